@@ -1,0 +1,50 @@
+// Table cells that many kinds share: name, age, and how durations and sets are shortened for people.
+import type { Column, KubeObject } from './kind.ts'
+
+export const nameColumn: Column<KubeObject> = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  doc: 'Name of the object, unique within its namespace.',
+  cell: (object) => object.metadata.name ?? '',
+}
+
+export const ageColumn: Column<KubeObject> = {
+  name: 'Age',
+  type: 'string',
+  doc: 'Time since the object was created.',
+  cell: (object, { nowMs }) => ageOf(object.metadata.creationTimestamp, nowMs),
+}
+
+export const createdAtColumn: Column<KubeObject> = {
+  name: 'Created At',
+  type: 'date',
+  doc: 'When the object was created.',
+  cell: (object) => object.metadata.creationTimestamp ?? null,
+}
+
+export const ageOf = (timestamp: string | undefined, nowMs: number): string =>
+  timestamp ? shortDuration(nowMs - Date.parse(timestamp)) : '<unknown>'
+
+/** 59s, 3m20s, 45m, 5h10m, 3d4h, 80d, 2y30d, 9y: two units while they tell something, like kubectl does. */
+export function shortDuration(ms: number): string {
+  const seconds = Math.trunc(ms / 1000)
+  if (seconds < -1) return '<invalid>'
+  if (seconds < 0) return '0s'
+  if (seconds < 120) return `${seconds}s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 10) return pair(minutes, 'm', seconds % 60, 's')
+  if (minutes < 180) return `${minutes}m`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 8) return pair(hours, 'h', minutes % 60, 'm')
+  if (hours < 48) return `${hours}h`
+  const days = Math.floor(hours / 24)
+  if (hours < 192) return pair(days, 'd', hours % 24, 'h')
+  if (days < 730) return `${days}d`
+  const years = Math.floor(days / 365)
+  if (days < 2920) return pair(years, 'y', days % 365, 'd')
+  return `${years}y`
+}
+
+const pair = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
+  small === 0 ? `${big}${bigUnit}` : `${big}${bigUnit}${small}${smallUnit}`

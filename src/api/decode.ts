@@ -1,0 +1,260 @@
+// Turns parsed JSON into an object of a declared type: strict about types, canonical in form.
+// Unknown fields are dropped and reported; nulls and empty optional values are dropped; times, quantities
+// and base64 are checked and rewritten canonically. What values mean is validation's job (kinds/).
+import { canonicalQuantity } from './quantity.ts'
+import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
+
+export interface Decoded<T> {
+  readonly object: T
+  /** Paths of fields the type does not have, in the order met; at most UNKNOWN_FIELDS_MAX. */
+  readonly unknown: readonly string[]
+  /** Keys seen in the input, to compare with the text's own count: a difference means duplicate keys. */
+  readonly keys: number
+}
+
+/** A value of the wrong type. The message names the path and what was found there. */
+export class DecodeError extends Error {
+  override readonly name = 'DecodeError'
+}
+
+const UNKNOWN_FIELDS_MAX = 50 // a hostile body gets this many named and the rest dropped unnamed
+
+class Context {
+  keys = 0
+  readonly unknown: string[] = []
+}
+
+/** `ignored` are root keys that are neither decoded nor unknown (apiVersion and kind). */
+export function decode<T>(type: ObjectType<T>, value: unknown, ignored: readonly string[] = []): Decoded<T> {
+  const context = new Context()
+  const object = decodeObject(type, value, '', context, ignored)
+  return { object: object as T, unknown: context.unknown, keys: context.keys }
+}
+
+function decodeValue(type: Type, value: unknown, path: string, context: Context): unknown {
+  switch (type.is) {
+    case 'object':
+      return decodeObject(type, value, path, context)
+    case 'list':
+      return decodeList(type.item, value, path, context)
+    case 'map':
+      return decodeMap(type, value, path, context)
+    case 'json':
+      context.keys += countOwnKeys(value)
+      return value
+    default:
+      return decodeScalar(type.is, value, path)
+  }
+}
+
+function decodeObject(
+  type: ObjectType,
+  value: unknown,
+  path: string,
+  context: Context,
+  ignored: readonly string[] = [],
+): Record<string, unknown> {
+  if (!isRecord(value)) throw mismatch(path, 'an object', value)
+  const object: Record<string, unknown> = {}
+  const fields = type.fields
+  for (const name of Object.keys(value)) {
+    context.keys++
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
+    if (!field) {
+      if (ignored.includes(name)) continue
+      context.keys += countOwnKeys(value[name])
+      if (context.unknown.length < UNKNOWN_FIELDS_MAX) context.unknown.push(childPath(path, name))
+      continue
+    }
+    const raw = value[name]
+    if (raw === null || raw === undefined) continue
+    const decoded = decodeValue(field.type, raw, childPath(path, name), context)
+    if (decoded === undefined || (!field.keepsEmpty && isEmpty(decoded))) continue
+    object[name] = decoded
+  }
+  for (const [name, field] of requiredFields(type)) if (object[name] === undefined) object[name] = zeroOf(field.type)
+  return object
+}
+
+function decodeList(item: Type, value: unknown, path: string, context: Context): unknown[] {
+  if (!Array.isArray(value)) throw mismatch(path, 'a list', value)
+  return value.map((element, index) =>
+    element === null ? zeroOf(item) : decodeValue(item, element, `${path}[${index}]`, context),
+  )
+}
+
+function decodeMap(type: MapType, value: unknown, path: string, context: Context): Record<string, unknown> {
+  if (!isRecord(value)) throw mismatch(path, 'an object', value)
+  const object: Record<string, unknown> = {}
+  for (const name of Object.keys(value)) {
+    context.keys++
+    const raw = value[name]
+    const decoded = raw === null ? zeroOf(type.value) : decodeValue(type.value, raw, `${path}[${name}]`, context)
+    setOwn(object, name, decoded)
+  }
+  return object
+}
+
+function decodeScalar(type: Scalar, value: unknown, path: string): unknown {
+  switch (type) {
+    case 'string':
+      if (typeof value !== 'string') throw mismatch(path, 'a string', value)
+      return value
+    case 'boolean':
+      if (typeof value !== 'boolean') throw mismatch(path, 'true or false', value)
+      return value
+    case 'int32':
+      return integer(value, path, -(2 ** 31), 2 ** 31 - 1)
+    case 'int64':
+      return integer(value, path, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+    case 'double':
+      if (typeof value !== 'number') throw mismatch(path, 'a number', value)
+      return value
+    case 'intOrString':
+      return typeof value === 'string' ? value : integer(value, path, -(2 ** 31), 2 ** 31 - 1)
+    case 'quantity':
+      return decodeQuantity(value, path)
+    case 'time':
+      return decodeTime(value, path, 0)
+    case 'microTime':
+      return decodeTime(value, path, 6)
+    case 'bytes':
+      return decodeBytes(value, path)
+  }
+}
+
+function integer(value: unknown, path: string, min: number, max: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) throw mismatch(path, 'a whole number', value)
+  if (value < min || value > max) throw new DecodeError(`${path}: ${value} is outside ${min} to ${max}`)
+  return value + 0 === 0 ? 0 : value // -0 becomes 0
+}
+
+function decodeQuantity(value: unknown, path: string): string {
+  if (typeof value !== 'string' && typeof value !== 'number') throw mismatch(path, 'a quantity such as "10Gi"', value)
+  try {
+    return canonicalQuantity(String(value))
+  } catch {
+    throw new DecodeError(
+      `${path}: ${show(value)} is not a quantity: quantities must match the regular expression ` +
+        `'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+    )
+  }
+}
+
+const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i
+
+function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string | undefined {
+  if (value === '') return undefined
+  if (typeof value !== 'string') throw mismatch(path, 'a time such as "2026-01-31T12:00:00Z"', value)
+  const parts = RFC3339.exec(value)
+  const seconds = parts ? Date.parse(value.replace(/\.\d+/, '')) : Number.NaN
+  if (!parts || Number.isNaN(seconds) || !hasRealDate(parts)) {
+    throw new DecodeError(`${path}: ${show(value)} is not a time such as "2026-01-31T12:00:00Z"`)
+  }
+  const whole = new Date(seconds).toISOString()
+  // An offset can move the first or last day out of the four-digit years a time can be written in.
+  if (whole.length !== 24) throw new DecodeError(`${path}: ${show(value)} is outside the years 0 to 9999`)
+  if (fractionDigits === 0) return `${whole.slice(0, 19)}Z`
+  return `${whole.slice(0, 19)}.${(parts[7] ?? '').padEnd(6, '0').slice(0, 6)}Z`
+}
+
+/** February 30 parses as March 2; such a date is refused rather than moved. */
+function hasRealDate(parts: RegExpExecArray): boolean {
+  const [year, month, day] = [Number(parts[1]), Number(parts[2]), Number(parts[3])]
+  const date = new Date(Date.UTC(2000, month - 1, day))
+  date.setUTCFullYear(year, month - 1, day)
+  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day && Number(parts[4]) < 24
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+function decodeBytes(value: unknown, path: string): string {
+  if (typeof value !== 'string') throw mismatch(path, 'base64 text', value)
+  const text = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value
+  if (!BASE64.test(text)) throw new DecodeError(`${path}: illegal base64 data`)
+  return text
+}
+
+/** What an absent value of a type stands for. */
+export function zeroOf(type: Type): unknown {
+  switch (type.is) {
+    case 'object': {
+      const object: Record<string, unknown> = {}
+      for (const [name, field] of requiredFields(type)) object[name] = zeroOf(field.type)
+      return object
+    }
+    case 'list':
+      return []
+    case 'map':
+      return {}
+    case 'json':
+      return null
+    case 'boolean':
+      return false
+    case 'int32':
+    case 'int64':
+    case 'double':
+    case 'intOrString':
+      return 0
+    case 'quantity':
+      return '0'
+    case 'time':
+    case 'microTime':
+      return undefined
+    default:
+      return ''
+  }
+}
+
+const requiredByType = new WeakMap<ObjectType, readonly (readonly [string, Field])[]>()
+
+function requiredFields(type: ObjectType): readonly (readonly [string, Field])[] {
+  let required = requiredByType.get(type)
+  if (!required) {
+    required = Object.entries(type.fields).filter(([, field]) => field.required)
+    requiredByType.set(type, required)
+  }
+  return required
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === '' || value === 0 || value === false) return true
+  if (Array.isArray(value)) return value.length === 0
+  return false
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Sets an own property whatever its name: `__proto__` is a legal key of a ConfigMap. */
+export function setOwn(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (name === '__proto__')
+    Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
+  else object[name] = value
+}
+
+function countOwnKeys(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countOwnKeys(item), 0)
+  let count = 0
+  for (const name of Object.keys(value)) count += 1 + countOwnKeys((value as Record<string, unknown>)[name])
+  return count
+}
+
+const childPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)
+
+function mismatch(path: string, wanted: string, got: unknown): DecodeError {
+  return new DecodeError(`${path || 'body'}: expected ${wanted}, got ${describe(got)}`)
+}
+
+function describe(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object') return 'an object'
+  return `${typeof value} ${show(value)}`
+}
+
+function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing'
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text
+}

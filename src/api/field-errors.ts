@@ -1,0 +1,102 @@
+// What is wrong with an object, field by field. Validators add to a FieldErrors; the API server answers
+// them all at once as a 422 Status whose causes carry the words below, which clients and scripts match on.
+
+export type FieldErrorType =
+  | 'Required'
+  | 'Invalid'
+  | 'NotSupported'
+  | 'Forbidden'
+  | 'Duplicate'
+  | 'TooLong'
+  | 'TooMany'
+  | 'NotFound'
+  | 'TypeInvalid'
+
+export interface FieldError {
+  readonly type: FieldErrorType
+  /** Path from the object's root: `spec.resources.requests[storage]`. */
+  readonly field: string
+  /** The message without the path, as a Status cause shows it. */
+  readonly message: string
+}
+
+const CAUSES: Record<FieldErrorType, { reason: string; words: string }> = {
+  Required: { reason: 'FieldValueRequired', words: 'Required value' },
+  Invalid: { reason: 'FieldValueInvalid', words: 'Invalid value' },
+  NotSupported: { reason: 'FieldValueNotSupported', words: 'Unsupported value' },
+  Forbidden: { reason: 'FieldValueForbidden', words: 'Forbidden' },
+  Duplicate: { reason: 'FieldValueDuplicate', words: 'Duplicate value' },
+  TooLong: { reason: 'FieldValueTooLong', words: 'Too long' },
+  TooMany: { reason: 'FieldValueTooMany', words: 'Too many' },
+  NotFound: { reason: 'FieldValueNotFound', words: 'Not found' },
+  TypeInvalid: { reason: 'FieldValueTypeInvalid', words: 'Invalid value' },
+}
+
+export const causeReason = (type: FieldErrorType): string => CAUSES[type].reason
+
+/** How many errors one answer lists; the rest is counted, so that a hostile object cannot make a huge answer. */
+const FIELD_ERRORS_MAX = 100
+
+export class FieldErrors {
+  readonly list: FieldError[] = []
+
+  required(field: string, detail = ''): void {
+    this.#add('Required', field, detail)
+  }
+  invalid(field: string, value: unknown, detail: string): void {
+    this.#add('Invalid', field, detail, value)
+  }
+  notSupported(field: string, value: unknown, supported: readonly string[]): void {
+    this.#add('NotSupported', field, `supported values: ${supported.map(quote).join(', ')}`, value)
+  }
+  forbidden(field: string, detail: string): void {
+    this.#add('Forbidden', field, detail)
+  }
+  duplicate(field: string, value: unknown): void {
+    this.#add('Duplicate', field, '', value)
+  }
+  /** `unit` bytes: the whole value is not repeated in the message. */
+  tooLong(field: string, max: number): void {
+    this.#add('TooLong', field, `may not be more than ${max} bytes`)
+  }
+  tooMany(field: string, actual: number, max: number): void {
+    this.#add('TooMany', field, `must have at most ${max} items`, actual)
+  }
+  notFound(field: string, value: unknown): void {
+    this.#add('NotFound', field, '', value)
+  }
+  typeInvalid(field: string, value: unknown, detail: string): void {
+    this.#add('TypeInvalid', field, detail, value)
+  }
+  /** One Invalid per message, as the rules in names.ts return them. */
+  invalidAll(field: string, value: unknown, details: readonly string[]): void {
+    for (const detail of details) this.invalid(field, value, detail)
+  }
+  get any(): boolean {
+    return this.list.length > 0
+  }
+
+  #add(type: FieldErrorType, field: string, detail: string, ...value: [unknown?]): void {
+    if (this.list.length >= FIELD_ERRORS_MAX) return
+    const parts = [CAUSES[type].words]
+    if (value.length > 0) parts.push(show(value[0]))
+    if (detail) parts.push(detail)
+    this.list.push({ type, field, message: parts.join(': ') })
+  }
+}
+
+/** `spec.x: Invalid value: "y": why`; several as `[a, b]`. */
+export function formatFieldErrors(errors: readonly FieldError[]): string {
+  const texts = errors.map((error) => `${error.field}: ${error.message}`)
+  return texts.length === 1 ? texts[0]! : `[${texts.join(', ')}]`
+}
+
+const VALUE_CHARACTERS_MAX = 1_000 // longer values are cut in messages
+
+function show(value: unknown): string {
+  if (value === undefined || value === null) return 'null'
+  const text = JSON.stringify(value)
+  return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text
+}
+
+const quote = (text: string): string => JSON.stringify(text)

@@ -1,0 +1,158 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { countKeys, DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys, JSON_DEPTH_MAX, parseJson } from './json-scan.ts'
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+
+describe('parseJson', () => {
+  it('agrees with JSON.parse on every JSON text, as text and as bytes', () => {
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        expect(parseJson(text)).toEqual(JSON.parse(text))
+        expect(parseJson(bytes(text))).toEqual(JSON.parse(text))
+      }),
+    )
+  })
+
+  it('SYS-10 refuses with a place whatever JSON.parse refuses, and nothing else', () => {
+    const almostJson = fc
+      .tuple(
+        fc.json(),
+        fc.nat(),
+        fc.nat({ max: 2 }),
+        fc.string({ maxLength: 2, unit: fc.constantFrom(...'{}[],:"\\ \n0-.etu') }),
+      )
+      .map(
+        ([text, at, cut, put]) =>
+          text.slice(0, at % (text.length + 1)) + put + text.slice((at % (text.length + 1)) + cut),
+      )
+    fc.assert(
+      fc.property(almostJson, (text) => {
+        let valid = true
+        try {
+          JSON.parse(text)
+        } catch {
+          valid = false
+        }
+        if (valid) expect(parseJson(text)).toEqual(JSON.parse(text))
+        else expect(() => parseJson(text)).toThrow(/^invalid JSON: .* at line \d+, column \d+ \(offset \d+\)/)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it.each([
+    ['', 'expected a value but found the end at line 1, column 1 (offset 0)'],
+    ['{"a":1,}', 'expected a key but found "}" at line 1, column 8 (offset 7)'],
+    ['{\n  "a": 1\n  "b": 2\n}', "expected ',' or '}' but found \"\\\"\" at line 3, column 3 (offset 13)"],
+    ['[1,]', 'expected a value but found "]" at line 1, column 4 (offset 3)'],
+    ['{"a" 1}', 'expected \':\' but found "1" at line 1, column 6 (offset 5)'],
+    ['{a:1}', 'expected a key or \'}\' but found "a" at line 1, column 2 (offset 1)'],
+    ['[1}', "expected ',' or ']' but found \"}\" at line 1, column 3 (offset 2)"],
+    ['1 2', 'expected the end but found "2" at line 1, column 3 (offset 2)'],
+    ['[01]', "expected ',' or ']' but found \"1\" at line 1, column 3 (offset 2)"],
+    ['"abc', 'a string that starts at line 1, column 1 (offset 0) does not end'],
+    ['"a\\x"', 'an escape sequence that does not exist at line 1, column 3 (offset 2)'],
+    ['"a\tb"', 'a control character that must be escaped at line 1, column 3 (offset 2)'],
+    ['\ufeff{}', 'expected a value but found "\ufeff" at line 1, column 1 (offset 0)'],
+  ])('SYS-10 says what is wrong with %j', (text, because) => {
+    expect(() => parseJson(text)).toThrow(`invalid JSON: ${because}`)
+  })
+
+  it('quotes no more of the body than one character', () => {
+    expect(() => parseJson('{"password": "hunter2" oops}')).not.toThrow(/hunter2|oops/)
+  })
+
+  it('SYS-10 refuses bytes that are not UTF-8 and says where', () => {
+    const body = Buffer.concat([bytes('{"ä":"'), Buffer.from([0xff]), bytes('€"}')])
+    expect(() => parseJson(body)).toThrow('the body is not valid UTF-8 at byte 7')
+    expect(() => parseJson(Buffer.from([0x22, 0xc3, 0x22]))).toThrow('at byte 1')
+  })
+
+  it('SYS-10 refuses deep nesting before anything can overflow', () => {
+    expect(parseJson(nested(JSON_DEPTH_MAX))).toBeDefined()
+    expect(() => parseJson(nested(JSON_DEPTH_MAX + 1))).toThrow(`nested more than ${JSON_DEPTH_MAX} deep`)
+    expect(() => parseJson('{"a":'.repeat(2_000_000))).toThrow('nested more than')
+    expect(() => parseJson('[[1]]', { depthMax: 1 })).toThrow('nested more than 1 deep')
+  })
+
+  it('counts depth, not brackets: strings and siblings do not nest', () => {
+    expect(parseJson(JSON.stringify('['.repeat(5000)))).toHaveLength(5000)
+    expect(parseJson(`[${Array(5000).fill('[]').join()}]`)).toHaveLength(5000)
+    expect(parseJson('["\\\\","\\"[[["]', { depthMax: 1 })).toEqual(['\\', '"[[['])
+  })
+
+  it('keeps __proto__ as an ordinary key', () => {
+    const value = parseJson('{"__proto__":{"polluted":true},"constructor":1}') as object
+    expect(Object.hasOwn(value, '__proto__')).toBe(true)
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+    expect({}).not.toHaveProperty('polluted')
+  })
+})
+
+describe('countKeys', () => {
+  it('is the number of pairs in the value when no key is repeated', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const text = JSON.stringify(value, null, 1)
+        expect(countKeys(text)).toBe(pairsIn(value))
+        expect(decodeJson(bytes(text)).keyCount).toBe(pairsIn(value))
+      }),
+    )
+  })
+
+  it('is larger than that when a key is repeated', () => {
+    const { value, keyCount } = decodeJson('{"a":":","b":{"c":1,"c":2},"a":3}')
+    expect(keyCount).toBe(5)
+    expect(pairsIn(value)).toBe(3)
+  })
+})
+
+describe('findDuplicateKeys', () => {
+  it.each([
+    ['{}', []],
+    ['[]', []],
+    ['"a"', []],
+    ['{"a":1,"b":1}', []],
+    ['{"a":{"x":1},"b":{"x":1}}', []],
+    ['[{"a":1},{"a":1}]', []],
+    ['{"a":"a","b":["a","a"]}', []],
+    ['{"a":1,"a":2}', ['a']],
+    ['{"a":1,"a":2,"a":3}', ['a']],
+    ['{ "a" : 1 , "\\u0061" : 2 }', ['a']],
+    ['{"spec":{"x":1,"y":[],"x":2}}', ['spec.x']],
+    [
+      '{"spec":{"containers":[{"name":"a","name":"b"},{},{"env":[[{"k":1,"k":1}]]}]}}',
+      ['spec.containers[0].name', 'spec.containers[2].env[0][0].k'],
+    ],
+    ['{"spec":{"x":1},"spec":{"x":2}}', ['spec']],
+    ['{"__proto__":1,"__proto__":2}', ['__proto__']],
+    ['{"a,\\"b":1,"a,\\"b":2}', ['a,"b']],
+  ])('in %j: %j', (text, paths) => {
+    expect(findDuplicateKeys(text)).toEqual(paths)
+  })
+
+  it('finds some exactly when there are more pairs in the text than in the value', () => {
+    const text = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', ':', '"'), fc.jsonValue())).map((pairs) => {
+      const members = pairs.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`)
+      return `{"spec": {${members.join(' , ')}}}`
+    })
+    fc.assert(
+      fc.property(text, (given) => {
+        expect(findDuplicateKeys(given).length > 0).toBe(countKeys(given) > pairsIn(JSON.parse(given)))
+      }),
+    )
+  })
+
+  it('stops after a bounded number of findings', () => {
+    const members = Array.from({ length: 1000 }, (_, i) => `"k${i}":0,"k${i}":1`)
+    expect(findDuplicateKeys(`{${members}}`)).toHaveLength(DUPLICATE_KEYS_MAX)
+  })
+})
+
+function pairsIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  const inside = Object.values(value).reduce((sum: number, one) => sum + pairsIn(one), 0)
+  return Array.isArray(value) ? inside : inside + Object.keys(value).length
+}

@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isDeeperThan, type JsonValue, jsonEquals, ownValue, setOwn } from './json-value.ts'
+
+const json = (text: string): any => JSON.parse(text)
+const anyJson = fc.jsonValue() as fc.Arbitrary<JsonValue>
+
+describe('setOwn and ownValue', () => {
+  it('treat every key alike, whatever objects inherit', () => {
+    for (const key of ['a', '__proto__', 'constructor', 'toString']) {
+      const object: Record<string, number> = {}
+      expect(ownValue(object, key)).toBeUndefined()
+      setOwn(object, key, 1)
+      expect(ownValue(object, key)).toBe(1)
+      expect(JSON.stringify(object)).toBe(`{"${key}":1}`)
+      expect(Object.getPrototypeOf(object)).toBe(Object.prototype)
+    }
+  })
+})
+
+describe('jsonEquals', () => {
+  it('ignores the order of keys and nothing else', () => {
+    expect(jsonEquals(json('{"a":1,"b":[1,2]}'), json('{"b":[1,2],"a":1}'))).toBe(true)
+    expect(jsonEquals([1, 2], [2, 1])).toBe(false)
+    expect(jsonEquals({ a: 1 }, { a: 1, b: 2 })).toBe(false)
+    expect(jsonEquals({ 0: 1 }, [1])).toBe(false)
+    expect(jsonEquals([], {})).toBe(false)
+    expect(jsonEquals(null, {})).toBe(false)
+    expect(jsonEquals(0, '0')).toBe(false)
+    expect(jsonEquals(json('{"__proto__":1}'), {})).toBe(false)
+    expect(jsonEquals(json('{"toString":1}'), json('{"x":1}'))).toBe(false)
+  })
+
+  it('agrees with comparing the texts of two values', () => {
+    fc.assert(fc.property(anyJson, (value) => jsonEquals(value, json(JSON.stringify(value)))))
+    fc.assert(
+      fc.property(anyJson, anyJson, (a, b) => {
+        if (JSON.stringify(a) === JSON.stringify(b)) expect(jsonEquals(a, b)).toBe(true)
+        if (jsonEquals(a, b)) expect(JSON.stringify(a)).toHaveLength(JSON.stringify(b).length)
+      }),
+    )
+  })
+})
+
+it('isDeeperThan counts objects and lists inside one another', () => {
+  expect(isDeeperThan('a', 0)).toBe(false)
+  expect(isDeeperThan([], 0)).toBe(true)
+  expect(isDeeperThan([{ a: [] }, []], 3)).toBe(false)
+  expect(isDeeperThan([{ a: [] }, []], 2)).toBe(true)
+})

@@ -1,0 +1,121 @@
+// The rules every object's metadata follows, and those of label selectors inside objects.
+import type { FieldErrors } from './field-errors.ts'
+import type { Kind } from './kind.ts'
+import { dns1123LabelProblems, labelValueProblems, namePrefix, qualifiedNameProblems } from './names.ts'
+import type { LabelSelector, ObjectMeta, OwnerReference } from './types/meta.ts'
+
+const ANNOTATIONS_BYTES_MAX = 256 * 1024
+
+export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors): void {
+  if (meta.generateName) {
+    errors.invalidAll('metadata.generateName', meta.generateName, kind.nameErrors(namePrefix(meta.generateName)))
+  }
+  if (!meta.name) errors.required('metadata.name', 'name or generateName is required')
+  else errors.invalidAll('metadata.name', meta.name, kind.nameErrors(meta.name))
+  if (!kind.namespaced) {
+    if (meta.namespace) errors.forbidden('metadata.namespace', 'not allowed on this type')
+  } else if (!meta.namespace) errors.required('metadata.namespace')
+  else errors.invalidAll('metadata.namespace', meta.namespace, dns1123LabelProblems(meta.namespace))
+
+  validateLabels(meta.labels, 'metadata.labels', errors)
+  validateAnnotations(meta.annotations, 'metadata.annotations', errors)
+  validateOwners(meta.ownerReferences ?? [], errors)
+  validateFinalizers(meta.finalizers ?? [], errors)
+}
+
+/** What an update may not do to metadata, beyond what the server restores by itself. */
+export function validateMetaUpdate(next: ObjectMeta, old: ObjectMeta, errors: FieldErrors): void {
+  if (old.deletionTimestamp) {
+    const known = new Set(old.finalizers)
+    const added = (next.finalizers ?? []).filter((finalizer) => !known.has(finalizer))
+    if (added.length > 0) {
+      errors.forbidden(
+        'metadata.finalizers',
+        `no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}`,
+      )
+    }
+  }
+}
+
+export function validateLabels(labels: Record<string, string> | undefined, field: string, errors: FieldErrors): void {
+  for (const [key, value] of Object.entries(labels ?? {})) {
+    errors.invalidAll(field, key, qualifiedNameProblems(key))
+    errors.invalidAll(field, value, labelValueProblems(value))
+  }
+}
+
+export function validateAnnotations(
+  annotations: Record<string, string> | undefined,
+  field: string,
+  errors: FieldErrors,
+): void {
+  let bytes = 0
+  for (const [key, value] of Object.entries(annotations ?? {})) {
+    errors.invalidAll(field, key, qualifiedNameProblems(key.toLowerCase()))
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(value)
+  }
+  if (bytes > ANNOTATIONS_BYTES_MAX) errors.tooLong(field, ANNOTATIONS_BYTES_MAX)
+}
+
+function validateOwners(owners: readonly OwnerReference[], errors: FieldErrors): void {
+  const field = 'metadata.ownerReferences'
+  let controller: string | undefined
+  for (const [index, owner] of owners.entries()) {
+    const at = `${field}[${index}]`
+    if (!owner.apiVersion) errors.invalid(`${at}.apiVersion`, owner.apiVersion, 'version must not be empty')
+    else if (owner.apiVersion.split('/').length > 2) {
+      errors.invalid(`${at}.apiVersion`, owner.apiVersion, 'must be VERSION or GROUP/VERSION')
+    }
+    if (!owner.kind) errors.invalid(`${at}.kind`, owner.kind, 'must not be empty')
+    if (!owner.name) errors.invalid(`${at}.name`, owner.name, 'must not be empty')
+    if (!owner.uid) errors.invalid(`${at}.uid`, owner.uid, 'must not be empty')
+    if (owner.kind === 'Event' && (owner.apiVersion === 'v1' || owner.apiVersion === 'events.k8s.io/v1')) {
+      errors.invalid(at, `${owner.apiVersion}, Kind=Event`, 'is disallowed from being an owner')
+    }
+    if (!owner.controller) continue
+    if (controller !== undefined) {
+      errors.invalid(
+        field,
+        owners,
+        `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${owner.name}`,
+      )
+    } else controller = owner.name
+  }
+}
+
+function validateFinalizers(finalizers: readonly string[], errors: FieldErrors): void {
+  const field = 'metadata.finalizers'
+  for (const finalizer of finalizers) errors.invalidAll(field, finalizer, qualifiedNameProblems(finalizer))
+  if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
+    errors.invalid(field, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set')
+  }
+}
+
+/** A selector written inside an object (a claim's, a capacity object's topology). */
+export function validateLabelSelector(selector: LabelSelector | undefined, field: string, errors: FieldErrors): void {
+  if (!selector) return
+  validateLabels(selector.matchLabels, `${field}.matchLabels`, errors)
+  for (const [index, { key, operator, values = [] }] of (selector.matchExpressions ?? []).entries()) {
+    const at = `${field}.matchExpressions[${index}]`
+    switch (operator) {
+      case 'In':
+      case 'NotIn':
+        if (values.length === 0) {
+          errors.required(`${at}.values`, "must be specified when `operator` is 'In' or 'NotIn'")
+        }
+        break
+      case 'Exists':
+      case 'DoesNotExist':
+        if (values.length > 0) {
+          errors.forbidden(`${at}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+        }
+        break
+      default:
+        errors.invalid(`${at}.operator`, operator, 'not a valid selector operator')
+    }
+    errors.invalidAll(`${at}.key`, key, qualifiedNameProblems(key))
+    for (const [nth, value] of values.entries()) {
+      errors.invalidAll(`${at}.values[${nth}]`, value, labelValueProblems(value))
+    }
+  }
+}

@@ -1,0 +1,178 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  cIdentifierProblems,
+  configMapKeyProblems,
+  csiDriverNameProblems,
+  dns1035LabelProblems,
+  dns1123LabelProblems,
+  dns1123SubdomainProblems,
+  envVarNameProblems,
+  isDateTime,
+  labelValueProblems,
+  namePrefix,
+  pathSegmentPrefixProblems,
+  pathSegmentProblems,
+  qualifiedNameProblems,
+} from './names.ts'
+
+const RULES = {
+  dns1123LabelProblems: {
+    rule: dns1123LabelProblems,
+    valid: ['a', '0', 'a-b', 'a--b', '123-abc', 'a'.repeat(63)],
+    invalid: ['', '-', '-a', 'a-', 'A', 'a_b', 'a b', 'a.b', 'ä', 'a\n', 'a'.repeat(64)],
+  },
+  dns1123SubdomainProblems: {
+    rule: dns1123SubdomainProblems,
+    valid: ['a', 'a.b', '1.2.3', 'a-b.c-d', 'a'.repeat(253)],
+    invalid: ['', '.', 'a.', '.a', 'a..b', 'a.-b', 'A.b', 'a/b', 'a\n', 'a'.repeat(254)],
+  },
+  dns1035LabelProblems: {
+    rule: dns1035LabelProblems,
+    valid: ['a', 'a1', 'a-1', 'a'.repeat(63)],
+    invalid: ['', '1', '1a', '-a', 'a-', 'A', 'a.b', 'a'.repeat(64)],
+  },
+  qualifiedNameProblems: {
+    rule: qualifiedNameProblems,
+    valid: ['simple', 'UP_case.1', 'example.com/name', '1.2/3', 'a/A', `${'a'.repeat(253)}/${'b'.repeat(63)}`],
+    invalid: ['', '/', 'a/', '/a', 'a/b/c', '-a', 'a-', 'A/b', 'a b', 'ä', 'a'.repeat(64), `${'a'.repeat(254)}/b`],
+  },
+  labelValueProblems: {
+    rule: labelValueProblems,
+    valid: ['', 'a', 'A_b.c-1', '1.2', 'a'.repeat(63)],
+    invalid: ['-', 'a-', '_a', 'a b', 'a/b', 'ä', 'a\n', 'a'.repeat(64)],
+  },
+  configMapKeyProblems: {
+    rule: configMapKeyProblems,
+    valid: ['a', '.a', 'A_b-c.d', 'tls.crt', 'a'.repeat(253)],
+    invalid: ['', '.', '..', '..a', 'a/b', 'a b', 'a'.repeat(254)],
+  },
+  pathSegmentProblems: {
+    rule: pathSegmentProblems,
+    valid: ['system:node', 'a.b', '...', 'ä', ''],
+    invalid: ['.', '..', 'a/b', '100%'],
+  },
+  csiDriverNameProblems: {
+    rule: csiDriverNameProblems,
+    valid: ['hostpath.csi.k8s.io', 'Example.COM', 'local', 'a'.repeat(63)],
+    invalid: ['-a', 'a-', 'a_b', 'a/b', 'a'.repeat(64)],
+  },
+  envVarNameProblems: {
+    rule: envVarNameProblems,
+    valid: ['A', 'a.b-c', '1', 'with space', '<>~'],
+    invalid: ['', 'A=B', 'ä', 'a\t', '\u007f'],
+  },
+  cIdentifierProblems: {
+    rule: cIdentifierProblems,
+    valid: ['_', 'a1', 'A_b'],
+    invalid: ['', '1a', 'a-b', 'a.b'],
+  },
+}
+
+for (const [name, { rule, valid, invalid }] of Object.entries(RULES)) {
+  describe(name, () => {
+    it.each(valid)('accepts %j', (value) => expect(rule(value)).toEqual([]))
+    it.each(invalid)('refuses %j', (value) => expect(rule(value)).not.toEqual([]))
+  })
+}
+
+describe('the sentences', () => {
+  it('name the rule, examples and the pattern', () => {
+    expect(dns1123SubdomainProblems('A_b')).toEqual([
+      "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start " +
+        "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is " +
+        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ])
+    expect(dns1123LabelProblems('A')).toEqual([
+      "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end " +
+        "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is " +
+        "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+    ])
+  })
+
+  it('single out the usual mistake of dots in a label', () => {
+    expect(dns1123LabelProblems('a.b')).toEqual(['must not contain dots'])
+  })
+
+  it('say which part of a qualified name is wrong', () => {
+    expect(qualifiedNameProblems('/a')).toEqual(['prefix part must be non-empty'])
+    expect(qualifiedNameProblems('A/b')).toEqual([expect.stringMatching(/^prefix part a lowercase RFC 1123 subdomain/)])
+    expect(qualifiedNameProblems('a/')).toEqual([
+      'name part must be non-empty',
+      expect.stringMatching(/^name part must consist of alphanumeric/),
+    ])
+    expect(qualifiedNameProblems('a/b/c')).toEqual([
+      expect.stringMatching(/^a valid label key must consist of .*prefix and '\/' \(e.g. 'example.com\/MyName'\)$/),
+    ])
+  })
+
+  it('give the length limit, counted in bytes', () => {
+    expect(dns1123LabelProblems('a'.repeat(64))).toEqual(['must be no more than 63 characters'])
+    expect(labelValueProblems('a'.repeat(64))).toEqual(['must be no more than 63 bytes'])
+    expect(qualifiedNameProblems('a'.repeat(64))).toEqual(['name part must be no more than 63 bytes'])
+    expect(labelValueProblems('ä'.repeat(32))[0]).toBe('must be no more than 63 bytes')
+    expect(csiDriverNameProblems('a'.repeat(64))).toEqual(['may not be more than 63 bytes'])
+  })
+
+  it('report every problem of a config key', () => {
+    expect(configMapKeyProblems('../etc')).toEqual([
+      "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME', " +
+        " or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+      "must not start with '..'",
+    ])
+  })
+
+  it('name the characters a path segment may not contain', () => {
+    expect(pathSegmentProblems('a/b%')).toEqual(["may not contain '/'", "may not contain '%'"])
+    expect(pathSegmentProblems('..')).toEqual(["may not be '..'"])
+    expect(pathSegmentPrefixProblems('..')).toEqual([])
+  })
+})
+
+it('namePrefix lets a generateName end in a dash', () => {
+  expect(dns1123SubdomainProblems(namePrefix('claim-'))).toEqual([])
+  expect(dns1123SubdomainProblems(namePrefix('claim--'))).toEqual([])
+  expect(dns1123SubdomainProblems(namePrefix('-'))).not.toEqual([])
+})
+
+describe('isDateTime', () => {
+  it.each([
+    '2026-01-02T03:04:05Z',
+    '2026-01-02T03:04:05.678901Z',
+    '2026-01-02T23:59:59+02:00',
+    '2024-02-29T00:00:00Z',
+    '2000-02-29T00:00:00Z',
+    '0001-01-01T00:00:00Z',
+  ])('accepts %s', (value) => expect(isDateTime(value)).toBe(true))
+
+  it.each([
+    '',
+    '2026-01-02',
+    '2026-01-02 03:04:05Z',
+    '2026-01-02T03:04:05',
+    '2026-1-2T03:04:05Z',
+    '2026-02-29T00:00:00Z',
+    '1900-02-29T00:00:00Z',
+    '2026-04-31T00:00:00Z',
+    '2026-13-01T00:00:00Z',
+    '2026-01-00T00:00:00Z',
+    '2026-01-02T24:00:00Z',
+    '2026-01-02T00:00:60Z',
+    '2026-01-02T03:04:05.Z',
+    '2026-01-02T03:04:05Z\n',
+  ])('refuses %j', (value) => expect(isDateTime(value)).toBe(false))
+
+  it('accepts every date there is', () => {
+    const dates = fc.date({
+      min: new Date('0001-01-01T00:00:00Z'),
+      max: new Date('9999-12-31T23:59:59Z'),
+      noInvalidDate: true,
+    })
+    fc.assert(fc.property(dates, (date) => isDateTime(date.toISOString())))
+  })
+})
+
+it('SYS-10 hostile names of any length are judged in linear time', () => {
+  const hostile = [`${'a-'.repeat(500_000)}!`, `${'a.'.repeat(500_000)}!`, 'a'.repeat(1_000_000)]
+  for (const { rule } of Object.values(RULES)) for (const value of hostile) rule(value)
+})

@@ -1,0 +1,196 @@
+// The rules for names, keys and label values. Each takes a text and returns what is wrong with it, nothing if it is
+// valid; the sentences are the ones clients of the API know. Where a name stands, and whether it may be missing,
+// is for validation to say.
+
+export type NameProblems = readonly string[]
+
+/** A label of a domain name, lower case: namespaces, pod containers, volumes inside pods. */
+export function dns1123LabelProblems(value: string): NameProblems {
+  if (value.length <= LABEL_LENGTH_MAX && DNS_1123_LABEL.test(value)) return NONE
+  const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
+  if (DNS_1123_LABEL.test(value)) return problems
+  if (DNS_1123_SUBDOMAIN.test(value)) return [...problems, 'must not contain dots']
+  return [
+    ...problems,
+    mismatch({
+      says: "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+      examples: ['my-name', '123-abc'],
+      pattern: DNS_1123_LABEL_PATTERN,
+    }),
+  ]
+}
+
+/** A domain name, lower case: the names of most objects. */
+export const dns1123SubdomainProblems = (value: string): NameProblems => subdomainProblems(value, 'characters')
+
+/** A label that starts with a letter: services. */
+export function dns1035LabelProblems(value: string): NameProblems {
+  if (value.length <= LABEL_LENGTH_MAX && DNS_1035_LABEL.test(value)) return NONE
+  const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
+  if (DNS_1035_LABEL.test(value)) return problems
+  return [
+    ...problems,
+    mismatch({
+      says: "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+      examples: ['my-name', 'abc-123'],
+      pattern: DNS_1035_LABEL_PATTERN,
+    }),
+  ]
+}
+
+/** `[domain/]name`: label and annotation keys, finalizers, topology keys, resource names. */
+export function qualifiedNameProblems(value: string): NameProblems {
+  const slash = value.indexOf('/')
+  const name = value.slice(slash + 1)
+  if (name.includes('/')) return [`a valid label key ${WRONG_KEY_NAME} ${KEY_PREFIX_HINT}`]
+  const problems: string[] = []
+  if (slash === 0) problems.push('prefix part must be non-empty')
+  if (slash > 0)
+    problems.push(...subdomainProblems(value.slice(0, slash), 'bytes').map((said) => `prefix part ${said}`))
+  if (name === '') problems.push('name part must be non-empty')
+  problems.push(...tooLong(name, LABEL_LENGTH_MAX, 'bytes').map((said) => `name part ${said}`))
+  if (!KEY_NAME.test(name)) problems.push(`name part ${WRONG_KEY_NAME}`)
+  return problems.length === 0 ? NONE : problems
+}
+
+export function labelValueProblems(value: string): NameProblems {
+  const fits = value === '' || KEY_NAME.test(value)
+  if (fits && value.length <= LABEL_LENGTH_MAX) return NONE
+  const problems = tooLong(value, LABEL_LENGTH_MAX, 'bytes')
+  if (fits) return problems
+  return [
+    ...problems,
+    mismatch({
+      says: "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+      examples: ['MyValue', 'my_value', '12345'],
+      pattern: `(${KEY_NAME_PATTERN})?`,
+    }),
+  ]
+}
+
+/** A key of a ConfigMap or Secret: it becomes the name of a file. */
+export function configMapKeyProblems(value: string): NameProblems {
+  const problems: string[] = [...tooLong(value, SUBDOMAIN_LENGTH_MAX, 'characters')]
+  if (!CONFIG_MAP_KEY.test(value)) {
+    problems.push(
+      mismatch({
+        says: "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+        examples: ['key.name', 'KEY_NAME', 'key-name'],
+        pattern: CONFIG_MAP_KEY_PATTERN,
+      }),
+    )
+  }
+  if (value === '.') problems.push("must not be '.'")
+  else if (value === '..') problems.push("must not be '..'")
+  else if (value.startsWith('..')) problems.push("must not start with '..'")
+  return problems.length === 0 ? NONE : problems
+}
+
+/** A name that is safe as one segment of a URL path: roles, bindings, and the floor for every other kind. */
+export function pathSegmentProblems(value: string): NameProblems {
+  if (value === '.' || value === '..') return [`may not be '${value}'`]
+  return pathSegmentPrefixProblems(value)
+}
+
+/** The beginning of such a name, to which characters will be added. */
+export function pathSegmentPrefixProblems(value: string): NameProblems {
+  const found = ['/', '%'].filter((character) => value.includes(character))
+  return found.length === 0 ? NONE : found.map((character) => `may not contain '${character}'`)
+}
+
+/** The name of a CSI driver: a domain name in either case. An empty one is for the caller to call required. */
+export function csiDriverNameProblems(value: string): NameProblems {
+  const shape = dns1123SubdomainProblems(value.toLowerCase())
+  return Buffer.byteLength(value) > LABEL_LENGTH_MAX
+    ? [`may not be more than ${LABEL_LENGTH_MAX} bytes`, ...shape]
+    : shape
+}
+
+/** An environment variable: any printable ASCII but '='. */
+export function envVarNameProblems(value: string): NameProblems {
+  if (value === '') return ['environment variable name must be non-empty']
+  if (/^[ -<>-~]+$/.test(value)) return NONE
+  return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+}
+
+export function cIdentifierProblems(value: string): NameProblems {
+  if (C_IDENTIFIER.test(value)) return NONE
+  return [
+    mismatch({
+      says: "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+      examples: ['my_name', 'MY_NAME', 'MyName'],
+      pattern: C_IDENTIFIER_PATTERN,
+    }),
+  ]
+}
+
+/**
+ * Stands in for a generateName when a name rule is put to it: a trailing dash is fine, since characters will follow.
+ * `dns1123SubdomainProblems(namePrefix('claim-'))` finds nothing wrong.
+ */
+export const namePrefix = (value: string): string =>
+  value.length > 1 && value.endsWith('-') ? `${value.slice(0, -2)}a` : value
+
+/** An RFC 3339 time with a date that exists: `2026-01-02T03:04:05Z`, `2026-01-02T03:04:05.678+02:00`. */
+export function isDateTime(value: string): boolean {
+  const parts = DATE_TIME.exec(value)
+  if (!parts) return false
+  const [year, month, day] = parts.slice(1, 4).map(Number) as [number, number, number]
+  const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+  return day <= (month === 2 && leap ? 29 : DAYS_IN_MONTH[month - 1]!)
+}
+
+const NONE: NameProblems = Object.freeze([])
+const LABEL_LENGTH_MAX = 63
+const SUBDOMAIN_LENGTH_MAX = 253
+
+const DNS_1123_LABEL_PATTERN = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
+const DNS_1123_SUBDOMAIN_PATTERN = `${DNS_1123_LABEL_PATTERN}(\\.${DNS_1123_LABEL_PATTERN})*`
+const DNS_1035_LABEL_PATTERN = '[a-z]([-a-z0-9]*[a-z0-9])?'
+const KEY_NAME_PATTERN = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
+const CONFIG_MAP_KEY_PATTERN = '[-._a-zA-Z0-9]+'
+const C_IDENTIFIER_PATTERN = '[A-Za-z_][A-Za-z0-9_]*'
+
+const whole = (pattern: string) => new RegExp(`^${pattern}$`)
+const DNS_1123_LABEL = whole(DNS_1123_LABEL_PATTERN)
+const DNS_1123_SUBDOMAIN = whole(DNS_1123_SUBDOMAIN_PATTERN)
+const DNS_1035_LABEL = whole(DNS_1035_LABEL_PATTERN)
+const KEY_NAME = whole(KEY_NAME_PATTERN)
+const CONFIG_MAP_KEY = whole(CONFIG_MAP_KEY_PATTERN)
+const C_IDENTIFIER = whole(C_IDENTIFIER_PATTERN)
+
+const DATE_TIME =
+  /^(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/
+const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+const WRONG_KEY_NAME = mismatch({
+  says: "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+  examples: ['MyName', 'my.name', '123-abc'],
+  pattern: KEY_NAME_PATTERN,
+})
+const KEY_PREFIX_HINT = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+
+function subdomainProblems(value: string, unit: LengthUnit): NameProblems {
+  const fits = DNS_1123_SUBDOMAIN.test(value)
+  if (fits && value.length <= SUBDOMAIN_LENGTH_MAX) return NONE
+  const problems = tooLong(value, SUBDOMAIN_LENGTH_MAX, unit)
+  if (fits) return problems
+  return [
+    ...problems,
+    mismatch({
+      says: "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+      examples: ['example.com'],
+      pattern: DNS_1123_SUBDOMAIN_PATTERN,
+    }),
+  ]
+}
+
+// Lengths are counted in bytes either way; which word the sentence uses differs from rule to rule.
+type LengthUnit = 'characters' | 'bytes'
+
+const tooLong = (value: string, lengthMax: number, unit: LengthUnit): NameProblems =>
+  Buffer.byteLength(value) > lengthMax ? [`must be no more than ${lengthMax} ${unit}`] : NONE
+
+function mismatch({ says, examples, pattern }: { says: string; examples: string[]; pattern: string }): string {
+  return `${says} (e.g. ${examples.map((example) => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`
+}

@@ -1,0 +1,23 @@
+// IP addresses and ranges as text: well formed or not, and of which family.
+import { isIP } from 'node:net'
+import type { FieldErrors } from './field-errors.ts'
+
+export function validateIP(address: string, field: string, errors: FieldErrors): void {
+  if (!isPlainIP(address)) {
+    errors.invalid(field, address, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')
+  }
+}
+
+/** `10.9.8.0/24`, `2001:db8::/64` */
+export function validateCIDR(range: string, field: string, errors: FieldErrors): void {
+  const [address = '', prefix = '', ...rest] = range.split('/')
+  const bitsMax = isIP(address) === 6 ? 128 : 32
+  const fits = rest.length === 0 && isPlainIP(address) && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bitsMax
+  if (!fits) errors.invalid(field, range, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')
+}
+
+/** 4, 6, or 0 for neither; of an address or a range. */
+export const ipFamilyOf = (text: string): number => isIP(text.split('/')[0] ?? '')
+
+/** Without a zone (`fe80::1%eth0` names an interface of one machine). */
+const isPlainIP = (address: string): boolean => isIP(address) !== 0 && !address.includes('%')

@@ -1,0 +1,246 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  addQuantities,
+  canonicalQuantity,
+  compareQuantities,
+  formatQuantity,
+  isQuantity,
+  parseQuantity,
+  quantityFromBytes,
+  quantityIsInteger,
+  quantitySign,
+  quantityToBytes,
+  subtractQuantities,
+} from './quantity.ts'
+
+describe('canonicalQuantity', () => {
+  it.each([
+    // the largest suffix that leaves a whole number
+    ['1000M', '1G'],
+    ['160000', '160k'],
+    ['1234567M', '1234567M'],
+    ['0.001T', '1G'],
+    ['1024', '1024'],
+    ['1024Mi', '1Gi'],
+    ['307200Ki', '300Mi'],
+    ['1025024Mi', '1001Gi'],
+    // fractions move to a smaller suffix
+    ['1.5', '1500m'],
+    ['0.5', '500m'],
+    ['1.08', '1080m'],
+    ['0.5Gi', '512Mi'],
+    ['1.5Gi', '1536Mi'],
+    ['0.5Mi', '512Ki'],
+    ['.0001k', '100m'],
+    // binary below 1024, or with a fraction left over, is printed in decimal
+    ['0.5Ki', '512'],
+    ['100.035Ki', '102435840m'],
+    ['0.05Gi', '53687091200m'],
+    // exponents stay exponents, in steps of three
+    ['1e3', '1e3'],
+    ['1e14', '100e12'],
+    ['.001e12', '1e9'],
+    ['0.001e0', '1e-3'],
+    ['1000e-12', '1e-9'],
+    ['1e1000', '10e999'],
+    // zero has neither sign nor suffix
+    ['0Gi', '0'],
+    ['-0', '0'],
+    ['00', '0'],
+    ['0e5', '0'],
+    // finer than a billionth rounds away from zero
+    ['0.0000000001', '1n'],
+    ['3.001n', '4n'],
+    ['-3.001n', '-4n'],
+    ['0.00000012345', '124n'],
+    ['0.000000000001Ki', '2n'],
+    ['1e-1000', '1e-9'],
+    // binary amounts stop at 2^63-1, decimal ones go on
+    ['9Ei', '9223372036854775807'],
+    ['-9Ei', '-9223372036854775807'],
+    ['9223372036854775807Ki', '9223372036854775807'],
+    ['12E', '12E'],
+    ['1000E', '1000E'],
+    // texts that count as canonical as they stand
+    ['1.125', '1.125'],
+    ['1.500', '1.500'],
+    ['1E6', '1E6'],
+    ['+3Gi', '+3Gi'],
+    ['007Mi', '007Mi'],
+    ['1.G', '1.G'],
+    // and their neighbours that do not
+    ['0.500', '500m'],
+    ['1E5', '100e3'],
+    ['+2048Ki', '2Mi'],
+    ['+5Pi', '5Pi'],
+    // the wire allows white space around a quantity
+    [' 1Gi\n', '1Gi'],
+  ])('prints %j as %j', (given, canonical) => {
+    expect(canonicalQuantity(given)).toBe(canonical)
+  })
+
+  it('accepts bare numbers', () => {
+    expect(canonicalQuantity(1000)).toBe('1k')
+    expect(canonicalQuantity(0.1)).toBe('100m')
+    expect(canonicalQuantity(1e21)).toBe('1e21')
+  })
+
+  it('is idempotent', () => {
+    fc.assert(
+      fc.property(quantityText, (text) => {
+        const canonical = canonicalQuantity(text)
+        expect(canonicalQuantity(canonical)).toBe(canonical)
+      }),
+    )
+  })
+
+  it('keeps the amount', () => {
+    fc.assert(fc.property(quantityText, (text) => compareQuantities(canonicalQuantity(text), text) === 0))
+  })
+})
+
+describe('parseQuantity', () => {
+  const wrongShape = /^quantities must match the regular expression '/
+  const wrongNumber = /^unable to parse numeric part of quantity$/
+  const wrongSuffix = /^unable to parse quantity's suffix$/
+  it.each([
+    ['', wrongShape],
+    ['Gi', wrongShape],
+    ['+', wrongShape],
+    ['aoeu', wrongShape],
+    ['1.1.M', wrongShape],
+    ['1+1.0M', wrongShape],
+    ['1 Gi', wrongShape],
+    ['.', wrongNumber],
+    ['-.k', wrongNumber],
+    ['1i', wrongSuffix],
+    ['1K', wrongSuffix],
+    ['0.1mi', wrongSuffix],
+    ['-3.01e-', wrongSuffix],
+    ['1e1001', wrongSuffix],
+    ['1e999999999999', wrongSuffix],
+    ['9'.repeat(257), /^quantities must be no more than 256 characters$/],
+  ])('refuses %j', (given, message) => {
+    expect(() => parseQuantity(given)).toThrow(message)
+    expect(isQuantity(given)).toBe(false)
+  })
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('refuses the number %d', (given) => {
+    expect(isQuantity(given)).toBe(false)
+  })
+
+  it.each([null, undefined, true, {}, ['1']])('does not take %j for a quantity', (given) => {
+    expect(isQuantity(given)).toBe(false)
+  })
+
+  it('gives the same answer however many other texts were read in between', () => {
+    const before = canonicalQuantity('1536Mi')
+    for (let i = 0; i < 10_000; i++) parseQuantity(`${i}k`)
+    expect(canonicalQuantity('1536Mi')).toBe(before)
+  })
+})
+
+describe('compareQuantities', () => {
+  it.each([
+    ['1Gi', '1024Mi', 0],
+    ['1G', '1Gi', -1],
+    ['100m', '50m', 1],
+    ['10000T', '100Gi', 1],
+    ['-1', '1n', -1],
+    ['1e3', '1k', 0],
+    ['1e1000', '1E', 1],
+  ])('compares %s with %s', (a, b, sign) => {
+    expect(Math.sign(compareQuantities(a, b))).toBe(sign)
+  })
+
+  it('is a total order', () => {
+    fc.assert(
+      fc.property(quantityText, quantityText, quantityText, (a, b, c) => {
+        expect(compareQuantities(a, b)).toBe(0 - compareQuantities(b, a))
+        if (compareQuantities(a, b) <= 0 && compareQuantities(b, c) <= 0) {
+          expect(compareQuantities(a, c)).toBeLessThanOrEqual(0)
+        }
+      }),
+    )
+  })
+})
+
+describe('addQuantities and subtractQuantities', () => {
+  it.each([
+    ['1Gi', '512Mi', '1536Mi', '512Mi'],
+    ['1Gi', '1G', '2073741824', '73741824'],
+    ['1500m', '500m', '2', '1'],
+    ['0', '1Gi', '1Gi', '-1Gi'],
+    ['1Gi', '0', '1Gi', '1Gi'],
+    ['5', '3Ki', '3077', '-3067'],
+    ['9223372036854775807Ki', '1Ki', '9223372036854776831', '9223372036854774783'],
+  ])('%s and %s', (a, b, sum, difference) => {
+    expect(formatQuantity(addQuantities(a, b))).toBe(sum)
+    expect(formatQuantity(subtractQuantities(a, b))).toBe(difference)
+  })
+
+  it('undo each other', () => {
+    fc.assert(
+      fc.property(quantityText, quantityText, (a, b) => {
+        expect(compareQuantities(subtractQuantities(addQuantities(a, b), b), a)).toBe(0)
+      }),
+    )
+  })
+})
+
+describe('quantityToBytes', () => {
+  it.each([
+    ['1Gi', 2n ** 30n],
+    ['1.5', 2n],
+    ['1n', 1n],
+    ['-1.5', -2n],
+    ['1e3', 1000n],
+    ['0', 0n],
+  ])('reads %s as %d', (text, bytes) => {
+    expect(quantityToBytes(text)).toBe(bytes)
+  })
+
+  it('is undone by quantityFromBytes', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 2n ** 63n }), (bytes) => {
+        expect(quantityToBytes(quantityFromBytes(bytes))).toBe(bytes)
+      }),
+    )
+    expect(formatQuantity(quantityFromBytes(10 * 2 ** 30))).toBe('10Gi')
+  })
+})
+
+it('quantityIsInteger and quantitySign look at the amount, not the text', () => {
+  expect(['1', '1Ki', '1000m', '1e-1', '1m'].map(quantityIsInteger)).toEqual([true, true, true, false, false])
+  expect(['-1m', '0Gi', '1n'].map(quantitySign)).toEqual([-1, 0, 1])
+})
+
+const quantityText = fc
+  .tuple(
+    fc.constantFrom('', '', '+', '-'),
+    fc.oneof(fc.nat({ max: 5000 }).map(String), fc.stringMatching(/^[0-9]{1,20}$/)),
+    fc.oneof(fc.constant(''), fc.stringMatching(/^\.[0-9]{0,12}$/)),
+    fc.constantFrom(
+      '',
+      'n',
+      'u',
+      'm',
+      'k',
+      'M',
+      'G',
+      'T',
+      'P',
+      'E',
+      'Ki',
+      'Mi',
+      'Gi',
+      'Ti',
+      'Pi',
+      'Ei',
+      'e3',
+      'E-4',
+      'e+5',
+    ),
+  )
+  .map((parts) => parts.join(''))

@@ -1,0 +1,222 @@
+// Amounts as Kubernetes writes them: "10Gi", "1.5", "500m", "1e3". Exact: a quantity is a whole number of billionths.
+// What is parsed is printed back as every other implementation of the API prints it, so that clients see no
+// differences that are not there. Which amounts are allowed where is for validation to say.
+
+export interface Quantity {
+  /** The amount in billionths: finer input is rounded away from zero when it is read. */
+  readonly nanos: bigint
+  /** The family of suffixes it was written with, and is printed with. */
+  readonly format: QuantityFormat
+  /** Kept when the text as it was given counts as canonical, for example "1.125" and "1E6". */
+  readonly text?: string
+}
+
+export type QuantityFormat = 'decimal' | 'binary' | 'exponent'
+
+/** Text or a number as it stands in an object, or the result of an earlier computation. */
+export type QuantityLike = string | number | Quantity
+
+export class QuantityError extends Error {
+  override readonly name = 'QuantityError'
+}
+
+/** Reads a quantity, or throws a QuantityError. Surrounding white space is ignored, as it is on the wire. */
+export function parseQuantity(given: string | number): Quantity {
+  const quantity = readQuantity(given)
+  if (typeof quantity === 'string') throw new QuantityError(quantity)
+  return quantity
+}
+
+export function isQuantity(given: unknown): given is string | number {
+  return (typeof given === 'string' || typeof given === 'number') && typeof readQuantity(given) !== 'string'
+}
+
+/** The canonical text: the largest suffix that leaves a whole number. `canonicalQuantity('0.5Gi')` is `'512Mi'`. */
+export const canonicalQuantity = (given: QuantityLike): string => formatQuantity(quantityOf(given))
+
+export function formatQuantity({ nanos, format, text }: Quantity): string {
+  if (text !== undefined) return text
+  if (nanos === 0n) return '0'
+  if (format === 'binary' && isWhole(nanos) && magnitude(nanos) >= 1024n * ONE) return formatBinary(nanos / ONE)
+  return formatDecimal(nanos, format)
+}
+
+/** Negative, zero or positive, as for Array.sort. */
+export function compareQuantities(a: QuantityLike, b: QuantityLike): number {
+  const left = quantityOf(a).nanos
+  const right = quantityOf(b).nanos
+  return left < right ? -1 : left > right ? 1 : 0
+}
+
+/** The sum, in the format of `a`, or of `b` if `a` is zero. */
+export function addQuantities(a: QuantityLike, b: QuantityLike): Quantity {
+  const left = quantityOf(a)
+  const right = quantityOf(b)
+  return { nanos: left.nanos + right.nanos, format: left.nanos === 0n ? right.format : left.format }
+}
+
+/** The difference, in the format of `a`, or of `b` if `a` is zero. */
+export function subtractQuantities(a: QuantityLike, b: QuantityLike): Quantity {
+  const left = quantityOf(a)
+  const right = quantityOf(b)
+  return { nanos: left.nanos - right.nanos, format: left.nanos === 0n ? right.format : left.format }
+}
+
+export function quantitySign(given: QuantityLike): -1 | 0 | 1 {
+  const { nanos } = quantityOf(given)
+  return nanos < 0n ? -1 : nanos > 0n ? 1 : 0
+}
+
+export const quantityIsInteger = (given: QuantityLike): boolean => isWhole(quantityOf(given).nanos)
+
+/** The amount as a whole number; a fraction is rounded away from zero, so that a request is never undersized. */
+export function quantityToBytes(given: QuantityLike): bigint {
+  return divideAwayFromZero(quantityOf(given).nanos, ONE)
+}
+
+/** A size reported in bytes, as a quantity with binary suffixes. */
+export const quantityFromBytes = (bytes: bigint | number): Quantity => ({
+  nanos: BigInt(bytes) * ONE,
+  format: 'binary',
+})
+
+const quantityOf = (given: QuantityLike): Quantity => (typeof given === 'object' ? given : parseQuantity(given))
+
+// Reading
+
+const NANO_DIGITS = 9
+const ONE = 10n ** BigInt(NANO_DIGITS)
+const BINARY_NANOS_MAX = (2n ** 63n - 1n) * ONE // binary amounts above this are lowered to it; decimal ones are kept
+const QUANTITY_EXPONENT_MAX = 1_000 // beyond this the text is refused rather than given a thousand digits of memory
+const QUANTITY_LENGTH_MAX = 256 // beyond this, likewise
+const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // beyond this the oldest text is forgotten and parsed again when next seen
+
+const SHAPE = /^([+-]?)([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)$/
+const WRONG_SHAPE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+const WRONG_NUMBER = 'unable to parse numeric part of quantity'
+const WRONG_SUFFIX = "unable to parse quantity's suffix"
+
+interface Suffix {
+  format: QuantityFormat
+  base: 2 | 10
+  power: number
+}
+
+const SUFFIXES = new Map<string, Suffix>([
+  ...['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'].map((letter, i): [string, Suffix] => [
+    letter,
+    { format: 'decimal', base: 10, power: 3 * i - NANO_DIGITS },
+  ]),
+  ...['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((letters, i): [string, Suffix] => [
+    letters,
+    { format: 'binary', base: 2, power: 10 * (i + 1) },
+  ]),
+])
+
+const cache = new Map<string, Quantity>()
+
+/** The quantity, or the sentence that says why it is none. */
+function readQuantity(given: string | number): Quantity | string {
+  const text = typeof given === 'number' ? String(given).replace('e+', 'e') : given
+  const known = cache.get(text)
+  if (known) return known
+  const quantity = scanQuantity(text.trim())
+  if (typeof quantity === 'string') return quantity
+  if (cache.size >= QUANTITY_CACHE_ENTRIES_MAX) cache.delete(cache.keys().next().value!)
+  cache.set(text, quantity)
+  return quantity
+}
+
+function scanQuantity(text: string): Quantity | string {
+  if (text.length > QUANTITY_LENGTH_MAX) return `quantities must be no more than ${QUANTITY_LENGTH_MAX} characters`
+  const parts = SHAPE.exec(text)
+  if (!parts) return WRONG_SHAPE
+  const [, sign, leading = '', point, suffixText = ''] = parts
+  const decimals = point?.slice(1) ?? ''
+  if (leading + decimals === '') return point === undefined ? WRONG_SHAPE : WRONG_NUMBER
+  const suffix = SUFFIXES.get(suffixText) ?? exponentSuffix(suffixText)
+  if (!suffix) return WRONG_SUFFIX
+
+  const whole = leading.replace(/^0+(?=.)/, '')
+  let nanos = toNanos({ digits: BigInt(whole + decimals), decimals: decimals.length, suffix })
+  let format = suffix.format
+  if (format === 'binary' && nanos > BINARY_NANOS_MAX) nanos = BINARY_NANOS_MAX
+  if (format === 'binary' && nanos > 0n && nanos < ONE) format = 'decimal'
+  if (sign === '-') nanos = -nanos
+  return staysAsWritten({ whole, decimals, suffix }) ? { nanos, format, text } : { nanos, format }
+}
+
+function exponentSuffix(text: string): Suffix | undefined {
+  if (!/^[eE][-+]?[0-9]+$/.test(text)) return undefined
+  const power = Number(text.slice(1))
+  return power > QUANTITY_EXPONENT_MAX ? undefined : { format: 'exponent', base: 10, power }
+}
+
+function toNanos({ digits, decimals, suffix }: { digits: bigint; decimals: number; suffix: Suffix }): bigint {
+  if (digits === 0n) return 0n
+  const scaled = suffix.base === 2 ? digits << BigInt(suffix.power) : digits
+  const power = NANO_DIGITS - decimals + (suffix.base === 10 ? suffix.power : 0)
+  if (power >= 0) return scaled * 10n ** BigInt(power)
+  if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // far below a billionth, whatever the digits
+  return divideAwayFromZero(scaled, 10n ** BigInt(-power))
+}
+
+// Which texts are handed back unchanged is decided by the number's digits before any arithmetic, so a few survive that
+// arithmetic would print differently. Clients compare texts, so the rule is kept as it is:
+//   1.125  1.500  1.   1E6  +3Gi    stay
+//   1.5    0.500  1000 1E5  2048Ki  become 1500m, 500m, 1k, 100e3, 2Mi
+function staysAsWritten({ whole, decimals, suffix }: { whole: string; decimals: string; suffix: Suffix }): boolean {
+  const number = whole || '0'
+  if (suffix.base === 2) {
+    const digitsMax = 14 - Math.floor((suffix.power * 3) / 10)
+    return decimals === '' && number.length <= digitsMax && Number(number) % 8 !== 0
+  }
+  const digits = number + decimals
+  const scale = suffix.power - decimals.length
+  return (
+    digits.length <= 18 &&
+    scale >= -NANO_DIGITS &&
+    scale % 3 === 0 &&
+    !digits.endsWith('000') &&
+    !digits.startsWith('0')
+  )
+}
+
+// Printing
+
+const DECIMAL_LETTERS = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']
+const BINARY_LETTERS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
+
+// A thousand E has no letter of its own, so the letters stop there and the number grows: "1000E".
+function formatDecimal(nanos: bigint, format: QuantityFormat): string {
+  const stepsMax = format === 'exponent' ? Number.POSITIVE_INFINITY : DECIMAL_LETTERS.length - 1
+  const { mantissa, steps } = strip(nanos, { factor: 1000n, stepsMax })
+  if (format !== 'exponent') return `${mantissa}${DECIMAL_LETTERS[steps]}`
+  const power = 3 * steps - NANO_DIGITS
+  return power === 0 ? `${mantissa}` : `${mantissa}e${power}`
+}
+
+function formatBinary(units: bigint): string {
+  const { mantissa, steps } = strip(units, { factor: 1024n, stepsMax: BINARY_LETTERS.length - 1 })
+  return `${mantissa}${BINARY_LETTERS[steps]}`
+}
+
+function strip(amount: bigint, { factor, stepsMax }: { factor: bigint; stepsMax: number }) {
+  let mantissa = amount
+  let steps = 0
+  while (steps < stepsMax && mantissa % factor === 0n) {
+    mantissa /= factor
+    steps += 1
+  }
+  return { mantissa, steps }
+}
+
+const isWhole = (nanos: bigint): boolean => nanos % ONE === 0n
+
+const magnitude = (amount: bigint): bigint => (amount < 0n ? -amount : amount)
+
+function divideAwayFromZero(amount: bigint, divisor: bigint): bigint {
+  const quotient = amount / divisor
+  if (quotient * divisor === amount) return quotient
+  return amount < 0n ? quotient - 1n : quotient + 1n
+}

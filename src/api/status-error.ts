@@ -1,0 +1,173 @@
+// Every error an API client can see, made here and nowhere else: code, reason and wording together.
+// Clients branch on code and reason; people read the message, so it says what, which, why and what next.
+import type { FieldError } from './field-errors.ts'
+import { causeReason, formatFieldErrors } from './field-errors.ts'
+
+export interface StatusCause {
+  readonly reason: string
+  readonly message: string
+  readonly field?: string
+}
+
+export interface StatusDetails {
+  readonly name?: string
+  readonly group?: string
+  readonly kind?: string
+  readonly uid?: string
+  readonly causes?: readonly StatusCause[]
+  readonly retryAfterSeconds?: number
+}
+
+export interface Status {
+  readonly kind: 'Status'
+  readonly apiVersion: 'v1'
+  readonly metadata: { readonly continue?: string }
+  readonly status: 'Success' | 'Failure'
+  readonly message?: string
+  readonly reason?: string
+  readonly details?: StatusDetails
+  readonly code?: number
+}
+
+/** An answer other than success. Thrown by anything on the way of a request; sent as a Status. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly code: number
+  readonly reason: string
+  readonly details: StatusDetails | undefined
+  /** A fresh continue token, where an expired one can be resumed at the newest state. */
+  readonly continueToken?: string
+
+  constructor(code: number, reason: string, message: string, details?: StatusDetails, continueToken?: string) {
+    super(message)
+    this.code = code
+    this.reason = reason
+    this.details = details
+    if (continueToken) this.continueToken = continueToken
+  }
+
+  toStatus(): Status {
+    return {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: this.continueToken ? { continue: this.continueToken } : {},
+      status: 'Failure',
+      message: this.message,
+      reason: this.reason,
+      ...(this.details ? { details: this.details } : {}),
+      code: this.code,
+    }
+  }
+}
+
+/** What a message and its details call a resource: `persistentvolumeclaims`, `storageclasses.storage.k8s.io`. */
+export interface ResourceName {
+  readonly group: string
+  readonly plural: string
+}
+const qualified = ({ group, plural }: ResourceName): string => (group ? `${plural}.${group}` : plural)
+const detailsOf = (resource: ResourceName, name: string): StatusDetails => ({
+  ...(name ? { name } : {}),
+  ...(resource.group ? { group: resource.group } : {}),
+  kind: resource.plural,
+})
+
+export const badRequest = (message: string): ApiError => new ApiError(400, 'BadRequest', message)
+
+export const unauthorized = (): ApiError => new ApiError(401, 'Unauthorized', 'Unauthorized')
+
+export const forbidden = (
+  resource: ResourceName,
+  name: string,
+  why: string,
+  causes?: readonly StatusCause[],
+): ApiError =>
+  new ApiError(
+    403,
+    'Forbidden',
+    name ? `${qualified(resource)} "${name}" is forbidden: ${why}` : `${qualified(resource)} is forbidden: ${why}`,
+    { ...detailsOf(resource, name), ...(causes ? { causes } : {}) },
+  )
+
+export const forbiddenPath = (why: string): ApiError => new ApiError(403, 'Forbidden', `forbidden: ${why}`)
+
+export const notFound = (resource: ResourceName, name: string): ApiError =>
+  new ApiError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, detailsOf(resource, name))
+
+export const noSuchPath = (): ApiError =>
+  new ApiError(404, 'NotFound', 'the server could not find the requested resource')
+
+export const methodNotAllowed = (): ApiError =>
+  new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')
+
+export const notAcceptable = (why: string): ApiError => new ApiError(406, 'NotAcceptable', why)
+
+export const alreadyExists = (resource: ResourceName, name: string): ApiError =>
+  new ApiError(409, 'AlreadyExists', `${qualified(resource)} "${name}" already exists`, detailsOf(resource, name))
+
+export const generateNameTaken = (resource: ResourceName, prefix: string): ApiError =>
+  new ApiError(
+    409,
+    'AlreadyExists',
+    `${qualified(resource)} "${prefix}" already exists, the server was not able to generate a unique name for the object`,
+    { ...detailsOf(resource, prefix), retryAfterSeconds: 1 },
+  )
+
+export const conflict = (resource: ResourceName, name: string, why: string): ApiError =>
+  new ApiError(
+    409,
+    'Conflict',
+    `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`,
+    detailsOf(resource, name),
+  )
+
+export const changedSinceRead = (resource: ResourceName, name: string): ApiError =>
+  conflict(
+    resource,
+    name,
+    'the object has been modified; please apply your changes to the latest version and try again',
+  )
+
+export const expired = (message: string, continueToken?: string): ApiError =>
+  new ApiError(410, 'Expired', message, undefined, continueToken)
+
+export const bodyTooLarge = (maxBytes: number): ApiError =>
+  new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`)
+
+export const unsupportedMediaType = (got: string, supported: readonly string[]): ApiError =>
+  new ApiError(
+    415,
+    'UnsupportedMediaType',
+    `the body of the request was in an unknown format - accepted media types include: ${supported.join(', ')}` +
+      (got ? ` (got ${got})` : ''),
+  )
+
+export const invalid = (kind: { group: string; kind: string }, name: string, errors: readonly FieldError[]): ApiError =>
+  new ApiError(
+    422,
+    'Invalid',
+    `${kind.group ? `${kind.kind}.${kind.group}` : kind.kind} "${name}" is invalid: ${formatFieldErrors(errors)}`,
+    {
+      ...(name ? { name } : {}),
+      ...(kind.group ? { group: kind.group } : {}),
+      kind: kind.kind,
+      causes: errors.map((error) => ({ reason: causeReason(error.type), message: error.message, field: error.field })),
+    },
+  )
+
+export const tooManyRequests = (why: string, retryAfterSeconds = 1): ApiError =>
+  new ApiError(429, 'TooManyRequests', why, { retryAfterSeconds })
+
+export const internalError = (why: string): ApiError =>
+  new ApiError(500, 'InternalError', `Internal error occurred: ${why}`)
+
+export const unavailable = (why: string, retryAfterSeconds = 1): ApiError =>
+  new ApiError(503, 'ServiceUnavailable', why, { retryAfterSeconds })
+
+export const versionTooLarge = (asked: number, newest: number): ApiError =>
+  new ApiError(504, 'Timeout', `Too large resource version: ${asked}, current: ${newest}`, {
+    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    retryAfterSeconds: 1,
+  })
+
+export const timedOut = (why: string): ApiError => new ApiError(504, 'Timeout', why)

@@ -1,0 +1,42 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { quantityToBytes } from './quantity.ts'
+import { normalizeThroughput } from './throughput.ts'
+
+describe('normalizeThroughput', () => {
+  it.each([
+    ['100', '100Mi'],
+    ['1', '1Mi'],
+    ['1.5', '1536Ki'],
+    ['1k', '1000Mi'],
+    ['160000', '160000Mi'],
+    ['1048575', '1048575Mi'],
+    ['1048576', '1048576'],
+    ['1Mi', '1Mi'],
+    ['50Mi', '50Mi'],
+    ['1000M', '1G'],
+    ['0', '0'],
+    ['-5', '-5'],
+    ['500m', '500m'],
+    ['100MiB/s', '100MiB/s'],
+  ])('PIO-1 reads %s as %s', (written, stored) => {
+    expect(normalizeThroughput(written)).toBe(stored)
+  })
+
+  it('PIO-1 says the same when it is asked again', () => {
+    fc.assert(
+      fc.property(fc.bigInt(0n, 2n ** 50n), (amount) => {
+        const once = normalizeThroughput(String(amount))
+        expect(normalizeThroughput(once)).toBe(once)
+      }),
+    )
+  })
+
+  it('PIO-1 never answers between nothing and one mebibyte per second for a whole number', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1 }), (amount) => {
+        expect(quantityToBytes(normalizeThroughput(String(amount)))).toBeGreaterThanOrEqual(1_048_576n)
+      }),
+    )
+  })
+})

@@ -1,0 +1,15 @@
+// The admission chain, in the order it runs. Adding a rule: one file and one line here.
+import { type AdmissionPlugin, createAdmissionChain } from './admission.ts'
+import { claimResize } from './claim-resize.ts'
+import { namespaceLifecycle } from './namespace-lifecycle.ts'
+import { storageObjectInUseProtection } from './storage-object-in-use.ts'
+
+export const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
+  namespaceLifecycle,
+  storageObjectInUseProtection,
+  claimResize,
+]
+
+export const standardAdmission = () => createAdmissionChain(ADMISSION_PLUGINS)
+export type { AdmissionChain, AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
+export { BUILT_IN_NAMESPACES } from './namespace-lifecycle.ts'

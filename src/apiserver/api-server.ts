@@ -1,0 +1,246 @@
+// The API server, free of sockets: `handle` takes a request and gives an answer. A request's life is one
+// function, top to bottom: authenticate → limit → route → authorize → answer.
+import type { FeatureGates } from '../api/feature-gates.ts'
+import type { Kind } from '../api/kind.ts'
+import {
+  ApiError,
+  internalError,
+  methodNotAllowed,
+  noSuchPath,
+  tooManyRequests,
+  unavailable,
+} from '../api/status-error.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import { type Store, StoreBusyError, StoreClosedError } from '../store/index.ts'
+import { type AdmissionChain, standardAdmission } from './admission/index.ts'
+import { createDiscovery } from './discovery/index.ts'
+import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './exchange.ts'
+import { createHealth, type Health } from './health.ts'
+import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
+import { createOpenApi } from './openapi/index.ts'
+import { handleResource } from './resource-handler.ts'
+import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
+import { type PathRequest, parseRoute, type ResourceRequest } from './route.ts'
+import {
+  type Authenticator,
+  type Authorizer,
+  forbidden,
+  type Refusal,
+  resolveImpersonation,
+  type UserInfo,
+} from './security/index.ts'
+import { createStoredObjects } from './stored-object.ts'
+import type { VersionInfo } from './version.ts'
+import type { StreamSink } from './watch-objects.ts'
+import type { ObjectDeps } from './write-deps.ts'
+
+export interface ApiServerOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly kinds: readonly Kind[]
+  readonly gates: FeatureGates
+  readonly runtimeConfig?: RuntimeConfig
+  readonly authenticator: Authenticator
+  readonly authorizer: Authorizer
+  readonly admission?: AdmissionChain
+  readonly version: VersionInfo
+  readonly limits?: Partial<Limits>
+}
+
+export interface Limits {
+  /** Requests other than watches worked on at once; more are told to come back in a second. */
+  readonly inFlightMax: number
+  readonly watchesMax: number
+}
+const LIMITS: Limits = { inFlightMax: 2_000, watchesMax: 10_000 }
+
+export interface ApiServer {
+  handle(request: ApiRequest): Promise<ApiAnswer>
+  readonly resources: Resources
+  readonly health: Health
+  readonly metrics: ApiMetrics
+  /** For components in this process: the same verbs without the wire. */
+  readonly objects: ObjectDeps
+}
+
+export function createApiServer(options: ApiServerOptions): ApiServer {
+  const { store, clock, log } = options
+  const resources = createResources(options.kinds, options.runtimeConfig)
+  const limits = { ...LIMITS, ...options.limits }
+  const metrics = createApiMetrics(store)
+  const health = createHealth()
+  const discovery = createDiscovery(resources)
+  const openApi = createOpenApi(resources)
+  const deps: ObjectDeps = {
+    store,
+    clock,
+    random: options.random,
+    gates: options.gates,
+    objects: createStoredObjects(),
+    resources,
+    admission: options.admission ?? standardAdmission(),
+  }
+  let watches = 0
+
+  async function handle(request: ApiRequest): Promise<ApiAnswer> {
+    const startedMs = clock.monotonicMs()
+    const route = parseRoute(request.method, request.path, request.query)
+    const labels = labelsOf(route)
+    let answer: ApiAnswer
+    try {
+      answer = await answerRequest(request, route, labels)
+    } catch (error) {
+      answer = statusAnswer(explain(error, request).toStatus())
+    }
+    metrics.observeRequest(labels, answer.status, (clock.monotonicMs() - startedMs) / 1000)
+    return answer
+  }
+
+  async function answerRequest(
+    request: ApiRequest,
+    route: ResourceRequest | PathRequest | undefined,
+    labels: RequestLabels,
+  ): Promise<ApiAnswer> {
+    const user = await whoAsks(request)
+    if (!route) throw noSuchPath()
+    await authorize(user, route)
+    if (route.is === 'path') return answerPath(request, route)
+    const resource = resources.find(route.group, route.version, route.plural)
+    if (!resource) throw noSuchPath()
+    const call = { request, route, resource, user }
+    if (route.verb === 'watch') return watchLimited(labels, await handleResource(deps, call))
+    return limited(route.verb === 'get' || route.verb === 'list' ? 'readOnly' : 'mutating', () =>
+      handleResource(deps, call),
+    )
+  }
+
+  async function whoAsks(request: ApiRequest): Promise<UserInfo> {
+    const authentication = options.authenticator.authenticate({
+      ...(request.headers.authorization === undefined ? {} : { authorization: request.headers.authorization }),
+      ...(request.clientCert ? { clientCert: request.clientCert } : {}),
+    })
+    if (authentication.is === 'refused') throw refused(authentication.refusal)
+    const { user } = authentication
+    const names = request.headerNames().filter((name) => name.startsWith('impersonate-'))
+    if (names.length === 0) return user
+    const headers = Object.fromEntries(names.map((name) => [name, request.headerValues(name)]))
+    const impersonation = await resolveImpersonation({ user, headers, authorizer: options.authorizer })
+    if (impersonation.is === 'refused') throw refused(impersonation.refusal)
+    return impersonation.user
+  }
+
+  async function authorize(user: UserInfo, route: ResourceRequest | PathRequest): Promise<void> {
+    const attributes =
+      route.is === 'path'
+        ? { user, verb: route.verb, path: route.path }
+        : {
+            user,
+            verb: route.verb,
+            group: route.group,
+            version: route.version,
+            resource: route.plural,
+            ...(route.subresource ? { subresource: route.subresource } : {}),
+            ...(route.name ? { name: route.name } : {}),
+            ...(route.namespace ? { namespace: route.namespace } : {}),
+          }
+    const { allowed, reason } = await options.authorizer.authorize(attributes)
+    if (!allowed) throw refused(forbidden(attributes, reason))
+  }
+
+  async function answerPath(request: ApiRequest, { path }: PathRequest): Promise<ApiAnswer> {
+    if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed()
+    if (path === '/version' || path === '/version/') return jsonAnswer(200, options.version)
+    if (path === '/metrics') {
+      return textAnswer(200, await metrics.registry.metrics(), { 'content-type': metrics.registry.contentType })
+    }
+    const answer =
+      health.answer(path, request.query) ??
+      discovery.handle(path, request.headers) ??
+      openApi.handle(path, request.query, request.headers)
+    if (answer) return answer
+    if (path === '/') return jsonAnswer(200, { paths: rootPaths(resources) })
+    throw noSuchPath()
+  }
+
+  async function limited(kind: 'mutating' | 'readOnly', run: () => Promise<ApiAnswer>): Promise<ApiAnswer> {
+    if (metrics.inFlight.mutating + metrics.inFlight.readOnly >= limits.inFlightMax) {
+      throw tooManyRequests(`the server is working on ${limits.inFlightMax} requests already; try again in a second`)
+    }
+    metrics.inFlight[kind]++
+    try {
+      return await run()
+    } finally {
+      metrics.inFlight[kind]--
+    }
+  }
+
+  function watchLimited(labels: RequestLabels, answer: ApiAnswer): ApiAnswer {
+    if (watches >= limits.watchesMax) {
+      throw tooManyRequests(`${limits.watchesMax} watches are open already; close some, or raise --max-watches`)
+    }
+    const { stream } = answer
+    if (!stream) return answer
+    return {
+      ...answer,
+      stream: (sink: StreamSink) => {
+        watches++
+        const closed = metrics.watchOpened(labels)
+        sink.onClose(() => {
+          watches--
+          closed()
+        })
+        stream(sink)
+      },
+    }
+  }
+
+  function explain(error: unknown, request: ApiRequest): ApiError {
+    if (error instanceof ApiError) return error
+    if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
+    if (error instanceof StoreBusyError) return tooManyRequests(error.message)
+    log.error({ err: error, method: request.method, path: request.path }, 'request failed unexpectedly')
+    return internalError('the server met a problem of its own; its log has the details')
+  }
+
+  return { handle, resources, health, metrics, objects: deps }
+}
+
+const refused = ({ code, reason, message, details }: Refusal): ApiError => new ApiError(code, reason, message, details)
+
+function labelsOf(route: ResourceRequest | PathRequest | undefined): RequestLabels {
+  if (!route || route.is === 'path') return { verb: 'GET', group: '', version: '', resource: '', subresource: '' }
+  const { verb, group, version, plural: resource, subresource } = route
+  return { verb: VERB_LABELS[verb], group, version, resource, subresource }
+}
+
+const VERB_LABELS = {
+  get: 'GET',
+  list: 'LIST',
+  watch: 'WATCH',
+  create: 'POST',
+  update: 'PUT',
+  patch: 'PATCH',
+  delete: 'DELETE',
+  deletecollection: 'DELETECOLLECTION',
+} as const
+
+const rootPaths = ({ groups }: Resources): string[] =>
+  [
+    '/api',
+    '/apis',
+    ...groups.flatMap(({ group, versions }) =>
+      group === ''
+        ? versions.map((version) => `/api/${version}`)
+        : [`/apis/${group}`, ...versions.map((version) => `/apis/${group}/${version}`)],
+    ),
+    '/healthz',
+    '/livez',
+    '/metrics',
+    '/openapi/v2',
+    '/openapi/v3',
+    '/readyz',
+    '/version',
+  ].sort()

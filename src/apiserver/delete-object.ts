@@ -1,0 +1,101 @@
+// DELETE: an object goes at once, or is marked as going and waits for its finalizers and its grace period.
+
+import { conflict, notFound } from '../api/status-error.ts'
+import { clone } from '../base/clone.ts'
+import type { Entry, Write } from '../store/index.ts'
+import type { DeleteOptions } from './options.ts'
+import { encodeStored } from './stored-object.ts'
+import { isReadyToGo } from './update-object.ts'
+import {
+  admissionRequest,
+  keyOf,
+  type ObjectDeps,
+  putOf,
+  timestamp,
+  type WriteTarget,
+  type Written,
+} from './write-deps.ts'
+
+export async function deleteObject(deps: ObjectDeps, target: WriteTarget, options: DeleteOptions): Promise<Written> {
+  let written: Written | undefined
+  let unchangedRevision: number | undefined
+  const { revision } = await deps.store.transact((view) => {
+    unchangedRevision = undefined
+    const key = keyOf(target)
+    const entry = view.get(key)
+    if (!entry) throw notFound(target.resource, target.name)
+    const old: any = deps.objects.decode(entry)
+    checkPreconditions(target, options, old, entry)
+    const request = { operation: 'DELETE', name: target.name, object: undefined, old } as const
+    const more = deps.admission.validate(admissionRequest(deps, view, target, request))
+    const next = marked(deps, target, options, old)
+
+    const writes: Write[] = []
+    let value: Uint8Array = entry.value
+    const deleted = isReadyToGo(next)
+    if (deleted) writes.push({ delete: key })
+    else {
+      value = encodeStored(next)
+      if (Buffer.compare(value, entry.value) !== 0) writes.push(putOf(deps, target.resource, key, next, value))
+    }
+    if (writes.length === 0 || target.dryRun) unchangedRevision = entry.modRevision
+    written = { value, revision: 0, created: false, deleted, warnings: [] }
+    for (const { group, plural, namespace, name, object } of more) {
+      writes.push({
+        put: `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`,
+        value: encodeStored(object),
+      })
+    }
+    return target.dryRun ? [] : writes
+  })
+  return { ...written!, revision: unchangedRevision ?? revision }
+}
+
+function checkPreconditions({ resource, name }: WriteTarget, options: DeleteOptions, old: any, entry: Entry): void {
+  if (options.uid !== undefined && options.uid !== old.metadata.uid) {
+    throw conflict(
+      resource,
+      name,
+      `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${old.metadata.uid}`,
+    )
+  }
+  if (options.resourceVersion !== undefined && options.resourceVersion !== String(entry.modRevision)) {
+    throw conflict(
+      resource,
+      name,
+      `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${entry.modRevision}`,
+    )
+  }
+}
+
+/** The object as one that is going away. A second delete may only shorten what is left. */
+function marked(deps: ObjectDeps, { resource }: WriteTarget, options: DeleteOptions, old: any): any {
+  const next = clone(old)
+  const { metadata } = next
+  const nowMs = deps.clock.nowMs()
+  const graceSeconds = resource.stored.gracePeriodSeconds?.(old, options.gracePeriodSeconds) ?? 0
+
+  metadata.finalizers = propagated(metadata.finalizers ?? [], options.propagation)
+  if (metadata.finalizers.length === 0) delete metadata.finalizers
+  if (!metadata.deletionTimestamp) {
+    metadata.deletionTimestamp = timestamp(nowMs + graceSeconds * 1000)
+    metadata.deletionGracePeriodSeconds = graceSeconds
+    if (metadata.generation > 0) metadata.generation += 1
+  } else if (graceSeconds < (metadata.deletionGracePeriodSeconds ?? 0)) {
+    metadata.deletionTimestamp = timestamp(nowMs + graceSeconds * 1000)
+    metadata.deletionGracePeriodSeconds = graceSeconds
+  }
+  if (resource.stored.group === '' && resource.stored.plural === 'namespaces') {
+    next.status = { ...next.status, phase: 'Terminating' }
+  }
+  return next
+}
+
+/** Who waits for whom: foreground waits for the dependents, orphan for letting them go, background for nobody. */
+function propagated(finalizers: readonly string[], propagation: DeleteOptions['propagation']): string[] {
+  if (propagation === undefined) return [...finalizers]
+  const others = finalizers.filter((finalizer) => finalizer !== 'orphan' && finalizer !== 'foregroundDeletion')
+  if (propagation === 'Orphan') return [...others, 'orphan']
+  if (propagation === 'Foreground') return [...others, 'foregroundDeletion']
+  return others
+}

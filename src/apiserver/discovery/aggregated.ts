@@ -1,0 +1,44 @@
+// Discovery in two answers: everything below /api, everything below /apis. Same content as legacy.ts.
+import type { Resource, Resources } from '../resources.ts'
+import { resourcesOf } from './legacy.ts'
+import { subresourcesOf, verbsOf } from './subresources.ts'
+
+export const AGGREGATED_GROUP = 'apidiscovery.k8s.io'
+export const AGGREGATED_KIND = 'APIGroupDiscoveryList'
+export const AGGREGATED_VERSIONS = ['v2', 'v2beta1'] as const
+export type AggregatedVersion = (typeof AGGREGATED_VERSIONS)[number]
+
+/** `core`: the group without a name alone, or all others. */
+export const groupDiscoveryList = (resources: Resources, version: AggregatedVersion, { core }: { core: boolean }) => ({
+  kind: AGGREGATED_KIND,
+  apiVersion: `${AGGREGATED_GROUP}/${version}`,
+  metadata: {},
+  items: resources.groups
+    .filter(({ group }) => (group === '') === core)
+    .map(({ group, versions }) => ({
+      metadata: group ? { name: group } : {},
+      versions: versions.map((served) => ({
+        version: served,
+        resources: resourcesOf(resources, group, served).map(resourceEntry),
+        freshness: 'Current',
+      })),
+    })),
+})
+
+function resourceEntry({ kind, group, version }: Resource) {
+  const subresources = subresourcesOf(kind).map(({ name, verbs, body }) => ({
+    subresource: name,
+    responseKind: body ?? { group, version, kind: kind.kind },
+    verbs,
+  }))
+  return {
+    resource: kind.plural,
+    responseKind: { group, version, kind: kind.kind },
+    scope: kind.namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: kind.singular,
+    verbs: verbsOf(kind),
+    ...(kind.shortNames ? { shortNames: kind.shortNames } : {}),
+    ...(kind.categories ? { categories: kind.categories } : {}),
+    ...(subresources.length > 0 ? { subresources } : {}),
+  }
+}

@@ -1,0 +1,50 @@
+// What can be done with each resource: its verbs, and what hangs below its objects.
+// Discovery and OpenAPI publish this; routing serves exactly this.
+import type { Kind } from '../../api/kind.ts'
+import type { Verb } from '../route.ts'
+
+export interface Subresource {
+  /** The last path segment: `status`. */
+  readonly name: string
+  readonly verbs: readonly Verb[]
+  /** What a request carries, when that is not the object itself. */
+  readonly body?: { readonly group: string; readonly version: string; readonly kind: string }
+}
+
+const ALL_VERBS: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+
+/** Resources that cannot do everything, by plural and group. */
+const FEWER_VERBS: Readonly<Record<string, readonly Verb[]>> = {
+  'namespaces.': ALL_VERBS.filter((verb) => verb !== 'deletecollection'),
+  // Questions: they are answered, and nothing is stored.
+  'tokenreviews.authentication.k8s.io': ['create'],
+  'selfsubjectreviews.authentication.k8s.io': ['create'],
+  'subjectaccessreviews.authorization.k8s.io': ['create'],
+  'localsubjectaccessreviews.authorization.k8s.io': ['create'],
+  'selfsubjectaccessreviews.authorization.k8s.io': ['create'],
+  'selfsubjectrulesreviews.authorization.k8s.io': ['create'],
+}
+
+const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
+
+/** Subresources beside `status`, by plural and group. */
+export const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>> = {
+  'namespaces.': [{ name: 'finalize', verbs: ['update'] }],
+  'pods.': [
+    { name: 'binding', verbs: ['create'], body: { group: '', version: 'v1', kind: 'Binding' } },
+    { name: 'eviction', verbs: ['create'], body: { group: 'policy', version: 'v1', kind: 'Eviction' } },
+  ],
+}
+
+export const verbsOf = (kind: Kind): readonly Verb[] => FEWER_VERBS[keyOf(kind)] ?? ALL_VERBS
+
+/** In the order of their names. */
+export function subresourcesOf(kind: Kind): readonly Subresource[] {
+  const extra = EXTRA_SUBRESOURCES[keyOf(kind)] ?? []
+  return kind.status ? [...extra, STATUS] : extra // no extra name sorts after "status"
+}
+
+export const findSubresource = (kind: Kind, name: string): Subresource | undefined =>
+  subresourcesOf(kind).find((subresource) => subresource.name === name)
+
+const keyOf = ({ plural, group }: Kind): string => `${plural}.${group}`

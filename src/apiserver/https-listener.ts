@@ -1,0 +1,185 @@
+// Carries requests and answers over HTTPS (HTTP/1.1): one port for everything, watches on open connections.
+// Stops in order: no new connections, watches ended, requests in flight answered, then the rest is cut.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { bodyTooLarge } from '../api/status-error.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import type { ApiAnswer, ApiRequest } from './exchange.ts'
+import { clientCertificateOf, type Pki, servingTlsOptions } from './security/index.ts'
+import type { StreamSink } from './watch-objects.ts'
+
+export const BODY_BYTES_MAX = 3 * 1024 * 1024
+const HEADER_BYTES_MAX = 1024 * 1024
+// Clients keep idle connections for 90 s; closing them earlier would cut off requests already on their way.
+const KEEP_ALIVE_MS = 120_000
+const HEADERS_TIMEOUT_MS = 32_000
+const DRAIN_MS_MAX = 10_000
+
+export interface HttpsListenerOptions {
+  readonly handle: (request: ApiRequest) => Promise<ApiAnswer>
+  readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>
+  readonly host: string
+  readonly port: number
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface HttpsListener {
+  readonly host: string
+  readonly port: number
+  /** Settles once the last connection is gone. */
+  stop(): Promise<void>
+}
+
+export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsListener> {
+  const { handle, pki, host, port, clock, log } = options
+  const streams = new Set<ServerResponse>()
+  let stopping = false
+  const server = createServer(
+    {
+      ...servingTlsOptions(pki),
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: 0,
+      maxHeaderSize: HEADER_BYTES_MAX,
+      noDelay: true,
+    },
+    (incoming, outgoing) => {
+      if (stopping) outgoing.setHeader('connection', 'close')
+      void respond(incoming, outgoing)
+    },
+  )
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  })
+  server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'))
+
+  async function respond(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    try {
+      send(await handle(requestOf(incoming)), incoming, outgoing)
+    } catch (error) {
+      log.error({ err: error, path: incoming.url }, 'answer could not be sent')
+      outgoing.destroy()
+    }
+  }
+
+  function send(answer: ApiAnswer, incoming: IncomingMessage, outgoing: ServerResponse): void {
+    if (outgoing.destroyed) return
+    const headers = answer.headers as Record<string, string | string[]>
+    if (answer.stream) {
+      outgoing.writeHead(answer.status, headers)
+      outgoing.flushHeaders()
+      if (incoming.method === 'HEAD') return void outgoing.end()
+      streams.add(outgoing)
+      outgoing.on('close', () => streams.delete(outgoing))
+      answer.stream(sinkOf(outgoing))
+      if (stopping) outgoing.end()
+      return
+    }
+    const body = answer.body ?? new Uint8Array()
+    // A body that was not read to its end cannot be followed by another request on the same connection.
+    const close = answer.status === 413 ? { connection: 'close' } : {}
+    outgoing.writeHead(answer.status, { ...headers, 'content-length': body.length, ...close })
+    outgoing.end(incoming.method === 'HEAD' ? undefined : body)
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(explainListenError(error, host, port)))
+    server.listen(port, host, resolve)
+  })
+  return {
+    host,
+    port: (server.address() as AddressInfo).port,
+    stop: () => {
+      stopping = true
+      return drain(server, streams, clock)
+    },
+  }
+}
+
+async function drain(server: Server, streams: Set<ServerResponse>, clock: Clock): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  for (const stream of streams) stream.end()
+  server.closeIdleConnections()
+  const cancel = clock.after(DRAIN_MS_MAX, () => server.closeAllConnections())
+  const sweep = setIntervalOn(clock, 50, () => server.closeIdleConnections())
+  await closed
+  sweep()
+  cancel()
+}
+
+function setIntervalOn(clock: Clock, ms: number, run: () => void): () => void {
+  let cancel = clock.after(ms, tick)
+  function tick() {
+    run()
+    cancel = clock.after(ms, tick)
+  }
+  return () => cancel()
+}
+
+const NO_QUERY = new URLSearchParams()
+
+function requestOf(incoming: IncomingMessage): ApiRequest {
+  const url = incoming.url ?? '/'
+  const at = url.indexOf('?')
+  return {
+    method: incoming.method ?? 'GET',
+    path: at < 0 ? url : url.slice(0, at),
+    query: at < 0 ? NO_QUERY : new URLSearchParams(url.slice(at + 1)),
+    headers: incoming.headers as Record<string, string | undefined>,
+    headerNames: () => Object.keys(incoming.headers),
+    headerValues: (name) => incoming.headersDistinct[name] ?? [],
+    clientCert: clientCertificateOf(incoming.socket as TLSSocket),
+    readBody: () => readBody(incoming),
+  }
+}
+
+function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
+  const declared = Number(incoming.headers['content-length'] ?? 0)
+  if (declared > BODY_BYTES_MAX) return Promise.reject(bodyTooLarge(BODY_BYTES_MAX))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    incoming.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size > BODY_BYTES_MAX) {
+        incoming.pause()
+        incoming.removeAllListeners('data')
+        reject(bodyTooLarge(BODY_BYTES_MAX))
+      } else chunks.push(chunk)
+    })
+    incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    incoming.on('error', reject)
+    incoming.on('aborted', () => reject(new Error('the client went away before its request was complete')))
+  })
+}
+
+function sinkOf(outgoing: ServerResponse): StreamSink {
+  return {
+    write: (chunk) => void outgoing.write(chunk),
+    get pendingBytes() {
+      return outgoing.writableLength
+    },
+    end: () => void outgoing.end(),
+    // The response's own close: the request's fires as soon as its body was read.
+    onClose: (run) => void outgoing.once('close', run),
+  }
+}
+
+function explainListenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  if (error.code === 'EADDRINUSE') {
+    return new Error(
+      `Cannot listen on ${host}:${port}: another program does already. Stop it, or choose another address with --listen HOST:PORT.`,
+    )
+  }
+  if (error.code === 'EACCES') {
+    return new Error(
+      `Cannot listen on ${host}:${port}: not permitted. Choose a port above 1023 with --listen HOST:PORT.`,
+    )
+  }
+  return new Error(`Cannot listen on ${host}:${port}: ${error.message}`)
+}

@@ -1,0 +1,107 @@
+// What the API server counts about itself, under the names operators already chart.
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Store } from '../store/index.ts'
+
+export interface RequestLabels {
+  readonly verb: string
+  readonly group: string
+  readonly version: string
+  readonly resource: string
+  readonly subresource: string
+}
+
+export interface ApiMetrics {
+  readonly registry: Registry
+  observeRequest(labels: RequestLabels, code: number, seconds: number): void
+  watchOpened(labels: RequestLabels): () => void
+  readonly inFlight: { mutating: number; readOnly: number }
+}
+
+export function createApiMetrics(store: Store): ApiMetrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const names = ['verb', 'group', 'version', 'resource', 'subresource'] as const
+  const total = new Counter({
+    name: 'apiserver_request_total',
+    help: 'Requests answered, by verb, resource and HTTP code.',
+    labelNames: [...names, 'code'],
+    registers,
+  })
+  const duration = new Histogram({
+    name: 'apiserver_request_duration_seconds',
+    help: 'Time from the first byte of a request to its answer; watches excluded.',
+    labelNames: [...names],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  })
+  const longRunning = new Gauge({
+    name: 'apiserver_longrunning_requests',
+    help: 'Watches open now.',
+    labelNames: [...names],
+    registers,
+  })
+  const inFlight = { mutating: 0, readOnly: 0 }
+  new Gauge({
+    name: 'apiserver_current_inflight_requests',
+    help: 'Requests being worked on now.',
+    labelNames: ['request_kind'],
+    registers,
+    collect() {
+      this.set({ request_kind: 'mutating' }, inFlight.mutating)
+      this.set({ request_kind: 'readOnly' }, inFlight.readOnly)
+    },
+  })
+  const fromStore = (name: string, help: string, value: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value())
+      },
+    })
+  fromStore('stowage_store_revision', 'Newest durable revision.', () => store.revision)
+  fromStore(
+    'stowage_store_compacted_revision',
+    'Changes up to this revision are no longer kept.',
+    () => store.stats().compactedRevision,
+  )
+  fromStore('stowage_store_keys', 'Objects in the store.', () => store.stats().keys)
+  fromStore(
+    'stowage_store_history_entries',
+    'Superseded states kept for watches and old reads.',
+    () => store.stats().historyEntries,
+  )
+  fromStore('apiserver_storage_size_bytes', 'Size of the store on disk.', () => store.stats().bytesOnDisk)
+  fromStore('stowage_store_watchers', 'Watches on the store.', () => store.stats().watchers)
+  fromStore('process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss())
+  fromStore('process_start_time_seconds', 'Start of the process since the epoch.', () => performance.timeOrigin / 1000)
+
+  // prom-client hashes labels on every call; the few combinations there are get resolved once.
+  const children = new Map<string, { count: Map<number, () => void>; observe: (seconds: number) => void }>()
+  return {
+    registry,
+    inFlight,
+    observeRequest(labels, code, seconds) {
+      const id = `${labels.verb} ${labels.group}/${labels.version}/${labels.resource}/${labels.subresource}`
+      let child = children.get(id)
+      if (!child) {
+        const timer = duration.labels(labels as any)
+        child = { count: new Map(), observe: (value) => timer.observe(value) }
+        children.set(id, child)
+      }
+      let count = child.count.get(code)
+      if (!count) {
+        const counter = total.labels({ ...labels, code: String(code) })
+        count = () => counter.inc()
+        child.count.set(code, count)
+      }
+      count()
+      if (labels.verb !== 'WATCH') child.observe(seconds)
+    },
+    watchOpened(labels) {
+      longRunning.inc(labels as any)
+      return () => longRunning.dec(labels as any)
+    },
+  }
+}

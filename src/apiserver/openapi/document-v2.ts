@@ -1,0 +1,71 @@
+// Writes the Swagger 2 document of everything that is served. Clients up to 1.28 and some user interfaces read it;
+// gnostic.ts turns it into the binary form that the former want.
+import type { Resources } from '../resources.ts'
+import { swagger2 } from './dialect.ts'
+import { ANSWER_MEDIA, type Operation, type PathItem, pathItems, STATUS_TEXT, STREAM_MEDIA } from './operations.ts'
+import type { Parameter } from './parameters.ts'
+import { createSchemas } from './schemas.ts'
+
+export function documentV2(resources: Resources): object {
+  const groupVersions = resources.groups.flatMap(({ group, versions }) =>
+    versions.map((version) => ({ group, version })),
+  )
+  const schemas = createSchemas({ dialect: swagger2, groupVersions })
+  const paths = groupVersions
+    .flatMap(({ group, version }) => pathItems(resources, group, version, schemas))
+    .map((item) => [item.path, pathOf(item)])
+  return {
+    swagger: '2.0',
+    info: { title: 'Stowage', version: 'unversioned' },
+    paths: Object.fromEntries(paths),
+    definitions: schemas.all(),
+    securityDefinitions: {
+      BearerToken: { type: 'apiKey', name: 'authorization', in: 'header', description: 'Bearer token' },
+    },
+    security: [{ BearerToken: [] }],
+  }
+}
+
+const pathOf = ({ parameters, operations }: PathItem) => ({
+  ...Object.fromEntries(Object.entries(operations).map(([method, operation]) => [method, operationOf(operation)])),
+  parameters: parameters.map(parameterOf),
+})
+
+function operationOf({ id, doc, tag, action, gvk, parameters, body, answers, streams }: Operation) {
+  const responses = Object.entries(answers).map(([code, schema]) => [
+    code,
+    { description: STATUS_TEXT[Number(code)], schema: swagger2.ref(schema) },
+  ])
+  return {
+    tags: [tag],
+    description: doc,
+    operationId: id,
+    produces: streams ? [...ANSWER_MEDIA, STREAM_MEDIA] : ANSWER_MEDIA,
+    consumes: body?.media ?? ['*/*'],
+    parameters: [
+      ...(body
+        ? [
+            {
+              name: 'body',
+              in: 'body',
+              ...(body.required ? { required: true } : {}),
+              schema: swagger2.ref(body.schema),
+            },
+          ]
+        : []),
+      ...parameters.map(parameterOf),
+    ],
+    responses: { ...Object.fromEntries(responses), 401: { description: 'Unauthorized' } },
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': gvk,
+  }
+}
+
+const parameterOf = ({ name, in: place, type, doc }: Parameter) => ({
+  name,
+  in: place,
+  description: doc,
+  ...(place === 'path' ? { required: true } : {}),
+  type,
+  uniqueItems: true,
+})

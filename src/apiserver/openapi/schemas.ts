@@ -1,0 +1,219 @@
+// Turns declarations into published schemas, each under its name, together with all they refer to.
+// One collector per document: what operations mention is what the document contains.
+import type { Field, ObjectType, Type } from '../../api/schema.ts'
+import type { Resource } from '../resources.ts'
+import type { Dialect, Schema } from './dialect.ts'
+import { type Envelope, envelopeOf, type GroupVersionKind, listMeta } from './envelope-types.ts'
+
+export interface Schemas {
+  /** Each of these adds the schema, unless it is there already, and returns its name. */
+  kind(resource: Resource): string
+  list(resource: Resource): string
+  type(type: ObjectType): string
+  patch(): string
+  /** Everything added so far, by name. */
+  all(): Readonly<Record<string, Schema>>
+}
+
+export interface SchemasOptions {
+  readonly dialect: Dialect
+  /** The group versions that the document is about. */
+  readonly groupVersions: readonly { readonly group: string; readonly version: string }[]
+}
+
+export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schemas {
+  const added = new Map<string, Schema>()
+  const core = { group: '', version: 'v1' }
+  const spokenFor = [core, ...groupVersions.filter(({ group, version }) => group !== '' || version !== 'v1')]
+
+  const add = (name: string, make: () => Schema): string => {
+    if (!added.has(name)) {
+      added.set(name, {}) // a place for types that contain themselves
+      added.set(name, make())
+    }
+    return name
+  }
+
+  const addType = (type: ObjectType): string => add(type.name, () => objectSchema(type, envelopeOf(type, spokenFor)))
+
+  const objectSchema = (type: ObjectType, known: Envelope | undefined): Schema => {
+    const entries = Object.entries(type.fields)
+    const properties = {
+      ...(known?.saysKind ? TYPE_META : {}),
+      ...Object.fromEntries(entries.map(([name, field]) => [name, fieldSchema(field)])),
+    }
+    // Metadata is always there, but nobody is made to send it.
+    const required = entries.filter(([name, field]) => field.required && !(known?.saysKind && name === 'metadata'))
+    return {
+      ...described(type.doc),
+      type: 'object',
+      ...(required.length > 0 ? { required: required.map(([name]) => name) } : {}),
+      ...(Object.keys(properties).length > 0 ? { properties } : {}),
+      ...(known ? { 'x-kubernetes-group-version-kind': known.kinds } : {}),
+    }
+  }
+
+  const fieldSchema = (field: Field): Schema => {
+    const words = {
+      ...described(field.doc),
+      ...defaultOf(dialect, field),
+      ...mergeWords(field),
+      ...ownershipWords(field),
+    }
+    const name = refOf(field.type)
+    if (!name) return { ...words, ...valueSchema(field.type) }
+    return Object.keys(words).length > 0 ? dialect.refWith(name, words) : dialect.ref(name)
+  }
+
+  const valueSchema = (type: Type): Schema => {
+    const name = refOf(type)
+    if (name) return dialect.ref(name)
+    switch (type.is) {
+      case 'list':
+        return { type: 'array', items: valueSchema(type.item) }
+      case 'map':
+        return { type: 'object', additionalProperties: valueSchema(type.value) }
+      case 'string':
+        return { type: 'string', ...(type.values ? { enum: type.values } : {}) }
+      case 'boolean':
+        return { type: 'boolean' }
+      case 'int32':
+      case 'int64':
+        return { type: 'integer', format: type.is }
+      case 'double':
+        return { type: 'number', format: 'double' }
+      case 'bytes':
+        return { type: 'string', format: 'byte' }
+      default:
+        throw new Error(`no schema is known for a value of type ${type.is}`)
+    }
+  }
+
+  /** The name of the schema by which a type is referred to; undefined for types written out in place. */
+  const refOf = (type: Type): string | undefined => {
+    switch (type.is) {
+      case 'object':
+        return addType(type)
+      case 'quantity':
+        return add(`${MACHINERY}.api.resource.Quantity`, () => ({
+          description: 'An amount such as 10Gi or 500m: a number, and a suffix for its scale.',
+          ...dialect.either('string', 'number'),
+        }))
+      case 'intOrString':
+        return add(`${MACHINERY}.util.intstr.IntOrString`, () => ({
+          description: 'A whole number or a string, such as a port by number or by name.',
+          format: 'int-or-string',
+          ...dialect.either('integer', 'string'),
+        }))
+      case 'time':
+        return add(`${MACHINERY}.apis.meta.v1.Time`, () => ({
+          description: 'A moment, in RFC 3339 form with whole seconds.',
+          type: 'string',
+          format: 'date-time',
+        }))
+      case 'microTime':
+        return add(`${MACHINERY}.apis.meta.v1.MicroTime`, () => ({
+          description: 'A moment, in RFC 3339 form with microseconds.',
+          type: 'string',
+          format: 'date-time',
+        }))
+      case 'json':
+        return type.encoding === 'fieldsV1'
+          ? add(`${MACHINERY}.apis.meta.v1.FieldsV1`, () => ({
+              description:
+                'A set of fields as a tree: "f:" before field names, "k:" before list keys, "v:" before values.',
+              type: 'object',
+            }))
+          : add(`${MACHINERY}.runtime.RawExtension`, () => ({ description: 'Any object at all.', type: 'object' }))
+      default:
+        return undefined
+    }
+  }
+
+  const gvkOf = ({ group, version, kind }: Resource): GroupVersionKind => ({ group, version, kind: kind.kind })
+
+  const schemas: Schemas = {
+    kind: (resource) =>
+      add(nameIn(resource), () => objectSchema(resource.kind.type, { kinds: [gvkOf(resource)], saysKind: true })),
+    list: (resource) =>
+      add(`${nameIn(resource)}List`, () => ({
+        description: `Some or all objects of kind ${resource.kind.kind}.`,
+        type: 'object',
+        required: ['items'],
+        properties: {
+          ...TYPE_META,
+          items: { description: 'The objects.', type: 'array', items: dialect.ref(schemas.kind(resource)) },
+          metadata: dialect.refWith(addType(listMeta), {
+            description: 'The version of the state shown, and whether there is more.',
+            ...(dialect.defaults ? { default: {} } : {}),
+          }),
+        },
+        'x-kubernetes-group-version-kind': [{ ...gvkOf(resource), kind: `${resource.kind.kind}List` }],
+      })),
+    type: addType,
+    patch: () =>
+      add(`${MACHINERY}.apis.meta.v1.Patch`, () => ({
+        description: 'A patch; its media type says of which form.',
+        type: 'object',
+      })),
+    all: () => Object.fromEntries([...added].sort(([a], [b]) => (a < b ? -1 : 1))),
+  }
+  return schemas
+}
+
+const MACHINERY = 'io.k8s.apimachinery.pkg'
+
+const TYPE_META = {
+  apiVersion: { type: 'string', description: 'Group and version of the schema that the object is written in.' },
+  kind: { type: 'string', description: 'Kind of the object. Cannot be changed.' },
+} as const
+
+/**
+ * Every version has a schema of its own; what is inside them they share.
+ *   io.k8s.api.storage.v1.StorageClass served as v1beta1 → io.k8s.api.storage.v1beta1.StorageClass
+ */
+function nameIn({ kind, version }: Resource): string {
+  const parts = kind.type.name.split('.')
+  parts[parts.length - 2] = version
+  return parts.join('.')
+}
+
+const described = (doc: string): Schema => (doc ? { description: doc } : {})
+
+/** What an absent field comes to: the declared default, or the zero value of what is always present. */
+function defaultOf(dialect: Dialect, { type, default: declared, required, keepsEmpty }: Field): Schema {
+  if (!dialect.defaults) return {}
+  if (declared !== undefined) return { default: declared }
+  if (type.is === 'object' && (required || !keepsEmpty)) return { default: {} }
+  if (!required || (type.is === 'string' && type.values)) return {}
+  const zero = ZERO_VALUES[type.is]
+  return zero === undefined ? {} : { default: zero }
+}
+
+const ZERO_VALUES: Readonly<Record<string, string | number | boolean>> = {
+  string: '',
+  boolean: false,
+  int32: 0,
+  int64: 0,
+  double: 0,
+}
+
+/** How a strategic merge patch treats the field. */
+function mergeWords({ merge, retainKeys }: Field): Schema {
+  const strategies = [...(merge === undefined ? [] : ['merge']), ...(retainKeys ? ['retainKeys'] : [])]
+  return {
+    ...(merge ? { 'x-kubernetes-patch-merge-key': merge } : {}),
+    ...(strategies.length > 0 ? { 'x-kubernetes-patch-strategy': strategies.join(',') } : {}),
+  }
+}
+
+/** How apply divides the field among its owners. */
+function ownershipWords({ type, list, keys, atomic }: Field): Schema {
+  if (type.is === 'list') {
+    return {
+      'x-kubernetes-list-type': list ?? 'atomic',
+      ...(keys ? { 'x-kubernetes-list-map-keys': keys } : {}),
+    }
+  }
+  return atomic ? { 'x-kubernetes-map-type': 'atomic' } : {}
+}

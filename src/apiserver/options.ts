@@ -1,0 +1,242 @@
+// Reads the query parameters and DeleteOptions bodies of requests, and refuses what does not make sense.
+import { FieldErrors } from '../api/field-errors.ts'
+import {
+  EVERYTHING,
+  type FieldRequirement,
+  type LabelSelector,
+  parseFieldSelector,
+  parseLabelSelector,
+  SelectorError,
+} from '../api/selectors.ts'
+import { badRequest, invalid } from '../api/status-error.ts'
+import { booleanQuery } from './route.ts'
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
+
+export interface WriteOptions {
+  readonly dryRun: boolean
+  readonly fieldManager: string
+  readonly fieldValidation: FieldValidation
+  readonly force: boolean
+}
+
+const META_GROUP = 'meta.k8s.io'
+const FIELD_MANAGER_LENGTH_MAX = 128
+
+export function parseWriteOptions(kind: string, query: URLSearchParams, userAgent: string | undefined): WriteOptions {
+  const errors = new FieldErrors()
+  const dryRun = parseDryRun(query.getAll('dryRun'), errors)
+  const manager = query.get('fieldManager') ?? ''
+  if (manager.length > FIELD_MANAGER_LENGTH_MAX) errors.tooLong('fieldManager', FIELD_MANAGER_LENGTH_MAX)
+  else if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(manager)) {
+    errors.invalid('fieldManager', manager, 'should only contain printable characters')
+  }
+  const validation = query.get('fieldValidation') ?? ''
+  if (!['', 'Ignore', 'Warn', 'Strict'].includes(validation)) {
+    errors.notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn'])
+  }
+  const force = booleanQuery(query, 'force')
+  if (errors.any) throw invalid({ group: META_GROUP, kind }, '', errors.list)
+  return {
+    dryRun,
+    fieldManager: manager || (userAgent?.split('/')[0] ?? '').slice(0, FIELD_MANAGER_LENGTH_MAX) || 'unknown',
+    fieldValidation: (validation || 'Warn') as FieldValidation,
+    force,
+  }
+}
+
+function parseDryRun(values: readonly string[], errors: FieldErrors): boolean {
+  const wanted = values.filter((value) => value !== '')
+  for (const value of wanted) if (value !== 'All') errors.notSupported('dryRun', value, ['All'])
+  return wanted.length > 0
+}
+
+export interface ListOptions {
+  readonly labels: LabelSelector
+  readonly fields: readonly FieldRequirement[]
+  readonly resourceVersion: number | undefined
+  readonly match: 'Exact' | 'NotOlderThan' | undefined
+  readonly limit: number
+  readonly continueToken: string
+  readonly watch: boolean
+  readonly allowBookmarks: boolean
+  readonly sendInitialEvents: boolean | undefined
+  readonly timeoutSeconds: number | undefined
+}
+
+export function parseListOptions(query: URLSearchParams, watch: boolean): ListOptions {
+  const errors = new FieldErrors()
+  const { labels, fields } = parseSelectors(query)
+  const resourceVersion = parseResourceVersion(query.get('resourceVersion'), errors)
+  const match = query.get('resourceVersionMatch') ?? ''
+  const continueToken = watch ? '' : (query.get('continue') ?? '')
+  const sendInitialEvents = query.has('sendInitialEvents') ? booleanQuery(query, 'sendInitialEvents') : undefined
+
+  if (match !== '') {
+    if (resourceVersion === undefined && !watch) {
+      errors.forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden unless resourceVersion is provided')
+    }
+    if (continueToken) {
+      errors.forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided')
+    }
+    if (match !== 'Exact' && match !== 'NotOlderThan') {
+      errors.notSupported('resourceVersionMatch', match, ['Exact', 'NotOlderThan', ''])
+    } else if (watch && match !== 'NotOlderThan') {
+      errors.notSupported('resourceVersionMatch', match, ['NotOlderThan'])
+    } else if (match === 'Exact' && resourceVersion === 0) {
+      errors.forbidden('resourceVersionMatch', 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    }
+    if (watch && sendInitialEvents === undefined) {
+      errors.forbidden(
+        'resourceVersionMatch',
+        'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+      )
+    }
+  }
+  if (sendInitialEvents !== undefined) {
+    if (!watch) errors.forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list')
+    else if (match === '') {
+      errors.forbidden(
+        'resourceVersionMatch',
+        'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+      )
+    }
+  }
+  if (errors.any) throw invalid({ group: META_GROUP, kind: 'ListOptions' }, '', errors.list)
+  if (continueToken && resourceVersion) {
+    throw badRequest('specifying resource version is not allowed when using continue')
+  }
+  return {
+    labels,
+    fields,
+    resourceVersion,
+    match: match === '' ? undefined : (match as 'Exact' | 'NotOlderThan'),
+    limit: parseCount(query, 'limit') ?? 0,
+    continueToken,
+    watch,
+    allowBookmarks: booleanQuery(query, 'allowWatchBookmarks'),
+    sendInitialEvents,
+    timeoutSeconds: parseCount(query, 'timeoutSeconds'),
+  }
+}
+
+function parseSelectors(query: URLSearchParams): { labels: LabelSelector; fields: readonly FieldRequirement[] } {
+  const labels = query.get('labelSelector')
+  const fields = query.get('fieldSelector')
+  try {
+    return {
+      labels: labels ? parseLabelSelector(labels) : EVERYTHING,
+      fields: fields ? parseFieldSelector(fields) : [],
+    }
+  } catch (error) {
+    if (error instanceof SelectorError) throw badRequest(error.message)
+    throw error
+  }
+}
+
+function parseResourceVersion(text: string | null, errors: FieldErrors): number | undefined {
+  if (text === null || text === '') return undefined
+  const version = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isSafeInteger(version)) return version
+  errors.invalid('resourceVersion', text, 'must be a decimal number that this server handed out')
+  return undefined
+}
+
+/** The version a GET asks for: at least this new. */
+export function parseGetVersion(query: URLSearchParams): number {
+  const errors = new FieldErrors()
+  const version = parseResourceVersion(query.get('resourceVersion'), errors)
+  if (errors.any) throw invalid({ group: META_GROUP, kind: 'GetOptions' }, '', errors.list)
+  return version ?? 0
+}
+
+function parseCount(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name)
+  if (text === null || text === '') return undefined
+  if (!/^-?\d{1,18}$/.test(text))
+    throw badRequest(`query parameter ${name}: "${text.slice(0, 50)}" is not a whole number`)
+  return Math.max(0, Math.min(Number(text), 2 ** 31))
+}
+
+export interface DeleteOptions {
+  readonly dryRun: boolean
+  readonly gracePeriodSeconds: number | undefined
+  readonly propagation: 'Background' | 'Foreground' | 'Orphan' | undefined
+  readonly uid: string | undefined
+  readonly resourceVersion: string | undefined
+}
+
+/** From the body when there is one, else from the query. */
+export function parseDeleteOptions(body: unknown, query: URLSearchParams): DeleteOptions {
+  const errors = new FieldErrors()
+  const given = body === undefined ? fromQuery(query) : fromBody(body)
+  const dryRun = parseDryRun(body === undefined || !given.dryRun ? query.getAll('dryRun') : given.dryRun, errors)
+  let propagation = given.propagationPolicy
+  if (propagation !== undefined && given.orphanDependents !== undefined) {
+    errors.invalid('propagationPolicy', propagation, 'orphanDependents and deletionPropagation cannot be both set')
+  } else if (propagation !== undefined && !['Background', 'Foreground', 'Orphan'].includes(propagation)) {
+    errors.notSupported('propagationPolicy', propagation, ['Foreground', 'Background', 'Orphan'])
+  }
+  if (given.orphanDependents !== undefined) propagation = given.orphanDependents ? 'Orphan' : 'Background'
+  if (errors.any) throw invalid({ group: META_GROUP, kind: 'DeleteOptions' }, '', errors.list)
+  const grace = given.gracePeriodSeconds
+  return {
+    dryRun,
+    gracePeriodSeconds: grace === undefined ? undefined : grace < 0 ? 1 : grace,
+    propagation: propagation as DeleteOptions['propagation'],
+    uid: given.uid,
+    resourceVersion: given.resourceVersion,
+  }
+}
+
+interface RawDeleteOptions {
+  dryRun?: string[]
+  gracePeriodSeconds?: number
+  propagationPolicy?: string
+  orphanDependents?: boolean
+  uid?: string
+  resourceVersion?: string
+}
+
+function fromQuery(query: URLSearchParams): RawDeleteOptions {
+  const grace = query.get('gracePeriodSeconds')
+  if (grace && !/^-?\d{1,15}$/.test(grace)) {
+    throw badRequest(`query parameter gracePeriodSeconds: "${grace.slice(0, 50)}" is not a whole number`)
+  }
+  return {
+    ...(grace ? { gracePeriodSeconds: Number(grace) } : {}),
+    ...(query.get('propagationPolicy') ? { propagationPolicy: query.get('propagationPolicy')! } : {}),
+    ...(query.has('orphanDependents') ? { orphanDependents: booleanQuery(query, 'orphanDependents') } : {}),
+  }
+}
+
+function fromBody(body: unknown): RawDeleteOptions {
+  const fail = (field: string, wanted: string) => badRequest(`DeleteOptions: ${field} must be ${wanted}`)
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw fail('the body', 'an object')
+  const options = body as Record<string, any>
+  if (options.kind !== undefined && options.kind !== '' && options.kind !== 'DeleteOptions') {
+    throw badRequest(`expected DeleteOptions in the body of a delete, got ${String(options.kind).slice(0, 100)}`)
+  }
+  const { dryRun, gracePeriodSeconds, propagationPolicy, orphanDependents, preconditions } = options
+  if (dryRun != null && !(Array.isArray(dryRun) && dryRun.every((value) => typeof value === 'string'))) {
+    throw fail('dryRun', 'a list of strings')
+  }
+  if (gracePeriodSeconds != null && !Number.isInteger(gracePeriodSeconds))
+    throw fail('gracePeriodSeconds', 'a whole number')
+  if (propagationPolicy != null && typeof propagationPolicy !== 'string') throw fail('propagationPolicy', 'a string')
+  if (orphanDependents != null && typeof orphanDependents !== 'boolean') throw fail('orphanDependents', 'true or false')
+  if (preconditions != null && typeof preconditions !== 'object') throw fail('preconditions', 'an object')
+  const uid = preconditions?.uid
+  const resourceVersion = preconditions?.resourceVersion
+  if (uid != null && typeof uid !== 'string') throw fail('preconditions.uid', 'a string')
+  if (resourceVersion != null && typeof resourceVersion !== 'string')
+    throw fail('preconditions.resourceVersion', 'a string')
+  return {
+    ...(dryRun ? { dryRun } : {}),
+    ...(gracePeriodSeconds != null ? { gracePeriodSeconds } : {}),
+    ...(propagationPolicy != null ? { propagationPolicy } : {}),
+    ...(orphanDependents != null ? { orphanDependents } : {}),
+    ...(uid ? { uid } : {}),
+    ...(resourceVersion ? { resourceVersion } : {}),
+  }
+}

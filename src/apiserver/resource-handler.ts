@@ -1,0 +1,326 @@
+// Answers requests for resources: picks the verb, reads its options and body, and writes the answer in the
+// form the client accepts. The verbs themselves are the files beside this one.
+
+import type { KubeObject } from '../api/kind.ts'
+import { badRequest, methodNotAllowed, noSuchPath, type StatusDetails } from '../api/status-error.ts'
+import type { Entry } from '../store/index.ts'
+import { decodeObjectBody, parseBody } from './body.ts'
+import { createObject } from './create-object.ts'
+import { deleteObject } from './delete-object.ts'
+import { type ApiAnswer, type ApiRequest, bytesAnswer, JSON_TYPE, jsonAnswer, warningHeaders } from './exchange.ts'
+import { type Accepted, type Form, negotiate } from './negotiate.ts'
+import { parseDeleteOptions, parseGetVersion, parseListOptions, parseWriteOptions } from './options.ts'
+import { parsePatch } from './patch.ts'
+import { getObject, type Listed, listObjects } from './read-objects.ts'
+import type { Resource } from './resources.ts'
+import type { ResourceRequest } from './route.ts'
+import type { UserInfo } from './security/index.ts'
+import { answerBytes, itemBytes } from './stored-object.ts'
+import { CREATE_SUBRESOURCES, mergeFinalize } from './subresources.ts'
+import { type IncludeObject, partialOf, tableOf } from './table.ts'
+import { updateObject } from './update-object.ts'
+import { openWatch } from './watch-objects.ts'
+import { faceOf, type ObjectDeps, type WriteTarget, type Written } from './write-deps.ts'
+
+export interface ResourceCall {
+  readonly request: ApiRequest
+  readonly route: ResourceRequest
+  readonly resource: Resource
+  readonly user: UserInfo
+}
+
+export async function handleResource(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  checkScope(call)
+  switch (call.route.verb) {
+    case 'get':
+      return handleGet(deps, call)
+    case 'list':
+      return handleList(deps, call)
+    case 'watch':
+      return handleWatch(deps, call)
+    case 'create':
+      return handleCreate(deps, call)
+    case 'update':
+      return handleUpdate(deps, call)
+    case 'patch':
+      return handlePatch(deps, call)
+    case 'delete':
+      return handleDelete(deps, call)
+    case 'deletecollection':
+      return handleDeleteCollection(deps, call)
+  }
+}
+
+/** Namespaced objects live in a namespace; only lists and watches span them all. */
+function checkScope({ route, resource }: ResourceCall): void {
+  const { namespaced } = resource.kind
+  const isNamespaceKind = resource.group === '' && resource.plural === 'namespaces'
+  if (!namespaced && route.namespace && !isNamespaceKind) throw noSuchPath()
+  if (namespaced && !route.namespace) {
+    if (route.name) throw noSuchPath()
+    if (route.verb === 'create' || route.verb === 'deletecollection') throw methodNotAllowed()
+  }
+  if (route.subresource !== '') checkSubresource(route, resource)
+  else if (isNamespaceKind && route.verb === 'deletecollection') throw methodNotAllowed()
+  else if (route.verb === 'create' && route.name) throw methodNotAllowed()
+  else if ((route.verb === 'update' || route.verb === 'patch') && !route.name) throw methodNotAllowed()
+}
+
+function checkSubresource({ subresource, verb }: ResourceRequest, resource: Resource): void {
+  const path = `${resource.group}/${resource.plural}/${subresource}`
+  if (subresource === 'status' && resource.kind.status) {
+    if (verb !== 'get' && verb !== 'update' && verb !== 'patch') throw methodNotAllowed()
+  } else if (path === '/namespaces/finalize') {
+    if (verb !== 'update') throw methodNotAllowed()
+  } else if (CREATE_SUBRESOURCES[path]) {
+    if (verb !== 'create') throw methodNotAllowed()
+  } else throw noSuchPath()
+}
+
+const targetOf = ({ route, resource, user }: ResourceCall, dryRun: boolean): WriteTarget => ({
+  resource,
+  namespace: resource.kind.namespaced ? route.namespace : '',
+  name: route.name,
+  subresource: route.subresource,
+  user,
+  dryRun,
+})
+
+async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, route, resource } = call
+  const accepted = accept(request, ['table', 'partial'])
+  const entry = await getObject(deps, resource, route.namespace, route.name, parseGetVersion(request.query))
+  return objectAnswer(deps, call, accepted, 200, entry.value, entry.modRevision, [])
+}
+
+async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, route, resource } = call
+  const accepted = accept(request, ['table', 'partialList'])
+  const namespace = resource.kind.namespaced ? route.namespace : ''
+  const listed = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
+  return listAnswer(deps, call, accepted, listed)
+}
+
+async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, route, resource } = call
+  const accepted = accept(request, ['table', 'partial'])
+  const options = parseListOptions(request.query, true)
+  const stream = await openWatch(deps, {
+    resource,
+    namespace: resource.kind.namespaced ? route.namespace : '',
+    options: route.name
+      ? { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: route.name }] }
+      : options,
+    accepted,
+    include: includeObject(request),
+  })
+  return { status: 200, headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-cache, private' }, stream }
+}
+
+async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, route, resource } = call
+  const accepted = accept(request, ['table', 'partial'])
+  const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
+  const body = await parseBody(await request.readBody(), request.headers['content-type'])
+  if (route.subresource !== '') {
+    const handler = CREATE_SUBRESOURCES[`${resource.group}/${resource.plural}/${route.subresource}`]!
+    return handler(deps, { target: targetOf(call, options.dryRun), body, options })
+  }
+  const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
+  const written = await createObject(deps, targetOf(call, options.dryRun), object)
+  return writtenAnswer(deps, call, accepted, written, warnings)
+}
+
+async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, route, resource } = call
+  const accepted = accept(request, ['table', 'partial'])
+  const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
+  const body = await parseBody(await request.readBody(), request.headers['content-type'])
+  const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
+  checkUpdateName(object, call)
+  const written = await updateObject(deps, targetOf(call, options.dryRun), {
+    next: () => object,
+    createFrom: object,
+    needsVersion: true,
+    ...(route.subresource === 'finalize' ? { merge: mergeFinalize } : {}),
+  })
+  return writtenAnswer(deps, call, accepted, written, warnings)
+}
+
+/** A body without a name is refused rather than given the one of the path: it is likely meant for another object. */
+function checkUpdateName(object: KubeObject, { route }: ResourceCall): void {
+  if (object.metadata.name) return
+  throw badRequest(
+    `the name of the object is missing from the body; expected metadata.name "${route.name}", as on the URL`,
+  )
+}
+
+async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, route, resource } = call
+  const accepted = accept(request, ['table', 'partial'])
+  const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
+  if (options.force) throw badRequest('PatchOptions: force may not be set for this patch type; it is for apply only')
+  const bytes = await request.readBody()
+  const patch = parsePatch(bytes, request.headers['content-type'], resource, route.name, options.fieldValidation)
+  const written = await updateObject(deps, targetOf(call, options.dryRun), { next: patch.apply, needsVersion: false })
+  return writtenAnswer(deps, call, accepted, written, patch.warnings())
+}
+
+async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, resource, route } = call
+  const accepted = accept(request, ['table', 'partial'])
+  const options = await deleteOptionsOf(request)
+  const written = await deleteObject(deps, targetOf(call, options.dryRun), options)
+  if (resource.kind.deleteAnswersObject || !written.deleted) {
+    return objectAnswer(deps, call, accepted, 200, written.value, written.revision, [])
+  }
+  const uid = JSON.parse(Buffer.from(written.value).toString('utf8')).metadata.uid
+  const details: StatusDetails = {
+    name: route.name,
+    ...(resource.group ? { group: resource.group } : {}),
+    kind: resource.plural,
+    uid,
+  }
+  return jsonAnswer(200, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
+}
+
+async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+  const { request, route, resource } = call
+  const accepted = accept(request, ['table', 'partialList'])
+  const options = await deleteOptionsOf(request)
+  const listed = await listObjects(deps, resource, route.namespace, parseListOptions(request.query, false))
+  const gone: Entry[] = []
+  for (const entry of listed.entries) {
+    const { namespace = '', name = '' } = deps.objects.decode(entry).metadata
+    const target = { ...targetOf(call, options.dryRun), namespace, name }
+    try {
+      const written = await deleteObject(deps, target, options)
+      gone.push({ ...entry, value: written.value, modRevision: written.revision })
+    } catch (error) {
+      if ((error as { code?: number }).code !== 404) throw error // someone else was faster
+    }
+  }
+  return listAnswer(deps, call, accepted, { ...listed, entries: gone })
+}
+
+async function deleteOptionsOf(request: ApiRequest) {
+  const bytes = await request.readBody()
+  const body = bytes.length > 0 ? (await parseBody(bytes, request.headers['content-type'])).value : undefined
+  return parseDeleteOptions(body, request.query)
+}
+
+const accept = (request: ApiRequest, forms: readonly Form[]): Accepted => negotiate(request.headers.accept, forms)
+
+function includeObject({ query }: ApiRequest): IncludeObject {
+  const include = query.get('includeObject') ?? ''
+  if (include === '') return 'Metadata'
+  if (include === 'None' || include === 'Metadata' || include === 'Object') return include
+  throw badRequest(`includeObject must be None, Metadata or Object, not "${include.slice(0, 50)}"`)
+}
+
+const writtenAnswer = (
+  deps: ObjectDeps,
+  call: ResourceCall,
+  accepted: Accepted,
+  written: Written,
+  warnings: readonly string[],
+): Promise<ApiAnswer> =>
+  objectAnswer(deps, call, accepted, written.created ? 201 : 200, written.value, written.revision, [
+    ...warnings,
+    ...written.warnings,
+  ])
+
+async function objectAnswer(
+  deps: ObjectDeps,
+  { request, resource }: ResourceCall,
+  accepted: Accepted,
+  status: number,
+  value: Uint8Array,
+  revision: number,
+  warnings: readonly string[],
+): Promise<ApiAnswer> {
+  const headers = warningHeaders(warnings)
+  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.faceOf) {
+    return bytesAnswer(status, answerBytes(resource, value, revision), headers)
+  }
+  const stored = JSON.parse(Buffer.from(value).toString('utf8'))
+  if (revision > 0) stored.metadata.resourceVersion = String(revision)
+  const object = faceOf(resource, stored)
+  const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
+  switch (accepted.form) {
+    case 'table': {
+      const meta = { resourceVersion: String(revision) }
+      return jsonAnswer(
+        status,
+        tableOf(resource, [object], meta, { ...options, isList: false, columns: true }),
+        headers,
+      )
+    }
+    case 'partial':
+    case 'partialList':
+      return jsonAnswer(status, partialOf(object, accepted.metaVersion), headers)
+    default:
+      return valueAnswer(
+        accepted,
+        status,
+        { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object },
+        headers,
+      )
+  }
+}
+
+async function listAnswer(
+  deps: ObjectDeps,
+  { request, resource }: ResourceCall,
+  accepted: Accepted,
+  listed: Listed,
+): Promise<ApiAnswer> {
+  const meta = {
+    resourceVersion: String(listed.revision),
+    ...(listed.continueToken ? { continue: listed.continueToken } : {}),
+    ...(listed.remaining ? { remainingItemCount: listed.remaining } : {}),
+  }
+  const head = { kind: `${resource.kind.kind}List`, apiVersion: resource.apiVersion, metadata: meta }
+  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.faceOf) {
+    return bytesAnswer(200, listBytes(head, listed.entries))
+  }
+  const objects = listed.entries.map((entry) => faceOf(resource, deps.objects.decode(entry)))
+  switch (accepted.form) {
+    case 'table': {
+      const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
+      return jsonAnswer(200, tableOf(resource, objects, meta, { ...options, isList: true, columns: true }))
+    }
+    case 'partial':
+    case 'partialList': {
+      const items = objects.map((object) => partialOf(object, accepted.metaVersion))
+      const apiVersion = `meta.k8s.io/${accepted.metaVersion}`
+      return jsonAnswer(200, { kind: 'PartialObjectMetadataList', apiVersion, metadata: meta, items })
+    }
+    default:
+      return valueAnswer(accepted, 200, { ...head, items: objects })
+  }
+}
+
+const COMMA = Buffer.from(',')
+
+/** The items' stored bytes between a head and a tail; nothing is decoded. */
+function listBytes(head: object, entries: readonly Entry[]): Buffer {
+  const chunks: Buffer[] = [Buffer.from(`${JSON.stringify(head).slice(0, -1)},"items":[`)]
+  for (const [index, entry] of entries.entries()) {
+    if (index > 0) chunks.push(COMMA)
+    chunks.push(itemBytes(entry.value, entry.modRevision))
+  }
+  chunks.push(Buffer.from(']}'))
+  return Buffer.concat(chunks)
+}
+
+async function valueAnswer(
+  accepted: Accepted,
+  status: number,
+  value: unknown,
+  headers: ApiAnswer['headers'] = {},
+): Promise<ApiAnswer> {
+  if (accepted.media === 'json') return jsonAnswer(status, value, headers)
+  const { printYaml } = await import('../api/yaml-body.ts')
+  return bytesAnswer(status, Buffer.from(await printYaml(value)), { 'content-type': 'application/yaml', ...headers })
+}

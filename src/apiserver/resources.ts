@@ -1,0 +1,108 @@
+// Which kinds are served, and under which group versions. Built once from the declarations and the
+// operator's --runtime-config; routing, discovery and OpenAPI all read it.
+import type { Kind } from '../api/kind.ts'
+
+/** A kind as one group version shows it. */
+export interface Resource {
+  readonly kind: Kind
+  readonly group: string
+  readonly version: string
+  readonly plural: string
+  /** `v1`, `storage.k8s.io/v1beta1`. */
+  readonly apiVersion: string
+  /** The kind whose objects are stored; another one than `kind` for a face (events.k8s.io). */
+  readonly stored: Kind
+}
+
+export interface Resources {
+  find(group: string, version: string, plural: string): Resource | undefined
+  /** The preferred version in which a kind is served, for components that do not care which. */
+  preferred(group: string, plural: string): Resource | undefined
+  /** In the order of the declarations. */
+  readonly all: readonly Resource[]
+  /** Group versions that are switched on, groups in order of declaration, versions in order of preference. */
+  readonly groups: readonly { readonly group: string; readonly versions: readonly string[] }[]
+}
+
+export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeConfig = allVersionsOn): Resources {
+  const all: Resource[] = []
+  const byPath = new Map<string, Resource>()
+  const versionsOf = new Map<string, string[]>()
+  for (const kind of kinds) {
+    for (const version of kind.versions) {
+      if (!runtimeConfig.serves(kind.group, version, kind.plural)) continue
+      const resource: Resource = {
+        kind,
+        group: kind.group,
+        version,
+        plural: kind.plural,
+        apiVersion: kind.group ? `${kind.group}/${version}` : version,
+        stored: kind.faceOf?.kind ?? kind,
+      }
+      all.push(resource)
+      byPath.set(`${kind.group}/${version}/${kind.plural}`, resource)
+      const versions = versionsOf.get(kind.group) ?? []
+      if (!versions.includes(version)) versions.push(version)
+      versionsOf.set(kind.group, versions)
+    }
+  }
+  return {
+    find: (group, version, plural) => byPath.get(`${group}/${version}/${plural}`),
+    preferred: (group, plural) => all.find((resource) => resource.group === group && resource.plural === plural),
+    all,
+    groups: [...versionsOf].map(([group, versions]) => ({ group, versions: versions.sort(byPreference) })),
+  }
+}
+
+/** v1 before v1beta1 before v1alpha1. */
+const byPreference = (a: string, b: string): number => rank(a) - rank(b)
+const rank = (version: string): number => (version.includes('alpha') ? 2 : version.includes('beta') ? 1 : 0)
+
+export interface RuntimeConfig {
+  serves(group: string, version: string, plural: string): boolean
+}
+
+export const allVersionsOn: RuntimeConfig = { serves: () => true }
+
+/**
+ * Parses `storage.k8s.io/v1alpha1=false,storage.k8s.io/v1/volumeattributesclasses=false,v1=true`.
+ * The most specific entry wins; `api/all=false` speaks for everything but the core group.
+ */
+export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): RuntimeConfig {
+  const settings = new Map<string, boolean>()
+  for (const part of text.split(',').map((piece) => piece.trim())) {
+    if (part === '') continue
+    const [key = '', value = 'true'] = part.split('=').map((piece) => piece.trim())
+    if (!/^(true|false)$/i.test(value)) {
+      throw new Error(`--runtime-config: "${part}" must end in =true or =false`)
+    }
+    if (!isKnown(key, kinds)) {
+      throw new Error(
+        `--runtime-config: nothing is called "${key}"; write GROUP/VERSION or GROUP/VERSION/RESOURCE, ` +
+          'such as storage.k8s.io/v1alpha1=false',
+      )
+    }
+    settings.set(key, value.toLowerCase() === 'true')
+  }
+  return {
+    serves: (group, version, plural) => {
+      const groupVersion = group ? `${group}/${version}` : version
+      return (
+        settings.get(`${groupVersion}/${plural}`) ??
+        settings.get(groupVersion) ??
+        (group === '' ? undefined : settings.get('api/all')) ??
+        true
+      )
+    },
+  }
+}
+
+function isKnown(key: string, kinds: readonly Kind[]): boolean {
+  if (key === 'api/all') return true
+  return kinds.some((kind) =>
+    kind.versions.some((version) => {
+      const groupVersion = kind.group ? `${kind.group}/${version}` : version
+      return key === groupVersion || key === `${groupVersion}/${kind.plural}`
+    }),
+  )
+}

@@ -1,0 +1,268 @@
+// Over a real handshake wherever the handshake matters: a server that answers each request with who it takes it for.
+import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import https from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Clock, systemClock } from '../../base/clock.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { type Authentication, createAuthenticator } from './authenticate.ts'
+import { issueCertificate, type SubjectName } from './certificate.ts'
+import { loadOrCreatePki, type Pki } from './pki.ts'
+import { clientCertificateOf, servingTlsOptions } from './tls.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1_000
+const root = mkdtempSync(join(tmpdir(), 'stowage-authenticate-'))
+let pki: Pki
+let foreign: Pki
+let server: TestServer
+
+beforeAll(async () => {
+  const clock = systemClock() // handshakes go by the real time
+  pki = await loadOrCreatePki({ dir: join(root, 'ours'), clock })
+  foreign = await loadOrCreatePki({ dir: join(root, 'foreign'), clock })
+  server = await serve({ pki, clock })
+})
+
+afterAll(async () => {
+  await server.close()
+  rmSync(root, { recursive: true })
+})
+
+describe('a client certificate', () => {
+  it('SYS-9 speaks for the user in its CN and the groups in its O', async () => {
+    const { authentication } = await server.ask({ tls: pki.admin })
+    expect(authentication).toMatchObject({
+      is: 'known',
+      user: { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] },
+    })
+    expect(await server.ask({ tls: pki.viewer })).toMatchObject({
+      authentication: { user: { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] } },
+    })
+  })
+
+  it('gives one group for each O, the uid, and says which certificate it was', async () => {
+    const ann = issueFor({ commonName: 'ann', organizations: ['shop', 'staff', 'a, b'], uid: 'u-1' })
+    const { authentication } = await server.ask({ tls: ann })
+    expect(authentication).toMatchObject({
+      is: 'known',
+      user: { name: 'ann', uid: 'u-1', groups: ['shop', 'staff', 'a, b', 'system:authenticated'] },
+    })
+    const extra = userOf(authentication).extra
+    expect(extra?.['authentication.kubernetes.io/credential-id']?.[0]).toMatch(/^X509SHA256=[0-9a-f]{64}$/)
+  })
+
+  it('SYS-9 is refused when a foreign CA issued it, though the names are the same', async () => {
+    expect(await server.ask({ tls: foreign.admin })).toMatchObject({
+      authentication: {
+        is: 'refused',
+        refusal: {
+          code: 401,
+          reason: 'Unauthorized',
+          message: "Unauthorized: the client certificate was not issued by this server's CA",
+        },
+      },
+    })
+  })
+
+  it("is refused when a foreign CA issued it, even by a server that trusts that CA's handshakes", async () => {
+    const trusting = await serve({ pki: { ...pki, caCert: pki.caCert + foreign.caCert }, clock: systemClock() })
+    const { authentication, authorized } = await trusting.ask({ tls: foreign.admin })
+    await trusting.close()
+    expect(authorized).toBe(true)
+    expect(authentication.is).toBe('refused')
+  })
+
+  it('SYS-9 is refused when it was issued for servers', async () => {
+    expect(await server.ask({ tls: { cert: pki.servingCert, key: pki.servingKey } })).toMatchObject({
+      authentication: {
+        refusal: {
+          message:
+            'Unauthorized: the client certificate of "stowage" is not meant for clients, or the handshake found it invalid',
+        },
+      },
+    })
+  })
+
+  it('is refused when it names no user', async () => {
+    expect(await server.ask({ tls: issueFor({ commonName: '', organizations: ['system:masters'] }) })).toMatchObject({
+      authentication: {
+        refusal: { message: 'Unauthorized: the client certificate names no user: its subject has no CN' },
+      },
+    })
+  })
+
+  it('is refused once it has expired, and the refusal says when that was', async () => {
+    const expired = issueFor({ commonName: 'ann' }, { notAfterMs: Date.UTC(2026, 0, 2) })
+    expect(await server.ask({ tls: expired })).toMatchObject({
+      authentication: {
+        refusal: {
+          code: 401,
+          message: 'Unauthorized: the client certificate of "ann" expired at 2026-01-02T00:00:00.000Z',
+        },
+      },
+    })
+  })
+
+  it('is refused once it expires on a connection that stays open', async () => {
+    const clock = manualClock(systemClock().nowMs())
+    const own = await serve({ pki, clock })
+    const agent = own.agentFor({ tls: pki.admin, keepAlive: true })
+    const before = await own.ask({ agent })
+    await clock.advance(366 * DAY_MS)
+    const after = await own.ask({ agent })
+    await own.close()
+    expect([before.authentication.is, after.authentication.is]).toEqual(['known', 'refused'])
+    expect(after.connection).toBe(before.connection)
+  })
+
+  it('still speaks for its user when a session is resumed', async () => {
+    const agent = server.agentFor({ tls: pki.viewer })
+    await server.ask({ agent })
+    expect(await server.ask({ agent })).toMatchObject({
+      resumed: true,
+      authentication: { is: 'known', user: { name: 'stowage-viewer' } },
+    })
+  })
+})
+
+describe('a bearer token', () => {
+  it('SYS-9 speaks for the user it was made for', async () => {
+    expect(await server.ask({ authorization: `Bearer ${pki.viewer.token}` })).toMatchObject({
+      authentication: {
+        is: 'known',
+        user: { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] },
+      },
+    })
+    expect(await server.ask({ authorization: `bearer   ${pki.admin.token} ` })).toMatchObject({
+      authentication: { is: 'known', user: { name: 'stowage-admin' } },
+    })
+  })
+
+  it.each([
+    ['Bearer unknown', 'the bearer token is not known'],
+    ['Bearer', 'the Authorization header carries an empty bearer token'],
+    ['Basic YWRtaW46YWRtaW4=', 'only bearer tokens are accepted in the Authorization header'],
+    ['Negotiate abc', 'only bearer tokens are accepted in the Authorization header'],
+  ])('SYS-9 that is wrong is refused, never anonymous: %s', async (authorization, because) => {
+    expect(await server.ask({ authorization })).toMatchObject({
+      authentication: { is: 'refused', refusal: { code: 401, message: `Unauthorized: ${because}` } },
+    })
+  })
+
+  it('is known only as a whole', () => {
+    const authenticator = createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock: systemClock() })
+    const token = pki.admin.token!
+    expect(authenticator.authenticateToken(token)?.name).toBe('stowage-admin')
+    for (const wrong of [token.slice(0, -1), `${token}x`, token.toUpperCase(), ` ${token}`, ''])
+      expect(authenticator.authenticateToken(wrong)).toBeUndefined()
+  })
+
+  it('comes after a certificate that holds, and makes up for one that does not', async () => {
+    const authorization = `Bearer ${pki.viewer.token}`
+    expect(await server.ask({ tls: pki.admin, authorization })).toMatchObject({
+      authentication: { user: { name: 'stowage-admin' } },
+    })
+    expect(await server.ask({ tls: foreign.admin, authorization })).toMatchObject({
+      authentication: { user: { name: 'stowage-viewer' } },
+    })
+    expect(await server.ask({ tls: foreign.admin, authorization: 'Bearer unknown' })).toMatchObject({
+      authentication: { is: 'refused' },
+    })
+  })
+})
+
+describe('a request without credentials', () => {
+  const anonymous = { is: 'anonymous', user: { name: 'system:anonymous', groups: ['system:unauthenticated'] } }
+
+  it('SYS-9 comes from system:anonymous', async () => {
+    expect((await server.ask({})).authentication).toEqual(anonymous)
+    expect((await server.ask({ authorization: ' ' })).authentication).toEqual(anonymous)
+  })
+
+  it('stays anonymous when its session is resumed, though node then calls the connection authorized', async () => {
+    const agent = server.agentFor({})
+    await server.ask({ agent })
+    const again = await server.ask({ agent })
+    expect(again).toMatchObject({ resumed: true, authorized: true })
+    expect(again.authentication).toEqual(anonymous)
+  })
+})
+
+function issueFor(subject: SubjectName, { notAfterMs = systemClock().nowMs() + DAY_MS } = {}) {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const cert = issueCertificate({
+    subject,
+    issuer: { commonName: 'stowage-ca' },
+    key: privateKey,
+    issuerKey: createPrivateKey(readFileSync(join(root, 'ours', 'ca.key'))),
+    use: 'client',
+    serialNumber: randomBytes(16),
+    notBeforeMs: Date.UTC(2026, 0, 1),
+    notAfterMs,
+  })
+  return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
+}
+
+const userOf = (authentication: Authentication) => {
+  if (authentication.is === 'refused') throw new Error(authentication.refusal.message)
+  return authentication.user
+}
+
+interface Answer {
+  authentication: Authentication
+  authorized: boolean
+  resumed: boolean
+  /** The client's port: the same for requests on one connection. */
+  connection: number
+}
+
+type TestServer = Awaited<ReturnType<typeof serve>>
+
+async function serve({ pki, clock }: { pki: Pki; clock: Clock }) {
+  const { caCert } = await loadOrCreatePki({ dir: join(root, 'ours'), clock: systemClock() })
+  const authenticator = createAuthenticator({ caCert, tokens: pki.tokens, clock })
+  const listening = https.createServer(servingTlsOptions(pki), (request, response) => {
+    const socket = request.socket as TLSSocket
+    const { authorization } = request.headers
+    const answer: Answer = {
+      authentication: authenticator.authenticate({ authorization, clientCert: clientCertificateOf(socket) }),
+      authorized: socket.authorized,
+      resumed: socket.isSessionReused(),
+      connection: socket.remotePort!,
+    }
+    response.end(JSON.stringify(answer))
+  })
+  await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve))
+  const { port } = listening.address() as AddressInfo
+
+  const agentFor = ({ tls, keepAlive = false }: { tls?: { cert: string; key: string }; keepAlive?: boolean }) =>
+    new https.Agent({ ca: pki.caCert, cert: tls?.cert, key: tls?.key, keepAlive })
+
+  const ask = ({ tls, authorization, agent = agentFor({ tls }) }: Question) =>
+    new Promise<Answer>((resolve, reject) => {
+      const headers = authorization === undefined ? {} : { authorization }
+      const request = https.get({ host: '127.0.0.1', port, agent, headers }, async (response) => {
+        let text = ''
+        for await (const chunk of response) text += chunk
+        resolve(JSON.parse(text))
+      })
+      request.on('error', reject)
+    })
+
+  const close = () =>
+    new Promise<void>((resolve) => {
+      listening.close(() => resolve())
+      listening.closeAllConnections()
+    })
+  return { ask, agentFor, close }
+}
+
+interface Question {
+  tls?: { cert: string; key: string }
+  authorization?: string
+  agent?: https.Agent
+}

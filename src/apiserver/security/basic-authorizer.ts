@@ -1,0 +1,55 @@
+// Decides by group alone: masters may do everything, viewers may read everything but secrets,
+// users may discover the API and ask about themselves, and strangers may see whether the server is up.
+import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes } from './authorize.ts'
+import { AUTHENTICATED_GROUP, MASTERS_GROUP, VIEWERS_GROUP } from './user.ts'
+
+const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version']
+const DISCOVERY_PATHS = ['/api', '/apis', '/openapi']
+
+const READ_VERBS = ['get', 'list', 'watch']
+/** `*` would take secrets in. */
+const UNREADABLE_RESOURCES = ['secrets', '*']
+/** These open a channel into a running thing, though they are asked for with a GET. */
+const CHANNEL_SUBRESOURCES = ['exec', 'attach', 'portforward', 'proxy', '*']
+
+const SELF_REVIEWS = [
+  { group: 'authentication.k8s.io', resource: 'selfsubjectreviews' },
+  { group: 'authorization.k8s.io', resource: 'selfsubjectaccessreviews' },
+  { group: 'authorization.k8s.io', resource: 'selfsubjectrulesreviews' },
+]
+
+export function createBasicAuthorizer(): Authorizer {
+  return { authorize }
+}
+
+function authorize(attributes: AuthorizationAttributes): Decision {
+  const { groups } = attributes.user
+  if (groups.includes(MASTERS_GROUP)) return allowedBy(MASTERS_GROUP)
+  if (groups.includes(VIEWERS_GROUP) && isReading(attributes)) return allowedBy(VIEWERS_GROUP)
+  if (groups.includes(AUTHENTICATED_GROUP) && isLookingAround(attributes)) return allowedBy(AUTHENTICATED_GROUP)
+  if (isGetOf(PUBLIC_PATHS, attributes)) return { allowed: true, reason: 'open to everyone' }
+  return { allowed: false }
+}
+
+const allowedBy = (group: string): Decision => ({ allowed: true, reason: `allowed to the group "${group}"` })
+
+function isReading(attributes: AuthorizationAttributes): boolean {
+  if (attributes.path !== undefined) return attributes.verb === 'get'
+  return (
+    READ_VERBS.includes(attributes.verb) &&
+    !UNREADABLE_RESOURCES.includes(attributes.resource) &&
+    !CHANNEL_SUBRESOURCES.includes(attributes.subresource ?? '')
+  )
+}
+
+const isLookingAround = (attributes: AuthorizationAttributes) =>
+  isGetOf(DISCOVERY_PATHS, attributes) || (attributes.path === undefined && isSelfReview(attributes))
+
+const isSelfReview = ({ verb, group, resource, subresource }: ResourceAttributes) =>
+  verb === 'create' &&
+  !subresource &&
+  SELF_REVIEWS.some((review) => review.group === group && review.resource === resource)
+
+/** Each path stands for itself and for what lies under it. */
+const isGetOf = (paths: readonly string[], { verb, path }: AuthorizationAttributes) =>
+  verb === 'get' && path !== undefined && paths.some((known) => path === known || path.startsWith(`${known}/`))

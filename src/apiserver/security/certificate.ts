@@ -1,0 +1,94 @@
+// Makes one X.509 certificate: names, keys and times in, PEM out. ECDSA P-256 throughout.
+// Pure but for the signature's own randomness. Which certificates exist and when they are renewed is pki.ts.
+import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { isIP } from 'node:net'
+import * as der from './der.ts'
+
+export interface SubjectName {
+  commonName: string
+  /** Each becomes its own O entry, and so its own group. */
+  organizations?: readonly string[]
+  uid?: string
+}
+
+/** The subject attribute in which Kubernetes carries a user's uid. */
+export const UID_ATTRIBUTE = '1.3.6.1.4.1.57683.2'
+
+export interface CertificateRequest {
+  subject: SubjectName
+  issuer: SubjectName
+  /** The key being certified; only its public half goes in. */
+  key: KeyObject
+  /** The issuer's private key: the same as `key` for a CA that signs itself. */
+  issuerKey: KeyObject
+  use: 'ca' | 'server' | 'client'
+  /** DNS names and IP addresses a server answers to. */
+  hosts?: readonly string[]
+  /** Unpredictable and at most 20 bytes. */
+  serialNumber: Uint8Array
+  notBeforeMs: number
+  notAfterMs: number
+}
+
+export function issueCertificate(request: CertificateRequest): string {
+  const body = der.sequence(
+    der.explicit(0, der.integer(Uint8Array.of(2))), // version 3
+    der.integer(request.serialNumber),
+    ECDSA_WITH_SHA256,
+    name(request.issuer),
+    der.sequence(der.time(request.notBeforeMs), der.time(request.notAfterMs)),
+    name(request.subject),
+    publicKeyInfo(request.key),
+    der.explicit(3, der.sequence(...extensions(request))),
+  )
+  const signature = sign('sha256', body, request.issuerKey)
+  return pem(der.sequence(body, ECDSA_WITH_SHA256, der.bitString(signature)))
+}
+
+const ECDSA_WITH_SHA256 = der.sequence(der.objectId('1.2.840.10045.4.3.2'))
+const SERVER_AUTH = der.objectId('1.3.6.1.5.5.7.3.1')
+const CLIENT_AUTH = der.objectId('1.3.6.1.5.5.7.3.2')
+const SIGN_CERTIFICATES_AND_REVOCATIONS = der.bitString(Uint8Array.of(0b0000_0110), 1)
+const SIGN_HANDSHAKES = der.bitString(Uint8Array.of(0b1000_0000), 7)
+
+function extensions({ use, key, issuerKey, hosts = [] }: CertificateRequest): Uint8Array[] {
+  const isCa = use === 'ca'
+  const all = [
+    critical('2.5.29.15', isCa ? SIGN_CERTIFICATES_AND_REVOCATIONS : SIGN_HANDSHAKES), // key usage
+    critical('2.5.29.19', isCa ? der.sequence(der.TRUE) : der.sequence()), // basic constraints: a CA, or not
+    extension('2.5.29.14', der.octetString(keyId(key))), // subject key identifier
+    extension('2.5.29.35', der.sequence(der.implicit(0, keyId(issuerKey)))), // authority key identifier
+  ]
+  if (!isCa) all.push(extension('2.5.29.37', der.sequence(use === 'server' ? SERVER_AUTH : CLIENT_AUTH)))
+  if (hosts.length > 0) all.push(extension('2.5.29.17', der.sequence(...hosts.map(alternativeName))))
+  return all
+}
+
+const extension = (id: string, value: Uint8Array) => der.sequence(der.objectId(id), der.octetString(value))
+const critical = (id: string, value: Uint8Array) => der.sequence(der.objectId(id), der.TRUE, der.octetString(value))
+
+const alternativeName = (host: string) =>
+  isIP(host) ? der.implicit(7, der.ipAddressBytes(host)) : der.implicit(2, Buffer.from(host, 'ascii'))
+
+const name = ({ commonName, organizations = [], uid }: SubjectName) =>
+  der.sequence(
+    ...organizations.map((organization) => nameEntry('2.5.4.10', organization)),
+    nameEntry('2.5.4.3', commonName),
+    ...(uid ? [nameEntry(UID_ATTRIBUTE, uid)] : []),
+  )
+
+const nameEntry = (id: string, value: string) => der.set(der.sequence(der.objectId(id), der.utf8String(value)))
+
+const publicKeyInfo = (key: KeyObject) =>
+  (key.type === 'private' ? createPublicKey(key) : key).export({ type: 'spki', format: 'der' })
+
+/** 20 bytes that name a key, the same in every certificate it ever gets. A P-256 point ends its key info: 65 bytes. */
+const keyId = (key: KeyObject) => createHash('sha256').update(publicKeyInfo(key).subarray(-65)).digest().subarray(0, 20)
+
+function pem(bytes: Uint8Array): string {
+  const lines =
+    Buffer.from(bytes)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? []
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n')
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest'
+import type { AuthorizationAttributes, Authorizer } from './authorize.ts'
+import { createBasicAuthorizer } from './basic-authorizer.ts'
+import { type DistinctHeaders, resolveImpersonation } from './impersonate.ts'
+import type { UserInfo } from './user.ts'
+
+const ADMIN: UserInfo = { name: 'stowage-admin', groups: ['system:masters', 'system:authenticated'] }
+const VIEWER: UserInfo = { name: 'stowage-viewer', groups: ['stowage:viewers', 'system:authenticated'] }
+
+const asAdmin = (headers: DistinctHeaders) =>
+  resolveImpersonation({ user: ADMIN, headers, authorizer: createBasicAuthorizer() })
+
+describe('impersonation', () => {
+  it('leaves a request without its headers alone', async () => {
+    expect(await asAdmin({ accept: ['*/*'], 'impersonate-user': [''] })).toEqual({ is: 'self', user: ADMIN })
+  })
+
+  it('makes a user another, and remembers who it was', async () => {
+    expect(await asAdmin({ 'impersonate-user': ['ann'] })).toEqual({
+      is: 'impersonated',
+      user: { name: 'ann', groups: ['system:authenticated'] },
+      by: ADMIN,
+    })
+  })
+
+  it('takes on groups, uid and extra values, each header value by itself', async () => {
+    const impersonation = await asAdmin({
+      'impersonate-user': ['ann'],
+      'impersonate-group': ['shop', 'a, b'],
+      'impersonate-uid': ['u-1'],
+      'impersonate-extra-scopes': ['view', 'edit'],
+      'impersonate-extra-example.org%2fteam': ['blue'],
+      'impersonate-extra-50%': ['off'],
+      'impersonate-extra-__proto__': ['harmless'],
+    })
+    expect(impersonation).toMatchObject({
+      user: { name: 'ann', groups: ['shop', 'a, b', 'system:authenticated'], uid: 'u-1' },
+    })
+    const { extra = {} } = (impersonation as { user: UserInfo }).user
+    expect(Object.entries(extra)).toEqual([
+      ['scopes', ['view', 'edit']],
+      ['example.org/team', ['blue']],
+      ['50%', ['off']],
+      ['__proto__', ['harmless']],
+    ])
+  })
+
+  it.each([
+    ['ann', [], ['system:authenticated']],
+    ['ann', ['system:unauthenticated'], ['system:unauthenticated']],
+    ['ann', ['system:authenticated'], ['system:authenticated']],
+    ['system:anonymous', [], ['system:unauthenticated']],
+    ['system:anonymous', ['shop'], ['shop', 'system:unauthenticated']],
+    [
+      'system:serviceaccount:shop:web',
+      [],
+      ['system:serviceaccounts', 'system:serviceaccounts:shop', 'system:authenticated'],
+    ],
+    ['system:serviceaccount:shop:web', ['own'], ['own', 'system:authenticated']],
+    ['system:serviceaccount:shop', [], ['system:authenticated']],
+  ])('gives %s with groups %j the groups %j', async (name, asked, groups) => {
+    const headers = { 'impersonate-user': [name], ...(asked.length > 0 && { 'impersonate-group': asked }) }
+    expect(await asAdmin(headers)).toMatchObject({ user: { name, groups } })
+  })
+
+  it('SYS-9 is forbidden to those without the verb impersonate', async () => {
+    const authorizer = createBasicAuthorizer()
+    const headers = { 'impersonate-user': ['stowage-admin'], 'impersonate-group': ['system:masters'] }
+    expect(await resolveImpersonation({ user: VIEWER, headers, authorizer })).toMatchObject({
+      is: 'refused',
+      refusal: {
+        code: 403,
+        message:
+          'users "stowage-admin" is forbidden: User "stowage-viewer" cannot impersonate resource "users" in API group "" at the cluster scope',
+      },
+    })
+  })
+
+  it('SYS-9 asks leave for every single thing taken on', async () => {
+    const everything = {
+      'impersonate-user': ['ann'],
+      'impersonate-group': ['shop', 'staff'],
+      'impersonate-extra-scopes': ['view'],
+      'impersonate-uid': ['u-1'],
+    }
+    const asked = ['users ann', 'groups shop', 'groups staff', 'userextras/scopes view', 'uids u-1']
+    for (const refused of asked) {
+      const authorizer = allowingAllBut(refused)
+      const impersonation = await resolveImpersonation({ user: VIEWER, headers: everything, authorizer })
+      expect(impersonation.is).toBe('refused')
+      expect(authorizer.asked).toEqual(asked.slice(0, asked.indexOf(refused) + 1))
+    }
+    const authorizer = allowingAllBut('nothing')
+    await resolveImpersonation({ user: VIEWER, headers: everything, authorizer })
+    expect(authorizer.asked).toEqual(asked)
+  })
+
+  it('asks for a service account in its namespace', async () => {
+    const authorizer = allowingAllBut('nothing')
+    const headers = { 'impersonate-user': ['system:serviceaccount:shop:web'] }
+    await resolveImpersonation({ user: VIEWER, headers, authorizer })
+    expect(authorizer.asked).toEqual(['serviceaccounts shop/web'])
+  })
+
+  it.each(['impersonate-group', 'impersonate-uid', 'impersonate-extra-scopes'])(
+    'is a bad request with %s but no user',
+    async (header) => {
+      expect(await asAdmin({ [header]: ['x'] })).toEqual({
+        is: 'refused',
+        refusal: {
+          code: 400,
+          reason: 'BadRequest',
+          message: `requested ${header} without impersonating a user: set Impersonate-User as well`,
+        },
+      })
+    },
+  )
+})
+
+function allowingAllBut(refused: string): Authorizer & { asked: string[] } {
+  const asked: string[] = []
+  const inWords = (attributes: AuthorizationAttributes) => {
+    if (attributes.path !== undefined || attributes.verb !== 'impersonate') throw new Error('asked for something else')
+    const { resource, subresource, namespace, name } = attributes
+    return `${resource}${subresource ? `/${subresource}` : ''} ${namespace ? `${namespace}/` : ''}${name}`
+  }
+  return {
+    asked,
+    async authorize(attributes) {
+      asked.push(inWords(attributes))
+      return { allowed: inWords(attributes) !== refused }
+    },
+  }
+}

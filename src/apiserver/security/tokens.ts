@@ -1,0 +1,44 @@
+// The bearer tokens in tokens.json: who each one speaks for. Text in, records out, and back.
+// Removing an entry revokes its token and adding one grants it, both at the next start.
+import { unusableFile } from './errors.ts'
+
+export interface TokenRecord {
+  token: string
+  user: string
+  uid?: string
+  groups: readonly string[]
+}
+
+export const formatTokens = (tokens: readonly TokenRecord[]) => `${JSON.stringify({ tokens }, null, 2)}\n`
+
+/** `file` is only for the message when the text is not what formatTokens writes. No message ever shows a token. */
+export function parseTokens(text: string, file: string): TokenRecord[] {
+  const unusable = (why: string) =>
+    unusableFile({ file, why, remedy: 'Correct it, or remove it and start again: new tokens will be made.' })
+
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    throw unusable('it is not JSON')
+  }
+  const tokens = (document as { tokens?: unknown } | null)?.tokens
+  if (!Array.isArray(tokens)) throw unusable('it has no list named "tokens"')
+
+  const seen = new Set<string>()
+  for (const [index, record] of tokens.entries()) {
+    if (!isTokenRecord(record)) throw unusable(`tokens[${index}] must have a token, a user and a list of groups`)
+    if (seen.has(record.token)) throw unusable(`tokens[${index}] repeats an earlier token`)
+    seen.add(record.token)
+  }
+  return tokens
+}
+
+function isTokenRecord(value: unknown): value is TokenRecord {
+  const { token, user, uid, groups } = (value ?? {}) as Record<string, unknown>
+  return (
+    isWord(token) && isWord(user) && (uid === undefined || isWord(uid)) && Array.isArray(groups) && groups.every(isWord)
+  )
+}
+
+const isWord = (value: unknown) => typeof value === 'string' && value !== ''

@@ -1,0 +1,69 @@
+// How objects are written into the store and back: JSON with metadata first and without apiVersion, kind
+// and resourceVersion, so that any group version's answer is a short prefix plus the stored bytes as they are.
+//   stored    {"metadata":{"name":"a",…},"spec":…}
+//   answered  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
+import type { KubeObject } from '../api/kind.ts'
+import type { Entry } from '../store/index.ts'
+import type { Resource } from './resources.ts'
+
+const HEAD = '{"metadata":{'
+const HEAD_BYTES = HEAD.length
+
+/** An object as readers see it: frozen, with its resourceVersion, shared by everyone who asks. */
+export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
+
+export function encodeStored(object: KubeObject): Buffer {
+  const { metadata, ...rest } = object
+  const { resourceVersion: _, ...meta } = metadata
+  return Buffer.from(JSON.stringify({ metadata: meta, ...rest }), 'utf8')
+}
+
+/** Decodes stored bytes; the last few thousand are remembered, keyed by revision and key. */
+export function createStoredObjects(rememberedMax = 8_000) {
+  const remembered = new Map<string, Shared>()
+  return {
+    decode(entry: Entry): Shared {
+      const id = `${entry.modRevision} ${entry.key}`
+      const known = remembered.get(id)
+      if (known) return known
+      const object = JSON.parse(bufferOf(entry.value).toString('utf8'))
+      object.metadata.resourceVersion = String(entry.modRevision)
+      deepFreeze(object)
+      if (remembered.size >= rememberedMax) {
+        const oldest = remembered.keys().next().value
+        if (oldest !== undefined) remembered.delete(oldest)
+      }
+      remembered.set(id, object)
+      return object
+    },
+  }
+}
+export type StoredObjects = ReturnType<typeof createStoredObjects>
+
+/** The bytes of one object as an answer or watch event of a group version carries it. */
+export function answerBytes(resource: Resource, value: Uint8Array, revision: number): Buffer {
+  return splice(`{"kind":"${resource.kind.kind}","apiVersion":"${resource.apiVersion}","metadata":{`, value, revision)
+}
+
+/** The same without kind and apiVersion, as items of a list are written. */
+export const itemBytes = (value: Uint8Array, revision: number): Buffer => splice(HEAD, value, revision)
+
+function splice(head: string, value: Uint8Array, revision: number): Buffer {
+  // 0x7d is "}": metadata is never empty in the store, but a comma before nothing would be fatal.
+  const comma = value[HEAD_BYTES] === 0x7d ? '' : ','
+  const prefix = `${head}"resourceVersion":"${revision}"${comma}`
+  const bytes = Buffer.allocUnsafe(prefix.length + value.length - HEAD_BYTES)
+  bytes.write(prefix, 0, 'latin1')
+  bytes.set(value.subarray(HEAD_BYTES), prefix.length)
+  return bytes
+}
+
+export const bufferOf = (value: Uint8Array): Buffer =>
+  Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  Object.freeze(value)
+  for (const inner of Object.values(value)) deepFreeze(inner)
+  return value
+}

@@ -1,0 +1,58 @@
+// Objects as rows for people: Table answers, and the metadata-only form that shares their row objects.
+import type { Column, KubeObject } from '../api/kind.ts'
+import type { Resource } from './resources.ts'
+
+export type IncludeObject = 'None' | 'Metadata' | 'Object'
+
+export interface TableOptions {
+  readonly metaVersion: string
+  readonly include: IncludeObject
+  readonly nowMs: number
+}
+
+export interface TableMeta {
+  readonly resourceVersion?: string
+  readonly continue?: string
+  readonly remainingItemCount?: number
+}
+
+/** `isList`: the rows are siblings, so a cell may depend on the others (which class is the default). */
+export function tableOf(
+  resource: Resource,
+  objects: readonly any[],
+  meta: TableMeta,
+  options: TableOptions & { isList: boolean; columns: boolean },
+): unknown {
+  const { columns } = resource.kind
+  const context = { nowMs: options.nowMs, ...(options.isList ? { siblings: objects } : {}) }
+  return {
+    kind: 'Table',
+    apiVersion: `meta.k8s.io/${options.metaVersion}`,
+    metadata: meta,
+    columnDefinitions: options.columns ? columns.map(columnDefinition) : null,
+    rows: objects.map((object) => ({
+      cells: columns.map((column) => column.cell(object, context)),
+      object: rowObject(resource, object, options),
+    })),
+  }
+}
+
+const columnDefinition = (column: Column<any>) => ({
+  name: column.name,
+  type: column.type,
+  format: column.format ?? '',
+  description: column.doc,
+  priority: column.wide ? 1 : 0,
+})
+
+function rowObject(resource: Resource, object: KubeObject, { include, metaVersion }: TableOptions): unknown {
+  if (include === 'None') return undefined
+  if (include === 'Object') return { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object }
+  return partialOf(object, metaVersion)
+}
+
+export const partialOf = (object: KubeObject, metaVersion: string) => ({
+  kind: 'PartialObjectMetadata',
+  apiVersion: `meta.k8s.io/${metaVersion}`,
+  metadata: object.metadata,
+})

@@ -1,0 +1,194 @@
+// PUT and PATCH, on the object or one of its subresources. The new state is computed from the stored one
+// inside the transaction, so two writers can never undo each other unseen and a patch never conflicts with itself.
+import { applyDefaults } from '../api/defaults.ts'
+import { FieldErrors } from '../api/field-errors.ts'
+import type { KubeObject } from '../api/kind.ts'
+import { validateMeta, validateMetaUpdate } from '../api/meta.ts'
+import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../api/status-error.ts'
+import { clone } from '../base/clone.ts'
+import type { Entry, TransactionView, Write } from '../store/index.ts'
+import { decideCreate } from './create-object.ts'
+import { encodeStored } from './stored-object.ts'
+import {
+  admissionRequest,
+  faceOf,
+  keyOf,
+  type ObjectDeps,
+  putOf,
+  ruleContext,
+  storedOf,
+  type WriteTarget,
+  type Written,
+  writesOf,
+} from './write-deps.ts'
+
+export interface Update {
+  /** The wanted object, given the stored one (frozen). Runs inside the transaction, possibly more than once. */
+  next(old: any): any
+  /** The body of a PUT, for kinds that an update may create. */
+  readonly createFrom?: KubeObject
+  /** A PUT must carry the version it read, where its kind says so; a patch need not. */
+  readonly needsVersion: boolean
+  /** Takes over what /status, /finalize and their like may change. Absent: the subresource rules of the kind. */
+  merge?(next: any, old: any): any
+}
+
+export async function updateObject(deps: ObjectDeps, target: WriteTarget, update: Update): Promise<Written> {
+  let written: Written | undefined
+  let unchangedRevision: number | undefined
+  const { revision } = await deps.store.transact((view) => {
+    unchangedRevision = undefined
+    const entry = view.get(keyOf(target))
+    if (!entry) {
+      const decided = decideCreateFromUpdate(deps, target, update, view)
+      written = decided.written
+      return target.dryRun ? [] : decided.writes
+    }
+    const decided = decideUpdate(deps, target, update, entry, view)
+    written = decided.written
+    if (target.dryRun || decided.writes.length === 0) unchangedRevision = entry.modRevision
+    return target.dryRun ? [] : decided.writes
+  })
+  return { ...written!, revision: unchangedRevision ?? (written!.created && target.dryRun ? 0 : revision) }
+}
+
+function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView) {
+  const { kind } = target.resource
+  if (!update.createFrom || !kind.createOnUpdate || target.subresource) throw notFound(target.resource, target.name)
+  const { metadata } = update.createFrom
+  if (metadata.uid) {
+    throw conflict(
+      target.resource,
+      target.name,
+      `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: `,
+    )
+  }
+  return decideCreate(deps, target, update.createFrom, view)
+}
+
+function decideUpdate(
+  deps: ObjectDeps,
+  target: WriteTarget,
+  update: Update,
+  entry: Entry,
+  view: TransactionView,
+): { writes: readonly Write[]; written: Written } {
+  const { resource, name, subresource } = target
+  const { kind } = resource
+  const context = ruleContext(deps)
+  const old = faceOf(resource, deps.objects.decode(entry))
+  const asked = update.next(old)
+  checkIdentity(target, asked, old, entry, update.needsVersion)
+
+  let next = merged(target, update, asked, old)
+  next.metadata = keepServerOwned(next.metadata, old.metadata)
+  applyDefaults(kind.type, next)
+  kind.defaults?.(next)
+  const admitted = { operation: 'UPDATE', name, object: next, old } as const
+  deps.admission.mutate(admissionRequest(deps, view, target, admitted))
+
+  const errors = new FieldErrors()
+  if (subresource === '') kind.prepareForUpdate?.(next, old, context)
+  else if (subresource === 'status') kind.status?.prepare?.(next, old, context)
+  validateMeta(kind, next.metadata, errors)
+  validateMetaUpdate(next.metadata, old.metadata, errors)
+  if (subresource === '') {
+    kind.validate(next, errors, context, old)
+    kind.validateUpdate?.(next, old, errors, context)
+  } else if (subresource === 'status') kind.status?.validate?.(next, old, errors, context)
+  if (errors.any) throw invalid(kind, name, errors.list)
+
+  if (kind.generationOf && JSON.stringify(kind.generationOf(next)) !== JSON.stringify(kind.generationOf(old))) {
+    next.metadata.generation = (old.metadata.generation ?? 0) + 1
+  }
+  next = storedOf(resource, next)
+  const more = deps.admission.validate(admissionRequest(deps, view, target, { ...admitted, object: next }))
+  const value = encodeStored(next)
+  const warnings = kind.warnings?.(next, old) ?? []
+  const key = keyOf(target)
+  if (isReadyToGo(next)) {
+    return {
+      writes: writesOf({ delete: key }, more),
+      written: { value, revision: 0, created: false, deleted: true, warnings },
+    }
+  }
+  if (Buffer.compare(value, entry.value) === 0) {
+    return { writes: [], written: { value, revision: 0, created: false, deleted: false, warnings } }
+  }
+  return {
+    writes: writesOf(putOf(deps, resource, key, next, value), more),
+    written: { value, revision: 0, created: false, deleted: false, warnings },
+  }
+}
+
+/** Being deleted, and the last thing that held it back was taken away. */
+export function isReadyToGo(object: any): boolean {
+  const { deletionTimestamp, finalizers, deletionGracePeriodSeconds } = object.metadata
+  if (!deletionTimestamp || (finalizers && finalizers.length > 0)) return false
+  if (deletionGracePeriodSeconds) return false // a pod still has its time
+  return !(object.spec?.finalizers?.length > 0) // a namespace is emptied first
+}
+
+/** The body says which object it means: same name and namespace, same uid and version where it gives them. */
+function checkIdentity(target: WriteTarget, asked: any, old: any, entry: Entry, needsVersion: boolean): void {
+  const { resource, name } = target
+  const { metadata } = asked
+  if (metadata.name && metadata.name !== name) {
+    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`)
+  }
+  if (resource.kind.namespaced && metadata.namespace && metadata.namespace !== old.metadata.namespace) {
+    throw badRequest(
+      `the namespace of the object (${metadata.namespace}) does not match the namespace on the URL (${old.metadata.namespace})`,
+    )
+  }
+  if (metadata.uid && metadata.uid !== old.metadata.uid) {
+    throw conflict(
+      resource,
+      name,
+      `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.metadata.uid}`,
+    )
+  }
+  const version = metadata.resourceVersion
+  if (version && version !== '0') {
+    if (!/^[1-9]\d{0,15}$/.test(version)) {
+      throw badRequest(
+        `metadata.resourceVersion: "${String(version).slice(0, 50)}" is not a version this server handed out`,
+      )
+    }
+    if (version !== String(entry.modRevision)) throw changedSinceRead(resource, name)
+  } else if (needsVersion && resource.kind.unconditionalUpdate === false) {
+    const errors = new FieldErrors()
+    errors.invalid('metadata.resourceVersion', version ?? '', 'must be specified for an update')
+    throw invalid(resource.kind, name, errors.list)
+  }
+}
+
+/** Which parts of the body count, by endpoint. */
+function merged(target: WriteTarget, update: Update, asked: any, old: any): any {
+  if (update.merge) return update.merge(asked, old)
+  const rules = target.resource.kind.status
+  if (target.subresource === 'status') {
+    const next = clone(old)
+    if (asked.status === undefined) delete next.status
+    else next.status = clone(asked.status)
+    if (rules?.takesMetadata) next.metadata = clone(asked.metadata)
+    return next
+  }
+  const next = clone(asked)
+  if (rules) {
+    if (old.status === undefined) delete next.status
+    else next.status = clone(old.status)
+  }
+  return next
+}
+
+function keepServerOwned(meta: any, old: any): any {
+  const { resourceVersion: _, selfLink: __, managedFields: ___, ...rest } = meta
+  const kept = { ...rest, name: old.name, uid: old.uid, creationTimestamp: old.creationTimestamp }
+  for (const field of ['namespace', 'generateName', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation']) {
+    if (old[field] === undefined) delete kept[field]
+    else kept[field] = old[field]
+  }
+  if (old.managedFields !== undefined) kept.managedFields = old.managedFields
+  return kept
+}

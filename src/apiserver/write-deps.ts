@@ -1,0 +1,92 @@
+// What the verbs that write share: who asks, through which resource, and the pieces they are built from.
+
+import type { FeatureGates } from '../api/feature-gates.ts'
+import type { KubeObject, RuleContext } from '../api/kind.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Store, TransactionView, Write } from '../store/index.ts'
+import type { AdmissionChain, AdmissionRequest, ObjectWrite } from './admission/index.ts'
+import { objectKey } from './keys.ts'
+import type { Resource, Resources } from './resources.ts'
+import type { UserInfo } from './security/index.ts'
+import { encodeStored, type Shared, type StoredObjects } from './stored-object.ts'
+
+export interface ObjectDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly gates: FeatureGates
+  readonly objects: StoredObjects
+  readonly resources: Resources
+  readonly admission: AdmissionChain
+}
+
+/** Which object a write is about, and on whose behalf. */
+export interface WriteTarget {
+  readonly resource: Resource
+  readonly namespace: string
+  readonly name: string
+  readonly subresource: string
+  readonly user: UserInfo
+  readonly dryRun: boolean
+}
+
+/** The stored outcome of a write: bytes as in the store, and the revision they have (0 for a dry-run create). */
+export interface Written {
+  readonly value: Uint8Array
+  readonly revision: number
+  readonly created: boolean
+  /** The object is gone: this was its last state. */
+  readonly deleted: boolean
+  readonly warnings: readonly string[]
+}
+
+export const ruleContext = ({ clock, gates }: ObjectDeps): RuleContext => ({ nowMs: clock.nowMs(), gates })
+
+export const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
+
+/** The object as the requested kind shows it: itself, or the face of what is stored. */
+export const faceOf = (resource: Resource, stored: Shared): any => resource.kind.faceOf?.fromStored(stored) ?? stored
+export const storedOf = (resource: Resource, object: any): KubeObject =>
+  resource.kind.faceOf?.toStored(object) ?? object
+
+export function admissionRequest(
+  deps: ObjectDeps,
+  view: TransactionView,
+  target: WriteTarget,
+  given: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'old'>,
+): AdmissionRequest {
+  return {
+    ...given,
+    resource: target.resource,
+    subresource: target.subresource,
+    namespace: target.namespace,
+    user: target.user,
+    dryRun: target.dryRun,
+    nowMs: deps.clock.nowMs(),
+    gates: deps.gates,
+    find: (group, plural, namespace, name) => {
+      const kind = kindOf(deps.resources, group, plural)
+      const entry = view.get(`${group || 'core'}/${plural}/${kind && namespace ? `${namespace}/` : ''}${name}`)
+      return entry && deps.objects.decode(entry)
+    },
+  }
+}
+
+const kindOf = (resources: Resources, group: string, plural: string) => resources.preferred(group, plural)?.kind
+
+/** The writes of a transaction: the object itself, then what admission adds. */
+export const writesOf = (main: Write, more: readonly ObjectWrite[]): Write[] => [
+  main,
+  ...more.map(({ group, plural, namespace, name, object }) => ({
+    put: `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`,
+    value: encodeStored(object),
+  })),
+]
+
+export const keyOf = ({ resource, namespace, name }: WriteTarget): string => objectKey(resource.stored, namespace, name)
+
+/** A put of an object in stored form, with the moment it expires if its kind does. */
+export function putOf(deps: ObjectDeps, resource: Resource, key: string, object: KubeObject, value: Uint8Array): Write {
+  const expiresAtMs = resource.stored.expiresAtMs?.(object, ruleContext(deps))
+  return expiresAtMs === undefined ? { put: key, value } : { put: key, value, expiresAtMs }
+}

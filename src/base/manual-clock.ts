@@ -1,0 +1,59 @@
+// A clock moved by hand, for tests. Timers fire in order of their due time while `advance` runs.
+import type { Clock } from './clock.ts'
+
+interface Timer {
+  dueMs: number
+  order: number
+  run: () => void
+}
+
+export interface ManualClock extends Clock {
+  /** Moves time forward, firing what falls due, in order. Pending microtasks run between timers. */
+  advance(ms: number): Promise<void>
+}
+
+export function manualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
+  let nowMs = startMs
+  let order = 0
+  const timers = new Set<Timer>()
+
+  const after = (ms: number, run: () => void) => {
+    const timer = { dueMs: nowMs + ms, order: order++, run }
+    timers.add(timer)
+    return () => void timers.delete(timer)
+  }
+
+  const nextDue = (untilMs: number): Timer | undefined => {
+    let next: Timer | undefined
+    for (const timer of timers) {
+      if (timer.dueMs > untilMs) continue
+      if (!next || timer.dueMs < next.dueMs || (timer.dueMs === next.dueMs && timer.order < next.order)) next = timer
+    }
+    return next
+  }
+
+  return {
+    nowMs: () => nowMs,
+    monotonicMs: () => nowMs - startMs,
+    after,
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason)
+        const cancel = after(ms, resolve)
+        signal?.addEventListener('abort', () => {
+          cancel()
+          reject(signal.reason)
+        })
+      }),
+    async advance(ms) {
+      const untilMs = nowMs + ms
+      for (let timer = nextDue(untilMs); timer; timer = nextDue(untilMs)) {
+        timers.delete(timer)
+        nowMs = Math.max(nowMs, timer.dueMs)
+        timer.run()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      nowMs = untilMs
+    },
+  }
+}

@@ -1,0 +1,31 @@
+// `stowage kubeconfig`: the login of a built-in identity, from the credentials in the data directory.
+import { join } from 'node:path'
+import { loadOrCreatePki } from '../apiserver/index.ts'
+import type { Clock } from '../base/clock.ts'
+import { readTextIfPresent } from '../base/files.ts'
+import { DEFAULT_LISTEN, UsageError } from './flags.ts'
+import { buildKubeconfig } from './kubeconfig.ts'
+
+export interface PrintKubeconfigOptions {
+  readonly dataDir: string
+  readonly user: 'admin' | 'viewer'
+  readonly server: string | undefined
+  readonly clock: Clock
+}
+
+export async function printKubeconfig({ dataDir, user, server, clock }: PrintKubeconfigOptions): Promise<string> {
+  if ((await readTextIfPresent(join(dataDir, 'pki', 'ca.crt'))) === undefined) {
+    throw new UsageError(
+      `There are no credentials in ${dataDir}: no server has been started there. Run "stowage up" first, or name its directory with --data-dir.`,
+    )
+  }
+  const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock })
+  const url = server ?? (await lastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
+  return buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki[user] })
+}
+
+/** Where the server listened when it last wrote the administrator's kubeconfig. */
+async function lastServer(dataDir: string): Promise<string | undefined> {
+  const text = await readTextIfPresent(join(dataDir, 'admin.kubeconfig'))
+  return /^\s*server: "?(https:\/\/[^"\s]+)"?\s*$/m.exec(text ?? '')?.[1]
+}

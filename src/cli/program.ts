@@ -1,0 +1,144 @@
+// The command line: every command, its flags and its help. What a command does is in the file it imports.
+import { Command, Option } from 'commander'
+import { stowageVersion, versionInfo } from '../apiserver/version.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import { completionScript, SHELLS } from './completion.ts'
+import { DEFAULT_LISTEN, dataDirOf, defaultDataDir, parseListen, UsageError } from './flags.ts'
+
+export interface ProgramDeps {
+  readonly clock: Clock
+  readonly random: Random
+  readonly signal: AbortSignal
+  write(text: string): void
+}
+
+const OUTPUT = () =>
+  new Option('-o, --output <format>', 'how to print the answer').choices(['text', 'json']).default('text')
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
+
+export function createProgram(deps: ProgramDeps): Command {
+  const program = new Command('stowage')
+    .description('A storage control plane that speaks the Kubernetes API.')
+    .version(stowageVersion, '-V, --version', 'print the version')
+    .helpCommand('help [command]', 'explain a command')
+    .showHelpAfterError('(stowage --help lists the commands)')
+    .exitOverride()
+
+  addServing(program, deps, {
+    name: 'up',
+    summary: 'start the whole system on this machine',
+    about:
+      'Starts the API server on an embedded store, and the controllers, in one process. A second start on the same ' +
+      'directory continues with the same data, certificate authority and credentials.',
+    controllers: true,
+  })
+  addServing(program, deps, {
+    name: 'server',
+    summary: 'start the API server alone',
+    about: 'Starts the API server on an embedded store, without any controller.',
+    controllers: false,
+  })
+
+  program
+    .command('kubeconfig')
+    .summary('print a kubeconfig for this machine’s server')
+    .description(
+      'Prints the kubeconfig of one of the built-in identities: admin may do everything, viewer may read everything but secrets.',
+    )
+    .addOption(dataDirOption())
+    .addOption(new Option('--user <name>', 'whose kubeconfig').choices(['admin', 'viewer']).default('admin'))
+    .option('--server <url>', 'address to write into it (default: the one the server last listened on)')
+    .addHelpText('after', '\nExample:\n  stowage kubeconfig --user viewer > viewer.kubeconfig\n')
+    .action(async (flags) => {
+      const { printKubeconfig } = await import('./print-kubeconfig.ts')
+      deps.write(
+        await printKubeconfig({
+          dataDir: dataDirOf(flags.dataDir),
+          user: flags.user,
+          server: flags.server,
+          clock: deps.clock,
+        }),
+      )
+    })
+
+  program
+    .command('version')
+    .summary('print the version')
+    .description('Prints the version of this program and the level of the Kubernetes API it serves.')
+    .addOption(OUTPUT())
+    .action((flags) => {
+      const { gitVersion, goVersion, platform } = versionInfo()
+      const version = { stowage: stowageVersion, api: gitVersion, node: goVersion.slice('node '.length), platform }
+      deps.write(
+        flags.output === 'json'
+          ? `${JSON.stringify(version, null, 2)}\n`
+          : `stowage ${version.stowage} (serves ${version.api}, node ${version.node}, ${version.platform})\n`,
+      )
+    })
+
+  program
+    .command('completion')
+    .summary('print a shell completion script')
+    .description('Prints a script that completes commands and flags.')
+    .argument('<shell>', SHELLS.join(', '))
+    .addHelpText('after', '\nExample:\n  source <(stowage completion bash)\n')
+    .action((shell: string) => deps.write(completionScript(program, shell)))
+
+  return program
+}
+
+interface Serving {
+  readonly name: string
+  readonly summary: string
+  readonly about: string
+  readonly controllers: boolean
+}
+
+function addServing(program: Command, deps: ProgramDeps, { name, summary, about, controllers }: Serving): void {
+  program
+    .command(name)
+    .summary(summary)
+    .description(about)
+    .addOption(dataDirOption())
+    .option('--listen <host:port>', 'address to serve the API on', DEFAULT_LISTEN)
+    .option('--feature-gates <gates>', 'switch features, e.g. VolumeProvisionedIO=false', '')
+    .option('--runtime-config <versions>', 'switch API versions, e.g. storage.k8s.io/v1alpha1=false', '')
+    .option('--history-minutes <minutes>', 'how long old states are kept for watches and paged lists', '5')
+    .addOption(
+      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
+    )
+    .addOption(OUTPUT())
+    .addHelpText(
+      'after',
+      `\nExample:\n  stowage ${name} --listen 127.0.0.1:7443 &\n  kubectl --kubeconfig ${defaultDataDir()}/admin.kubeconfig get namespaces\n`,
+    )
+    .action(async (flags) => {
+      const [{ serve }, { createLog }] = await Promise.all([import('./serve.ts'), import('./log.ts')])
+      const minutes = Number(flags.historyMinutes)
+      if (!(minutes > 0))
+        throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
+      await serve({
+        dataDir: dataDirOf(flags.dataDir),
+        listen: parseListen(flags.listen),
+        featureGates: flags.featureGates,
+        runtimeConfig: flags.runtimeConfig,
+        historyMinutes: minutes,
+        controllers,
+        clock: deps.clock,
+        random: deps.random,
+        log: createLog(flags.logLevel),
+        signal: deps.signal,
+        onReady: (ready) => {
+          const startMs = Math.round(performance.now())
+          if (flags.output === 'json') return deps.write(`${JSON.stringify({ ...ready, startMs })}\n`)
+          deps.write(
+            `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
+              `  API         ${ready.url}\n  kubeconfig  ${ready.kubeconfig}\n  data        ${ready.dataDir}\n` +
+              `\nTry it:\n  export KUBECONFIG=${ready.kubeconfig}\n  kubectl get namespaces\n`,
+          )
+        },
+      })
+    })
+}
+
+const dataDirOption = () => new Option('--data-dir <dir>', `where everything is kept (default: ${defaultDataDir()})`)

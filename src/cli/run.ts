@@ -1,0 +1,28 @@
+// Runs one command and says how it ended: 0 done, 1 failed, 2 used wrongly. People get a sentence, not a stack.
+import { CommanderError } from 'commander'
+import { UsageError } from './flags.ts'
+import { createProgram, type ProgramDeps } from './program.ts'
+
+export interface CommandLineDeps extends ProgramDeps {
+  complain(text: string): void
+}
+
+export async function runCommandLine(argv: readonly string[], deps: CommandLineDeps): Promise<number> {
+  const program = createProgram(deps)
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({ writeOut: deps.write, writeErr: deps.complain })
+  }
+  if (argv.length <= 2) {
+    deps.complain(program.helpInformation())
+    return 2
+  }
+  try {
+    await program.parseAsync([...argv])
+    return 0
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2 // commander has said why
+    const message = error instanceof Error ? error.message : String(error)
+    deps.complain(`stowage: ${message}\n`)
+    return error instanceof UsageError ? 2 : 1
+  }
+}

@@ -1,0 +1,120 @@
+// `stowage up` and `stowage server`: opens the store, wires the API server and its controllers, listens, and
+// stays until it is told to stop. The whole system can be read off here.
+import { join } from 'node:path'
+import { parseFeatureGates } from '../api/feature-gates.ts'
+import { ALL_KINDS } from '../api/kinds/index.ts'
+import {
+  BRIEF_PREFIXES,
+  createApiServer,
+  createAuthenticator,
+  createBasicAuthorizer,
+  createBuiltIns,
+  listenHttps,
+  loadOrCreatePki,
+  parseRuntimeConfig,
+  versionInfo,
+} from '../apiserver/index.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import { ensurePrivateDirectory, writePrivateFile } from '../base/files.ts'
+import type { Logger } from '../base/log.ts'
+import { runNamespaceController } from '../controllers/namespaces/index.ts'
+import { openLmdbStore } from '../store/index.ts'
+import { type ListenAddress, UsageError, urlOf } from './flags.ts'
+import { buildKubeconfig } from './kubeconfig.ts'
+
+export interface ServeOptions {
+  readonly dataDir: string
+  readonly listen: ListenAddress
+  readonly featureGates: string
+  readonly runtimeConfig: string
+  readonly historyMinutes: number
+  /** Whether controllers run in this process too. */
+  readonly controllers: boolean
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+  onReady(ready: Ready): void
+}
+
+export interface Ready {
+  readonly url: string
+  readonly kubeconfig: string
+  readonly dataDir: string
+}
+
+const BRIEF_HISTORY_MS = 90_000
+const BRIEF_HISTORY_ENTRIES_MAX = 20_000
+
+export async function serve(options: ServeOptions): Promise<void> {
+  const { dataDir, clock, random, log, signal } = options
+  const gates = asUsage(() => parseFeatureGates(options.featureGates))
+  const runtimeConfig = asUsage(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
+  await ensurePrivateDirectory(dataDir)
+
+  const store = await openLmdbStore({
+    dir: join(dataDir, 'store'),
+    clock,
+    history: {
+      keepMs: options.historyMinutes * 60_000,
+      brief: { prefixes: BRIEF_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
+    },
+  })
+  try {
+    const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), hosts: hostsOf(options.listen), clock })
+    for (const { file, because } of pki.written) log.info({ file, because }, 'credentials written')
+    const server = createApiServer({
+      store,
+      clock,
+      random,
+      log,
+      kinds: ALL_KINDS,
+      gates,
+      runtimeConfig,
+      authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
+      authorizer: createBasicAuthorizer(),
+      version: versionInfo(),
+    })
+    const bootstrap = server.health.addReadiness('bootstrap')
+    const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
+    try {
+      await createBuiltIns(server.objects)
+      const url = urlOf(listener)
+      const kubeconfig = join(dataDir, 'admin.kubeconfig')
+      await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
+      bootstrap.ok()
+      log.info({ url, dataDir, revision: store.revision }, 'ready')
+      options.onReady({ url, kubeconfig, dataDir })
+
+      const controllers = options.controllers
+        ? [runNamespaceController({ objects: server.objects, kinds: ALL_KINDS, log }, signal)]
+        : []
+      await untilAborted(signal)
+      log.info({}, 'stopping: no new requests, waiting for those in flight')
+      bootstrap.failed('the server is shutting down')
+      await Promise.all(controllers)
+    } finally {
+      await listener.stop()
+    }
+  } finally {
+    await store.close()
+    log.info({}, 'stopped')
+  }
+}
+
+/** Names the serving certificate must carry for clients to accept it at this address. */
+const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
+
+function asUsage<T>(parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })

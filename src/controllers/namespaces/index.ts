@@ -1,0 +1,1 @@
+export { runNamespaceController } from './namespace-controller.ts'

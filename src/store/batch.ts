@@ -1,0 +1,138 @@
+// Decides the transactions of one group commit, one after the other, each seeing the writes of those before it.
+// Nothing here is durable or visible yet: revisioned-store.ts writes `records` and then applies `changes`, or,
+// if the medium refuses them, forgets this batch.
+import type { KeyIndex } from './key-index.ts'
+import type { MediumRecord } from './medium.ts'
+import type { Decide, Entry, Revision, TransactionView, Write } from './store.ts'
+import type { Version } from './version.ts'
+
+export const KEY_LENGTH_MAX = 4_096 // a longer key is refused
+export const TRANSACTION_BYTES_MAX = 64 * 1024 * 1024 // a larger transaction is refused
+
+export type Outcome =
+  | { readonly is: 'written'; readonly revision: Revision }
+  | { readonly is: 'unchanged'; readonly revision: Revision }
+  | { readonly is: 'refused'; readonly error: unknown }
+
+export interface BatchOptions {
+  readonly index: KeyIndex
+  /** The newest durable revision. */
+  readonly revision: Revision
+  readonly readEntry: (version: Version) => Entry
+}
+
+const NO_VALUE = new Uint8Array(0)
+
+export class Batch {
+  readonly records: MediumRecord[] = []
+  /** The new versions, in order. */
+  readonly changes: Version[] = []
+  readonly #options: BatchOptions
+  readonly #newest = new Map<string, Version>()
+  readonly #entries = new Map<Version, Entry>()
+  readonly #view: TransactionView
+  #revision: Revision
+  #bytes = 0
+
+  constructor(options: BatchOptions) {
+    this.#options = options
+    this.#revision = options.revision
+    this.#view = { get: (key) => this.#get(key) }
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  run(decide: Decide): Outcome {
+    let effective: Write[]
+    try {
+      const writes = decide(this.#view)
+      checkWrites(writes)
+      effective = writes.filter((write) => 'put' in write || this.#exists(write.delete))
+    } catch (error) {
+      return { is: 'refused', error }
+    }
+    if (effective.length === 0) return { is: 'unchanged', revision: this.#revision }
+
+    this.#revision++
+    for (const [ordinal, write] of effective.entries()) this.#add(write, ordinal)
+    return { is: 'written', revision: this.#revision }
+  }
+
+  /** The entry a version stands for, if this batch wrote or has read it. */
+  entryOf(version: Version): Entry | undefined {
+    return this.#entries.get(version)
+  }
+
+  #get(key: string): Entry | undefined {
+    const version = this.#newestOf(key)
+    if (!version || version.deleted) return undefined
+    let entry = this.#entries.get(version)
+    if (!entry) {
+      entry = this.#options.readEntry(version)
+      this.#entries.set(version, entry)
+    }
+    return entry
+  }
+
+  #exists(key: string): boolean {
+    return this.#newestOf(key)?.deleted === false
+  }
+
+  #newestOf(key: string): Version | undefined {
+    return this.#newest.get(key) ?? this.#options.index.get(key)
+  }
+
+  #add(write: Write, ordinal: number): void {
+    const deleted = 'delete' in write
+    const key = deleted ? write.delete : write.put
+    const value = deleted ? NO_VALUE : write.value
+    const previous = this.#newestOf(key)
+    const version: Version = {
+      key,
+      revision: this.#revision,
+      ordinal,
+      createRevision: previous && !previous.deleted ? previous.createRevision : this.#revision,
+      expiresAtMs: deleted ? undefined : write.expiresAtMs,
+      deleted,
+      previous,
+    }
+    this.#newest.set(key, version)
+    this.changes.push(version)
+    if (!deleted) {
+      const { revision: modRevision, createRevision } = version
+      this.#entries.set(version, { key, value, modRevision, createRevision })
+    }
+    const { revision, createRevision, expiresAtMs } = version
+    this.records.push({ key, revision, ordinal, createRevision, expiresAtMs, deleted, value })
+    this.#bytes += key.length + value.length
+  }
+}
+
+function checkWrites(writes: readonly Write[]): void {
+  let bytes = 0
+  for (const write of writes) {
+    checkKey('put' in write ? write.put : write.delete)
+    if ('put' in write) bytes += write.put.length + write.value.length
+  }
+  if (bytes > TRANSACTION_BYTES_MAX) {
+    throw new Error(`A transaction may hold ${TRANSACTION_BYTES_MAX} bytes; this one has ${bytes}.`)
+  }
+  if (writes.length < 2) return
+  const keys = new Set<string>()
+  for (const write of writes) {
+    const key = 'put' in write ? write.put : write.delete
+    if (keys.has(key)) throw new Error(`A transaction may write each key once; this one writes "${key}" twice.`)
+    keys.add(key)
+  }
+}
+
+function checkKey(key: string): void {
+  if (key === '') throw new Error('A key may not be empty.')
+  if (key.length > KEY_LENGTH_MAX) {
+    throw new Error(`A key may be ${KEY_LENGTH_MAX} characters long; "${key.slice(0, 64)}…" has ${key.length}.`)
+  }
+  // A lone surrogate has no UTF-8 form: it would come back from the disk as another key.
+  if (/\p{Surrogate}/u.test(key)) throw new Error(`The key "${key}" is not well-formed text.`)
+}

@@ -1,0 +1,20 @@
+// The door of the store: everything else in this folder is private to it.
+export { type LmdbStoreOptions, openLmdbStore } from './lmdb.ts'
+export { AppendRefusedError, type Medium, type MediumBatch, type MediumRecord, type RecordPosition } from './medium.ts'
+export { type MemoryStoreOptions, memoryMedium, openMemoryStore } from './memory.ts'
+export type {
+  Decide,
+  Entry,
+  HistoryOptions,
+  ListOptions,
+  ListResult,
+  Revision,
+  Store,
+  StoreEvent,
+  StoreStats,
+  TransactionView,
+  Watch,
+  WatchOptions,
+  Write,
+} from './store.ts'
+export { CompactedError, FutureRevisionError, StoreBusyError, StoreClosedError, WriteRefusedError } from './store.ts'

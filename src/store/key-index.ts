@@ -1,0 +1,146 @@
+// All keys in order, each with its newest version: point lookups, ordered scans, and counts that skip.
+// A sorted array cut into chunks: inserting moves at most one chunk, and whole chunks are counted at once.
+// Tombstones stay in the index until their history is compacted; change-log.ts decides when.
+import type { Revision } from './store.ts'
+import { type Version, versionAt } from './version.ts'
+
+const CHUNK_KEYS_MAX = 512 // a fuller chunk is split in two
+
+interface Chunk {
+  /** Never empty. */
+  versions: Version[]
+  /** How many of them are not tombstones. */
+  live: number
+  /** No version in this chunk is newer; so at this revision or later, `live` is what a reader sees. */
+  newestRevision: Revision
+}
+
+export interface KeyRange {
+  readonly prefix: string
+  /** Only keys greater than this one. */
+  readonly after?: string
+}
+
+export class KeyIndex {
+  #chunks: Chunk[] = []
+  #live = 0
+
+  /** Keys that exist, tombstones not counted. */
+  get live(): number {
+    return this.#live
+  }
+
+  get(key: string): Version | undefined {
+    const chunk = this.#chunks[this.#chunkOf(key)]
+    const version = chunk?.versions[firstAtOrAfter(chunk.versions, key)]
+    return version?.key === key ? version : undefined
+  }
+
+  /** Makes this the newest version of its key. */
+  set(version: Version): void {
+    const chunkAt = this.#chunkOf(version.key)
+    const chunk = this.#chunks[chunkAt]
+    if (!chunk) {
+      this.#chunks.push({ versions: [version], live: version.deleted ? 0 : 1, newestRevision: version.revision })
+      this.#live += version.deleted ? 0 : 1
+      return
+    }
+
+    const at = firstAtOrAfter(chunk.versions, version.key)
+    const before = chunk.versions[at]?.key === version.key ? chunk.versions[at] : undefined
+    if (before) chunk.versions[at] = version
+    else chunk.versions.splice(at, 0, version)
+
+    const gained = (version.deleted ? 0 : 1) - (before && !before.deleted ? 1 : 0)
+    chunk.live += gained
+    this.#live += gained
+    if (version.revision > chunk.newestRevision) chunk.newestRevision = version.revision
+    if (chunk.versions.length > CHUNK_KEYS_MAX) this.#split(chunkAt)
+  }
+
+  delete(key: string): void {
+    const chunkAt = this.#chunkOf(key)
+    const chunk = this.#chunks[chunkAt]
+    if (!chunk) return
+    const at = firstAtOrAfter(chunk.versions, key)
+    const version = chunk.versions[at]
+    if (version?.key !== key) return
+    if (!version.deleted) {
+      chunk.live--
+      this.#live--
+    }
+    if (chunk.versions.length === 1) this.#chunks.splice(chunkAt, 1)
+    else chunk.versions.splice(at, 1)
+  }
+
+  /** Visits the newest versions in the range in key order, tombstones included, until `visit` answers false. */
+  scan(range: KeyRange, visit: (newest: Version) => boolean): void {
+    let { chunkAt, at } = this.#start(range)
+    for (let chunk = this.#chunks[chunkAt]; chunk; chunk = this.#chunks[++chunkAt], at = 0) {
+      for (; at < chunk.versions.length; at++) {
+        const version = chunk.versions[at] as Version
+        if (!version.key.startsWith(range.prefix) || !visit(version)) return
+      }
+    }
+  }
+
+  /** How many keys of the range exist at that revision. */
+  count(range: KeyRange, revision: Revision): number {
+    let count = 0
+    let { chunkAt, at } = this.#start(range)
+    for (let chunk = this.#chunks[chunkAt]; chunk; chunk = this.#chunks[++chunkAt], at = 0) {
+      const whole = at === 0 && chunk.versions.at(-1)?.key.startsWith(range.prefix)
+      if (whole && chunk.newestRevision <= revision) {
+        count += chunk.live
+        continue
+      }
+      for (; at < chunk.versions.length; at++) {
+        const version = chunk.versions[at] as Version
+        if (!version.key.startsWith(range.prefix)) return count
+        if (versionAt(version, revision)) count++
+      }
+    }
+    return count
+  }
+
+  #start({ prefix, after }: KeyRange): { chunkAt: number; at: number } {
+    const excluded = after !== undefined && after >= prefix
+    const from = excluded ? after : prefix
+    const chunkAt = this.#chunkOf(from)
+    const versions = this.#chunks[chunkAt]?.versions ?? []
+    const at = firstAtOrAfter(versions, from)
+    return { chunkAt, at: excluded && versions[at]?.key === from ? at + 1 : at }
+  }
+
+  /** The last chunk that begins at or before the key: the only one that can hold it. */
+  #chunkOf(key: string): number {
+    let low = 0
+    let high = this.#chunks.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1
+      const first = (this.#chunks[middle] as Chunk).versions[0] as Version
+      if (first.key <= key) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+
+  #split(chunkAt: number): void {
+    const chunk = this.#chunks[chunkAt] as Chunk
+    const versions = chunk.versions.splice(chunk.versions.length >>> 1)
+    const live = versions.reduce((sum, version) => sum + (version.deleted ? 0 : 1), 0)
+    chunk.live -= live
+    this.#chunks.splice(chunkAt + 1, 0, { versions, live, newestRevision: chunk.newestRevision })
+  }
+}
+
+function firstAtOrAfter(versions: readonly Version[], key: string): number {
+  let low = 0
+  let high = versions.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((versions[middle] as Version).key < key) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,92 @@
+// Looks at an LMDB file before LMDB does: LMDB maps the file, and touching a page that is not there kills the process.
+// A file may rightly be shorter than its last page number says (free pages at the end are never written), so a short
+// file is walked: every page its trees refer to must be there.
+import { type FileHandle, open } from 'node:fs/promises'
+
+// Of the file format, what is needed here. All numbers are little-endian; node pointers count from the header's end.
+//   page   number (8), transaction (8), - (2), flags (2), end of pointers (2), - (2) | pointers to nodes (2 each) …
+//   meta   a page, then: magic (4), version (4), - (16), free tree (48), main tree (48), last page (8), transaction (8)
+//   tree   page size (4, free tree only), - (36), root page (8)
+//   node   in a branch: child page (6), key length (2), key
+//          in a leaf: data length (4), flags (2), key length (2), key, data; big data: first page (8), - (8), pages (8)
+const PAGE_HEADER_BYTES = 24
+const META_BYTES = PAGE_HEADER_BYTES + 136
+const PAGE_IS_BRANCH = 1
+const NODE_HEADER_BYTES = 8
+const NODE_HAS_BIG_DATA = 1
+const MAGIC = 0xbeefc0de
+const VERSION = 2
+const NO_PAGE = 2n ** 64n - 1n
+
+interface Meta {
+  readonly pageBytes: number
+  readonly lastPage: number
+  readonly transaction: bigint
+  readonly roots: readonly bigint[]
+}
+
+/** Throws unless the file is absent, empty, or an LMDB file with all its pages. */
+export async function checkLmdbFile(path: string): Promise<void> {
+  const file = await open(path, 'r').catch((error) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (!file) return
+  try {
+    const { size } = await file.stat()
+    if (size === 0) return
+    const meta = await readNewestMeta(path, file)
+    if (size >= (meta.lastPage + 1) * meta.pageBytes) return
+    for (const root of meta.roots) if (root !== NO_PAGE) await walk({ path, file, size, meta }, Number(root))
+  } finally {
+    await file.close()
+  }
+}
+
+async function readNewestMeta(path: string, file: FileHandle): Promise<Meta> {
+  const first = await readMeta(path, file, 0)
+  const second = await readMeta(path, file, first.pageBytes)
+  return second.transaction > first.transaction ? second : first
+}
+
+async function readMeta(path: string, file: FileHandle, position: number): Promise<Meta> {
+  const bytes = Buffer.alloc(META_BYTES)
+  const { bytesRead } = await file.read(bytes, 0, META_BYTES, position)
+  const meta = bytes.subarray(PAGE_HEADER_BYTES)
+  const isMeta = meta.readUInt32LE(0) === MAGIC
+  if (bytesRead < META_BYTES && (position > 0 || isMeta)) throw truncated(path)
+  if (!isMeta) throw new Error(`${path} is not a Stowage store: it is not an LMDB file.`)
+  if ((meta.readUInt32LE(4) & 0xffff) !== VERSION) {
+    throw new Error(`${path} is an LMDB file of format ${meta.readUInt32LE(4)}; this version reads format ${VERSION}.`)
+  }
+  const [freeTree, mainTree] = [meta.subarray(24), meta.subarray(72)]
+  return {
+    pageBytes: freeTree.readUInt32LE(0),
+    lastPage: Number(meta.readBigUInt64LE(120)),
+    transaction: meta.readBigUInt64LE(128),
+    roots: [freeTree.readBigUInt64LE(40), mainTree.readBigUInt64LE(40)],
+  }
+}
+
+async function walk(within: { path: string; file: FileHandle; size: number; meta: Meta }, page: number): Promise<void> {
+  const { path, file, size, meta } = within
+  const requirePage = (number: number) => {
+    if ((number + 1) * meta.pageBytes > size) throw truncated(path)
+  }
+  requirePage(page)
+  const bytes = Buffer.alloc(meta.pageBytes)
+  await file.read(bytes, 0, meta.pageBytes, page * meta.pageBytes)
+  const isBranch = (bytes.readUInt16LE(18) & PAGE_IS_BRANCH) !== 0
+  const nodes = bytes.readUInt16LE(20) >> 1
+  for (let at = 0; at < nodes; at++) {
+    const node = bytes.subarray(PAGE_HEADER_BYTES + bytes.readUInt16LE(PAGE_HEADER_BYTES + 2 * at))
+    if (isBranch) await walk(within, node.readUIntLE(0, 6))
+    else if (node.readUInt16LE(4) & NODE_HAS_BIG_DATA) {
+      const data = node.subarray(NODE_HEADER_BYTES + node.readUInt16LE(6))
+      requirePage(Number(data.readBigUInt64LE(0) + data.readBigUInt64LE(16)) - 1)
+    }
+  }
+}
+
+const truncated = (path: string) =>
+  new Error(`${path} is damaged: it ends before its last page. Restore it from a backup.`)

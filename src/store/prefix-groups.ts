@@ -1,0 +1,42 @@
+// Finds, for a key, everything that was registered under one of its prefixes.
+// The work per key grows with the number of different prefix lengths, not with the number of members.
+
+export interface PrefixGroup<Member> {
+  readonly prefix: string
+  readonly members: Set<Member>
+}
+
+export class PrefixGroups<Member> {
+  readonly #groups = new Map<string, PrefixGroup<Member>>()
+  /** Prefix length → how many groups have it. */
+  readonly #lengths = new Map<number, number>()
+
+  add(prefix: string, member: Member): void {
+    let group = this.#groups.get(prefix)
+    if (!group) {
+      group = { prefix, members: new Set() }
+      this.#groups.set(prefix, group)
+      this.#lengths.set(prefix.length, (this.#lengths.get(prefix.length) ?? 0) + 1)
+    }
+    group.members.add(member)
+  }
+
+  remove(prefix: string, member: Member): void {
+    const group = this.#groups.get(prefix)
+    if (!group?.members.delete(member) || group.members.size > 0) return
+    this.#groups.delete(prefix)
+    const sameLength = (this.#lengths.get(prefix.length) ?? 0) - 1
+    if (sameLength > 0) this.#lengths.set(prefix.length, sameLength)
+    else this.#lengths.delete(prefix.length)
+  }
+
+  matching(key: string): PrefixGroup<Member>[] {
+    const groups: PrefixGroup<Member>[] = []
+    for (const length of this.#lengths.keys()) {
+      if (length > key.length) continue
+      const group = this.#groups.get(key.slice(0, length))
+      if (group) groups.push(group)
+    }
+    return groups
+  }
+}

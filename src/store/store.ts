@@ -1,0 +1,173 @@
+// The contract of every store: ordered revisions, atomic transactions, and watches that replay.
+// A store knows keys and bytes, nothing else. Backends: memory.ts, lmdb.ts (and etcd later);
+// contract.ts is the one test all of them pass.
+//
+// Revisions are whole numbers that rise by one with every transaction that changed something.
+// All writes of a transaction share its revision. What is readable is durable: neither reads nor
+// watches ever show a write that a power cut could take back.
+
+export type Revision = number
+
+export interface Entry {
+  readonly key: string
+  /** Shared with other readers: never change these bytes. */
+  readonly value: Uint8Array
+  /** Revision of the transaction that last wrote this key. */
+  readonly modRevision: Revision
+  /** Revision of the transaction that created this key (since its last deletion). */
+  readonly createRevision: Revision
+}
+
+export type Write =
+  | {
+      readonly put: string
+      /** Belongs to the store from here on: it is shared, not copied, so it must not change any more. */
+      readonly value: Uint8Array
+      /** The key is deleted by the store once this moment (clock.nowMs) has passed; each put sets or clears it anew. */
+      readonly expiresAtMs?: number
+    }
+  | { readonly delete: string }
+
+/** What a transaction sees: the newest state, including transactions before it in the same group commit. */
+export interface TransactionView {
+  get(key: string): Entry | undefined
+}
+
+/**
+ * Decides, synchronously and without side effects, what to write; it may be run more than once.
+ * Throwing refuses the transaction: nothing is written and the caller gets the error.
+ * Deleting a key that does not exist is no write. No writes at all means no new revision.
+ * Each key may be written once per transaction; a second write of it refuses the transaction.
+ */
+export type Decide = (view: TransactionView) => readonly Write[]
+
+export interface ListOptions {
+  readonly prefix: string
+  /** Only keys greater than this one (for paging). */
+  readonly after?: string
+  readonly limit?: number
+  /** Read as of this revision; throws CompactedError when it is no longer kept, FutureRevisionError when not yet there. */
+  readonly atRevision?: Revision
+}
+
+export interface ListResult {
+  /** In key order, which is the order of JavaScript strings (for ASCII keys: of their bytes). */
+  readonly entries: readonly Entry[]
+  /** The revision the list shows: every transaction up to it is in, none after it. */
+  readonly revision: Revision
+  /** Whether entries beyond `limit` exist; `remaining` is how many. */
+  readonly more: boolean
+  readonly remaining: number
+}
+
+/** One key's change. The same object is given to every watcher, so derived bytes can be cached on its identity. */
+export interface StoreEvent {
+  readonly type: 'put' | 'delete'
+  readonly key: string
+  readonly revision: Revision
+  /** The new state; absent for a delete. */
+  readonly entry?: Entry
+  /** The state before; absent when the key was created. */
+  readonly previous?: Entry
+}
+
+export interface WatchOptions {
+  readonly prefix: string
+  /** Changes after this revision are delivered, oldest first, without gap or repeat. */
+  readonly afterRevision: Revision
+  /**
+   * Called with the changes of one or more whole transactions, in revision order. Never called
+   * re-entrantly, nor before watch() has returned, nor after close(). Must not throw.
+   */
+  readonly onEvents: (events: readonly StoreEvent[]) => void
+  /** The store can no longer follow this watcher (compacted under it, or the store was closed or broke). Called at most once. */
+  readonly onEnd: (reason: Error) => void
+}
+
+export interface Watch {
+  /** Everything up to this revision has been delivered to onEvents (also when nothing matched the prefix). */
+  readonly revision: Revision
+  close(): void
+}
+
+export interface Store {
+  /** The newest durable revision. */
+  readonly revision: Revision
+  get(key: string): Promise<Entry | undefined>
+  list(options: ListOptions): Promise<ListResult>
+  /**
+   * Resolves with the revision once the writes are durable and readable; without writes, with the revision it saw.
+   * Rejects with what `decide` threw, with WriteRefusedError when the medium took none of it, with StoreBusyError
+   * when too many transactions wait, and with StoreClosedError when the store was closed or broke: then, and only
+   * then, the writes may or may not have been kept.
+   */
+  transact(decide: Decide): Promise<{ readonly revision: Revision }>
+  /**
+   * Throws CompactedError if changes after `afterRevision` are no longer kept for that prefix, and
+   * FutureRevisionError if `afterRevision` is not yet there.
+   */
+  watch(options: WatchOptions): Watch
+  /** Numbers for /metrics. */
+  stats(): StoreStats
+  /** Waits for what was accepted, then releases everything. Later calls fail with StoreClosedError. */
+  close(): Promise<void>
+}
+
+export interface StoreStats {
+  readonly keys: number
+  readonly revision: Revision
+  /** The oldest revision that can still be listed or watched from (outside `brief` prefixes). */
+  readonly compactedRevision: Revision
+  /** Superseded states still kept for watches and old reads. */
+  readonly historyEntries: number
+  readonly bytesOnDisk: number
+  readonly watchers: number
+}
+
+/** How much history a backend keeps. Ages are counted anew when a store is opened. The same options for every backend that keeps its own history. */
+export interface HistoryOptions {
+  /** Superseded states are kept at least this long (unless entriesMax is exceeded). Default 5 minutes. */
+  readonly keepMs?: number
+  /** At most this many superseded states; beyond it the oldest go first whatever their age. Default 100,000. */
+  readonly entriesMax?: number
+  /** Keys whose history is not worth that much (heartbeats, events): kept `keepMs` only, with an own limit. */
+  readonly brief?: { readonly prefixes: readonly string[]; readonly keepMs: number; readonly entriesMax: number }
+}
+
+export class CompactedError extends Error {
+  override readonly name = 'CompactedError'
+  readonly compactedRevision: Revision
+  constructor(compactedRevision: Revision) {
+    super(`revisions before ${compactedRevision} have been compacted`)
+    this.compactedRevision = compactedRevision
+  }
+}
+
+export class FutureRevisionError extends Error {
+  override readonly name = 'FutureRevisionError'
+  constructor(asked: Revision, newest: Revision) {
+    super(`revision ${asked} does not exist yet; the newest is ${newest}`)
+  }
+}
+
+export class StoreClosedError extends Error {
+  override readonly name = 'StoreClosedError'
+  constructor(why = 'the store is closed') {
+    super(why)
+  }
+}
+
+export class StoreBusyError extends Error {
+  override readonly name = 'StoreBusyError'
+  constructor(waiting: number) {
+    super(`${waiting} transactions are already waiting to be written; try again later`)
+  }
+}
+
+/** The medium took none of the transaction: nothing of it is visible, now or after a restart. */
+export class WriteRefusedError extends Error {
+  override readonly name = 'WriteRefusedError'
+  constructor(because: string, cause?: unknown) {
+    super(`nothing was written: ${because}`, { cause })
+  }
+}

@@ -1,0 +1,190 @@
+// Brings changes to watchers. A watcher is replaying (reads the change log, in slices) or live (is called when a
+// batch has become durable). It turns live in the same step in which it has read the last logged change, so there
+// is no gap; from then on it is called with newer batches only, so there is no repeat.
+import type { ChangeLog } from './change-log.ts'
+import { nextTurn } from './next-turn.ts'
+import { type PrefixGroup, PrefixGroups } from './prefix-groups.ts'
+import { CompactedError, type Revision, type StoreEvent, type Watch, type WatchOptions } from './store.ts'
+import type { Version } from './version.ts'
+
+// Per turn of the event loop, for all replaying watchers together; then other work gets its chance.
+const REPLAY_EVENTS_PER_TURN = 500
+const REPLAY_CHANGES_PER_TURN = 20_000
+
+export interface WatchHubOptions {
+  /** The newest durable revision. */
+  readonly revision: () => Revision
+  /** The logs in which changes under that prefix are found. */
+  readonly logsFor: (prefix: string) => readonly ChangeLog[]
+  readonly eventOf: (version: Version) => StoreEvent
+}
+
+interface Watcher extends WatchOptions {
+  state: 'replaying' | 'live' | 'called' | 'closed' // called: live, but not yet given the batch being published
+  /** What has been delivered; for a live watcher that is everything, and this number is not kept. */
+  deliveredRevision: Revision
+}
+
+export class WatchHub {
+  readonly #options: WatchHubOptions
+  readonly #watchers = new Set<Watcher>()
+  readonly #live = new PrefixGroups<Watcher>()
+  /** Served in turn, the first one next. */
+  readonly #replaying: Watcher[] = []
+  #isReplayRunning = false
+
+  constructor(options: WatchHubOptions) {
+    this.#options = options
+  }
+
+  get count(): number {
+    return this.#watchers.size
+  }
+
+  /** The caller has checked that `afterRevision` exists and that the changes after it are kept. */
+  watch(options: WatchOptions): Watch {
+    const watcher: Watcher = { ...options, state: 'replaying', deliveredRevision: options.afterRevision }
+    this.#watchers.add(watcher)
+    if (options.afterRevision === this.#options.revision()) this.#goLive(watcher)
+    else this.#startReplay(watcher)
+
+    const revision = () => (watcher.state === 'live' ? this.#options.revision() : watcher.deliveredRevision)
+    return {
+      get revision() {
+        return revision()
+      },
+      close: () => this.#close(watcher),
+    }
+  }
+
+  /** Delivers what has just become durable, in order, to the live watchers. */
+  publish(versions: readonly Version[]): void {
+    const eventsOfGroup = new Map<PrefixGroup<Watcher>, StoreEvent[]>()
+    for (const version of versions) {
+      const groups = this.#live.matching(version.key)
+      if (groups.length === 0) continue
+      const event = this.#options.eventOf(version)
+      for (const group of groups) {
+        const events = eventsOfGroup.get(group)
+        if (events) events.push(event)
+        else eventsOfGroup.set(group, [event])
+      }
+    }
+
+    // Who gets what is settled before the first call, because watchers come and go during the calls.
+    const calls: { watcher: Watcher; events: StoreEvent[] }[] = []
+    for (const [group, events] of eventsOfGroup) {
+      for (const watcher of group.members) {
+        watcher.state = 'called'
+        watcher.deliveredRevision = (versions[0] as Version).revision - 1
+        calls.push({ watcher, events })
+      }
+    }
+    for (const { watcher, events } of calls) {
+      if (watcher.state !== 'called') continue // closed meanwhile
+      watcher.state = 'live'
+      this.#deliver(watcher, events)
+    }
+  }
+
+  /** Ends every watcher. */
+  end(reason: Error): void {
+    for (const watcher of [...this.#watchers]) this.#end(watcher, reason)
+  }
+
+  #startReplay(watcher: Watcher): void {
+    this.#replaying.push(watcher)
+    if (this.#isReplayRunning) return
+    this.#isReplayRunning = true
+    void this.#replay()
+  }
+
+  async #replay(): Promise<void> {
+    while (this.#replaying.length > 0) {
+      await nextTurn()
+      const budget = { events: REPLAY_EVENTS_PER_TURN, changes: REPLAY_CHANGES_PER_TURN }
+      while (budget.events > 0 && budget.changes > 0) {
+        const watcher = this.#replaying.shift()
+        if (!watcher) break
+        this.#replaySlice(watcher, budget)
+        if (watcher.state === 'replaying') this.#replaying.push(watcher)
+      }
+    }
+    this.#isReplayRunning = false
+  }
+
+  /** Delivers the next changes to one watcher, whole transactions only, within the budget. */
+  #replaySlice(watcher: Watcher, budget: { events: number; changes: number }): void {
+    if (watcher.state !== 'replaying') return // closed meanwhile
+    const logs = this.#options.logsFor(watcher.prefix)
+    const floor = Math.max(...logs.map((log) => log.floor))
+    if (watcher.deliveredRevision < floor) {
+      this.#end(watcher, new CompactedError(floor))
+      return
+    }
+
+    const events: StoreEvent[] = []
+    let isBehind = false
+    for (const version of changesAfter(watcher.deliveredRevision, logs)) {
+      if (version.revision > watcher.deliveredRevision && (budget.events <= 0 || budget.changes <= 0)) {
+        isBehind = true
+        break
+      }
+      watcher.deliveredRevision = version.revision
+      budget.changes--
+      if (!version.key.startsWith(watcher.prefix)) continue
+      budget.events--
+      events.push(this.#options.eventOf(version))
+    }
+
+    if (!isBehind) this.#goLive(watcher)
+    if (events.length > 0) this.#deliver(watcher, events)
+  }
+
+  #goLive(watcher: Watcher): void {
+    watcher.state = 'live'
+    this.#live.add(watcher.prefix, watcher)
+  }
+
+  #deliver(watcher: Watcher, events: readonly StoreEvent[]): void {
+    try {
+      watcher.onEvents(events)
+    } catch (error) {
+      // Our own mistake above the store; the other watchers and the writers must not suffer from it.
+      this.#end(watcher, new Error(`the watcher of "${watcher.prefix}" failed`, { cause: error }))
+    }
+  }
+
+  #end(watcher: Watcher, reason: Error): void {
+    if (watcher.state === 'closed') return
+    this.#close(watcher)
+    watcher.onEnd(reason)
+  }
+
+  #close(watcher: Watcher): void {
+    if (watcher.state === 'closed') return
+    if (watcher.state === 'live') watcher.deliveredRevision = this.#options.revision()
+    watcher.state = 'closed'
+    this.#watchers.delete(watcher)
+    this.#live.remove(watcher.prefix, watcher)
+  }
+}
+
+/** The changes of several logs as one sequence. */
+function* changesAfter(revision: Revision, logs: readonly ChangeLog[]): Generator<Version> {
+  const cursors = logs.map((log) => ({ log, position: log.positionAfter(revision) }))
+  for (;;) {
+    let first: { version: Version; cursor: { position: number } } | undefined
+    for (const cursor of cursors) {
+      const version = cursor.log.at(cursor.position)
+      if (version && (!first || isBefore(version, first.version))) first = { version, cursor }
+    }
+    if (!first) return
+    yield first.version
+    first.cursor.position++
+  }
+}
+
+function isBefore(a: Version, b: Version): boolean {
+  return a.revision < b.revision || (a.revision === b.revision && a.ordinal < b.ordinal)
+}
