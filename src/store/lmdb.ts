@@ -12,7 +12,14 @@ import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
-import { AppendRefusedError, type Floors, type Medium, type MediumBatch, NO_FLOORS, type RecordPosition } from './medium.ts'
+import {
+  AppendRefusedError,
+  type Floors,
+  type Medium,
+  type MediumBatch,
+  NO_FLOORS,
+  type RecordPosition,
+} from './medium.ts'
 import {
   DESCRIPTION,
   decodeHeader,
@@ -29,11 +36,11 @@ import type { HistoryOptions, Store } from './store.ts'
 
 const FILE = 'store.mdb'
 const STORE_FORMAT = 1
-const DESCRIPTION_NAME: RecordName = { kind: DESCRIPTION, revision: 0, ordinal: 0 }
-const HEADERS = { start: { kind: HEADER, revision: 0, ordinal: 0 }, end: { kind: VALUE, revision: 0, ordinal: 0 } }
+const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0, 0]
+const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0, 0], end: [VALUE, 0, 0] }
 
 /** What is put is bytes; what a range gives back is headers, decoded in place without copying each one first. */
-type Db = RootDatabase<Uint8Array | HeaderFields, RecordName & Key>
+type Db = RootDatabase<Uint8Array | HeaderFields, RecordName>
 
 /** Errors of a commit after which LMDB has kept nothing and goes on working: the disk or a quota is full. */
 const REFUSALS: ReadonlyMap<number, string> = new Map([
@@ -125,8 +132,9 @@ class LmdbMedium implements Medium {
   scan(visit: Parameters<Medium['scan']>[0]): Floors {
     try {
       for (const { key: name, value } of this.#db.getRange(HEADERS)) {
+        const [, revision, ordinal] = name
         const { key, createRevision, expiresAtMs, deleted } = value as HeaderFields
-        visit({ key, revision: name.revision, ordinal: name.ordinal, createRevision, expiresAtMs, deleted })
+        visit({ key, revision, ordinal, createRevision, expiresAtMs, deleted })
       }
     } catch (error) {
       throw new Error(`Cannot read ${this.#path}: ${(error as Error).message}`, { cause: error })
@@ -139,18 +147,17 @@ class LmdbMedium implements Medium {
     const committed = this.#db.batch(() => {
       for (const record of append) {
         const { revision, ordinal } = record
-        this.#db.put({ kind: HEADER, revision, ordinal }, encodeHeader(record))
-        if (!record.deleted) stored.push(putLast(this.#db, { kind: VALUE, revision, ordinal }, record.value))
+        this.#db.put([HEADER, revision, ordinal], encodeHeader(record))
+        if (!record.deleted) stored.push(putLast(this.#db, [VALUE, revision, ordinal], record.value))
       }
       for (const { revision, ordinal } of drop) {
-        this.#db.remove({ kind: HEADER, revision, ordinal })
-        this.#db.remove({ kind: VALUE, revision, ordinal })
+        this.#db.remove([HEADER, revision, ordinal])
+        this.#db.remove([VALUE, revision, ordinal])
       }
       if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(floors))
     })
     try {
-      await committed
-      const isStored = await Promise.all(stored)
+      const [, ...isStored] = await Promise.all([committed, ...stored])
       assert(isStored.every(Boolean), 'values are appended in order')
     } catch (error) {
       throw await this.#explain(error)
@@ -158,7 +165,7 @@ class LmdbMedium implements Medium {
   }
 
   read({ revision, ordinal }: RecordPosition): Uint8Array {
-    const lent = this.#db.getBinaryFast({ kind: VALUE, revision, ordinal }) // until the next read
+    const lent = this.#db.getBinaryFast([VALUE, revision, ordinal]) // until the next read
     if (!lent) throw new Error(`record ${revision}/${ordinal} is missing from ${this.#path}`)
     const value = Buffer.allocUnsafe(lent.length)
     value.set(new Uint8Array(lent.buffer, lent.byteOffset, lent.length))

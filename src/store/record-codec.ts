@@ -5,10 +5,9 @@
 //   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double, 0: never), key (the rest)
 //   value   as it was given; a tombstone has none
 import type { RecordHeader, RecordPosition } from './medium.ts'
+import type { Revision } from './store.ts'
 
-export interface RecordName extends RecordPosition {
-  readonly kind: number
-}
+export type RecordName = [kind: number, revision: Revision, ordinal: number]
 
 /** Names sort by kind first: the values are last, so that new ones always come at the end of everything. */
 export const DESCRIPTION = 0
@@ -20,18 +19,14 @@ const FLAG_DELETED = 1
 const KEY_START = 16
 
 /** Writes the name at `start` and answers where it ends. */
-export function writeName({ kind, revision, ordinal }: RecordName, target: Buffer, start: number): number {
+export function writeName([kind, revision, ordinal]: RecordName, target: Buffer, start: number): number {
   target[start] = kind
   target.writeUIntBE(revision, start + 1, 6)
   return target.writeUInt32BE(ordinal, start + 7)
 }
 
 export function readName(source: Buffer, start: number): RecordName {
-  return {
-    kind: source[start] as number,
-    revision: source.readUIntBE(start + 1, 6),
-    ordinal: source.readUInt32BE(start + 7),
-  }
+  return [source[start] as number, source.readUIntBE(start + 1, 6), source.readUInt32BE(start + 7)]
 }
 
 export type HeaderFields = Omit<RecordHeader, keyof RecordPosition>

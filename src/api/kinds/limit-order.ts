@@ -48,11 +48,9 @@ export function validateOrder(limits: LimitsOfOneResource): void {
     errors.invalid(at('default'), max, `default value ${byDefault} is greater than max value ${max}`)
   }
   if (exceeds('1', ratio)) errors.invalid(at('maxLimitRequestRatio'), ratio, `ratio ${ratio} is less than 1`)
-  if (ratio !== undefined && min !== undefined && max !== undefined) {
-    const widest = amount(max) / amount(min)
-    if (amount(ratio) > widest) {
-      errors.invalid(at('maxLimitRequestRatio'), ratio, `ratio ${ratio} is greater than max/min = ${widest.toFixed(6)}`)
-    }
+  const widest = min === undefined || max === undefined ? undefined : ratioOf(max, min)
+  if (ratio !== undefined && widest !== undefined && ratioOf(ratio, '1') > widest) {
+    errors.invalid(at('maxLimitRequestRatio'), ratio, `ratio ${ratio} is greater than max/min = ${widest.toFixed(6)}`)
   }
   const differ = byDefault !== undefined && defaultRequest !== undefined && compareQuantities(byDefault, defaultRequest)
   if (differ && !isOvercommitAllowed(name)) {
@@ -67,4 +65,4 @@ export function validateOrder(limits: LimitsOfOneResource): void {
 const exceeds = (a: string | undefined, b: string | undefined): boolean =>
   a !== undefined && b !== undefined && compareQuantities(a, b) > 0
 
-const amount = (quantity: string): number => Number(parseQuantity(quantity).nanos)
+const ratioOf = (a: string, b: string): number => Number(parseQuantity(a).nanos) / Number(parseQuantity(b).nanos)

@@ -52,9 +52,8 @@ export function createOpenApi(resources: Resources): OpenApi {
       ),
     }),
   )
-  const swagger = once(() => documentV2(resources))
-  const swaggerJson = once(() => jsonDocument(swagger()))
-  const swaggerProtobuf = once(() => documentOf(SWAGGER_PROTOBUF, encodeDocument(swagger())))
+  const swaggerJson = once(() => jsonDocument(documentV2(resources)))
+  const swaggerProtobuf = once(() => documentOf(SWAGGER_PROTOBUF, encodeDocument(documentV2(resources))))
 
   const groupVersion = (name: string, query: URLSearchParams, headers: RequestHeaders): Answer | undefined => {
     const document = groupDocuments.get(name)?.()

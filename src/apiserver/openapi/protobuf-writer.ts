@@ -54,12 +54,9 @@ export function createProtobufWriter(): ProtobufWriter {
       const start = ++end
       write()
       const length = end - start
+      makeRoom(VARINT_BYTES_MAX) // while all that is written still lies before `end`
+      buffer.copyWithin(start - 1 + varintBytes(length), start, end)
       end = start - 1
-      if (length > 0x7f) {
-        const moved = start - 1 + varintBytes(length)
-        makeRoom(varintBytes(length) + length)
-        buffer.copyWithin(moved, start, start + length)
-      }
       varint(length)
       end += length
     },

@@ -1,6 +1,7 @@
 // Turns declarations into published schemas, each under its name, together with all they refer to.
 // One collector per document: what operations mention is what the document contains.
 import type { Field, ObjectType, Type } from '../../api/schema.ts'
+import { objectMeta } from '../../api/types/meta.ts'
 import type { Resource } from '../resources.ts'
 import type { Dialect, Schema } from './dialect.ts'
 import { type Envelope, envelopeOf, type GroupVersionKind, listMeta } from './envelope-types.ts'
@@ -34,7 +35,13 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
     return name
   }
 
-  const addType = (type: ObjectType): string => add(type.name, () => objectSchema(type, envelopeOf(type, spokenFor)))
+  const declared = new Map<string, ObjectType>()
+  const addType = (type: ObjectType): string => {
+    const known = declared.get(type.name)
+    if (known && known !== type) throw new Error(`two types are declared under the name ${type.name}`)
+    declared.set(type.name, type)
+    return add(type.name, () => objectSchema(type, envelopeOf(type, spokenFor)))
+  }
 
   const objectSchema = (type: ObjectType, known: Envelope | undefined): Schema => {
     const entries = Object.entries(type.fields)
@@ -42,8 +49,7 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
       ...(known?.saysKind ? TYPE_META : {}),
       ...Object.fromEntries(entries.map(([name, field]) => [name, fieldSchema(field)])),
     }
-    // Metadata is always there, but nobody is made to send it.
-    const required = entries.filter(([name, field]) => field.required && !(known?.saysKind && name === 'metadata'))
+    const required = entries.filter(([name, field]) => field.required && !isFilledIn(type, name))
     return {
       ...described(type.doc),
       type: 'object',
@@ -177,6 +183,19 @@ function nameIn({ kind, version }: Resource): string {
   parts[parts.length - 2] = version
   return parts.join('.')
 }
+
+/** Always there in answers, but nobody is made to send it. */
+const isFilledIn = (type: ObjectType, field: string): boolean =>
+  type.fields[field]?.type === objectMeta || FILLED_IN.has(`${type.name}.${field}`)
+
+const FILLED_IN: ReadonlySet<string> = new Set([
+  'io.k8s.api.core.v1.ContainerImage.names',
+  'io.k8s.api.core.v1.Event.reportingComponent',
+  'io.k8s.api.core.v1.Event.reportingInstance',
+  'io.k8s.api.core.v1.NodeRuntimeHandler.name',
+  'io.k8s.api.core.v1.ProjectedVolumeSource.sources',
+  'io.k8s.api.storage.v1.CSINodeDriver.topologyKeys',
+])
 
 const described = (doc: string): Schema => (doc ? { description: doc } : {})
 

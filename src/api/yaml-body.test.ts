@@ -1,0 +1,115 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { JsonValue } from './json-value.ts'
+import { parseYaml, printYaml } from './yaml-body.ts'
+
+const valueOf = async (text: string) => (await parseYaml(text)).value
+
+describe('parseYaml', () => {
+  it.each([
+    ['', null],
+    ['a: 1\nb: [x, "2", true, null, ~, 1.5]\n', { a: 1, b: ['x', '2', true, null, null, 1.5] }],
+    ['{"a": {"b": [1, 2]}}', { a: { b: [1, 2] } }],
+    ['{a: 1}', { a: 1 }],
+    ['\n---\na: 1\n...\n', { a: 1 }],
+    ['# comment\nkind: Pod # another\n', { kind: 'Pod' }],
+    ['text: |\n  one\n  two\n', { text: 'one\ntwo\n' }],
+    ['mode: 0644\nhex: 0x10\nyes: no\n', { mode: 644, hex: 16, yes: 'no' }],
+    ['time: 2026-01-02T03:04:05Z\n', { time: '2026-01-02T03:04:05Z' }],
+    ['1: a\ntrue: b\n', { '1': 'a', true: 'b' }],
+    ['a: &x {k: 1}\nb: *x\nc: {<<: *x, l: 2}\n', { a: { k: 1 }, b: { k: 1 }, c: { k: 1, l: 2 } }],
+    ['- a\n- b: 1\n', ['a', { b: 1 }]],
+  ])('reads %j', async (text, value) => {
+    expect(await valueOf(text)).toEqual(value)
+    expect((await parseYaml(Buffer.from(text))).value).toEqual(value)
+  })
+
+  it.each([
+    ['a: [1', /^invalid YAML: .* at line 1, column \d+$/],
+    ['a: 1\n b: 2', /^invalid YAML: .* at line \d+, column \d+$/],
+    ['a: b: c', /at line 1/],
+    ['a: 1\n---\nb: 2\n', 'the body holds more than one document'],
+    ['a: !secret x', 'Unresolved tag: !secret at line 1, column 4'],
+    ['a: !!binary aGk=', 'Unresolved tag'],
+    ['%YAML 1.1\n---\na: 2026-01-02\n', 'a Date is nothing that JSON can say'],
+    ['? [a, b]\n: 1', 'the document has a key that is not a scalar'],
+    ['x:\n  ? {a: 1}\n  : 1', 'x has a key that is not a scalar'],
+    ['a: .inf', 'Infinity is not a number that JSON can say'],
+    ['a: .nan', 'NaN is not a number that JSON can say'],
+    ['a: *nowhere', 'Unresolved alias'],
+    ['{"a": 1,, }', /^invalid YAML: /],
+    ['a: &a {b: *a}', 'invalid YAML: '],
+  ])('SYS-10 refuses %j', async (text, because) => {
+    await expect(parseYaml(text)).rejects.toThrow(because)
+    await expect(parseYaml(text)).rejects.toHaveProperty('name', 'YamlError')
+  })
+
+  it('SYS-10 refuses what is not UTF-8', async () => {
+    await expect(parseYaml(Buffer.from([0x61, 0x3a, 0xff]))).rejects.toThrow('the body is not valid UTF-8')
+  })
+
+  it('SYS-10 survives bodies made to exhaust it', async () => {
+    const levels = [
+      'a: &a [x,x,x,x,x,x,x,x,x]',
+      ...[...'bcdefghi'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`),
+    ]
+    await expect(parseYaml(levels.join('\n'))).rejects.toThrow('aliases repeat too much')
+    for (const nest of ['[', '{a: ', '- ', '? ', '[{a: [']) {
+      await expect(parseYaml(nest.repeat(5_000))).rejects.toThrow('nested more than 100 deep')
+    }
+    await expect(parseYaml(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)).rejects.toThrow('nested more than 100 deep')
+    await expect(parseYaml('- a\n'.repeat(50_000))).rejects.toThrow('more than 100000 tokens; send it as JSON instead')
+  })
+
+  it('takes long text in few tokens', async () => {
+    const text = `data: |\n${'  line\n'.repeat(50_000)}`
+    expect(await valueOf(text)).toEqual({ data: 'line\n'.repeat(50_000) })
+  })
+
+  it.each([
+    ['a: 1\nb: 2\n', []],
+    ['a: 1\na: 2\n', ['a']],
+    ['{"a": 1, "a": 2}', ['a']],
+    ['spec:\n  containers:\n  - name: x\n    name: y\n  x: {k: 1, "k": 2}\n', ['spec.containers[0].name', 'spec.x.k']],
+    ['1: a\n"1": b\n', ['1']],
+  ])('names duplicate keys in %j', async (text, duplicateKeys) => {
+    expect((await parseYaml(text)).duplicateKeys).toEqual(duplicateKeys)
+  })
+
+  it('lets the last of duplicate keys count', async () => {
+    expect(await valueOf('a: 1\na: 2\n')).toEqual({ a: 2 })
+  })
+
+  it('keeps __proto__ as an ordinary key', async () => {
+    const value = (await valueOf('__proto__: {polluted: 1}\nconstructor: {prototype: {polluted: 1}}\n')) as object
+    expect(Object.hasOwn(value, '__proto__')).toBe(true)
+    expect({}).not.toHaveProperty('polluted')
+  })
+})
+
+describe('printYaml', () => {
+  it('prints sorted keys and unindented lists, as kubectl does', async () => {
+    expect(await printYaml({ spec: { modes: ['a', 'b'] }, kind: 'Claim' })).toBe(
+      'kind: Claim\nspec:\n  modes:\n  - a\n  - b\n',
+    )
+  })
+
+  it('quotes what some parsers would not take for a string', async () => {
+    expect(await printYaml(['yes', '1e3', '0644', 'null', '12:30', ''])).toBe(
+      ['- "yes"', '- "1e3"', '- "0644"', '- "null"', '- "12:30"', '- ""', ''].join('\n'),
+    )
+  })
+
+  it('is undone by parseYaml', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<JsonValue>, async (value) => {
+        expect(await valueOf(await printYaml(value))).toEqual(JSON.parse(JSON.stringify(value)))
+      }),
+    )
+  })
+
+  it('repeats shared objects instead of aliasing them', async () => {
+    const shared = { a: 1 }
+    expect(await printYaml([shared, shared])).toBe('- a: 1\n- a: 1\n')
+  })
+})

@@ -1,0 +1,150 @@
+// Reads request bodies in YAML and prints answers in it: one document, only what JSON can say, bounded in every way.
+// Bodies that are JSON, as kubectl's are whatever their content type says, take the fast path through json-scan.ts.
+// The YAML package is loaded when first needed, so that a server that never meets YAML never pays for it.
+import { isUtf8 } from 'node:buffer'
+import type { CST, Document, Node, ParsedNode } from 'yaml'
+import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys } from './json-scan.ts'
+import type { JsonValue } from './json-value.ts'
+
+const YAML_DEPTH_MAX = 100 // deeper bodies are refused: the parser recurses, and dies on a few thousand levels
+const YAML_TOKENS_MAX = 100_000 // some 15 000 lines; longer bodies are refused and can be sent as JSON
+const YAML_ALIASES_MAX = 100 // how often anchored nodes may be repeated; beyond this the body is refused
+
+export class YamlError extends Error {
+  override readonly name = 'YamlError'
+}
+
+export interface DecodedYaml {
+  readonly value: JsonValue
+  /** Where keys were given twice, as findDuplicateKeys names them. The last one counts. */
+  readonly duplicateKeys: readonly string[]
+}
+
+/** Throws a YamlError, or a JsonError if the body is JSON gone wrong. */
+export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml> {
+  const text = typeof body === 'string' ? body : decodeUtf8(body)
+  return decodeIfJson(text) ?? (await decodeYaml(text))
+}
+
+/** Keys are sorted and strings quoted so that older YAML parsers read them as strings, too. */
+export async function printYaml(value: JsonValue): Promise<string> {
+  const { stringify } = await import('yaml')
+  return stringify(value, {
+    sortMapEntries: true,
+    indentSeq: false,
+    lineWidth: 0,
+    aliasDuplicateObjects: false,
+    compat: 'yaml-1.1',
+  })
+}
+
+function decodeUtf8(body: Uint8Array): string {
+  if (!isUtf8(body)) throw new YamlError('invalid YAML: the body is not valid UTF-8')
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+}
+
+// Every JSON object is YAML with the same meaning. What merely looks like JSON, say `{a: 1}`, is read as YAML.
+function decodeIfJson(text: string): DecodedYaml | undefined {
+  if (!/^\s*\{/.test(text)) return undefined
+  try {
+    return { value: decodeJson(text).value as JsonValue, duplicateKeys: findDuplicateKeys(text) }
+  } catch {
+    return undefined
+  }
+}
+
+async function decodeYaml(text: string): Promise<DecodedYaml> {
+  const yaml = await import('yaml')
+  const lines = new yaml.LineCounter()
+  const composer = new yaml.Composer({ schema: 'core', merge: true, uniqueKeys: false, prettyErrors: false })
+  const [document, second] = [...composer.compose(readTokens(yaml, text, lines), true, text.length)]
+  if (second) throw new YamlError('invalid YAML: the body holds more than one document')
+  const problem = document!.errors[0] ?? document!.warnings[0]
+  if (problem) {
+    const { line, col } = lines.linePos(problem.pos[0])
+    throw new YamlError(`invalid YAML: ${problem.message} at line ${line}, column ${col}`)
+  }
+  const duplicateKeys = inspect(yaml, document!)
+  return { value: toJson(document!), duplicateKeys }
+}
+
+type Yaml = typeof import('yaml')
+
+/** The syntax tree, which is built without recursion, once it is known to be safe for the recursion that follows. */
+function readTokens(yaml: Yaml, text: string, lines: import('yaml').LineCounter): CST.Token[] {
+  const parser = new yaml.Parser(lines.addNewLine)
+  const tokens: CST.Token[] = []
+  let lexemes = 0
+  for (const lexeme of new yaml.Lexer().lex(text)) {
+    if (++lexemes > YAML_TOKENS_MAX) {
+      throw new YamlError(`invalid YAML: the body has more than ${YAML_TOKENS_MAX} tokens; send it as JSON instead`)
+    }
+    tokens.push(...parser.next(lexeme))
+  }
+  tokens.push(...parser.end())
+  refuseDepth(tokens)
+  return tokens
+}
+
+function refuseDepth(tokens: readonly CST.Token[]): void {
+  const open = tokens.map((token) => ({ token, depth: 0 }))
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { token, depth } = next
+    if (depth > YAML_DEPTH_MAX) throw tooDeep()
+    if (token.type === 'document' && token.value) open.push({ token: token.value, depth })
+    if (!('items' in token)) continue
+    for (const { key, value } of token.items as CST.CollectionItem[]) {
+      if (key) open.push({ token: key, depth: depth + 1 })
+      if (value) open.push({ token: value, depth: depth + 1 })
+    }
+  }
+}
+
+/** Finds keys given twice, and refuses those that cannot be keys in JSON. */
+function inspect({ isAlias, isMap, isScalar, isSeq }: Yaml, document: Document): string[] {
+  const duplicates = new Set<string>()
+  const visit = (node: unknown, path: string): void => {
+    if (isSeq(node)) node.items.forEach((item, i) => void visit(item, `${path}[${i}]`))
+    if (!isMap(node)) return
+    const keys = new Set<string>()
+    for (const { key, value } of node.items) {
+      const keyNode = isAlias(key) ? key.resolve(document) : key
+      if (!isScalar(keyNode))
+        throw new YamlError(`invalid YAML: ${path || 'the document'} has a key that is not a scalar`)
+      const name = keyNode.value === null ? '' : String(keyNode.value)
+      const inner = path === '' ? name : `${path}.${name}`
+      if (keys.has(name) && duplicates.size < DUPLICATE_KEYS_MAX) duplicates.add(inner)
+      keys.add(name)
+      visit(value, inner)
+    }
+  }
+  visit(document.contents, '')
+  return [...duplicates]
+}
+
+function toJson(document: Document<Node> | Document.Parsed<ParsedNode>): JsonValue {
+  let value: unknown
+  try {
+    value = document.toJS({ maxAliasCount: YAML_ALIASES_MAX })
+  } catch {
+    throw new YamlError('invalid YAML: aliases repeat too much of the document, or what does not exist')
+  }
+  refuseNonJson(value, 0)
+  return value as JsonValue
+}
+
+// An alias inside what it stands for makes a value without end: depth catches it.
+function refuseNonJson(value: unknown, depth: number): void {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new YamlError(`invalid YAML: ${value} is not a number that JSON can say`)
+    return
+  }
+  if (depth >= YAML_DEPTH_MAX) throw tooDeep()
+  if (typeof value !== 'object' || (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype)) {
+    throw new YamlError(`invalid YAML: a ${value?.constructor?.name ?? typeof value} is nothing that JSON can say`)
+  }
+  for (const inner of Object.values(value)) refuseNonJson(inner, depth + 1)
+}
+
+const tooDeep = () => new YamlError(`invalid YAML: maps and lists are nested more than ${YAML_DEPTH_MAX} deep`)

@@ -1,0 +1,242 @@
+import { describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { leaseKind } from '../../api/kinds/lease.ts'
+import { namespaceKind } from '../../api/kinds/namespace.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { createResources, parseRuntimeConfig } from '../resources.ts'
+import { createDiscovery, type Discovery } from './index.ts'
+
+const KINDS = [podKind, namespaceKind, persistentVolumeClaimKind, storageClassKind, leaseKind]
+const discovery = createDiscovery(createResources(KINDS))
+
+const read = (path: string, accept?: string, from: Discovery = discovery): any => {
+  const answer = from.handle(path, { host: 'stowage:6443', ...(accept ? { accept } : {}) })
+  return answer && JSON.parse(answer.body.toString())
+}
+const resourceNames = (list: any): string[] => list.resources.map(({ name }: any) => name)
+
+describe('which form discovery answers in', () => {
+  const V2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+  const V2BETA1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList'
+  const CASES: readonly { client: string; accept: string | undefined; version: string }[] = [
+    { client: 'no Accept at all', accept: undefined, version: 'legacy' },
+    { client: 'kubectl up to 1.25', accept: 'application/json, */*', version: 'legacy' },
+    { client: 'Python', accept: 'application/json', version: 'legacy' },
+    { client: 'protobuf first', accept: 'application/vnd.kubernetes.protobuf,application/json', version: 'legacy' },
+    { client: 'kubectl 1.26 to 1.29', accept: `${V2BETA1},application/json`, version: 'v2beta1' },
+    { client: 'kubectl 1.30 to 1.36', accept: `${V2},${V2BETA1},application/json`, version: 'v2' },
+    { client: 'kubectl 1.37', accept: `${V2},application/json`, version: 'v2' },
+    { client: 'kubectl 1.37 without peers', accept: `${V2};profile=nopeer,application/json`, version: 'v2' },
+    {
+      client: 'Headlamp',
+      accept: 'application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList',
+      version: 'v2',
+    },
+    { client: 'a version of the future', accept: `${V2.replace('v2', 'v3')},application/json`, version: 'legacy' },
+    { client: 'plain first', accept: `application/json,${V2}`, version: 'legacy' },
+  ]
+
+  for (const { client, accept, version } of CASES) {
+    it(`SYS-2 answers ${client} with ${version}`, () => {
+      for (const path of ['/api', '/apis']) {
+        const answer = discovery.handle(path, accept ? { accept } : {})!
+        const document = JSON.parse(answer.body.toString())
+        if (version === 'legacy') {
+          expect(answer.headers['content-type']).toBe('application/json')
+          expect(document.kind).toBe(path === '/api' ? 'APIVersions' : 'APIGroupList')
+        } else {
+          expect(answer.headers['content-type']).toBe(
+            `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
+          )
+          expect(document).toMatchObject({
+            kind: 'APIGroupDiscoveryList',
+            apiVersion: `apidiscovery.k8s.io/${version}`,
+          })
+        }
+      }
+    })
+  }
+
+  it('refuses what it cannot say, naming what it can', () => {
+    expect(() => read('/apis', 'text/html')).toThrow(/only application\/json is served here.*accepts text\/html/)
+    expect(() => read('/apis', V2.replace('v2', 'v3'))).toThrow(expect.objectContaining({ code: 406 }))
+  })
+})
+
+describe('legacy discovery', () => {
+  it('SYS-2 names the core version and the address by which the client came', () => {
+    expect(read('/api')).toEqual({
+      kind: 'APIVersions',
+      versions: ['v1'],
+      serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: 'stowage:6443' }],
+    })
+  })
+
+  it('SYS-2 lists groups with their versions, the preferred one first', () => {
+    const storage = {
+      name: 'storage.k8s.io',
+      versions: [
+        { groupVersion: 'storage.k8s.io/v1', version: 'v1' },
+        { groupVersion: 'storage.k8s.io/v1beta1', version: 'v1beta1' },
+      ],
+      preferredVersion: { groupVersion: 'storage.k8s.io/v1', version: 'v1' },
+    }
+    expect(read('/apis')).toMatchObject({ kind: 'APIGroupList', apiVersion: 'v1' })
+    expect(read('/apis').groups.map(({ name }: any) => name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
+    expect(read('/apis').groups[0]).toEqual(storage)
+    expect(read('/apis/storage.k8s.io')).toEqual({ kind: 'APIGroup', apiVersion: 'v1', ...storage })
+  })
+
+  it('SYS-2 lists the resources of a group version, each followed by its subresources', () => {
+    const list = read('/api/v1')
+    expect(list).toMatchObject({ kind: 'APIResourceList', groupVersion: 'v1' })
+    expect(resourceNames(list)).toEqual([
+      'namespaces',
+      'namespaces/finalize',
+      'namespaces/status',
+      'persistentvolumeclaims',
+      'persistentvolumeclaims/status',
+      'pods',
+      'pods/binding',
+      'pods/eviction',
+      'pods/status',
+    ])
+    expect(list.resources[3]).toEqual({
+      name: 'persistentvolumeclaims',
+      singularName: 'persistentvolumeclaim',
+      namespaced: true,
+      kind: 'PersistentVolumeClaim',
+      verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+      shortNames: ['pvc'],
+    })
+    expect(list.resources[7]).toEqual({
+      name: 'pods/eviction',
+      singularName: '',
+      namespaced: true,
+      group: 'policy',
+      version: 'v1',
+      kind: 'Eviction',
+      verbs: ['create'],
+    })
+  })
+
+  it('does not offer to delete all namespaces at once', () => {
+    const [namespaces] = read('/api/v1').resources
+    expect(namespaces.verbs).toEqual(['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'])
+  })
+
+  it('takes a trailing slash for nothing', () => {
+    expect(read('/apis/storage.k8s.io/v1/')).toEqual(read('/apis/storage.k8s.io/v1'))
+    expect(read('/api/')).toEqual(read('/api'))
+  })
+
+  it('leaves other paths, and groups and versions that are not served, to others', () => {
+    for (const path of [
+      '/',
+      '/version',
+      '/api/v2',
+      '/apis/apps',
+      '/apis/storage.k8s.io/v2',
+      '/apis/a/b/c',
+      '/api/v1/pods',
+    ]) {
+      expect(read(path), path).toBeUndefined()
+    }
+  })
+})
+
+describe('aggregated discovery', () => {
+  const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+
+  it('SYS-2 says everything about the core group below /api', () => {
+    const { items } = read('/api', accept)
+    expect(items).toHaveLength(1)
+    expect(items[0].metadata).toEqual({})
+    expect(items[0].versions).toMatchObject([{ version: 'v1', freshness: 'Current' }])
+    expect(items[0].versions[0].resources.map(({ resource }: any) => resource)).toEqual([
+      'namespaces',
+      'persistentvolumeclaims',
+      'pods',
+    ])
+    expect(items[0].versions[0].resources[2]).toEqual({
+      resource: 'pods',
+      responseKind: { group: '', version: 'v1', kind: 'Pod' },
+      scope: 'Namespaced',
+      singularResource: 'pod',
+      verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+      shortNames: ['po'],
+      categories: ['all'],
+      subresources: [
+        { subresource: 'binding', responseKind: { group: '', version: 'v1', kind: 'Binding' }, verbs: ['create'] },
+        {
+          subresource: 'eviction',
+          responseKind: { group: 'policy', version: 'v1', kind: 'Eviction' },
+          verbs: ['create'],
+        },
+        {
+          subresource: 'status',
+          responseKind: { group: '', version: 'v1', kind: 'Pod' },
+          verbs: ['get', 'patch', 'update'],
+        },
+      ],
+    })
+  })
+
+  it('SYS-2 says everything about named groups below /apis, versions in order of preference', () => {
+    const { items } = read('/apis', accept)
+    expect(items.map(({ metadata }: any) => metadata.name)).toEqual(['storage.k8s.io', 'coordination.k8s.io'])
+    expect(items[0].versions.map(({ version }: any) => version)).toEqual(['v1', 'v1beta1'])
+    expect(items[0].versions[1].resources[0]).toMatchObject({
+      resource: 'storageclasses',
+      responseKind: { group: 'storage.k8s.io', version: 'v1beta1', kind: 'StorageClass' },
+      scope: 'Cluster',
+    })
+  })
+})
+
+describe('a version that is switched off', () => {
+  const without = (config: string) => createDiscovery(createResources(KINDS, parseRuntimeConfig(config, KINDS)))
+  const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+
+  it('SYS-15 is gone from every list, and its own list with it', () => {
+    const off = without('storage.k8s.io/v1beta1=false')
+    expect(read('/apis', undefined, off).groups[0].versions).toHaveLength(1)
+    expect(read('/apis', accept, off).items[0].versions.map(({ version }: any) => version)).toEqual(['v1'])
+    expect(read('/apis/storage.k8s.io', undefined, off).versions).toHaveLength(1)
+    expect(read('/apis/storage.k8s.io/v1beta1', undefined, off)).toBeUndefined()
+  })
+
+  it('SYS-15 takes its group along when it was the last', () => {
+    const off = without('coordination.k8s.io/v1=false')
+    expect(read('/apis', undefined, off).groups.map(({ name }: any) => name)).toEqual(['storage.k8s.io'])
+    expect(read('/apis/coordination.k8s.io', undefined, off)).toBeUndefined()
+  })
+
+  it('SYS-15 may also be a single resource', () => {
+    const off = without('v1/pods=false')
+    expect(resourceNames(read('/api/v1', undefined, off)).filter((name) => name.startsWith('pods'))).toEqual([])
+  })
+})
+
+describe('asking again', () => {
+  it('answers 304 without a body to a client that has the document', () => {
+    for (const path of ['/api', '/apis', '/api/v1', '/apis/storage.k8s.io/v1']) {
+      const first = discovery.handle(path, {})!
+      expect(first.headers.etag).toMatch(/^"[0-9A-F]{64}"$/)
+      expect(first.headers.vary).toBe('Accept')
+      const second = discovery.handle(path, { 'if-none-match': first.headers.etag })!
+      expect(second.status).toBe(304)
+      expect(second.body).toHaveLength(0)
+      expect(second.headers.etag).toBe(first.headers.etag)
+      expect(discovery.handle(path, { 'if-none-match': '"other"' })!.status).toBe(200)
+    }
+  })
+
+  it('tells forms of one path apart', () => {
+    const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+    const { etag } = discovery.handle('/apis', { accept })!.headers
+    expect(discovery.handle('/apis', { 'if-none-match': etag })!.status).toBe(200)
+    expect(discovery.handle('/apis', { accept, 'if-none-match': `"a", W/${etag}` })!.status).toBe(304)
+  })
+})

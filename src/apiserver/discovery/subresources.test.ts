@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest'
+import { configMapKind } from '../../api/kinds/config-map.ts'
+import { namespaceKind } from '../../api/kinds/namespace.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { findSubresource, subresourcesOf, verbsOf } from './subresources.ts'
+
+describe('subresources', () => {
+  it('include status for kinds that have one', () => {
+    expect(findSubresource(podKind, 'status')?.verbs).toEqual(['get', 'patch', 'update'])
+    expect(findSubresource(configMapKind, 'status')).toBeUndefined()
+  })
+
+  it('come in the order of their names', () => {
+    for (const kind of [podKind, namespaceKind]) {
+      const names = subresourcesOf(kind).map(({ name }) => name)
+      expect(names).toEqual([...names].sort())
+    }
+  })
+
+  it('are told apart by group: pods of another group have none of these', () => {
+    expect(findSubresource({ ...podKind, group: 'metrics.k8s.io' }, 'binding')).toBeUndefined()
+  })
+
+  it('leave questions only to be asked', () => {
+    const review = { ...configMapKind, group: 'authorization.k8s.io', plural: 'selfsubjectaccessreviews' }
+    expect(verbsOf(review)).toEqual(['create'])
+  })
+})

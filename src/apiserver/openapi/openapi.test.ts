@@ -1,0 +1,230 @@
+import { isDeepStrictEqual } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { configMapKind } from '../../api/kinds/config-map.ts'
+import { eventKind } from '../../api/kinds/event.ts'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { leaseKind } from '../../api/kinds/lease.ts'
+import { namespaceKind } from '../../api/kinds/namespace.ts'
+import { nodeKind } from '../../api/kinds/node.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { createResources, parseRuntimeConfig } from '../resources.ts'
+import { createOpenApi, type OpenApi } from './index.ts'
+
+const KINDS = [
+  podKind,
+  namespaceKind,
+  nodeKind,
+  persistentVolumeClaimKind,
+  persistentVolumeKind,
+  configMapKind,
+  eventKind,
+  storageClassKind,
+  leaseKind,
+]
+const openApi = createOpenApi(createResources(KINDS))
+const NO_QUERY = new URLSearchParams()
+
+const ask = (url: string, headers: Record<string, string> = {}, from: OpenApi = openApi) => {
+  const [path = '', query] = url.split('?')
+  return from.handle(path, new URLSearchParams(query), headers)
+}
+const read = (url: string, headers?: Record<string, string>): any => JSON.parse(ask(url, headers)!.body.toString())
+
+/** Every value of a property, anywhere in a document. */
+function* everyValue(document: any, property: string): Generator<any> {
+  if (typeof document !== 'object' || document === null) return
+  for (const [name, value] of Object.entries(document)) {
+    if (name === property && typeof value === 'string') yield value
+    yield* everyValue(value, property)
+  }
+}
+
+describe('the index of OpenAPI 3', () => {
+  it('SYS-2 names every group version with a URL that says which document it is', () => {
+    const { paths } = read('/openapi/v3', { accept: 'application/json, */*' })
+    expect(Object.keys(paths)).toEqual([
+      'api/v1',
+      'apis/storage.k8s.io/v1',
+      'apis/storage.k8s.io/v1beta1',
+      'apis/coordination.k8s.io/v1',
+    ])
+    expect(paths['api/v1'].serverRelativeURL).toMatch(/^\/openapi\/v3\/api\/v1\?hash=[0-9A-F]{64}$/)
+  })
+
+  it('SYS-15 leaves out versions that are switched off', () => {
+    const off = createOpenApi(createResources(KINDS, parseRuntimeConfig('storage.k8s.io/v1beta1=false', KINDS)))
+    expect(ask('/openapi/v3', {}, off)!.body.toString()).not.toContain('v1beta1')
+    expect(ask('/openapi/v3/apis/storage.k8s.io/v1beta1', {}, off)).toBeUndefined()
+    expect(ask('/openapi/v2', {}, off)!.body.toString()).not.toContain('/v1beta1/')
+  })
+})
+
+describe('a group version’s document', () => {
+  const url = () => read('/openapi/v3').paths['apis/storage.k8s.io/v1'].serverRelativeURL
+
+  it('may be kept forever when it was asked for by its hash', () => {
+    const answer = ask(url(), { accept: 'application/json' })!
+    expect(answer.status).toBe(200)
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'public, immutable, max-age=31536000',
+      vary: 'Accept',
+    })
+    expect(url()).toContain(answer.headers.etag!.replaceAll('"', ''))
+  })
+
+  it('may not be kept when it was asked for without', () => {
+    expect(ask('/openapi/v3/apis/storage.k8s.io/v1')!.headers['cache-control']).toBe('public')
+  })
+
+  it('is elsewhere for a hash of the past', () => {
+    const answer = ask('/openapi/v3/apis/storage.k8s.io/v1?hash=OLD')!
+    expect(answer.status).toBe(301)
+    expect(answer.headers.location).toBe(url())
+  })
+
+  it('is not sent again to a client that has it', () => {
+    const { etag } = ask(url())!.headers
+    expect(ask(url(), { 'if-none-match': etag! })).toMatchObject({ status: 304, body: Buffer.alloc(0) })
+  })
+
+  it('comes as JSON or not at all', () => {
+    const accept = 'application/com.github.proto-openapi.spec.v3@v1.0+protobuf'
+    expect(() => ask(url(), { accept })).toThrow(expect.objectContaining({ code: 406 }))
+  })
+
+  it('does not exist for what is not served', () => {
+    for (const path of ['/openapi/v3/apis/apps/v1', '/openapi/v3/api', '/openapi', '/openapi/v1', '/']) {
+      expect(openApi.handle(path, NO_QUERY, {}), path).toBeUndefined()
+    }
+  })
+})
+
+describe('everything that is served', () => {
+  const resources = createResources(ALL_KINDS)
+  const everything = createOpenApi(resources)
+  const index = JSON.parse(ask('/openapi/v3', {}, everything)!.body.toString())
+
+  for (const name of Object.keys(index.paths)) {
+    const document = JSON.parse(ask(`/openapi/v3/${name}`, {}, everything)!.body.toString())
+
+    it(`refers to nothing that is not there (${name})`, () => {
+      const names = new Set(Object.keys(document.components.schemas))
+      const refs = [...everyValue(document, '$ref')]
+      expect(refs.length).toBeGreaterThan(10)
+      expect(refs.filter((ref) => !names.has(ref.replace('#/components/schemas/', '')))).toEqual([])
+    })
+
+    it(`gives every operation an id of its own (${name})`, () => {
+      const ids = [...everyValue(document.paths, 'operationId')]
+      expect(ids.length).toBeGreaterThan(5)
+      expect(new Set(ids).size).toBe(ids.length)
+    })
+
+    it(`SYS-2 can be explained and applied: each kind has a schema and a PATCH (${name})`, () => {
+      for (const { group, version, apiVersion, kind } of resources.all) {
+        if (name !== (group ? `apis/${apiVersion}` : `api/${apiVersion}`)) continue
+        const gvk = { group, version, kind: kind.kind }
+        const ofKind = (value: any) => isDeepStrictEqual(value['x-kubernetes-group-version-kind'], gvk)
+        expect(Object.values<any>(document.paths).filter(({ patch }) => patch && ofKind(patch))).not.toEqual([])
+        const schemas = Object.values<any>(document.components.schemas)
+        const known = schemas.filter((schema) => isDeepStrictEqual(schema['x-kubernetes-group-version-kind'], [gvk]))
+        expect(known, kind.kind).toHaveLength(1)
+        expect(Object.keys(known[0].properties)).toEqual(expect.arrayContaining(['apiVersion', 'kind', 'metadata']))
+      }
+    })
+  }
+})
+
+describe('operations', () => {
+  const { paths } = read('/openapi/v3/api/v1')
+  const methods = (path: string) => Object.keys(paths[path]).filter((name) => name !== 'parameters')
+
+  it('SYS-2 cover collections, objects and subresources', () => {
+    const base = '/api/v1/namespaces/{namespace}/pods'
+    expect(methods('/api/v1/pods')).toEqual(['get'])
+    expect(methods(base)).toEqual(['get', 'post', 'delete'])
+    expect(methods(`${base}/{name}`)).toEqual(['get', 'put', 'patch', 'delete'])
+    expect(methods(`${base}/{name}/status`)).toEqual(['get', 'put', 'patch'])
+    expect(methods(`${base}/{name}/binding`)).toEqual(['post'])
+    expect(methods('/api/v1/namespaces/{name}/finalize')).toEqual(['put'])
+    expect(methods('/api/v1/namespaces')).toEqual(['get', 'post'])
+  })
+
+  it('SYS-2 tell kubectl that the server validates fields: every PATCH of a kind takes fieldValidation', () => {
+    const patches = Object.values<any>(paths).flatMap(({ patch }) => (patch ? [patch] : []))
+    expect(patches.length).toBeGreaterThan(KINDS.length / 2)
+    for (const patch of patches) {
+      const query = patch.parameters.map(({ name }: any) => name)
+      expect(query, patch.operationId).toEqual(['dryRun', 'fieldManager', 'fieldValidation', 'force'])
+      expect(patch['x-kubernetes-action']).toBe('patch')
+    }
+    expect(paths['/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}'].patch).toMatchObject({
+      operationId: 'patchCoreV1NamespacedPersistentVolumeClaim',
+      'x-kubernetes-group-version-kind': { group: '', version: 'v1', kind: 'PersistentVolumeClaim' },
+      requestBody: {
+        required: true,
+        content: {
+          'application/apply-patch+yaml': {},
+          'application/json-patch+json': {},
+          'application/merge-patch+json': {},
+          'application/strategic-merge-patch+json': {},
+        },
+      },
+    })
+  })
+
+  it('name the kind that goes in where it is not the object itself', () => {
+    const { post } = paths['/api/v1/namespaces/{namespace}/pods/{name}/eviction']
+    expect(post['x-kubernetes-group-version-kind']).toEqual({ group: 'policy', version: 'v1', kind: 'Eviction' })
+    expect(post.requestBody.content['*/*'].schema.$ref).toBe('#/components/schemas/io.k8s.api.policy.v1.Eviction')
+  })
+
+  it('answer a delete with the object or a Status, as the kind says', () => {
+    const answered = (path: string) => paths[path].delete.responses[200].content['application/json'].schema.$ref
+    expect(answered('/api/v1/namespaces/{namespace}/pods/{name}')).toMatch(/v1\.Pod$/)
+    expect(answered('/api/v1/namespaces/{namespace}/configmaps/{name}')).toMatch(/v1\.Status$/)
+  })
+})
+
+describe('Swagger 2', () => {
+  it('is one document about everything', () => {
+    const document = read('/openapi/v2', { accept: 'application/json' })
+    expect(document.swagger).toBe('2.0')
+    expect(Object.keys(document.paths)).toContain('/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}')
+    expect(Object.keys(document.definitions)).toContain('io.k8s.api.storage.v1beta1.StorageClass')
+  })
+
+  it('refers to nothing it does not contain', () => {
+    const document = read('/openapi/v2')
+    const names = new Set(Object.keys(document.definitions))
+    const missing = [...everyValue(document, '$ref')].filter((ref) => !names.has(ref.replace('#/definitions/', '')))
+    expect(missing).toEqual([])
+  })
+
+  it('never puts a type beside a reference, which its readers refuse', () => {
+    const schemas = Object.values<any>(read('/openapi/v2').definitions).flatMap(({ properties = {} }) =>
+      Object.values<any>(properties),
+    )
+    expect(schemas.filter((schema) => schema.$ref && (schema.type || schema.properties))).toEqual([])
+  })
+
+  it('SYS-2 comes in binary form under the name that may be answered, whichever name was asked', () => {
+    const answered = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+    const byOldName = ask('/openapi/v2', { accept: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf' })!
+    const byNewName = ask('/openapi/v2', { accept: answered })!
+    const byOldPath = ask('/swagger-2.0.0.pb-v1', {})!
+    for (const answer of [byOldName, byNewName, byOldPath]) {
+      expect(answer.headers['content-type']).toBe(answered)
+      expect(answer.body.equals(byOldName.body)).toBe(true)
+    }
+    expect(ask('/openapi/v2', { accept: answered, 'if-none-match': byOldName.headers.etag! })!.status).toBe(304)
+  })
+
+  it('refuses other media types', () => {
+    expect(() => ask('/openapi/v2', { accept: 'text/html' })).toThrow(expect.objectContaining({ code: 406 }))
+  })
+})

@@ -1,0 +1,225 @@
+import { describe, expect, it } from 'vitest'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import {
+  boolean,
+  bytes,
+  double,
+  type FieldExtras,
+  fieldsV1,
+  int32,
+  int64,
+  intOrString,
+  list,
+  map,
+  microTime,
+  type ObjectType,
+  object,
+  oneOf,
+  opt,
+  ptr,
+  quantity,
+  rawJson,
+  req,
+  string,
+  type Type,
+  time,
+} from '../../api/schema.ts'
+import { createResources } from '../resources.ts'
+import { openApi3, swagger2 } from './dialect.ts'
+import { deleteOptions } from './envelope-types.ts'
+import { createSchemas, type Schemas } from './schemas.ts'
+
+const groupVersions = [{ group: 'storage.k8s.io', version: 'v1' }]
+const inOpenApi3 = () => createSchemas({ dialect: openApi3, groupVersions })
+const inSwagger2 = () => createSchemas({ dialect: swagger2, groupVersions })
+
+const room = object('io.example.v1.Room', 'A room.', { doors: req(1, int32, 'How many.') })
+const house = (fields: ObjectType['fields']) => object('io.example.v1.House', 'A house.', fields)
+
+/** Adds a type and looks at what is published of it. */
+const schemaOf = (schemas: Schemas, type: ObjectType): any => {
+  const name = schemas.type(type)
+  return schemas.all()[name]
+}
+
+/** The schema published for one field of a type that is otherwise empty. */
+const published = (type: Type, extras: FieldExtras = {}): any =>
+  schemaOf(inOpenApi3(), house({ it: ptr(1, type, '', extras) })).properties.it
+
+describe('schemas of values', () => {
+  const CASES: readonly [string, Type, object][] = [
+    ['a string', string, { type: 'string' }],
+    ['one of some strings', oneOf('Retain', 'Delete'), { type: 'string', enum: ['Retain', 'Delete'] }],
+    ['a boolean', boolean, { type: 'boolean' }],
+    ['an int32', int32, { type: 'integer', format: 'int32' }],
+    ['an int64', int64, { type: 'integer', format: 'int64' }],
+    ['a double', double, { type: 'number', format: 'double' }],
+    ['bytes', bytes, { type: 'string', format: 'byte' }],
+    ['a map', map(string), { type: 'object', additionalProperties: { type: 'string' } }],
+    [
+      'a list',
+      list(int32),
+      { type: 'array', items: { type: 'integer', format: 'int32' }, 'x-kubernetes-list-type': 'atomic' },
+    ],
+    ['a quantity', quantity, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity' }],
+    ['a port', intOrString, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString' }],
+    ['a time', time, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Time' }],
+    ['a micro time', microTime, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime' }],
+    ['a field set', fieldsV1, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1' }],
+    ['free JSON', rawJson, { $ref: '#/components/schemas/io.k8s.apimachinery.pkg.runtime.RawExtension' }],
+    ['an object', room, { $ref: '#/components/schemas/io.example.v1.Room' }],
+    [
+      'a map of objects',
+      map(room),
+      { type: 'object', additionalProperties: { $ref: '#/components/schemas/io.example.v1.Room' } },
+    ],
+  ]
+  for (const [what, type, schema] of CASES) {
+    it(`SYS-2 publish ${what}`, () => expect(published(type)).toEqual(schema))
+  }
+
+  it('bring along what they refer to', () => {
+    const schemas = inOpenApi3()
+    schemas.type(house({ rooms: opt(1, list(room), ''), size: opt(2, quantity, '') }))
+    expect(schemas.all()).toMatchObject({
+      'io.example.v1.Room': { description: 'A room.', required: ['doors'] },
+      'io.k8s.apimachinery.pkg.api.resource.Quantity': { oneOf: [{ type: 'string' }, { type: 'number' }] },
+    })
+  })
+
+  it('refuse to share a name', () => {
+    const schemas = inOpenApi3()
+    schemas.type(house({}))
+    expect(() => schemas.type(house({ rooms: opt(1, list(room), '') }))).toThrow(
+      'two types are declared under the name io.example.v1.House',
+    )
+  })
+
+  it('may contain themselves', () => {
+    const fields: Record<string, any> = {}
+    const box = object('io.example.v1.Box', 'A box.', fields)
+    fields.inside = ptr(1, list(box), '')
+    expect(schemaOf(inOpenApi3(), box).properties.inside.items).toEqual({
+      $ref: '#/components/schemas/io.example.v1.Box',
+    })
+  })
+})
+
+describe('schemas of fields', () => {
+  it('SYS-2 say how a strategic merge patch treats them', () => {
+    expect(published(list(room), { merge: 'doors' })).toMatchObject({
+      'x-kubernetes-patch-merge-key': 'doors',
+      'x-kubernetes-patch-strategy': 'merge',
+    })
+    expect(published(list(room), { merge: 'doors', retainKeys: true })['x-kubernetes-patch-strategy']).toBe(
+      'merge,retainKeys',
+    )
+    expect(published(room, { retainKeys: true })['x-kubernetes-patch-strategy']).toBe('retainKeys')
+    const asSet = published(list(string), { merge: '' })
+    expect(asSet['x-kubernetes-patch-strategy']).toBe('merge')
+    expect(asSet).not.toHaveProperty('x-kubernetes-patch-merge-key')
+  })
+
+  it('SYS-2 say how apply divides them among owners', () => {
+    expect(published(list(room), { list: 'map', keys: ['doors'] })).toMatchObject({
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['doors'],
+    })
+    expect(published(list(string), { list: 'set' })['x-kubernetes-list-type']).toBe('set')
+    expect(published(room, { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
+    expect(published(map(string), { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
+  })
+
+  it('describe a reference beside it, each dialect in its way', () => {
+    const type = house({ kitchen: opt(1, room, 'Where one cooks.') })
+    expect(schemaOf(inOpenApi3(), type).properties.kitchen).toEqual({
+      allOf: [{ $ref: '#/components/schemas/io.example.v1.Room' }],
+      default: {},
+      description: 'Where one cooks.',
+    })
+    expect(schemaOf(inSwagger2(), type).properties.kitchen).toEqual({
+      $ref: '#/definitions/io.example.v1.Room',
+      description: 'Where one cooks.',
+    })
+  })
+
+  it('give what an absent field comes to', () => {
+    const schemas = inOpenApi3()
+    const name = schemas.type(
+      house({
+        owner: req(1, string, ''),
+        floors: req(2, int32, ''),
+        attic: ptr(3, room, ''), // may be absent, and that differs from empty
+        cellar: opt(4, room, ''),
+        mode: opt(5, string, '', { default: 'Filesystem' }),
+        built: req(6, time, ''),
+      }),
+    )
+    const { properties } = schemas.all()[name] as any
+    const defaults = Object.entries<any>(properties).map(([field, schema]) => [field, schema.default])
+    expect(Object.fromEntries(defaults)).toEqual({
+      owner: '',
+      floors: 0,
+      attic: undefined,
+      cellar: {},
+      mode: 'Filesystem',
+      built: undefined,
+    })
+  })
+
+  it('are strings in Swagger 2 where two types are possible, which its readers take for any scalar', () => {
+    const schemas = inSwagger2()
+    schemas.type(house({ size: opt(1, quantity, ''), number: opt(2, intOrString, '') }))
+    expect(schemas.all()).toMatchObject({
+      'io.k8s.apimachinery.pkg.api.resource.Quantity': { type: 'string' },
+      'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { type: 'string', format: 'int-or-string' },
+    })
+  })
+})
+
+describe('schemas of kinds', () => {
+  const resources = createResources([storageClassKind])
+  const v1 = resources.find('storage.k8s.io', 'v1', 'storageclasses')!
+  const v1beta1 = resources.find('storage.k8s.io', 'v1beta1', 'storageclasses')!
+
+  it('SYS-2 name the group, version and kind they are for', () => {
+    const schemas = inOpenApi3()
+    const name = schemas.kind(v1)
+    expect(name).toBe('io.k8s.api.storage.v1.StorageClass')
+    expect(schemas.all()[name]).toMatchObject({
+      type: 'object',
+      required: ['provisioner'], // metadata is never asked for
+      properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, provisioner: { type: 'string' } },
+      'x-kubernetes-group-version-kind': [{ group: 'storage.k8s.io', version: 'v1', kind: 'StorageClass' }],
+    })
+  })
+
+  it('differ by version in name only', () => {
+    const schemas = inOpenApi3()
+    const [older, newer] = [schemas.kind(v1beta1), schemas.kind(v1)]
+    expect(older).toBe('io.k8s.api.storage.v1beta1.StorageClass')
+    expect((schemas.all()[older] as any).properties).toEqual((schemas.all()[newer] as any).properties)
+  })
+
+  it('come with a list', () => {
+    const schemas = inOpenApi3()
+    const name = schemas.list(v1)
+    expect(name).toBe('io.k8s.api.storage.v1.StorageClassList')
+    expect(schemas.all()[name]).toMatchObject({
+      required: ['items'],
+      properties: {
+        items: { type: 'array', items: { $ref: '#/components/schemas/io.k8s.api.storage.v1.StorageClass' } },
+      },
+      'x-kubernetes-group-version-kind': [{ group: 'storage.k8s.io', version: 'v1', kind: 'StorageClassList' }],
+    })
+  })
+
+  it('leave delete options to the core group and to every group version of the document', () => {
+    expect(schemaOf(inOpenApi3(), deleteOptions)).toMatchObject({
+      'x-kubernetes-group-version-kind': [
+        { group: '', version: 'v1', kind: 'DeleteOptions' },
+        { group: 'storage.k8s.io', version: 'v1', kind: 'DeleteOptions' },
+      ],
+    })
+  })
+})

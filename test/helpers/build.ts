@@ -1,0 +1,44 @@
+// The built program, built again only when a source is newer. Test files run in processes of their own, so the
+// first one to come builds and the others wait for it.
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const ROOT = new URL('../..', import.meta.url).pathname
+const PROGRAM = join(ROOT, 'dist', 'stowage.js')
+const LOCK = join(ROOT, 'dist', '.building')
+
+export async function buildProgram(): Promise<string> {
+  while (await isStale()) {
+    if (await claim()) {
+      try {
+        await promisify(execFile)(process.execPath, [join(ROOT, 'scripts', 'build.mjs')])
+      } finally {
+        await rm(LOCK, { recursive: true, force: true })
+      }
+    } else await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return PROGRAM
+}
+
+async function claim(): Promise<boolean> {
+  await mkdir(join(ROOT, 'dist'), { recursive: true })
+  try {
+    await mkdir(LOCK)
+    return true
+  } catch {
+    const held = await stat(LOCK).catch(() => undefined)
+    if (held && Date.now() - held.mtimeMs > 60_000) await rm(LOCK, { recursive: true, force: true }) // left by a killed build
+    return false
+  }
+}
+
+async function isStale(): Promise<boolean> {
+  const built = await stat(PROGRAM).catch(() => undefined)
+  if (!built) return true
+  const names = await readdir(join(ROOT, 'src'), { recursive: true })
+  const sources = names.filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+  const times = await Promise.all(sources.map(async (name) => (await stat(join(ROOT, 'src', name)).catch(() => undefined))?.mtimeMs ?? 0))
+  return Math.max(...times) > built.mtimeMs
+}

@@ -1,0 +1,124 @@
+// A real server in a process of its own, from the built program: started, stopped, killed and started again
+// on the same directory. Requests go over real HTTPS with the administrator's token.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { Agent, type RequestOptions, request } from 'node:https'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { buildProgram } from './build.ts'
+
+export interface ServerOptions {
+  readonly dataDir: string
+  /** `up` unless given. */
+  readonly command?: 'up' | 'server'
+  readonly flags?: readonly string[]
+}
+
+export interface RunningServer {
+  readonly url: string
+  readonly kubeconfig: string
+  readonly dataDir: string
+  readonly ca: string
+  readonly token: string
+  readonly pid: number
+  /** What the process wrote to standard error so far. */
+  log(): string
+  /** SIGTERM; resolves with the exit code. */
+  stop(): Promise<number | null>
+  /** SIGKILL; resolves once the process is gone. */
+  kill(): Promise<void>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
+  /** The open response, for watches. */
+  open(method: string, path: string, headers?: Record<string, string>): Promise<IncomingMessage>
+}
+
+export interface Reply {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly text: string
+  /** The body as JSON. */
+  readonly json: any
+}
+
+export async function startServer({ dataDir, command = 'up', flags = [] }: ServerOptions): Promise<RunningServer> {
+  const program = await buildProgram()
+  const child = spawn(
+    process.execPath,
+    [program, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', ...flags],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  let log = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log = (log + text).slice(-200_000)
+  })
+  const gone = once(child, 'exit')
+  const ready = await firstLine(child, gone, () => log)
+  const { url, kubeconfig } = JSON.parse(ready) as { url: string; kubeconfig: string }
+  const ca = await readFile(join(dataDir, 'pki', 'ca.crt'), 'utf8')
+  const tokens = JSON.parse(await readFile(join(dataDir, 'pki', 'tokens.json'), 'utf8')).tokens as { token: string; user: string }[]
+  const token = tokens.find(({ user }) => user === 'stowage-admin')!.token
+  const agent = new Agent({ ca, keepAlive: true, maxSockets: 512 })
+  const base = (path: string): RequestOptions => {
+    const { hostname, port } = new URL(url)
+    return { host: hostname, port, path, agent, headers: { authorization: `Bearer ${token}` } }
+  }
+  const finish = async () => {
+    const [code] = await gone
+    agent.destroy()
+    return code as number | null
+  }
+  return {
+    url,
+    kubeconfig,
+    dataDir,
+    ca,
+    token,
+    pid: child.pid!,
+    log: () => log,
+    async stop() {
+      child.kill('SIGTERM')
+      return finish()
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await finish()
+    },
+    open: (method, path, headers = {}) => send(base(path), method, undefined, headers),
+    async call(method, path, body, headers = {}) {
+      const response = await send(base(path), method, body, headers)
+      const chunks: Buffer[] = []
+      for await (const chunk of response) chunks.push(chunk as Buffer)
+      const text = Buffer.concat(chunks).toString('utf8')
+      return {
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        text,
+        get json() {
+          return JSON.parse(text)
+        },
+      }
+    },
+  }
+}
+
+async function firstLine(child: ChildProcess, gone: Promise<unknown>, log: () => string): Promise<string> {
+  const lines = createInterface({ input: child.stdout! })
+  const line = once(lines, 'line').then(([text]) => text as string)
+  const early = gone.then(() => {
+    throw new Error(`the server ended before it was ready:\n${log()}`)
+  })
+  return Promise.race([line, early])
+}
+
+function send(options: RequestOptions, method: string, body: unknown, headers: Record<string, string>): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array
+    const payload = body === undefined ? undefined : isRaw ? body : JSON.stringify(body)
+    const type = payload === undefined ? {} : { 'content-type': 'application/json' }
+    const outgoing = request({ ...options, method, headers: { ...options.headers, ...type, ...headers } }, resolve)
+    outgoing.on('error', reject)
+    outgoing.end(payload)
+  })
+}
