@@ -1,4 +1,4 @@
-// Bundles the command line program into dist/. Native and worker-based packages stay outside the bundle.
+// Bundles the command line program and the benchmarks into dist/. Native and worker-based packages stay outside the bundle.
 
 import { chmod, readFile } from 'node:fs/promises'
 import { build } from 'esbuild'
@@ -6,7 +6,7 @@ import { build } from 'esbuild'
 const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
 
 await build({
-  entryPoints: { stowage: 'src/main.ts' },
+  entryPoints: { stowage: 'src/main.ts', bench: 'bench/main.ts' },
   absWorkingDir: new URL('..', import.meta.url).pathname,
   outdir: 'dist',
   bundle: true,

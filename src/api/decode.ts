@@ -55,25 +55,45 @@ function decodeObject(
   ignored: readonly string[] = [],
 ): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
+  // In the order of the declaration, whatever order the client chose: equal objects have equal bytes.
   const object: Record<string, unknown> = {}
-  const fields = type.fields
-  for (const name of Object.keys(value)) {
-    context.keys++
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined
-    if (!field) {
-      if (ignored.includes(name)) continue
-      context.keys += countOwnKeys(value[name])
-      if (context.unknown.length < UNKNOWN_FIELDS_MAX) context.unknown.push(childPath(path, name))
-      continue
-    }
+  let met = 0
+  for (const [name, field] of fieldsOf(type)) {
     const raw = value[name]
-    if (raw === null || raw === undefined) continue
-    const decoded = decodeValue(field.type, raw, childPath(path, name), context)
-    if (decoded === undefined || (!field.keepsEmpty && isEmpty(decoded))) continue
-    object[name] = decoded
+    if (raw !== undefined && Object.hasOwn(value, name)) {
+      met++
+      if (raw !== null) {
+        const decoded = decodeValue(field.type, raw, childPath(path, name), context)
+        if (decoded !== undefined && (field.keepsEmpty || !isEmpty(field.type, decoded))) {
+          object[name] = decoded
+          continue
+        }
+      }
+    }
+    if (field.required) {
+      const zero = zeroOf(field.type)
+      if (zero !== undefined) object[name] = zero
+    }
   }
-  for (const [name, field] of requiredFields(type)) if (object[name] === undefined) object[name] = zeroOf(field.type)
+  const names = Object.keys(value)
+  context.keys += names.length
+  if (names.length > met) noteUnknown(type, value, names, path, context, ignored)
   return object
+}
+
+function noteUnknown(
+  type: ObjectType,
+  value: Record<string, unknown>,
+  names: readonly string[],
+  path: string,
+  context: Context,
+  ignored: readonly string[],
+): void {
+  for (const name of names) {
+    if (Object.hasOwn(type.fields, name) || ignored.includes(name)) continue
+    context.keys += countOwnKeys(value[name])
+    if (context.unknown.length < UNKNOWN_FIELDS_MAX) context.unknown.push(childPath(path, name))
+  }
 }
 
 function decodeList(item: Type, value: unknown, path: string, context: Context): unknown[] {
@@ -86,7 +106,7 @@ function decodeList(item: Type, value: unknown, path: string, context: Context):
 function decodeMap(type: MapType, value: unknown, path: string, context: Context): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
   const object: Record<string, unknown> = {}
-  for (const name of Object.keys(value)) {
+  for (const name of Object.keys(value).sort()) {
     context.keys++
     const raw = value[name]
     const decoded = raw === null ? zeroOf(type.value) : decodeValue(type.value, raw, `${path}[${name}]`, context)
@@ -180,7 +200,7 @@ export function zeroOf(type: Type): unknown {
   switch (type.is) {
     case 'object': {
       const object: Record<string, unknown> = {}
-      for (const [name, field] of requiredFields(type)) object[name] = zeroOf(field.type)
+      for (const [name, field] of fieldsOf(type)) if (field.required) object[name] = zeroOf(field.type)
       return object
     }
     case 'list':
@@ -206,21 +226,21 @@ export function zeroOf(type: Type): unknown {
   }
 }
 
-const requiredByType = new WeakMap<ObjectType, readonly (readonly [string, Field])[]>()
+const entriesByType = new WeakMap<ObjectType, readonly (readonly [string, Field])[]>()
 
-function requiredFields(type: ObjectType): readonly (readonly [string, Field])[] {
-  let required = requiredByType.get(type)
-  if (!required) {
-    required = Object.entries(type.fields).filter(([, field]) => field.required)
-    requiredByType.set(type, required)
+function fieldsOf(type: ObjectType): readonly (readonly [string, Field])[] {
+  let entries = entriesByType.get(type)
+  if (!entries) {
+    entries = Object.entries(type.fields)
+    entriesByType.set(type, entries)
   }
-  return required
+  return entries
 }
 
-function isEmpty(value: unknown): boolean {
+function isEmpty(type: Type, value: unknown): boolean {
   if (value === '' || value === 0 || value === false) return true
   if (Array.isArray(value)) return value.length === 0
-  return false
+  return type.is === 'map' && Object.keys(value as object).length === 0
 }
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>

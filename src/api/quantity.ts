@@ -89,7 +89,7 @@ const ONE = 10n ** BigInt(NANO_DIGITS)
 const BINARY_NANOS_MAX = (2n ** 63n - 1n) * ONE // binary amounts above this are lowered to it; decimal ones are kept
 const QUANTITY_EXPONENT_MAX = 1_000 // beyond this the text is refused rather than given a thousand digits of memory
 const QUANTITY_LENGTH_MAX = 256 // beyond this, likewise
-const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // beyond this the oldest text is forgotten and parsed again when next seen
+const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // beyond this all are forgotten, and parsed again when next seen
 
 const SHAPE = /^([+-]?)([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)$/
 const WRONG_SHAPE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -121,8 +121,8 @@ function readQuantity(given: string | number): Quantity | string {
   const known = cache.get(text)
   if (known) return known
   const quantity = scanQuantity(text.trim())
-  if (typeof quantity === 'string') return quantity
-  if (cache.size >= QUANTITY_CACHE_ENTRIES_MAX) cache.delete(cache.keys().next().value!)
+  if (typeof quantity === 'string' || text.length > QUANTITY_LENGTH_MAX) return quantity
+  if (cache.size >= QUANTITY_CACHE_ENTRIES_MAX) cache.clear()
   cache.set(text, quantity)
   return quantity
 }

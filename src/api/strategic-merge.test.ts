@@ -105,7 +105,7 @@ describe('lists merged by key', () => {
       { containers: [{ name: 'only', image: 'only:1' }] },
     ],
     [
-      'one is replaced',
+      'an item may say that it is to be merged',
       { containers: [{ name: 'log', $patch: 'merge', image: 'log:2' }] },
       { containers: [web, { ...log, image: 'log:2' }] },
     ],

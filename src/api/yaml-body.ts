@@ -2,13 +2,14 @@
 // Bodies that are JSON, as kubectl's are whatever their content type says, take the fast path through json-scan.ts.
 // The YAML package is loaded when first needed, so that a server that never meets YAML never pays for it.
 import { isUtf8 } from 'node:buffer'
-import type { CST, Document, Node, ParsedNode } from 'yaml'
+import type { CST, Document, LineCounter, Node, ParsedNode } from 'yaml'
 import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys } from './json-scan.ts'
 import type { JsonValue } from './json-value.ts'
 
 const YAML_DEPTH_MAX = 100 // deeper bodies are refused: the parser recurses, and dies on a few thousand levels
 const YAML_TOKENS_MAX = 100_000 // some 15 000 lines; longer bodies are refused and can be sent as JSON
-const YAML_ALIASES_MAX = 100 // how often anchored nodes may be repeated; beyond this the body is refused
+const YAML_ALIASES_MAX = 100 // both the aliases written and the nodes they stand for; beyond this the body is refused
+const YAML_MESSAGE_LENGTH_MAX = 300 // the parser's messages are cut here
 
 export class YamlError extends Error {
   override readonly name = 'YamlError'
@@ -20,7 +21,7 @@ export interface DecodedYaml {
   readonly duplicateKeys: readonly string[]
 }
 
-/** Throws a YamlError, or a JsonError if the body is JSON gone wrong. */
+/** Throws a YamlError that says what is wrong with the body, and where. An empty body is null. */
 export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml> {
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   return decodeIfJson(text) ?? (await decodeYaml(text))
@@ -56,13 +57,19 @@ function decodeIfJson(text: string): DecodedYaml | undefined {
 async function decodeYaml(text: string): Promise<DecodedYaml> {
   const yaml = await import('yaml')
   const lines = new yaml.LineCounter()
-  const composer = new yaml.Composer({ schema: 'core', merge: true, uniqueKeys: false, prettyErrors: false })
+  const composer = new yaml.Composer({
+    schema: 'core',
+    merge: true,
+    resolveKnownTags: false,
+    uniqueKeys: false, // inspect() reports them instead
+    prettyErrors: false, // the pretty ones quote the body, which may hold a secret
+  })
   const [document, second] = [...composer.compose(readTokens(yaml, text, lines), true, text.length)]
   if (second) throw new YamlError('invalid YAML: the body holds more than one document')
   const problem = document!.errors[0] ?? document!.warnings[0]
   if (problem) {
     const { line, col } = lines.linePos(problem.pos[0])
-    throw new YamlError(`invalid YAML: ${problem.message} at line ${line}, column ${col}`)
+    throw new YamlError(`invalid YAML: ${cut(problem.message)} at line ${line}, column ${col}`)
   }
   const duplicateKeys = inspect(yaml, document!)
   return { value: toJson(document!), duplicateKeys }
@@ -71,8 +78,9 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
 type Yaml = typeof import('yaml')
 
 /** The syntax tree, which is built without recursion, once it is known to be safe for the recursion that follows. */
-function readTokens(yaml: Yaml, text: string, lines: import('yaml').LineCounter): CST.Token[] {
+function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
   const parser = new yaml.Parser(lines.addNewLine)
+  lines.addNewLine(0)
   const tokens: CST.Token[] = []
   let lexemes = 0
   for (const lexeme of new yaml.Lexer().lex(text)) {
@@ -82,15 +90,19 @@ function readTokens(yaml: Yaml, text: string, lines: import('yaml').LineCounter)
     tokens.push(...parser.next(lexeme))
   }
   tokens.push(...parser.end())
-  refuseDepth(tokens)
+  refuseExcess(tokens)
   return tokens
 }
 
-function refuseDepth(tokens: readonly CST.Token[]): void {
+function refuseExcess(tokens: readonly CST.Token[]): void {
   const open = tokens.map((token) => ({ token, depth: 0 }))
+  let aliases = 0
   for (let next = open.pop(); next; next = open.pop()) {
     const { token, depth } = next
     if (depth > YAML_DEPTH_MAX) throw tooDeep()
+    if (token.type === 'alias' && ++aliases > YAML_ALIASES_MAX) {
+      throw new YamlError(`invalid YAML: the body has more than ${YAML_ALIASES_MAX} aliases`)
+    }
     if (token.type === 'document' && token.value) open.push({ token: token.value, depth })
     if (!('items' in token)) continue
     for (const { key, value } of token.items as CST.CollectionItem[]) {
@@ -101,17 +113,15 @@ function refuseDepth(tokens: readonly CST.Token[]): void {
 }
 
 /** Finds keys given twice, and refuses those that cannot be keys in JSON. */
-function inspect({ isAlias, isMap, isScalar, isSeq }: Yaml, document: Document): string[] {
+function inspect({ isMap, isScalar, isSeq }: Yaml, document: Document): string[] {
   const duplicates = new Set<string>()
   const visit = (node: unknown, path: string): void => {
     if (isSeq(node)) node.items.forEach((item, i) => void visit(item, `${path}[${i}]`))
     if (!isMap(node)) return
     const keys = new Set<string>()
     for (const { key, value } of node.items) {
-      const keyNode = isAlias(key) ? key.resolve(document) : key
-      if (!isScalar(keyNode))
-        throw new YamlError(`invalid YAML: ${path || 'the document'} has a key that is not a scalar`)
-      const name = keyNode.value === null ? '' : String(keyNode.value)
+      if (!isScalar(key)) throw new YamlError(`invalid YAML: ${path || 'the document'} has a key that is not a scalar`)
+      const name = key.value === null ? '' : String(key.value)
       const inner = path === '' ? name : `${path}.${name}`
       if (keys.has(name) && duplicates.size < DUPLICATE_KEYS_MAX) duplicates.add(inner)
       keys.add(name)
@@ -126,8 +136,8 @@ function toJson(document: Document<Node> | Document.Parsed<ParsedNode>): JsonVal
   let value: unknown
   try {
     value = document.toJS({ maxAliasCount: YAML_ALIASES_MAX })
-  } catch {
-    throw new YamlError('invalid YAML: aliases repeat too much of the document, or what does not exist')
+  } catch (error) {
+    throw new YamlError(`invalid YAML: ${cut((error as Error).message)}`) // an alias without its anchor, or too many of them
   }
   refuseNonJson(value, 0)
   return value as JsonValue
@@ -148,3 +158,5 @@ function refuseNonJson(value: unknown, depth: number): void {
 }
 
 const tooDeep = () => new YamlError(`invalid YAML: maps and lists are nested more than ${YAML_DEPTH_MAX} deep`)
+
+const cut = (message: string): string => message.slice(0, YAML_MESSAGE_LENGTH_MAX)

@@ -44,8 +44,8 @@ export async function parseYamlBody(bytes: Uint8Array): Promise<ParsedBody> {
   if (bytes.length === 0) throw badRequest('the request has no body; send the object as JSON or YAML')
   const { parseYaml, YamlError } = await import('../api/yaml-body.ts')
   try {
-    const { value, duplicates } = await parseYaml(bytes)
-    return { value, keyCount: undefined, duplicates: () => duplicates }
+    const { value, duplicateKeys } = await parseYaml(bytes)
+    return { value, keyCount: undefined, duplicates: () => duplicateKeys }
   } catch (error) {
     if (error instanceof YamlError) throw badRequest(`the body could not be read: ${error.message}`)
     throw error

@@ -4,7 +4,7 @@ import { conflict, notFound } from '../api/status-error.ts'
 import { clone } from '../base/clone.ts'
 import type { Entry, Write } from '../store/index.ts'
 import type { DeleteOptions } from './options.ts'
-import { encodeStored } from './stored-object.ts'
+import { encodeStored, sameContent } from './stored-object.ts'
 import { isReadyToGo } from './update-object.ts'
 import {
   admissionRequest,
@@ -36,7 +36,7 @@ export async function deleteObject(deps: ObjectDeps, target: WriteTarget, option
     if (deleted) writes.push({ delete: key })
     else {
       value = encodeStored(next)
-      if (Buffer.compare(value, entry.value) !== 0) writes.push(putOf(deps, target.resource, key, next, value))
+      if (!sameContent(value, entry.value)) writes.push(putOf(deps, target.resource, key, next, value))
     }
     if (writes.length === 0 || target.dryRun) unchangedRevision = entry.modRevision
     written = { value, revision: 0, created: false, deleted, warnings: [] }

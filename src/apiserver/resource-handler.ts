@@ -1,6 +1,7 @@
 // Answers requests for resources: picks the verb, reads its options and body, and writes the answer in the
 // form the client accepts. The verbs themselves are the files beside this one.
 
+import type { JsonValue } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
 import { badRequest, methodNotAllowed, noSuchPath, type StatusDetails } from '../api/status-error.ts'
 import type { Entry } from '../store/index.ts'
@@ -322,5 +323,8 @@ async function valueAnswer(
 ): Promise<ApiAnswer> {
   if (accepted.media === 'json') return jsonAnswer(status, value, headers)
   const { printYaml } = await import('../api/yaml-body.ts')
-  return bytesAnswer(status, Buffer.from(await printYaml(value)), { 'content-type': 'application/yaml', ...headers })
+  return bytesAnswer(status, Buffer.from(await printYaml(value as JsonValue)), {
+    'content-type': 'application/yaml',
+    ...headers,
+  })
 }

@@ -2,6 +2,7 @@
 // and resourceVersion, so that any group version's answer is a short prefix plus the stored bytes as they are.
 //   stored    {"metadata":{"name":"a",…},"spec":…}
 //   answered  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
+import { jsonEquals } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
 import type { Entry } from '../store/index.ts'
 import type { Resource } from './resources.ts'
@@ -60,6 +61,13 @@ function splice(head: string, value: Uint8Array, revision: number): Buffer {
 
 export const bufferOf = (value: Uint8Array): Buffer =>
   Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+
+/** Whether two stored forms say the same. Keys in another order make other bytes, but just as many of them. */
+export function sameContent(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false
+  if (Buffer.compare(a, b) === 0) return true
+  return jsonEquals(JSON.parse(bufferOf(a).toString('utf8')), JSON.parse(bufferOf(b).toString('utf8')))
+}
 
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value

@@ -2,13 +2,14 @@
 // inside the transaction, so two writers can never undo each other unseen and a patch never conflicts with itself.
 import { applyDefaults } from '../api/defaults.ts'
 import { FieldErrors } from '../api/field-errors.ts'
+import { type JsonValue, jsonEquals } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
 import { validateMeta, validateMetaUpdate } from '../api/meta.ts'
 import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../api/status-error.ts'
 import { clone } from '../base/clone.ts'
 import type { Entry, TransactionView, Write } from '../store/index.ts'
 import { decideCreate } from './create-object.ts'
-import { encodeStored } from './stored-object.ts'
+import { encodeStored, sameContent } from './stored-object.ts'
 import {
   admissionRequest,
   faceOf,
@@ -98,7 +99,7 @@ function decideUpdate(
   } else if (subresource === 'status') kind.status?.validate?.(next, old, errors, context)
   if (errors.any) throw invalid(kind, name, errors.list)
 
-  if (kind.generationOf && JSON.stringify(kind.generationOf(next)) !== JSON.stringify(kind.generationOf(old))) {
+  if (kind.generationOf && !jsonEquals(kind.generationOf(next) as JsonValue, kind.generationOf(old) as JsonValue)) {
     next.metadata.generation = (old.metadata.generation ?? 0) + 1
   }
   next = storedOf(resource, next)
@@ -112,7 +113,7 @@ function decideUpdate(
       written: { value, revision: 0, created: false, deleted: true, warnings },
     }
   }
-  if (Buffer.compare(value, entry.value) === 0) {
+  if (sameContent(value, entry.value)) {
     return { writes: [], written: { value, revision: 0, created: false, deleted: false, warnings } }
   }
   return {

@@ -81,6 +81,7 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
       keyEncoder: { writeKey: writeName, readKey: readName },
       encoder: { encode: (bytes: Uint8Array) => bytes, decode: decodeHeader },
       maxDbs: 1,
+      eventTurnBatching: false, // every write() is a batch of its own; one around it would fail without being heard
       // A commit then is: data, fdatasync, and the page that makes it valid through a file opened with O_DSYNC. The
       // promise settles after that. Overlapping it with the next commit gains nothing, as there is one at a time.
       overlappingSync: false,

@@ -9,7 +9,9 @@ const ROOT = new URL('../..', import.meta.url).pathname
 const PROGRAM = join(ROOT, 'dist', 'stowage.js')
 const LOCK = join(ROOT, 'dist', '.building')
 
+/** STOWAGE_PROGRAM names a program that is built already, such as an installed one. */
 export async function buildProgram(): Promise<string> {
+  if (process.env.STOWAGE_PROGRAM) return process.env.STOWAGE_PROGRAM
   while (await isStale()) {
     if (await claim()) {
       try {

@@ -59,11 +59,32 @@ describe('what a claim is filled from', () => {
     ).toHaveLength(1)
   })
 
-  it('an update by a client that knows only dataSource changes nothing', () => {
-    const stored = create({ dataSource: fromSnapshot }).object
+  it.each([
+    ['a snapshot', fromSnapshot],
+    ['anything else', fromElsewhere],
+  ])('an update by a client that knows only dataSource changes nothing about %s', (_what, source) => {
+    const stored = create({ dataSourceRef: source }).object
     const { object, errors } = tryUpdate(kind, stored, (draft) => delete draft.spec.dataSourceRef)
     expect(errors).toEqual([])
     expect(object).toEqual(stored)
+  })
+
+  it('a source in another namespace stays on a claim that was stored with it', () => {
+    const stored = create({}).object
+    stored.spec!.dataSourceRef = { ...fromSnapshot, namespace: 'other' }
+    const { object, errors } = tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' }))
+    expect(errors).toEqual([])
+    expect(object.spec).toEqual(stored.spec)
+  })
+
+  it('a source in another namespace excludes one in this', () => {
+    const stored = create({}).object
+    stored.spec!.dataSourceRef = { ...fromSnapshot, namespace: 'Other' }
+    const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.dataSource = fromSnapshot))
+    expect(errors[0]).toMatch(/^spec\.dataSourceRef\.namespace: Invalid value: "Other"/)
+    expect(errors[1]).toBe(
+      'spec: Invalid value: "spec.dataSource": may not be specified when dataSourceRef.namespace is specified',
+    )
   })
 
   it('a claim stored before both fields were filled in can still be updated', () => {

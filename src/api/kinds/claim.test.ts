@@ -55,6 +55,13 @@ describe('creating a claim', () => {
     expect(tryCreate(kind, aClaim(spec)).errors).toEqual([message])
   })
 
+  it.each([[['ReadWriteOncePod']], [['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany']]])(
+    'accepts the access modes %s',
+    (accessModes) => {
+      expect(tryCreate(kind, aClaim({ accessModes })).errors).toEqual([])
+    },
+  )
+
   it('PROV-2 tells a class that is unset from one that is empty, and accepts both', () => {
     expect(tryCreate(kind, aClaim()).object.spec).not.toHaveProperty('storageClassName')
     const { object, errors } = tryCreate(kind, aClaim({ storageClassName: '' }))

@@ -1,11 +1,14 @@
 // What may change on a pod once it is made: images, a shorter deadline, more tolerations, fewer scheduling gates,
-// and while gated its node selector. Its node is set through binding; everything else stays.
+// and while gated a narrower choice of nodes (gated-pod-rules.ts). Its node is set through binding; everything else stays.
+import { isDeepStrictEqual } from 'node:util'
 import type { FieldErrors } from '../field-errors.ts'
 import type { Container } from '../types/container.ts'
 import { type Pod, type PodSpec, podSpec, type Toleration } from '../types/pod.ts'
 import { changedFields, describeChanges, sameValue } from './changed-fields.ts'
+import { validateNarrowedPlacement, withPlacementOf } from './gated-pod-rules.ts'
 
 export function validatePodUpdate(next: Pod, old: Pod, errors: FieldErrors): void {
+  if (sameSpec(next, old)) return
   const after = next.spec ?? { containers: [] }
   const before = old.spec ?? { containers: [] }
   for (const part of ['containers', 'initContainers'] as const) {
@@ -16,7 +19,7 @@ export function validatePodUpdate(next: Pod, old: Pod, errors: FieldErrors): voi
   validateDeadline(after, before, errors)
   validateAddedTolerations(after.tolerations ?? [], before.tolerations ?? [], errors)
   validateRemovedGates(after, before, errors)
-  if (isGated(before)) validateNarrowedSelector(after, before, errors)
+  if (isGated(before)) validateNarrowedPlacement(after, before, errors)
   const refused = changedFields(podSpec, before, withoutChangeable(after, before))
   if (refused.length > 0) errors.forbidden('spec', `${NOT_CHANGEABLE}\n${describeChanges(refused)}`)
 }
@@ -43,7 +46,7 @@ function withoutChangeable(after: PodSpec, before: PodSpec): PodSpec {
     tolerations: before.tolerations,
     schedulingGates: before.schedulingGates,
     terminationGracePeriodSeconds: graceRepaired ? seconds : after.terminationGracePeriodSeconds,
-    nodeSelector: isGated(before) ? before.nodeSelector : after.nodeSelector,
+    ...(isGated(before) ? withPlacementOf(before, after) : {}),
   } as PodSpec
 }
 
@@ -82,18 +85,6 @@ function validateRemovedGates(after: PodSpec, before: PodSpec, errors: FieldErro
   }
 }
 
-function validateNarrowedSelector(after: PodSpec, before: PodSpec, errors: FieldErrors): void {
-  const next = after.nodeSelector ?? {}
-  for (const [key, value] of Object.entries(before.nodeSelector ?? {})) {
-    if (Object.hasOwn(next, key) && next[key] === value) continue
-    errors.invalid(
-      'spec.nodeSelector',
-      next,
-      'only additions to spec.nodeSelector are allowed (no mutations or deletions)',
-    )
-    return
-  }
-}
-
-/** Whether nothing of the spec changed: then it need not be judged again. */
-export const sameSpec = (next: Pod, old: Pod): boolean => sameValue(podSpec, old.spec, next.spec)
+/** Whether nothing of the spec changed: then it need not be judged again. Mostly it is equal to the letter. */
+export const sameSpec = (next: Pod, old: Pod): boolean =>
+  isDeepStrictEqual(next.spec, old.spec) || sameValue(podSpec, old.spec, next.spec)

@@ -45,9 +45,10 @@ function validateOperator(operator: string, value: string, field: string, errors
       return
     case 'Gt':
     case 'Lt':
-      if (!/^(0|-?[1-9][0-9]*)$/.test(value)) errors.invalid(`${field}.value`, value, 'must be a valid integer')
+      if (!/^(0|-?[1-9][0-9]*)$/.test(value))
+        errors.invalid(`${field}.value`, value, 'must be a valid decimal integer in canonical form')
       return
     default:
-      errors.notSupported(`${field}.operator`, operator, ['Equal', 'Exists', 'Gt', 'Lt'])
+      errors.notSupported(`${field}.operator`, operator, ['Equal', 'Exists'])
   }
 }

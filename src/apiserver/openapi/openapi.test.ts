@@ -10,6 +10,7 @@ import { nodeKind } from '../../api/kinds/node.ts'
 import { podKind } from '../../api/kinds/pod.ts'
 import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { verbsOf } from '../discovery/index.ts'
 import { createResources, parseRuntimeConfig } from '../resources.ts'
 import { createOpenApi, type OpenApi } from './index.ts'
 
@@ -114,13 +115,13 @@ describe('everything that is served', () => {
     it(`refers to nothing that is not there (${name})`, () => {
       const names = new Set(Object.keys(document.components.schemas))
       const refs = [...everyValue(document, '$ref')]
-      expect(refs.length).toBeGreaterThan(10)
+      expect(refs.length).toBeGreaterThan(0)
       expect(refs.filter((ref) => !names.has(ref.replace('#/components/schemas/', '')))).toEqual([])
     })
 
     it(`gives every operation an id of its own (${name})`, () => {
       const ids = [...everyValue(document.paths, 'operationId')]
-      expect(ids.length).toBeGreaterThan(5)
+      expect(ids.length).toBeGreaterThan(0)
       expect(new Set(ids).size).toBe(ids.length)
     })
 
@@ -129,7 +130,8 @@ describe('everything that is served', () => {
         if (name !== (group ? `apis/${apiVersion}` : `api/${apiVersion}`)) continue
         const gvk = { group, version, kind: kind.kind }
         const ofKind = (value: any) => isDeepStrictEqual(value['x-kubernetes-group-version-kind'], gvk)
-        expect(Object.values<any>(document.paths).filter(({ patch }) => patch && ofKind(patch))).not.toEqual([])
+        const patched = Object.values<any>(document.paths).some(({ patch }) => patch && ofKind(patch))
+        expect(patched, kind.kind).toBe(verbsOf(kind).includes('patch'))
         const schemas = Object.values<any>(document.components.schemas)
         const known = schemas.filter((schema) => isDeepStrictEqual(schema['x-kubernetes-group-version-kind'], [gvk]))
         expect(known, kind.kind).toHaveLength(1)

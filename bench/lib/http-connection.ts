@@ -1,0 +1,101 @@
+// One keep-alive HTTPS connection that sends requests made by hand and reads just enough of the answers to count
+// them. Node's own client takes longer per request than the server does, and would measure itself.
+import { connect, type TLSSocket } from 'node:tls'
+
+export interface Endpoint {
+  readonly port: number
+  /** PEM: whom to trust, and who we are. */
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly bodyBytes: number
+}
+
+export interface Connection {
+  /** Sends one request; the next may follow once the answer is there. */
+  ask(request: Uint8Array, onAnswer: (answer: Answer) => void): void
+  /** Sends a request whose answer never ends; `onLines` gets how many lines have come. Resolves when it has begun. */
+  follow(request: Uint8Array, onLines: (count: number) => void): Promise<void>
+  close(): void
+}
+
+const HEAD_END = Buffer.from('\r\n\r\n')
+const CARRIAGE_RETURN = 0x0d
+const LINE_FEED = 0x0a
+
+export async function openConnection(endpoint: Endpoint, onBroken: (error: Error) => void): Promise<Connection> {
+  const { port, ca, cert, key } = endpoint
+  const socket = connect({ host: '127.0.0.1', port, ca, cert, key })
+  socket.setNoDelay(true)
+  await new Promise<void>((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
+  let closing = false
+  socket.on('error', onBroken)
+  socket.on('close', () => closing || onBroken(new Error('the server closed a connection')))
+  return {
+    ask: askOn(socket),
+    follow: (request, onLines) => followOn(socket, request, onLines),
+    close: () => {
+      closing = true
+      socket.destroy()
+    },
+  }
+}
+
+function askOn(socket: TLSSocket): Connection['ask'] {
+  let onAnswer: ((answer: Answer) => void) | undefined
+  let early: Buffer | undefined // the beginning of a head that has not come whole
+  let status = 0
+  let bodyBytes = 0
+  let missingBytes = -1 // of the body; below zero while the head is awaited
+
+  const onData = (data: Buffer) => {
+    let rest = data
+    if (missingBytes < 0) {
+      rest = early ? Buffer.concat([early, data]) : data
+      const end = rest.indexOf(HEAD_END)
+      if (end < 0) {
+        early = rest
+        return
+      }
+      early = undefined
+      const head = rest.toString('latin1', 0, end)
+      status = Number(head.slice(9, 12))
+      bodyBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1])
+      missingBytes = bodyBytes
+      rest = rest.subarray(end + HEAD_END.length)
+    }
+    missingBytes -= rest.length
+    if (missingBytes > 0) return
+    missingBytes = -1
+    onAnswer?.({ status, bodyBytes })
+  }
+
+  return (request, answered) => {
+    if (!onAnswer) socket.on('data', onData)
+    onAnswer = answered
+    socket.write(request)
+  }
+}
+
+function followOn(socket: TLSSocket, request: Uint8Array, onLines: (count: number) => void): Promise<void> {
+  let before = 0
+  return new Promise((resolve) => {
+    socket.once('data', () => {
+      socket.on('data', (data: Buffer) => {
+        let count = 0
+        // A line feed after a carriage return frames a chunk; any other ends an event.
+        for (let at = data.indexOf(LINE_FEED); at >= 0; at = data.indexOf(LINE_FEED, at + 1)) {
+          if ((at === 0 ? before : data[at - 1]) !== CARRIAGE_RETURN) count++
+        }
+        before = data[data.length - 1] ?? 0
+        if (count > 0) onLines(count)
+      })
+      resolve()
+    })
+    socket.write(request)
+  })
+}

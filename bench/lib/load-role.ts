@@ -1,0 +1,158 @@
+// The load: many clients on connections of their own, in a process that is not the server's.
+//   requests  each client sends the next request when it has the answer to the last, for a given time
+//   fan-out   watchers follow one collection while a client creates objects in it, one after the other
+import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
+
+export interface RequestsJob {
+  readonly do: 'requests'
+  readonly endpoint: Endpoint
+  readonly clients: number
+  readonly request: RequestText
+  readonly warmUpMs: number
+  readonly measureMs: number
+}
+
+export interface FanOutJob {
+  readonly do: 'fanOut'
+  readonly endpoint: Endpoint
+  readonly watchers: number
+  readonly watch: RequestText
+  readonly create: RequestText
+  readonly creates: number
+}
+
+/** A request line's method and path, and a body. NUMBER in either becomes a number never used before. */
+export interface RequestText {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly body?: string
+}
+
+export interface LoadResult {
+  /** Answers, or events delivered. */
+  readonly count: number
+  readonly seconds: number
+  /** Of one answer. */
+  readonly bodyBytes: number
+}
+
+/** Ten digits wide, so that every request has the same length. */
+export const NUMBER = '@@@@@@@@@@'
+
+export async function runLoad(job: RequestsJob | FanOutJob): Promise<LoadResult> {
+  return job.do === 'requests' ? runRequests(job) : runFanOut(job)
+}
+
+async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: RequestsJob): Promise<LoadResult> {
+  const broken = createSignal<never>()
+  const connections = await openAll(endpoint, clients, broken.reject)
+  const nextRequest = requestMaker(request)
+  const done = createSignal<LoadResult>()
+  let bodyBytes = 0
+  let count = 0
+  const startMs = performance.now() + warmUpMs
+  const endMs = startMs + measureMs
+  let firstMs = 0
+  let over = false
+
+  for (const connection of connections) {
+    const onAnswer = (answer: Answer) => {
+      if (over) return
+      if (answer.status >= 300) return done.reject(new Error(`${request.method} ${request.path}: ${answer.status}`))
+      const nowMs = performance.now()
+      if (nowMs >= startMs) {
+        bodyBytes = answer.bodyBytes
+        // The first answer after the warm-up starts the clock and is not counted itself.
+        if (firstMs === 0) firstMs = nowMs
+        else count++
+        if (nowMs >= endMs && count > 0) {
+          over = true
+          return done.resolve({ count, seconds: (nowMs - firstMs) / 1000, bodyBytes })
+        }
+      }
+      connection.ask(nextRequest(), onAnswer)
+    }
+    connection.ask(nextRequest(), onAnswer)
+  }
+  try {
+    return await Promise.race([done.promise, broken.promise])
+  } finally {
+    for (const connection of connections) connection.close()
+  }
+}
+
+async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJob): Promise<LoadResult> {
+  const broken = createSignal<never>()
+  const connections = await openAll(endpoint, watchers, broken.reject)
+  const writer = await openConnection(endpoint, broken.reject)
+  const nextCreate = requestMaker(create)
+  const delivered = createSignal<void>()
+  let missing = watchers * creates
+  const onLines = (count: number) => {
+    missing -= count
+    if (missing <= 0) delivered.resolve()
+  }
+  try {
+    const watchRequest = requestMaker(watch)()
+    await Promise.race([broken.promise, Promise.all(connections.map(({ follow }) => follow(watchRequest, onLines)))])
+    const startMs = performance.now()
+    for (let made = 0; made < creates; made++) {
+      const { status } = await Promise.race([
+        broken.promise,
+        new Promise<Answer>((resolve) => writer.ask(nextCreate(), resolve)),
+      ])
+      if (status >= 300) throw new Error(`${create.method} ${create.path}: ${status}`)
+    }
+    await Promise.race([broken.promise, delivered.promise])
+    return { count: watchers * creates, seconds: (performance.now() - startMs) / 1000, bodyBytes: 0 }
+  } finally {
+    for (const connection of [...connections, writer]) connection.close()
+  }
+}
+
+const HANDSHAKES_AT_ONCE = 32
+
+async function openAll(endpoint: Endpoint, count: number, onBroken: (error: Error) => void): Promise<Connection[]> {
+  const connections: Connection[] = []
+  while (connections.length < count) {
+    const more = Math.min(HANDSHAKES_AT_ONCE, count - connections.length)
+    connections.push(...(await Promise.all(Array.from({ length: more }, () => openConnection(endpoint, onBroken)))))
+  }
+  return connections
+}
+
+let numbersUsed = 0
+
+function requestMaker({ method, path, body }: RequestText): () => Buffer {
+  const text = body ?? ''
+  const head =
+    `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\nUser-Agent: bench\r\n` +
+    (method === 'POST' ? `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n` : '')
+  const template = Buffer.from(`${head}\r\n${text}`)
+  const places: number[] = []
+  for (let at = template.indexOf(NUMBER); at >= 0; at = template.indexOf(NUMBER, at + 1)) places.push(at)
+  if (places.length === 0) return () => template
+  return () => {
+    const request = Buffer.from(template)
+    const digits = String(++numbersUsed).padStart(NUMBER.length, '0')
+    for (const at of places) request.write(digits, at, 'latin1')
+    return request
+  }
+}
+
+interface Signal<T> {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+  readonly reject: (error: Error) => void
+}
+
+function createSignal<T>(): Signal<T> {
+  let resolve: Signal<T>['resolve'] = () => {}
+  let reject: Signal<T>['reject'] = () => {}
+  const promise = new Promise<T>((settle, fail) => {
+    resolve = settle
+    reject = fail
+  })
+  promise.catch(() => {}) // whoever waits hears of it
+  return { promise, resolve, reject }
+}

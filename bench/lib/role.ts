@@ -1,0 +1,44 @@
+// Roles are parts of a measurement that need a process of their own: the program starts itself again with a role's
+// name, and the two talk in messages, one job and one result at a time.
+import { fork } from 'node:child_process'
+
+/** What a role does with a job. Roles live in files beside this one; main.ts lists them. */
+export type RunJob = (job: any) => Promise<unknown>
+
+export interface Role<Job, Result> {
+  run(job: Job): Promise<Result>
+  stop(): void
+}
+
+export const ROLE_ARGUMENT = '--role'
+
+export function startRole<Job, Result>(name: string): Role<Job, Result> {
+  const child = fork(process.argv[1]!, [ROLE_ARGUMENT, name], { serialization: 'advanced' })
+  return {
+    run: (job) =>
+      new Promise<Result>((resolve, reject) => {
+        const exited = (code: number | null) => reject(new Error(`the ${name} process ended with code ${code}`))
+        child.once('exit', exited)
+        child.once('message', (message) => {
+          child.off('exit', exited)
+          const { result, error } = message as { result: Result; error?: string }
+          if (error === undefined) resolve(result)
+          else reject(new Error(`${name}: ${error}`))
+        })
+        child.send(job as object)
+      }),
+    stop: () => child.disconnect(),
+  }
+}
+
+/** The other end: answers jobs until the parent disconnects. */
+export function serveRole(run: RunJob): void {
+  process.on('message', async (job) => {
+    try {
+      process.send?.({ result: await run(job) })
+    } catch (error) {
+      process.send?.({ result: undefined, error: error instanceof Error ? error.message : String(error) })
+    }
+  })
+  process.on('disconnect', () => process.exit(0))
+}

@@ -1,0 +1,26 @@
+// For tests: small pods that are good, so that a test names only what it is about.
+
+export interface PodParts {
+  readonly name?: string
+  readonly spec?: object
+  readonly container?: object
+  readonly volumes?: readonly object[]
+}
+
+/** One container, one claim mounted as `data`. */
+export const aPod = ({ name = 'db-0', spec = {}, container = {}, volumes = [aClaimVolume] }: PodParts = {}) => ({
+  metadata: { name, namespace: 'shop' },
+  spec: { containers: [{ name: 'db', image: 'postgres:17', ...container }], volumes, ...spec },
+})
+
+export const aClaimVolume = { name: 'data', persistentVolumeClaim: { claimName: 'db-data' } }
+
+export const anEphemeralVolume = (spec: object = {}, metadata: object = {}) => ({
+  name: 'scratch',
+  ephemeral: {
+    volumeClaimTemplate: {
+      metadata,
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+    },
+  },
+})

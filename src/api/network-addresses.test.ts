@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { FieldErrors } from './field-errors.ts'
+import { ipFamilyOf, validateCIDR, validateIP } from './network-addresses.ts'
+
+const isGood = (rule: (text: string, field: string, errors: FieldErrors) => void, text: string) => {
+  const errors = new FieldErrors()
+  rule(text, 'x', errors)
+  return !errors.any
+}
+
+describe('network addresses', () => {
+  it.each([
+    ['10.0.0.1', true],
+    ['2001:db8::1', true],
+    ['10.0.0.256', false],
+    ['fe80::1%eth0', false],
+    ['', false],
+  ])('%s is an address: %s', (text, good) => expect(isGood(validateIP, text)).toBe(good))
+
+  it.each([
+    ['10.0.0.0/24', true],
+    ['2001:db8::/64', true],
+    ['10.0.0.0/33', false],
+    ['2001:db8::/129', false],
+    ['10.0.0.0', false],
+    ['10.0.0.0/', false],
+    ['10.0.0.0/24/1', false],
+    ['10.0.0.0/-1', false],
+  ])('%s is a range: %s', (text, good) => expect(isGood(validateCIDR, text)).toBe(good))
+
+  it('know their family', () => {
+    expect(['10.0.0.0/24', '::1', 'here'].map(ipFamilyOf)).toEqual([4, 6, 0])
+  })
+})

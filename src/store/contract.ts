@@ -1,0 +1,658 @@
+// What every store promises, as tests. Each backend's own test file runs them against it:
+// `storeContract(newPlace)`, where a place is somewhere to keep data, and opening it again finds what was there.
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Clock } from '../base/clock.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import {
+  CompactedError,
+  FutureRevisionError,
+  type HistoryOptions,
+  type Revision,
+  type Store,
+  StoreClosedError,
+  type StoreEvent,
+  type Write,
+} from './store.ts'
+import { bytes, collect, passTimeUntil, put, remove, show, text, until } from './testing/helpers.ts'
+import { expectModel, type HistoryModel, newModel, type WriteText } from './testing/model.ts'
+
+export type OpenStore = (options: { clock: Clock; history?: HistoryOptions }) => Promise<Store>
+
+export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } = {}): void {
+  const opened: Store[] = []
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((store) => store.close()))
+  })
+
+  /** A store at a new place, with a clock to move and a way to close and open it again. */
+  async function setUp(history?: HistoryOptions) {
+    const clock = manualClock()
+    const open = await newPlace()
+    const openAgain = async (otherHistory = history) => {
+      const store = await open({ clock, history: otherHistory })
+      opened.push(store)
+      return store
+    }
+    return { clock, openAgain, store: await openAgain() }
+  }
+
+  describe('reading and writing', () => {
+    it('gives back what was written, and when', async () => {
+      const { store } = await setUp()
+      expect(store.revision).toBe(0)
+      expect(await put(store, 'a', 'one')).toBe(1)
+      expect(await put(store, 'a', 'two')).toBe(2)
+      const entry = await store.get('a')
+      expect(text(entry)).toBe('two')
+      expect(entry).toMatchObject({ key: 'a', createRevision: 1, modRevision: 2 })
+      expect(await store.get('b')).toBeUndefined()
+    })
+
+    it('keeps empty and very large values', async () => {
+      const { store, openAgain } = await setUp()
+      const large = Buffer.alloc(20 * 1024 * 1024, 'large')
+      await store.transact(() => [
+        { put: 'empty', value: new Uint8Array(0) },
+        { put: 'large', value: large },
+      ])
+      expect((await store.get('empty'))?.value).toHaveLength(0)
+      expect(Buffer.compare((await store.get('large'))?.value as Uint8Array, large)).toBe(0)
+      await store.close()
+      const again = await openAgain()
+      expect((await again.get('empty'))?.value).toHaveLength(0)
+      expect(Buffer.compare((await again.get('large'))?.value as Uint8Array, large)).toBe(0)
+    })
+
+    it('gives all writes of a transaction one revision', async () => {
+      const { store } = await setUp()
+      const { revision } = await store.transact(() => [
+        { put: 'a', value: bytes('1') },
+        { put: 'b', value: bytes('2') },
+      ])
+      expect(revision).toBe(1)
+      expect((await store.get('a'))?.modRevision).toBe(1)
+      expect((await store.get('b'))?.modRevision).toBe(1)
+    })
+
+    it('starts a new life for a key that was deleted', async () => {
+      const { store } = await setUp()
+      await put(store, 'a')
+      expect(await remove(store, 'a')).toBe(2)
+      expect(await store.get('a')).toBeUndefined()
+      await put(store, 'a')
+      expect(await store.get('a')).toMatchObject({ createRevision: 3, modRevision: 3 })
+    })
+
+    it('makes no revision when nothing is written', async () => {
+      const { store } = await setUp()
+      await put(store, 'a')
+      expect(await store.transact(() => [])).toEqual({ revision: 1 })
+      expect(await store.transact(() => [{ delete: 'unknown' }])).toEqual({ revision: 1 })
+      expect(store.revision).toBe(1)
+    })
+
+    it.each<[string, Write[]]>([
+      ['a key written twice', [{ put: 'k', value: bytes('') }, { delete: 'k' }]],
+      ['an empty key', [{ put: 'k', value: bytes('') }, { delete: '' }]],
+      ['a key that is too long', [{ put: 'k'.repeat(5_000), value: bytes('') }]],
+      ['a key that is not text', [{ put: 'k\ud800', value: bytes('') }]],
+    ])('refuses %s, and all that comes with it', async (_, writes) => {
+      const { store } = await setUp()
+      await expect(store.transact(() => writes)).rejects.toThrow(/key/)
+      expect(store.revision).toBe(0)
+      expect(await store.get('k')).toBeUndefined()
+    })
+
+    it('decides every transaction on the outcome of those before it', async () => {
+      const { store } = await setUp()
+      const increment = () =>
+        store.transact((view) => [{ put: 'n', value: bytes(String(Number(text(view.get('n')) ?? 0) + 1)) }])
+      const results = await Promise.all(Array.from({ length: 2_500 }, increment))
+      expect(text(await store.get('n'))).toBe('2500')
+      expect(results.map(({ revision }) => revision)).toEqual(Array.from({ length: 2_500 }, (_, at) => at + 1))
+    })
+
+    it('shows a decision what others deleted and created in the same breath', async () => {
+      const { store } = await setUp()
+      await put(store, 'a')
+      const seen: (string | undefined)[] = []
+      const look = () =>
+        store.transact((view) => {
+          seen.push(text(view.get('a')))
+          return []
+        })
+      await Promise.all([look(), remove(store, 'a'), look(), put(store, 'a', 'new'), look()])
+      expect(seen).toEqual(['a', undefined, 'new'])
+    })
+
+    it('rejects only the caller whose decision throws', async () => {
+      const { store } = await setUp()
+      const results = await Promise.allSettled([
+        put(store, 'a'),
+        store.transact(() => {
+          throw new Error('changed my mind')
+        }),
+        put(store, 'b'),
+      ])
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+      expect(results[1]).toMatchObject({ reason: { message: 'changed my mind' } })
+      expect(store.revision).toBe(2)
+    })
+
+    it('SYS-1 continues where it stopped when it is opened again', async () => {
+      const { store, openAgain } = await setUp()
+      await put(store, 'a', 'one')
+      await put(store, 'a', 'two')
+      await put(store, 'b')
+      await remove(store, 'b')
+      await store.close()
+
+      const again = await openAgain()
+      expect(again.revision).toBe(4)
+      expect(text(await again.get('a'))).toBe('two')
+      expect(await again.get('a')).toMatchObject({ createRevision: 1, modRevision: 2 })
+      expect(await again.get('b')).toBeUndefined()
+      expect(text((await again.list({ prefix: '', atRevision: 3 })).entries[1])).toBe('b')
+      expect(await put(again, 'c')).toBe(5)
+    })
+  })
+
+  describe('listing', () => {
+    const keysOf = async (store: Store, options: Parameters<Store['list']>[0]) =>
+      (await store.list(options)).entries.map(({ key }) => key)
+
+    it('shows what is under a prefix, in key order', async () => {
+      const { store } = await setUp()
+      for (const key of ['b/2', 'a/1', 'b/10', 'c/1', 'b/1', 'b']) await put(store, key)
+      await remove(store, 'b/10')
+      expect(await keysOf(store, { prefix: 'b/' })).toEqual(['b/1', 'b/2'])
+      expect(await keysOf(store, { prefix: '' })).toEqual(['a/1', 'b', 'b/1', 'b/2', 'c/1'])
+      expect(await keysOf(store, { prefix: 'd' })).toEqual([])
+    })
+
+    it('comes in pages that say what is left', async () => {
+      const { store } = await setUp()
+      await Promise.all(Array.from({ length: 1_234 }, (_, at) => put(store, `k/${String(at).padStart(4, '0')}`)))
+      await Promise.all([put(store, 'j'), put(store, 'l')])
+      expect(await store.list({ prefix: 'k/', limit: 1_000 })).toMatchObject({ more: true, remaining: 234 })
+      expect(await store.list({ prefix: 'k/', after: 'k/0999', limit: 234 })).toMatchObject({
+        more: false,
+        remaining: 0,
+      })
+      expect(await keysOf(store, { prefix: 'k/', after: 'k/1231', limit: 5 })).toEqual(['k/1232', 'k/1233'])
+      expect(await store.list({ prefix: 'k/', limit: 0 })).toMatchObject({ entries: [], more: true, remaining: 1_234 })
+    })
+
+    it('shows the past as it was', async () => {
+      const { store } = await setUp()
+      await put(store, 'a', '1')
+      await put(store, 'b', '2')
+      await put(store, 'a', '3')
+      await remove(store, 'b')
+      const past = async (atRevision: Revision) =>
+        (await store.list({ prefix: '', atRevision })).entries.map((entry) => `${entry.key}=${text(entry)}`)
+      expect(await past(0)).toEqual([])
+      expect(await past(1)).toEqual(['a=1'])
+      expect(await past(2)).toEqual(['a=1', 'b=2'])
+      expect(await past(3)).toEqual(['a=3', 'b=2'])
+      expect(await past(4)).toEqual(['a=3'])
+      await expect(past(5)).rejects.toThrow(FutureRevisionError)
+    })
+
+    it('pages through one revision while others write', async () => {
+      const { store } = await setUp()
+      for (let at = 0; at < 20; at++) await put(store, `k/${at}`, 'before')
+      const first = await store.list({ prefix: 'k/', limit: 7 })
+      const entries = [...first.entries]
+      for (let page = first; page.more; ) {
+        await put(store, `k/new-${entries.length}`, 'after')
+        for (let at = 0; at < 20; at += 3) await put(store, `k/${at}`, 'after')
+        await remove(store, 'k/9')
+        page = await store.list({ prefix: 'k/', limit: 7, after: entries.at(-1)?.key, atRevision: first.revision })
+        entries.push(...page.entries)
+        expect(page.remaining).toBe(20 - entries.length)
+      }
+      expect(entries).toHaveLength(20)
+      expect(new Set(entries.map(text))).toEqual(new Set(['before']))
+    })
+
+    it('is not disturbed by writes and compaction while it is being read', async () => {
+      const { clock, store } = await setUp({ keepMs: 0, entriesMax: 0 })
+      const keys = Array.from({ length: 5_000 }, (_, at) => `k/${at}`)
+      await Promise.all(keys.map((key) => put(store, key, 'before')))
+      const listing = store.list({ prefix: 'k/' })
+      await Promise.all(keys.map((key) => put(store, key, 'after')))
+      const { entries } = await listing
+      expect(entries).toHaveLength(5_000)
+      expect(new Set(entries.map(text))).toEqual(new Set(['before']))
+      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+    })
+  })
+
+  describe('watching', () => {
+    it('SYS-3 replays what came after a revision and goes on with what comes', async () => {
+      const { store } = await setUp()
+      await put(store, 'a', '1')
+      await put(store, 'a', '2')
+      await put(store, 'b', '3')
+      await remove(store, 'a')
+      const { events, watch } = collect(store, { afterRevision: 1 })
+      expect(events).toEqual([])
+      await put(store, 'a', '5')
+      await put(store, 'a', '6')
+      await until(() => watch.revision === 6)
+      expect(events.map(show)).toEqual(['put a@2=2<1', 'put b@3=3', 'delete a@4<2', 'put a@5=5', 'put a@6=6<5'])
+    })
+
+    it('SYS-3 replays the same after the store was opened again', async () => {
+      const { store, openAgain } = await setUp()
+      await put(store, 'a', '1')
+      await put(store, 'a', '2')
+      await remove(store, 'a')
+      await store.close()
+      const again = await openAgain()
+      const { events, watch } = collect(again, { afterRevision: 0 })
+      await until(() => watch.revision === 3)
+      expect(events.map(show)).toEqual(['put a@1=1', 'put a@2=2<1', 'delete a@3<2'])
+    })
+
+    it('delivers whole transactions, in the order of their writes', async () => {
+      const { store } = await setUp()
+      const calls: string[][] = []
+      const options = {
+        prefix: '',
+        onEvents: (events: readonly StoreEvent[]) => void calls.push(events.map(show)),
+        onEnd: () => {},
+      }
+      store.watch({ ...options, afterRevision: 0 })
+      await store.transact(() => ['z', 'a', 'm'].map((key) => ({ put: key, value: bytes('') })))
+      await until(() => calls.length > 0)
+      store.watch({ ...options, afterRevision: 0 })
+      await until(() => calls.length > 1)
+      expect(calls).toEqual([
+        ['put z@1=', 'put a@1=', 'put m@1='],
+        ['put z@1=', 'put a@1=', 'put m@1='],
+      ])
+    })
+
+    it('delivers what is under the prefix and knows when that was nothing', async () => {
+      const { store } = await setUp()
+      await put(store, 'b/0')
+      const { events, watch } = collect(store, { prefix: 'a/', afterRevision: 0 })
+      await until(() => watch.revision === 1)
+      await put(store, 'a/1')
+      await put(store, 'ab')
+      await put(store, 'b/1')
+      await until(() => watch.revision === 4)
+      expect(events.map(show)).toEqual(['put a/1@2=a/1'])
+    })
+
+    it('gives the same event to every watcher, live or replaying', async () => {
+      const { store } = await setUp()
+      const watchers = ['', 'a', 'a/1', ''].map((prefix) => collect(store, { prefix }))
+      await put(store, 'a/1')
+      watchers.push(collect(store, { prefix: 'a/', afterRevision: 0 }))
+      await until(() => watchers.every(({ events }) => events.length === 1))
+      expect(new Set(watchers.map(({ events }) => events[0])).size).toBe(1)
+    })
+
+    it('does not call before watch() has returned, nor after close()', async () => {
+      const { store } = await setUp()
+      await put(store, 'a')
+      const replaying = collect(store, { afterRevision: 0 })
+      expect(replaying.events).toEqual([])
+      replaying.watch.close()
+      const live = collect(store)
+      const writing = put(store, 'b')
+      live.watch.close()
+      await writing
+      await put(store, 'c')
+      const witness = collect(store, { afterRevision: 0 })
+      await until(() => witness.events.length === 3)
+      expect([...replaying.events, ...live.events]).toEqual([])
+      expect(store.stats().watchers).toBe(1)
+    })
+
+    it('lets watchers come and go while events are delivered', async () => {
+      const { store } = await setUp()
+      const late: StoreEvent[] = []
+      const doomed = { events: 0, close: () => {} }
+      store.watch({
+        prefix: '',
+        afterRevision: 0,
+        onEvents: () => {
+          doomed.close()
+          const afterRevision = store.revision
+          store.watch({ prefix: '', afterRevision, onEvents: (events) => void late.push(...events), onEnd: () => {} })
+        },
+        onEnd: () => {},
+      })
+      const onEvents = () => void doomed.events++
+      const watch = store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: () => {} })
+      doomed.close = () => watch.close()
+      await put(store, 'a')
+      await put(store, 'b')
+      expect(late.map(show)).toEqual(['put b@2=b'])
+      expect(doomed.events).toBe(0)
+    })
+
+    it('ends only the watcher that throws', async () => {
+      const { store } = await setUp()
+      const ends: Error[] = []
+      const onEvents = () => {
+        throw new Error('oops')
+      }
+      store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: (reason) => void ends.push(reason) })
+      const other = collect(store)
+      await put(store, 'a')
+      await put(store, 'b')
+      expect(ends).toHaveLength(1)
+      expect(ends[0]?.cause).toMatchObject({ message: 'oops' })
+      expect(other.events).toHaveLength(2)
+    })
+
+    it('refuses to begin in the future', async () => {
+      const { store } = await setUp()
+      expect(() => collect(store, { afterRevision: 1 })).toThrow(FutureRevisionError)
+    })
+
+    it('SYS-3 shows every event once and in order to a watcher that reconnects at random', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.infiniteStream(fc.nat({ max: 99 })),
+          fc.integer({ min: 1, max: 40 }),
+          async (chance, writers) => {
+            const roll = () => chance.next().value as number
+            const { store } = await setUp()
+            const witness = collect(store)
+            const seen: StoreEvent[] = []
+            let reconnects = 0
+            let isConnected = false
+            let watch = { close: () => {} }
+            const connect = (afterRevision: Revision) => {
+              isConnected = true
+              watch = store.watch({
+                prefix: 'k/',
+                afterRevision,
+                onEvents: (events) => {
+                  seen.push(...events)
+                  if (roll() < 40 && reconnects++ < 200) {
+                    watch.close()
+                    isConnected = false
+                    const resumeAfter = events.at(-1)?.revision ?? 0
+                    setImmediate(() => connect(resumeAfter))
+                  }
+                },
+                onEnd: () => {},
+              })
+            }
+            connect(0)
+            const write = async () => {
+              for (let n = 0; n < 10; n++) {
+                const writes = [...new Set([roll() % 7, roll() % 7])].map((key): Write => {
+                  const prefix = roll() < 20 ? 'other/' : 'k/'
+                  return roll() < 30
+                    ? { delete: `${prefix}${key}` }
+                    : { put: `${prefix}${key}`, value: bytes(String(roll())) }
+                })
+                await store.transact(() => writes)
+              }
+            }
+            await Promise.all(Array.from({ length: writers }, write))
+            const expected = witness.events.filter(({ key }) => key.startsWith('k/')).map(show)
+            await until(() => isConnected && seen.length >= expected.length)
+            expect(seen.map(show)).toEqual(expected)
+            await store.close()
+          },
+        ),
+        { numRuns: Math.ceil(runs / 5) },
+      )
+    })
+  })
+
+  describe('history', () => {
+    it('SYS-3 is kept for its time, then old revisions are refused', async () => {
+      const { clock, store } = await setUp({ keepMs: 60_000 })
+      await put(store, 'a', '1')
+      await put(store, 'a', '2')
+      await clock.advance(59_000)
+      expect(text((await store.list({ prefix: '', atRevision: 1 })).entries[0])).toBe('1')
+
+      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+      expect(clock.monotonicMs()).toBeGreaterThanOrEqual(60_000)
+      expect(store.stats()).toMatchObject({ keys: 1, compactedRevision: 2 })
+      await expect(store.list({ prefix: '', atRevision: 1 })).rejects.toThrow(CompactedError)
+      expect(() => collect(store, { afterRevision: 1 })).toThrow(CompactedError)
+      expect(text((await store.list({ prefix: '', atRevision: 2 })).entries[0])).toBe('2')
+      expect(collect(store, { afterRevision: 2 }).watch.revision).toBe(2)
+    })
+
+    it('is cut at its limit, oldest first, whatever the age', async () => {
+      const { clock, store } = await setUp({ entriesMax: 10 })
+      for (let at = 1; at <= 30; at++) await put(store, 'a', String(at))
+      await passTimeUntil(clock, () => store.stats().historyEntries <= 10)
+      expect(store.stats().historyEntries).toBe(10)
+      expect(store.stats().compactedRevision).toBe(20)
+      expect(text((await store.list({ prefix: '', atRevision: 20 })).entries[0])).toBe('20')
+      await expect(store.list({ prefix: '', atRevision: 19 })).rejects.toThrow(CompactedError)
+    })
+
+    it('is shorter for brief prefixes, and for what reaches into them', async () => {
+      const brief = { prefixes: ['lease/', 'event/'], keepMs: 1_000, entriesMax: 100 }
+      const { clock, store } = await setUp({ keepMs: 60_000, brief })
+      await put(store, 'claim/a', '1')
+      await put(store, 'lease/a', '2')
+      await put(store, 'claim/a', '3')
+      await put(store, 'lease/a', '4')
+      await put(store, 'lease/a', '5')
+      await passTimeUntil(clock, () => store.stats().historyEntries === 1)
+      expect(clock.monotonicMs()).toBeLessThan(60_000)
+
+      expect(text((await store.list({ prefix: 'claim/', atRevision: 1 })).entries[0])).toBe('1')
+      await expect(store.list({ prefix: 'lease/', atRevision: 4 })).rejects.toThrow(CompactedError)
+      await expect(store.list({ prefix: 'lease/a', atRevision: 4 })).rejects.toThrow(CompactedError)
+      await expect(store.list({ prefix: '', atRevision: 4 })).rejects.toThrow(CompactedError)
+      const { events, watch } = collect(store, { prefix: 'claim/', afterRevision: 0 })
+      await until(() => watch.revision === 5)
+      expect(events.map(show)).toEqual(['put claim/a@1=1', 'put claim/a@3=3<1'])
+      expect((await store.list({ prefix: '', atRevision: 5 })).entries.map(text)).toEqual(['3', '5'])
+    })
+
+    it('of ordinary and brief keys is replayed in one order', async () => {
+      const { store } = await setUp({ brief: { prefixes: ['lease/'], keepMs: 60_000, entriesMax: 1_000 } })
+      for (let at = 0; at < 9; at++) await put(store, at % 3 ? 'claim/a' : 'lease/a', '')
+      await store.transact(() => ['claim/b', 'lease/b', 'claim/c'].map((key) => ({ put: key, value: bytes('') })))
+      const { events } = collect(store, { afterRevision: 0 })
+      await until(() => events.length === 12)
+      expect(events.map(({ revision }) => revision)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10])
+      expect(events.slice(-3).map(({ key }) => key)).toEqual(['claim/b', 'lease/b', 'claim/c'])
+    })
+
+    it('forgets deleted keys, but never goes back in revisions', async () => {
+      const { clock, store, openAgain } = await setUp({ keepMs: 0 })
+      await put(store, 'a')
+      await remove(store, 'a')
+      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+      expect(store.stats().keys).toBe(0)
+      await put(store, 'b') // whatever was still to be dropped is dropped with it
+      await remove(store, 'b')
+      await passTimeUntil(clock, () => store.stats().historyEntries === 0)
+      await store.close()
+      const again = await openAgain()
+      expect(again.revision).toBe(4)
+      expect(await put(again, 'c')).toBe(5)
+    })
+
+    it('stays cut when the store is opened again, with the same split or another', async () => {
+      const brief = { prefixes: ['lease/'], keepMs: 0, entriesMax: 0 }
+      const { clock, store, openAgain } = await setUp({ keepMs: 60_000, brief })
+      for (let at = 1; at <= 5; at++) await put(store, 'lease/a', String(at))
+      await put(store, 'claim/a')
+      await put(store, 'claim/a')
+      await passTimeUntil(clock, () => store.stats().historyEntries === 1)
+      await put(store, 'claim/b')
+      await store.close()
+
+      const same = await openAgain()
+      await expect(same.list({ prefix: 'lease/', atRevision: 4 })).rejects.toThrow(CompactedError)
+      expect((await same.list({ prefix: 'claim/', atRevision: 6 })).entries).toHaveLength(1)
+      await same.close()
+      const other = await openAgain({ keepMs: 60_000 })
+      await expect(other.list({ prefix: 'lease/', atRevision: 4 })).rejects.toThrow(CompactedError)
+      expect(text(await other.get('lease/a'))).toBe('5')
+    })
+
+    it('SYS-3 tells a watcher that is overtaken by compaction', async () => {
+      const { clock, store } = await setUp({ keepMs: 1_000 })
+      await Promise.all(Array.from({ length: 2_000 }, (_, at) => put(store, 'a', String(at))))
+      const watchers = Array.from({ length: 50 }, () => collect(store, { afterRevision: 0 }))
+      await clock.advance(1_000)
+      await passTimeUntil(clock, () =>
+        watchers.every(({ events, ended }) => events.length === 2_000 || ended.length > 0),
+      )
+      const overtaken = watchers.filter(({ ended }) => ended.length > 0)
+      expect(overtaken.length).toBeGreaterThan(0)
+      for (const { ended } of overtaken) expect(ended).toEqual([expect.any(CompactedError)])
+      for (const { events } of watchers) {
+        expect(events.map(({ revision }) => revision)).toEqual(events.map((_, at) => at + 1))
+      }
+    })
+  })
+
+  describe('expiry', () => {
+    const putExpiring = (store: Store, key: string, expiresAtMs: number) =>
+      store.transact(() => [{ put: key, value: bytes(key), expiresAtMs }])
+
+    it('deletes a key once its moment has passed, and says so', async () => {
+      const { clock, store } = await setUp()
+      const { events } = collect(store)
+      await putExpiring(store, 'a', clock.nowMs() + 5_000)
+      await clock.advance(4_900)
+      expect(text(await store.get('a'))).toBe('a')
+      await clock.advance(200)
+      await until(() => events.length === 2)
+      expect(events.map(show)).toEqual(['put a@1=a', 'delete a@2<a'])
+      expect(await store.get('a')).toBeUndefined()
+    })
+
+    it('is set or cleared anew by every put', async () => {
+      const { clock, store } = await setUp()
+      await putExpiring(store, 'renewed', clock.nowMs() + 1_000)
+      await putExpiring(store, 'renewed', clock.nowMs() + 9_000)
+      await putExpiring(store, 'cleared', clock.nowMs() + 1_000)
+      await put(store, 'cleared')
+      await putExpiring(store, 'witness', clock.nowMs() + 2_000)
+      await passTimeUntil(clock, async () => (await store.get('witness')) === undefined)
+      expect(text(await store.get('renewed'))).toBe('renewed')
+      await passTimeUntil(clock, async () => (await store.get('renewed')) === undefined)
+      expect(clock.monotonicMs()).toBeGreaterThanOrEqual(9_000)
+      expect(text(await store.get('cleared'))).toBe('cleared')
+    })
+
+    it('takes many keys in one transaction', async () => {
+      const { clock, store } = await setUp()
+      const expiresAtMs = clock.nowMs() + 1_000
+      await store.transact(() =>
+        Array.from({ length: 700 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })),
+      )
+      await passTimeUntil(clock, () => store.stats().keys === 0)
+      expect(store.revision).toBe(2)
+    })
+
+    it('survives opening the store again', async () => {
+      const { clock, store, openAgain } = await setUp()
+      await putExpiring(store, 'soon', clock.nowMs() + 1_000)
+      await putExpiring(store, 'later', clock.nowMs() + 60_000)
+      await store.close()
+      await clock.advance(30_000)
+      const again = await openAgain()
+      const { events } = collect(again)
+      await passTimeUntil(clock, () => events.length === 1)
+      expect(events.map(show)).toEqual(['delete soon@3<soon'])
+      await passTimeUntil(clock, () => events.length === 2)
+      expect(clock.monotonicMs()).toBeGreaterThanOrEqual(60_000)
+    })
+  })
+
+  describe('closing', () => {
+    it('waits for what was accepted and refuses the rest', async () => {
+      const { store, openAgain } = await setUp()
+      const { ended } = collect(store)
+      const accepted = Promise.all(Array.from({ length: 2_000 }, (_, at) => put(store, `k/${at}`)))
+      const closed = store.close()
+      await expect(put(store, 'late')).rejects.toThrow(StoreClosedError)
+      await closed
+      await accepted
+      expect(ended).toEqual([expect.any(StoreClosedError)])
+      await expect(store.get('k/1')).rejects.toThrow(StoreClosedError)
+      await expect(store.list({ prefix: '' })).rejects.toThrow(StoreClosedError)
+      expect(() => collect(store)).toThrow(StoreClosedError)
+      await store.close() // again is no error
+
+      const again = await openAgain()
+      expect(again.stats().keys).toBe(2_000)
+      expect(await again.get('late')).toBeUndefined()
+    })
+  })
+
+  it('does what the simplest possible store would do, whatever happens', async () => {
+    const key = fc.constantFrom('a', 'b', 'b/1', 'b/2', 'c', 'é', '日本')
+    const write = fc.oneof(
+      { weight: 3, arbitrary: fc.record({ put: key, value: fc.string({ maxLength: 5 }) }) },
+      { weight: 1, arbitrary: fc.record({ delete: key }) },
+    )
+    const writes = fc.uniqueArray(write, {
+      minLength: 1,
+      maxLength: 3,
+      selector: (it) => ('put' in it ? it.put : it.delete),
+    })
+    const step = fc.oneof(
+      { weight: 6, arbitrary: fc.record({ do: fc.constant('transact' as const), writes }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({ do: fc.constant('together' as const), all: fc.array(writes, { maxLength: 4 }) }),
+      },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('pass time' as const), ms: fc.nat({ max: 2_000 }) }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('open again' as const) }) },
+    )
+    const history = fc.record({
+      keepMs: fc.constantFrom(0, 1_000, 1_000_000),
+      entriesMax: fc.constantFrom(0, 3, 1_000),
+      brief: fc.option(
+        fc.record({
+          prefixes: fc.constant(['b/']),
+          keepMs: fc.constantFrom(0, 500),
+          entriesMax: fc.constantFrom(0, 2, 1_000),
+        }),
+        { nil: undefined },
+      ),
+    })
+
+    await fc.assert(
+      fc.asyncProperty(history, fc.array(step, { maxLength: 25 }), async (historyOptions, steps) => {
+        const { clock, store: first, openAgain } = await setUp(historyOptions)
+        const model: HistoryModel = newModel()
+        let store = first
+        const transact = async (chosen: WriteText[]) => (await store.transact(() => chosen.map(encodeWrite))).revision
+        for (const it of steps) {
+          if (it.do === 'transact') expect(await transact(it.writes)).toBe(model.transact(it.writes))
+          else if (it.do === 'together') {
+            const revisions = await Promise.all(it.all.map(transact))
+            expect(revisions).toEqual(it.all.map((chosen) => model.transact(chosen)))
+          } else if (it.do === 'pass time') await clock.advance(it.ms)
+          else {
+            await store.close()
+            store = await openAgain()
+          }
+          await expectModel(store, model, historyOptions)
+        }
+        await store.close()
+      }),
+      { numRuns: runs },
+    )
+  })
+}
+
+const encodeWrite = (write: WriteText): Write =>
+  'put' in write ? { put: write.put, value: bytes(write.value) } : { delete: write.delete }

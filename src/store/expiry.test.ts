@@ -1,0 +1,48 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ExpiryQueue } from './expiry.ts'
+import type { Version } from './version.ts'
+
+const aVersion = (key: string, expiresAtMs: number): Version => ({
+  key,
+  revision: 1,
+  ordinal: 0,
+  createRevision: 1,
+  expiresAtMs,
+  deleted: false,
+  previous: undefined,
+})
+
+describe('ExpiryQueue', () => {
+  it('gives out what is due, earliest first, without what was superseded', () => {
+    const moment = fc.nat({ max: 1_000 })
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.nat({ max: 50 }), moment), { maxLength: 4_000, size: 'max' }),
+        moment,
+        (puts, nowMs) => {
+          const newest = new Map<string, Version>()
+          const queue = new ExpiryQueue({ isNewest: (version) => newest.get(version.key) === version })
+          for (const [key, expiresAtMs] of puts) {
+            const version = aVersion(String(key), expiresAtMs)
+            newest.set(version.key, version)
+            queue.add(version)
+          }
+          const moments = [...newest.values()].map((version) => version.expiresAtMs as number).sort((a, b) => a - b)
+          expect(queue.nextMs()).toBe(moments[0])
+          const taken = queue.takeDue({ nowMs, max: 10_000 }).map((version) => version.expiresAtMs)
+          expect(taken).toEqual(moments.filter((ms) => ms <= nowMs))
+          expect(queue.nextMs()).toBe(moments[taken.length])
+        },
+      ),
+    )
+  })
+
+  it('takes no more than asked', () => {
+    const queue = new ExpiryQueue({ isNewest: () => true })
+    for (const key of ['a', 'b', 'c']) queue.add(aVersion(key, 5))
+    expect(queue.takeDue({ nowMs: 4, max: 2 })).toHaveLength(0)
+    expect(queue.takeDue({ nowMs: 5, max: 2 })).toHaveLength(2)
+    expect(queue.takeDue({ nowMs: 5, max: 2 })).toHaveLength(1)
+  })
+})

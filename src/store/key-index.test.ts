@@ -1,0 +1,80 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { KeyIndex } from './key-index.ts'
+import { type Version, versionAt } from './version.ts'
+
+describe('KeyIndex', () => {
+  it('holds, scans and counts like a sorted list, through any inserts, tombstones and removals', () => {
+    const key = fc.tuple(fc.constantFrom('a/', 'b/', 'c/'), fc.nat({ max: 3_000 })).map(([dir, n]) => `${dir}${n}`)
+    const step = fc.record({ key, do: fc.constantFrom('put', 'put', 'put', 'tombstone', 'delete') })
+    const range = fc.record({
+      prefix: fc.constantFrom('', 'a', 'b/', 'b/1', 'd'),
+      after: fc.option(key, { nil: undefined }),
+    })
+    fc.assert(
+      fc.property(
+        fc.array(step, { minLength: 500, maxLength: 4_000, size: 'max' }),
+        range,
+        fc.nat(),
+        (steps, within, at) => {
+          const index = new KeyIndex()
+          const expected = new Map<string, Version>()
+          for (const [revision, it] of steps.entries()) {
+            if (it.do === 'delete') {
+              index.delete(it.key)
+              expected.delete(it.key)
+              continue
+            }
+            const version = aVersion({
+              key: it.key,
+              revision,
+              deleted: it.do === 'tombstone',
+              previous: expected.get(it.key),
+            })
+            index.set(version)
+            expected.set(it.key, version)
+          }
+          const { prefix, after = '' } = within
+          const matching = [...expected.values()]
+            .filter((version) => version.key.startsWith(prefix) && version.key > after)
+            .sort((a, b) => (a.key < b.key ? -1 : 1))
+          const scanned: Version[] = []
+          index.scan(within, (version) => scanned.push(version) > 0)
+          expect(scanned).toEqual(matching)
+          for (const version of matching) expect(index.get(version.key)).toBe(version)
+          expect(index.get('unknown')).toBeUndefined()
+
+          for (const revision of [steps.length, at % steps.length]) {
+            const visible = matching.filter((version) => versionAt(version, revision))
+            expect(index.count(within, revision)).toBe(visible.length)
+          }
+          expect(index.live).toBe([...expected.values()].filter(({ deleted }) => !deleted).length)
+        },
+      ),
+      { numRuns: 30 },
+    )
+  })
+
+  it('stops scanning when it is told to', () => {
+    const index = new KeyIndex()
+    for (const key of ['a', 'b', 'c']) index.set(aVersion({ key }))
+    const seen: string[] = []
+    index.scan({ prefix: '' }, ({ key }) => {
+      seen.push(key)
+      return key !== 'b'
+    })
+    expect(seen).toEqual(['a', 'b'])
+  })
+})
+
+function aVersion(version: Partial<Version> & { key: string }): Version {
+  return {
+    revision: 1,
+    ordinal: 0,
+    createRevision: 1,
+    expiresAtMs: undefined,
+    deleted: false,
+    previous: undefined,
+    ...version,
+  }
+}

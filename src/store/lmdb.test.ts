@@ -1,0 +1,297 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { open as openLmdb } from 'lmdb'
+import { afterEach, describe, expect, it } from 'vitest'
+import { manualClock } from '../base/manual-clock.ts'
+import { storeContract } from './contract.ts'
+import { openLmdbStore } from './lmdb.ts'
+import { passTimeUntil, put, text } from './testing/helpers.ts'
+import { bundleChild, type Child, runChild } from './testing/run-child.ts'
+
+const madeDirs: string[] = []
+const children: Child[] = []
+afterEach(async () => {
+  for (const child of children.splice(0)) child.process.kill('SIGKILL')
+  await Promise.all(madeDirs.splice(0).map((dir) => rm(dir, { recursive: true, force: true })))
+})
+
+async function newDir(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-store-'))
+  madeDirs.push(dir)
+  return dir
+}
+
+function start(command: readonly string[]): Child {
+  const child = runChild(command)
+  children.push(child)
+  return child
+}
+
+const clock = manualClock()
+
+describe('LMDB store', () => {
+  storeContract(
+    async () => {
+      const dir = await newDir()
+      return (options) => openLmdbStore({ dir, ...options })
+    },
+    { runs: 15 },
+  )
+
+  it('makes its directory, readable for its owner alone', async () => {
+    const dir = join(await newDir(), 'deeper', 'still')
+    const store = await openLmdbStore({ dir, clock })
+    await put(store, 'a')
+    expect((await stat(dir)).mode & 0o777).toBe(0o700)
+    expect((await stat(join(dir, 'store.mdb'))).mode & 0o777).toBe(0o600)
+    await store.close()
+    expect(await readdir(dir)).toEqual(['store.mdb', 'store.mdb-lock'])
+  })
+
+  it('uses the space of what was compacted again', async () => {
+    const ownClock = manualClock()
+    const store = await openLmdbStore({ dir: await newDir(), clock: ownClock, history: { entriesMax: 200 } })
+    const overwriteAll = async (round: number) => {
+      const value = Buffer.alloc(1_500, `${round}`)
+      await Promise.all(Array.from({ length: 500 }, (_, at) => store.transact(() => [{ put: `k/${at}`, value }])))
+    }
+    for (let round = 0; round < 10; round++) await overwriteAll(round)
+    const settled = store.stats().bytesOnDisk
+    for (let round = 0; round < 60; round++) await overwriteAll(round)
+    await passTimeUntil(ownClock, () => store.stats().historyEntries <= 200)
+    expect(store.stats().bytesOnDisk).toBeLessThan(settled * 1.5)
+    await store.close()
+  })
+})
+
+describe('a directory in use', () => {
+  it('is refused to a second process, which learns who holds it, until the first is gone', async () => {
+    const dir = await newDir()
+    const program = await bundleChild('hold-child.ts')
+    const holder = start([...program.command, dir])
+    expect(await holder.nextLine()).toBe('open')
+
+    await expect(openLmdbStore({ dir, clock })).rejects.toThrow(
+      `The directory ${dir} is in use by another Stowage process (pid ${holder.process.pid}).`,
+    )
+    holder.process.kill('SIGKILL')
+    await holder.exited()
+    expect((await readdir(dir)).filter((name) => name.startsWith('lock-'))).toHaveLength(1) // left behind, and no obstacle
+    const store = await openLmdbStore({ dir, clock })
+    await put(store, 'a')
+    await store.close()
+    await program.remove()
+  })
+
+  it('is refused to a second store of the same process', async () => {
+    const dir = await newDir()
+    const store = await openLmdbStore({ dir, clock })
+    await expect(openLmdbStore({ dir, clock })).rejects.toThrow(`(pid ${process.pid})`)
+    await put(store, 'a')
+    await store.close()
+    await (await openLmdbStore({ dir, clock })).close()
+  })
+
+  it('is never given to two of many that come at the same time', async () => {
+    const dir = await newDir()
+    const opened = await Promise.allSettled(Array.from({ length: 8 }, () => openLmdbStore({ dir, clock })))
+    const stores = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    expect(stores.length).toBeLessThanOrEqual(1)
+    await Promise.all(stores.map((store) => store.close()))
+    await (await openLmdbStore({ dir, clock })).close()
+  })
+})
+
+describe('a file that cannot be used', () => {
+  async function filledDir(): Promise<string> {
+    const dir = await newDir()
+    const store = await openLmdbStore({ dir, clock })
+    await store.transact(() =>
+      Array.from({ length: 300 }, (_, at) => ({ put: `k/${at}`, value: Buffer.alloc(at % 10 ? 500 : 9_000) })),
+    )
+    await store.close()
+    return dir
+  }
+  const opening = async (dir: string) => (await openLmdbStore({ dir, clock })).close()
+
+  it('is named when it is something else', async () => {
+    const dir = await newDir()
+    await writeFile(join(dir, 'store.mdb'), 'This is not a database. '.repeat(1_000))
+    await expect(opening(dir)).rejects.toThrow(`${dir}/store.mdb is not a Stowage store: it is not an LMDB file.`)
+    await writeFile(join(dir, 'store.mdb'), 'short')
+    await expect(opening(dir)).rejects.toThrow('is not a Stowage store')
+  })
+
+  it('is named when it belongs to another program', async () => {
+    const dir = await newDir()
+    const other = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true })
+    await other.put('some key', { some: 'value' })
+    await other.close()
+    await expect(opening(dir)).rejects.toThrow('it is an LMDB file of another program')
+  })
+
+  it.each([0.1, 0.3, 0.5, 0.7, 0.9, 0.99])('is named when only %f of it is left', async (part) => {
+    const dir = await filledDir()
+    const path = join(dir, 'store.mdb')
+    await truncate(path, Math.floor((await stat(path)).size * part))
+    await expect(opening(dir)).rejects.toThrow(`${path} is damaged: it ends before its last page`)
+  })
+
+  it('is opened when only free pages are missing at its end', async () => {
+    const dir = await filledDir()
+    const path = join(dir, 'store.mdb')
+    const whole = await readFile(path)
+    // A meta page that counts one page more than there is; no tree refers to it.
+    for (const meta of [0, 4_096]) {
+      const at = meta + 24 + 120
+      whole.writeBigUInt64LE(whole.readBigUInt64LE(at) + 1n, at)
+    }
+    await writeFile(path, whole)
+    const store = await openLmdbStore({ dir, clock })
+    expect(store.stats().keys).toBe(300)
+    await put(store, 'more')
+    await store.close()
+  })
+
+  it.each([
+    ['the store', [0, 0, 0], JSON.stringify({ store: 'stowage', format: 7 }), 'is a store of format 7; this version'],
+    ['a record', [1, 5, 0], '\u0009 …', 'it has a record of format 9; this version of Stowage reads format 1'],
+  ])('is named when %s has a format we do not know', async (_, name, content, message) => {
+    const dir = await filledDir()
+    const key = Buffer.alloc(11)
+    key[0] = name[0] as number
+    key.writeUIntBE(name[1] as number, 1, 6)
+    const file = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true, encoding: 'binary', keyEncoding: 'binary' })
+    await file.put(key, Buffer.from(content))
+    await file.close()
+    await expect(opening(dir)).rejects.toThrow(message)
+  })
+})
+
+describe('durability', () => {
+  it('SYS-1 a write is acknowledged only after the disk has synced it', async (test) => {
+    if (!hasStrace() && !process.env.CI) test.skip('strace is not installed')
+    const program = await bundleChild('durability-child.ts')
+    const dir = await newDir()
+    const log = join(await newDir(), 'trace')
+    const calls = 'openat,write,pwrite64,writev,pwritev,fdatasync,fsync,msync'
+    const traced = start([
+      'strace',
+      '-f',
+      '-s',
+      '100000',
+      '-o',
+      log,
+      '-e',
+      `trace=${calls}`,
+      ...program.command,
+      dir,
+      '40',
+    ])
+    expect(await traced.exited()).toEqual({ code: 0, signal: null })
+    expect(traced.lines).toHaveLength(40)
+    expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
+    await program.remove()
+  })
+
+  it('SYS-1 no acknowledged write is lost, and none is half there, when the process is killed', async () => {
+    const program = await bundleChild('crash-child.ts')
+    const dir = await newDir()
+    const acknowledged = new Map<string, number>()
+    let total = 0
+    for (let kill = 0; kill < 10; kill++) {
+      const child = start([...program.command, dir])
+      expect(await child.nextLine()).toBe('ready')
+      const linesBeforeKill = 50 + kill * 97
+      for (let line = 0; line < linesBeforeKill; line++) await child.nextLine()
+      child.process.kill('SIGKILL')
+      expect((await child.exited()).signal, child.errors()).toBe('SIGKILL')
+      for (const line of child.lines.slice(1)) {
+        const [, writer, n] = /^ack (\d+) (\d+)$/.exec(line) ?? []
+        if (writer) acknowledged.set(writer, Number(n)) // the last line may be cut
+      }
+      total += child.lines.length - 1
+
+      const store = await openLmdbStore({ dir, clock: manualClock() })
+      for (const [writer, n] of acknowledged) {
+        const [a, b, c] = (await store.list({ prefix: `w/${writer}/` })).entries.map(text)
+        expect(Number(a?.split('.')[0])).toBeGreaterThanOrEqual(n)
+        expect(b).toBe(a)
+        expect(c).toBe(a)
+      }
+      await store.close()
+    }
+    expect(acknowledged.size).toBe(20)
+    expect(total).toBeGreaterThan(4_000)
+    await program.remove()
+  })
+
+  it('a full disk refuses writes, and nothing else', async () => {
+    const program = await bundleChild('full-disk-child.ts')
+    const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh', ...program.command, await newDir()]
+    const child = start(limited)
+    await child.exited()
+    const [refused, written, ...rest] = child.lines
+    expect(refused).toMatch(/^refused WriteRefusedError nothing was written: .*store\.mdb: the file may not grow/)
+    expect(written).toMatch(/^written (\d+) revision \1 keys \1$/)
+    expect(rest).toEqual(['read 10000', 'small true'])
+    await program.remove()
+  })
+})
+
+function hasStrace(): boolean {
+  try {
+    execFileSync('strace', ['-V'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Reads a trace by what it must show for each transaction n, in this order: its bytes are written to the data file;
+ * the data file is synced; the meta page is written, synchronously, as that file descriptor was opened with O_DSYNC;
+ * `ack n` is printed. A call that another thread interrupts counts when it is resumed, that is, when it has returned.
+ */
+function expectSyncedBeforeAcknowledged(trace: string, transactions: number): void {
+  const stateOf = new Map<number, 'written' | 'synced' | 'valid'>()
+  const files = new Map<string, { isData: boolean; isSynchronous: boolean }>()
+  const unfinished = new Map<string, string>()
+  const each = (from: string | undefined, to: 'synced' | 'valid') => {
+    for (const [n, state] of stateOf) if (state === from) stateOf.set(n, to)
+  }
+  let acknowledged = 0
+  for (const line of trace.split('\n')) {
+    const [, thread = '', rest = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
+    if (rest.endsWith('<unfinished ...>')) {
+      unfinished.set(thread, rest.replace(/ *<unfinished \.\.\.>$/, ''))
+      continue
+    }
+    const resumed = /^<\.\.\. \w+ resumed> ?(.*)$/.exec(rest)
+    const call = resumed ? `${unfinished.get(thread)}${resumed[1]}` : rest
+    const [, name = '', fd = ''] = /^(\w+)\((\w+)/.exec(call) ?? []
+    if (name === 'openat') {
+      const opened = /store\.mdb", ([A-Z_|]+).* = (\d+)$/.exec(call)
+      if (opened?.[2]) files.set(opened[2], { isData: true, isSynchronous: /O_D?SYNC/.test(opened[1] as string) })
+    } else if (/^p?writev?(64)?$/.test(name) && files.get(fd)?.isData) {
+      const isMeta = files.get(fd)?.isSynchronous
+      if (isMeta) each('synced', 'valid')
+      else {
+        for (const [, n] of call.matchAll(/transaction (\d+)\./g)) {
+          if (stateOf.get(Number(n)) === undefined) stateOf.set(Number(n), 'written')
+        }
+      }
+    } else if (/^f(data)?sync$/.test(name) && files.get(fd)?.isData) {
+      expect(call).toMatch(/= 0$/)
+      each('written', 'synced')
+    } else if (name === 'write') {
+      const ack = /^write\(1, "ack (\d+)\\n"/.exec(call)
+      if (!ack) continue
+      expect(stateOf.get(Number(ack[1])), `transaction ${ack[1]} when it is acknowledged`).toBe('valid')
+      acknowledged++
+    }
+  }
+  expect(acknowledged).toBe(transactions)
+}

@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest'
+import { PrefixGroups } from './prefix-groups.ts'
+
+it('PrefixGroups finds every member whose prefix fits the key, until it is removed', () => {
+  const groups = new PrefixGroups<string>()
+  for (const [prefix, member] of Object.entries({ '': 'all', a: 'a', 'a/': 'a/', 'a/b': 'a/b', b: 'b' })) {
+    groups.add(prefix, member)
+  }
+  groups.add('a/', 'second')
+  const matching = (key: string) => groups.matching(key).flatMap(({ members }) => [...members])
+  expect(matching('a/bc')).toEqual(['all', 'a', 'b', 'a/', 'second', 'a/b'].filter((it) => it !== 'b'))
+  expect(matching('a')).toEqual(['all', 'a'])
+  expect(matching('c')).toEqual(['all'])
+
+  groups.remove('a/', 'a/')
+  groups.remove('a/', 'unknown')
+  expect(matching('a/')).toEqual(['all', 'a', 'second'])
+  groups.remove('a/', 'second')
+  groups.remove('', 'all')
+  expect(matching('a/b')).toEqual(['a', 'a/b'])
+})

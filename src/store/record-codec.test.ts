@@ -1,0 +1,40 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decodeHeader, encodeHeader, type RecordName, readName, writeName } from './record-codec.ts'
+
+const revision = fc.nat({ max: 2 ** 48 - 1 })
+const name = fc.tuple(fc.nat({ max: 2 }), revision, fc.nat({ max: 2 ** 32 - 1 })) as fc.Arbitrary<RecordName>
+
+describe('record codec', () => {
+  it('gives back every name, and sorts them by kind, revision and ordinal', () => {
+    const encode = (it: RecordName) => {
+      const bytes = Buffer.alloc(20)
+      return bytes.subarray(0, writeName(it, bytes, 0))
+    }
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        expect(readName(encode(a), 0)).toEqual(a)
+        const at = a.findIndex((part, index) => part !== b[index])
+        const order = at < 0 ? 0 : Math.sign((a[at] as number) - (b[at] as number))
+        expect(Buffer.compare(encode(a), encode(b))).toBe(order)
+      }),
+    )
+  })
+
+  it('gives back every header', () => {
+    const header = fc.record({
+      key: fc.string({ minLength: 1, unit: 'grapheme' }),
+      createRevision: revision,
+      expiresAtMs: fc.option(fc.integer({ min: 1, max: 2 ** 50 }), { nil: undefined }),
+      deleted: fc.boolean(),
+    })
+    fc.assert(fc.property(header, (it) => void expect(decodeHeader(encodeHeader(it))).toEqual(it)))
+  })
+
+  it('refuses a format it does not know, and a header cut short', () => {
+    const bytes = encodeHeader({ key: 'k', createRevision: 1, expiresAtMs: undefined, deleted: false })
+    expect(() => decodeHeader(bytes.subarray(0, 12))).toThrow('damaged')
+    bytes[0] = 9
+    expect(() => decodeHeader(bytes)).toThrow('format 9; this version of Stowage reads format 1')
+  })
+})

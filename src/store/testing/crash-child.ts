@@ -1,0 +1,24 @@
+// Writes without pause, from several writers, until it is killed. Every transaction writes the same value to three keys
+// of one writer; `ack <writer> <n>` is printed when the store says that the writer's n-th transaction is durable.
+import { systemClock } from '../../base/clock.ts'
+import { openLmdbStore } from '../lmdb.ts'
+
+const WRITERS = 20
+
+const store = await openLmdbStore({
+  dir: process.argv[2] as string,
+  clock: systemClock(),
+  history: { keepMs: 50, entriesMax: 1_000 },
+})
+
+async function write(writer: number): Promise<never> {
+  const first = Number((await store.get(`w/${writer}/a`))?.value.toString().split('.')[0] ?? 0) + 1
+  for (let n = first; ; n++) {
+    const value = Buffer.from(`${n}.${'x'.repeat((n * 37) % 3_000)}`)
+    await store.transact(() => ['a', 'b', 'c'].map((key) => ({ put: `w/${writer}/${key}`, value })))
+    process.stdout.write(`ack ${writer} ${n}\n`)
+  }
+}
+
+console.log('ready')
+await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)))

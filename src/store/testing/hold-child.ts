@@ -1,0 +1,7 @@
+// Opens the store in the directory named by its argument, says so, and keeps it open.
+import { systemClock } from '../../base/clock.ts'
+import { openLmdbStore } from '../lmdb.ts'
+
+await openLmdbStore({ dir: process.argv[2] as string, clock: systemClock() })
+console.log('open')
+setInterval(() => {}, 60_000)

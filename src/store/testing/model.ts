@@ -1,0 +1,84 @@
+// The simplest possible store, to compare real ones with: it keeps every state there ever was.
+import { expect } from 'vitest'
+import { CompactedError, type HistoryOptions, type Revision, type Store } from '../store.ts'
+import { collect, show, text, until } from './helpers.ts'
+
+export type WriteText = { put: string; value: string } | { delete: string }
+
+export interface HistoryModel {
+  /** The state at every revision, from 0 on. */
+  readonly states: ReadonlyMap<string, string>[]
+  /** Every change there was, as show() writes it. */
+  readonly changes: { readonly key: string; readonly revision: Revision; readonly shown: string }[]
+  transact(writes: readonly WriteText[]): Revision
+}
+
+export function newModel(): HistoryModel {
+  const states: Map<string, string>[] = [new Map()]
+  const changes: HistoryModel['changes'] = []
+  return {
+    states,
+    changes,
+    transact(writes) {
+      const before = states.at(-1) as Map<string, string>
+      const effective = writes.filter((write) => 'put' in write || before.has(write.delete))
+      if (effective.length === 0) return states.length - 1
+      const after = new Map(before)
+      const revision = states.length
+      for (const write of effective) {
+        const key = 'put' in write ? write.put : write.delete
+        const previous = before.has(key) ? `<${before.get(key)}` : ''
+        if ('put' in write) after.set(key, write.value)
+        else after.delete(key)
+        const shown = 'put' in write ? `put ${key}@${revision}=${write.value}` : `delete ${key}@${revision}`
+        changes.push({ key, revision, shown: shown + previous })
+      }
+      states.push(after)
+      return revision
+    },
+  }
+}
+
+/** Every read of the store, of any revision, is what the model says, or is refused because it was compacted. */
+export async function expectModel(store: Store, model: HistoryModel, history: HistoryOptions): Promise<void> {
+  expect(store.revision).toBe(model.states.length - 1)
+  expect(store.stats().keys).toBe(model.states.at(-1)?.size)
+  for (const prefix of ['', 'b/', 'c']) {
+    const oldest = await expectStates(store, model, prefix)
+    await expectChanges(store, model, { prefix, afterRevision: oldest })
+    if (oldest > 0) expect(() => collect(store, { prefix, afterRevision: oldest - 1 })).toThrow(CompactedError)
+    const isGenerous = (it: { keepMs?: number; entriesMax?: number } | undefined) =>
+      !it || (Number(it.keepMs) >= 1_000_000 && Number(it.entriesMax) >= 1_000)
+    if (isGenerous(history) && isGenerous(history.brief)) expect(oldest).toBe(0)
+  }
+}
+
+/** Compares from the newest revision back and answers the oldest one that is kept. */
+async function expectStates(store: Store, model: HistoryModel, prefix: string): Promise<Revision> {
+  for (let revision = model.states.length - 1; revision >= 0; revision--) {
+    const listed = await store.list({ prefix, atRevision: revision }).catch((error) => {
+      expect(error).toBeInstanceOf(CompactedError)
+      expect(revision).toBeLessThan(model.states.length - 1)
+    })
+    if (!listed) return revision + 1
+    const state = [...(model.states[revision] as ReadonlyMap<string, string>)].filter(([key]) => key.startsWith(prefix))
+    state.sort(([a], [b]) => (a < b ? -1 : 1))
+    expect(listed.entries.map((entry) => [entry.key, text(entry)])).toEqual(state)
+    const page = await store.list({ prefix, atRevision: revision, limit: 2 })
+    expect(page).toMatchObject({ more: state.length > 2, remaining: Math.max(0, state.length - 2) })
+  }
+  return 0
+}
+
+async function expectChanges(
+  store: Store,
+  model: HistoryModel,
+  range: { prefix: string; afterRevision: Revision },
+): Promise<void> {
+  const { events, watch } = collect(store, range)
+  await until(() => watch.revision === store.revision)
+  watch.close()
+  const isInRange = ({ key, revision }: { key: string; revision: Revision }) =>
+    key.startsWith(range.prefix) && revision > range.afterRevision
+  expect(events.map(show)).toEqual(model.changes.filter(isInRange).map(({ shown }) => shown))
+}

@@ -1,0 +1,567 @@
+// Draws requests: valid ones, nearly valid ones and hostile ones, about objects that exist as often as not,
+// so that sequences of writes meet on the same objects. Everything comes from the dice: a seed replays all of it.
+import type { Dice } from './dice.ts'
+import { copyOf, damage, HOSTILE_NUMBERS, HOSTILE_STRINGS, hostileValue, mutate, placesIn, YAML_BODIES } from './mutate.ts'
+import { collectionPath, metadataOf, SERVED, type Served } from './samples.ts'
+
+export interface FuzzRequest {
+  /** What the generator had in mind; counts are printed by it. */
+  readonly about: string
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+  readonly query: string
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Uint8Array
+  /** Nothing is wrong with it: only the state of the world may refuse it. */
+  readonly valid?: boolean
+}
+
+/** An object the server has, as last seen. */
+export interface KnownObject {
+  readonly served: Served
+  readonly apiVersion: string
+  readonly namespace: string
+  readonly name: string
+  readonly object: any
+}
+
+/** What the generator may ask about the world. */
+export interface Knowledge {
+  readonly objects: readonly KnownObject[]
+  readonly revision: number
+}
+
+export const NAMESPACES = ['default', 'shop', 'lab', 'kube-system'] as const
+const NAMES: Record<string, readonly string[]> = {
+  StorageClass: ['gold', 'silver', 'fast.example.com', 's3'],
+  VolumeAttributesClass: ['gold', 'silver', 'v2'],
+  Namespace: ['shop', 'lab', 'n0', 'n1', 'n2'],
+  CSIDriver: ['csi.example.com', 'hostpath', 'd2'],
+}
+const OTHER_NAMES = ['c0', 'c1', 'c2', 'c3', 'pv0', 'pv1', 'n1', 'a.b']
+
+const JSON_HEADERS = { 'content-type': 'application/json' }
+const PATCH_TYPES = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+] as const
+const CONTENT_TYPES = [
+  'text/plain',
+  'application/json; charset=utf-8',
+  'APPLICATION/JSON',
+  'application/vnd.kubernetes.protobuf',
+  'application/cbor',
+  'application/apply-patch+yaml',
+  'multipart/form-data; boundary=x',
+  ';',
+  'application/json;'.repeat(100),
+  ...PATCH_TYPES,
+]
+const ACCEPTS = [
+  'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
+  'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io',
+  'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+  'application/yaml',
+  'application/vnd.kubernetes.protobuf, */*',
+  'text/html',
+  ',;=,,',
+  '*/*;q=0',
+]
+
+export function createGenerator(dice: Dice): (known: Knowledge) => FuzzRequest {
+  const table: readonly (readonly [weight: number, (known: Knowledge) => FuzzRequest])[] = [
+    [16, (known) => createValid(dice, known)],
+    [16, () => createMutated(dice)],
+    [5, () => createGarbage(dice)],
+    [3, () => createYaml(dice)],
+    [6, () => hostilePath(dice)],
+    [9, (known) => readOddly(dice, known)],
+    [5, (known) => patchValid(dice, known)],
+    [13, (known) => patchOddly(dice, known)],
+    [12, (known) => put(dice, known)],
+    [7, (known) => writeStatus(dice, known)],
+    [4, (known) => remove(dice, known)],
+    [3, (known) => release(dice, known)],
+    [1, (known) => subresource(dice, known)],
+  ]
+  const total = table.reduce((sum, [weight]) => sum + weight, 0)
+  return (known) => {
+    let left = dice.int(total)
+    const [, draw] = table.find(([weight]) => (left -= weight) < 0)!
+    return oddHeaders(dice, draw(known))
+  }
+}
+
+function oddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
+  if (request.valid || !dice.oneIn(25)) return request
+  const odd = dice.pick<Record<string, string>>([
+    { 'content-type': dice.pick(CONTENT_TYPES) },
+    { accept: dice.pick(ACCEPTS) },
+    { 'user-agent': dice.pick(HOSTILE_STRINGS) },
+    { 'impersonate-user': dice.pick(HOSTILE_STRINGS) },
+    { 'impersonate-group': 'system:masters' },
+    { 'content-encoding': 'gzip' },
+  ])
+  return { ...request, headers: { ...request.headers, ...odd } }
+}
+
+const json = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value) ?? 'null')
+const nameFor = (dice: Dice, { kind }: Served) => dice.pick(NAMES[kind] ?? OTHER_NAMES)
+
+function sampleObject(dice: Dice, served = dice.pick(SERVED)) {
+  const apiVersion = dice.pick(served.apiVersions)
+  const namespace = dice.pick(NAMESPACES)
+  const { metadata, ...rest } = served.sample(dice, namespace)
+  const name = nameFor(dice, served)
+  const object = copyOf({ apiVersion, kind: served.kind, metadata: { name, ...metadata }, ...rest })
+  return { served, apiVersion, namespace, name, object, path: collectionPath(apiVersion, served, namespace) }
+}
+
+const writeQuery = (dice: Dice): string =>
+  dice.pick([
+    '',
+    '',
+    '',
+    'fieldManager=fuzz',
+    'fieldValidation=Strict',
+    'fieldValidation=Ignore',
+    'fieldValidation=Warn&fieldManager=fuzz',
+    'dryRun=All',
+    'dryRun=None',
+    'fieldValidation=strict',
+    `fieldManager=${'m'.repeat(129)}`,
+    'fieldManager=%00',
+    'pretty=true&unknown=1',
+  ])
+
+function createValid(dice: Dice, { objects }: Knowledge): FuzzRequest {
+  const { path, object } = sampleObject(dice)
+  if (dice.oneIn(6)) {
+    object.metadata.generateName = `${dice.pick(['x-', 'gen.', 'a'])}`
+    delete object.metadata.name
+    if (objects.length > 400) object.metadata.name = 'c0' // enough of them
+  }
+  const query = dice.pick(['', '', 'fieldValidation=Strict', 'dryRun=All', 'fieldManager=fuzz'])
+  return { about: 'create', method: 'POST', path, query, headers: JSON_HEADERS, body: json(object), valid: true }
+}
+
+function createMutated(dice: Dice): FuzzRequest {
+  const { path, object } = sampleObject(dice)
+  const body = mutate(dice, object, 1 + dice.int(3))
+  return { about: 'create mutated', method: 'POST', path, query: writeQuery(dice), headers: JSON_HEADERS, body: json(body) }
+}
+
+function createGarbage(dice: Dice): FuzzRequest {
+  const { path, name, object } = sampleObject(dice)
+  const method = dice.pick(['POST', 'PUT', 'PATCH', 'DELETE'])
+  const type = method === 'PATCH' ? dice.pick(PATCH_TYPES) : 'application/json'
+  return {
+    about: 'damaged body',
+    method,
+    path: method === 'POST' ? path : `${path}/${name}`,
+    query: '',
+    headers: { 'content-type': dice.oneIn(8) ? dice.pick(CONTENT_TYPES) : type },
+    body: damage(dice, JSON.stringify(object)),
+  }
+}
+
+function createYaml(dice: Dice): FuzzRequest {
+  const { path, object } = sampleObject(dice)
+  const text = dice.oneIn(2)
+    ? dice.pick(YAML_BODIES)
+    : JSON.stringify(dice.oneIn(2) ? object : mutate(dice, object)) // every JSON text is YAML, nearly
+  const query = dice.pick(['', 'fieldValidation=Strict'])
+  return { about: 'yaml', method: 'POST', path, query, headers: { 'content-type': 'application/yaml' }, body: Buffer.from(text) }
+}
+
+const ODD_PATHS = [
+  '/',
+  '',
+  '//',
+  '/api',
+  '/apis/',
+  '/api/v1',
+  '/api/v2/pods',
+  '/api/v1//pods',
+  '/api/v1/namespaces//pods',
+  '/api/v1/namespaces/default',
+  '/api/v1/namespaces/default/pods/x/binding',
+  '/api/v1/namespaces/default/pods/x/exec',
+  '/api/v1/namespaces/default/pods/x/status/more',
+  '/api/v1/namespaces/shop/persistentvolumes',
+  '/api/v1/persistentvolumeclaims',
+  '/api/v1/persistentvolumeclaims/c0',
+  '/api/v1/watch/pods',
+  '/apis/storage.k8s.io/v1/namespaces/x/storageclasses/gold',
+  '/apis/storage.k8s.io/v9/storageclasses',
+  '/apis/unknown.example.com/v1/things',
+  '/apis/__proto__/constructor/prototype',
+  '/api/v1/constructor',
+  '/api/v1/__proto__/x',
+  '/openapi/v2',
+  '/openapi/v3',
+  '/openapi/v3/api/v1',
+  '/openapi/v3/__proto__',
+  '/version',
+  '/healthz/../readyz',
+  '/livez/ping',
+  '/metrics',
+  '/%',
+  '/%zz',
+  '/api/v1/nodes/%zz',
+  '/api/v1/nodes/%00',
+  '/api/v1/nodes/%2e%2e',
+  '/api/v1/nodes/a%2fb',
+  '/api/v1/nodes/%c0%af',
+  '/api/v1/nodes/ÿ',
+  '*',
+  'http://elsewhere/api/v1/nodes',
+]
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE', 'CONNECT', 'get', 'BREW', '']
+
+function hostilePath(dice: Dice): FuzzRequest {
+  const { path, object } = sampleObject(dice)
+  const encode = dice.pick([encodeSafely, String])
+  const built = dice.pick([
+    () => dice.pick(ODD_PATHS),
+    () => `${path}/${encode(dice.pick(HOSTILE_STRINGS))}`,
+    () => `${path}/c0/${encode(dice.pick(HOSTILE_STRINGS))}`,
+    () => `/api/v1/namespaces/${encode(dice.pick(HOSTILE_STRINGS))}/persistentvolumeclaims`,
+    () => `/apis/${encode(dice.pick(HOSTILE_STRINGS))}/v1/storageclasses`,
+    () => `${path}${'/x'.repeat(dice.int(2_000))}`,
+  ])()
+  const method = dice.pick(METHODS)
+  return {
+    about: 'odd path',
+    method,
+    path: built,
+    query: dice.oneIn(3) ? oddQuery(dice, 1) : '',
+    headers: method === 'PATCH' ? { 'content-type': PATCH_TYPES[1] } : JSON_HEADERS,
+    body: method === 'PATCH' ? json({ metadata: { labels: { a: 'b' } } }) : json(object),
+  }
+}
+
+/** Lone surrogates have no encoding. */
+const encodeSafely = (text: string): string => encodeURIComponent(text.replace(/[\ud800-\udfff]/g, '?'))
+
+const LABEL_SELECTORS = [
+  'app',
+  '!app',
+  'app=x',
+  'app==x,tier!=y',
+  'app in (a,b)',
+  'app notin ()',
+  'a>1,b<2',
+  'a>x',
+  'app in (',
+  '==',
+  ',',
+  '(((((',
+  '!',
+  '!!a',
+  'a=b=c',
+  'a in (b) c',
+  `${'a,'.repeat(3_000)}a`,
+  `x in (${'v,'.repeat(3_000)}v)`,
+  '__proto__=x',
+  'constructor',
+  'a/b/c=d',
+  'ключ=значение',
+]
+const FIELD_SELECTORS = [
+  'metadata.name=c0',
+  'metadata.name!=c0,metadata.namespace=shop',
+  'metadata.namespace=',
+  'spec.nodeName=',
+  'status.phase=Pending',
+  'type=Opaque',
+  'involvedObject.name=c0',
+  'metadata.uid=x',
+  '__proto__=x',
+  'constructor=x',
+  'metadata.name',
+  '=',
+  'a\\',
+  'metadata.name=a\\,b\\=c\\\\',
+  'metadata.name=a\\q',
+  `${'metadata.name!=x,'.repeat(2_000)}metadata.name!=y`,
+]
+const VERSIONS = ['0', '1', '-1', '00', '1.5', 'abc', '٣', ' 1', '1e3', '9223372036854775807', '18446744073709551616', '99999999999', '0x1']
+
+function oddQuery(dice: Dice, revision: number): string {
+  const version = () => dice.pick([String(revision), String(Math.max(1, revision - dice.int(50))), dice.pick(VERSIONS)])
+  const parameters: (() => [string, string])[] = [
+    () => ['labelSelector', dice.pick([...LABEL_SELECTORS, ...HOSTILE_STRINGS])],
+    () => ['fieldSelector', dice.pick([...FIELD_SELECTORS, ...HOSTILE_STRINGS])],
+    () => ['resourceVersion', version()],
+    () => ['resourceVersionMatch', dice.pick(['Exact', 'NotOlderThan', 'exact', ''])],
+    () => ['limit', dice.pick(['1', '2', '500', '0', '-1', 'x', '1e9', '99999999999999999999', ''])],
+    () => ['continue', dice.pick([continueToken(dice, revision), ...HOSTILE_STRINGS])],
+    () => ['watch', dice.pick(['1', 'true', '0', 'false', '', 'yes'])],
+    () => ['allowWatchBookmarks', dice.pick(['true', 'maybe'])],
+    () => ['sendInitialEvents', dice.pick(['true', 'false', ''])],
+    () => ['timeoutSeconds', dice.pick(['0', '1', '-5', 'x', '99999999999'])],
+    () => ['includeObject', dice.pick(['None', 'Object', 'Everything'])],
+    () => ['gracePeriodSeconds', dice.pick(['0', '-1', 'x', '1e5'])],
+    () => ['propagationPolicy', dice.pick(['Orphan', 'Background', 'Never'])],
+    () => ['verbose', ''],
+    () => ['exclude', dice.pick(HOSTILE_STRINGS)],
+    () => ['hash', dice.pick(HOSTILE_STRINGS)],
+    () => ['__proto__', 'x'],
+  ]
+  const chosen = Array.from({ length: 1 + dice.int(4) }, () => dice.pick(parameters)())
+  return new URLSearchParams(chosen).toString()
+}
+
+function continueToken(dice: Dice, revision: number): string {
+  const start = dice.pick(['c0', 'shop/c0', '', '../', '\uffff', 'x'.repeat(500)])
+  const content = dice.pick<unknown>([
+    { v: 1, rv: revision, start },
+    { v: 1, rv: -1, start },
+    { v: 1, rv: dice.pick(HOSTILE_NUMBERS), start },
+    { v: 2, rv: revision, start },
+    { v: 1, rv: revision, start: 7 },
+    null,
+    [],
+    'text',
+  ])
+  return Buffer.from(JSON.stringify(content)).toString('base64url')
+}
+
+function readOddly(dice: Dice, { objects, revision }: Knowledge): FuzzRequest {
+  const { path, served } = sampleObject(dice)
+  const everywhere = path.replace(/\/namespaces\/[^/]+/, '')
+  const known = objects.length > 0 ? pathOf(dice.pick(objects)) : path
+  const target = dice.pick([path, path, everywhere, known, `${known}/status`, `${path}/missing`])
+  return {
+    about: 'read',
+    method: dice.pick(['GET', 'GET', 'GET', 'HEAD']),
+    path: target,
+    query: dice.oneIn(5) ? (dice.oneIn(2) ? 'watch=1' : '') : oddQuery(dice, revision),
+    headers: served && dice.oneIn(4) ? { accept: dice.pick(ACCEPTS) } : {},
+  }
+}
+
+export const pathOf = ({ apiVersion, served, namespace, name }: KnownObject): string =>
+  `${collectionPath(apiVersion, served, namespace)}/${encodeSafely(name)}`
+
+/** One that exists, or a plausible one that does not. */
+function target(dice: Dice, { objects }: Knowledge): KnownObject {
+  if (objects.length > 0 && !dice.oneIn(20)) return dice.pick(objects)
+  return sampleObject(dice)
+}
+
+function patchValid(dice: Dice, known: Knowledge): FuzzRequest {
+  const chosen = target(dice, known)
+  const merge = dice.pick<any>([
+    { metadata: { labels: { 'example.com/touched': String(dice.int(5)) } } },
+    { metadata: { annotations: { note: null } } },
+    { metadata: { labels: null } },
+    { metadata: { annotations: { 'example.com/n': 'x' }, resourceVersion: chosen.object.metadata.resourceVersion } },
+    ...(chosen.served.kind === 'PersistentVolumeClaim'
+      ? [
+          { spec: { resources: { requests: { storage: dice.pick(['1Gi', '20Gi', '2Ti', '1']) } } } },
+          { spec: { resources: { requests: { iops: dice.pick(['100', '2000', null]) } } } },
+          { spec: { volumeAttributesClassName: dice.pick(['gold', 'silver', null, '']) } },
+          { spec: { volumeName: 'pv0' } },
+          { spec: { storageClassName: 'gold' } },
+        ]
+      : []),
+    ...(chosen.served.kind === 'StorageClass' ? [{ allowVolumeExpansion: true }] : []),
+  ])
+  return {
+    about: 'patch',
+    method: 'PATCH',
+    path: pathOf(chosen),
+    query: dice.pick(['', 'fieldManager=fuzz', 'dryRun=All']),
+    headers: { 'content-type': dice.pick(PATCH_TYPES.slice(1)) },
+    body: json(merge),
+  }
+}
+
+function patchOddly(dice: Dice, known: Knowledge): FuzzRequest {
+  const chosen = target(dice, known)
+  const type = dice.pick(PATCH_TYPES)
+  const body = type === PATCH_TYPES[0] ? jsonPatch(dice, chosen.object) : mergePatch(dice, chosen, type)
+  return {
+    about: 'odd patch',
+    method: 'PATCH',
+    path: dice.oneIn(6) ? `${pathOf(chosen)}/status` : pathOf(chosen),
+    query: dice.oneIn(3) ? writeQuery(dice) : '',
+    headers: { 'content-type': type },
+    body: dice.oneIn(20) ? damage(dice, JSON.stringify(body)) : json(body),
+  }
+}
+
+function jsonPatch(dice: Dice, object: any): unknown {
+  const pointers = pointersIn(object)
+  const pointer = () =>
+    dice.oneIn(4)
+      ? dice.pick(['', '/', '/metadata/labels/a~1b', '/spec/-', '/metadata/finalizers/-', '/a/b/c', '/~', '/~2', '/__proto__/x', '/constructor/prototype/x', '/spec/containers/01', '/spec/containers/-1', '/metadata/name', 'metadata', '/kind'])
+      : dice.pick(pointers)
+  const operation = () => {
+    const op = dice.pick(['add', 'replace', 'remove', 'test', 'move', 'copy', 'merge', undefined, 7])
+    return {
+      op,
+      path: dice.oneIn(30) ? hostileValue(dice) : pointer(),
+      ...(dice.oneIn(8) ? {} : { value: dice.oneIn(2) ? hostileValue(dice) : dice.pick(['x', 'example.com/f', '5Gi', {}, []]) }),
+      ...(op === 'move' || op === 'copy' ? { from: pointer() } : {}),
+    }
+  }
+  if (dice.oneIn(40)) return Array.from({ length: dice.pick([1_000, 10_001]) }, () => ({ op: 'copy', from: '/metadata', path: '/spec' }))
+  if (dice.oneIn(40)) return Array.from({ length: 40 }, () => ({ op: 'copy', from: '', path: '/metadata/annotations' }))
+  if (dice.oneIn(30)) return hostileValue(dice)
+  return Array.from({ length: 1 + dice.int(3) }, operation)
+}
+
+function pointersIn(object: any): string[] {
+  const found: string[] = ['/metadata']
+  const walk = (value: any, at: string, depth: number) => {
+    if (typeof value !== 'object' || value === null || depth > 6) return
+    for (const key of Object.keys(value)) {
+      const here = `${at}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`
+      found.push(here)
+      walk(value[key], here, depth + 1)
+    }
+  }
+  walk(object, '', 0)
+  return found
+}
+
+const DIRECTIVES: readonly any[] = [
+  { metadata: { $patch: 'delete' } },
+  { spec: { $patch: 'replace' } },
+  { $patch: 'replace' },
+  { $patch: 'explode' },
+  { metadata: { '$deleteFromPrimitiveList/finalizers': ['example.com/hold'] } },
+  { metadata: { '$setElementOrder/finalizers': ['b', 'a'], finalizers: ['example.com/a', 'example.com/b'] } },
+  { metadata: { '$deleteFromPrimitiveList/finalizers': 'no list' } },
+  { metadata: { '$setElementOrder/unknown': [] } },
+  { metadata: { ownerReferences: [{ $patch: 'delete', uid: 'u-1' }] } },
+  { metadata: { ownerReferences: [{ name: 'without its key' }] } },
+  { metadata: { ownerReferences: [{ $patch: 'replace' }] } },
+  { spec: { containers: [{ name: 'main', image: 'other:2' }] } },
+  { spec: { containers: [{ $patch: 'delete', name: 'main' }] } },
+  { spec: { '$retainKeys': ['nothing'], volumes: [{ name: 'data', $retainKeys: ['name', 'emptyDir'], emptyDir: {} }] } },
+  { spec: { drivers: [{ name: 'hostpath', nodeID: 'other', topologyKeys: null }] } },
+  { status: { conditions: [{ type: 'Ready', $patch: 'delete' }, { type: 'X', status: 'True' }] } },
+  { metadata: { labels: { $patch: 'replace', only: 'this' } } },
+  { $retainKeys: 'x' },
+]
+
+function mergePatch(dice: Dice, { object, served }: KnownObject, type: string): unknown {
+  if (type === PATCH_TYPES[2] && dice.oneIn(2)) return dice.pick(DIRECTIVES)
+  if (dice.oneIn(12)) return hostileValue(dice)
+  if (dice.oneIn(5)) return mutate(dice, object) // the whole object, changed in one place
+  if (dice.oneIn(8)) return { metadata: metadataOf(dice), status: served.sampleStatus?.(dice) ?? null }
+  const places = placesIn(object)
+  if (places.length === 0) return { metadata: { labels: { x: 'y' } } }
+  const path = pointersIn(object)
+  const keys = dice.pick(path).slice(1).split('/')
+  return keys.reduceRight<unknown>((inner, key) => JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(inner) ?? 'null'}}`), hostileValue(dice))
+}
+
+function put(dice: Dice, known: Knowledge): FuzzRequest {
+  const chosen = target(dice, known)
+  const fresh = copyOf(chosen.object)
+  const { metadata } = fresh
+  const change = dice.pick<() => any>([
+    () => fresh, // nothing changes
+    () => ({ ...fresh, metadata: { ...metadata, labels: { v: String(dice.int(9)) } } }),
+    () => ({ ...fresh, metadata: { ...metadata, resourceVersion: dice.pick(['1', '0', '', 'abc', '99999999999', String(known.revision)]) } }),
+    () => ({ ...fresh, metadata: { ...metadata, uid: dice.pick(['other', '', '00000000-0000-0000-0000-000000000000']) } }),
+    () => ({ ...fresh, metadata: { ...metadata, name: dice.pick(['another', '', undefined]) } }),
+    () => ({ ...fresh, metadata: { ...metadata, namespace: dice.pick(['elsewhere', '', 'default']) } }),
+    () => ({ ...fresh, metadata: { ...metadata, resourceVersion: undefined } }),
+    () => ({ ...fresh, metadata: { ...metadata, creationTimestamp: null, deletionTimestamp: '2030-01-01T00:00:00Z', generation: 99, selfLink: 'x' } }),
+    () => ({ ...fresh, status: chosen.served.sampleStatus?.(dice) ?? {} }),
+    () => ({ ...fresh, metadata: { ...metadata, finalizers: ['example.com/new'] } }),
+    () => ({ ...fresh, ...chosen.served.sample(dice, chosen.namespace), metadata }), // another spec under the same name
+    () => mutate(dice, fresh),
+    () => mutate(dice, fresh, 3),
+    () => ({ ...fresh, kind: dice.pick(['Pod', '', undefined, 7]), apiVersion: dice.pick([chosen.apiVersion, 'v2', null]) }),
+  ])
+  return {
+    about: 'put',
+    method: 'PUT',
+    path: pathOf(chosen),
+    query: dice.oneIn(3) ? writeQuery(dice) : '',
+    headers: JSON_HEADERS,
+    body: json(change()),
+  }
+}
+
+function writeStatus(dice: Dice, known: Knowledge): FuzzRequest {
+  const withStatus = known.objects.filter(({ served }) => served.hasStatus)
+  const chosen = withStatus.length > 0 ? dice.pick(withStatus) : target(dice, known)
+  const status = chosen.served.sampleStatus?.(dice) ?? {}
+  const wanted = dice.oneIn(3) ? mutate(dice, status) : status
+  const path = `${pathOf(chosen)}/status`
+  if (dice.oneIn(2)) {
+    const body = json({ ...copyOf(chosen.object), status: wanted })
+    return { about: 'status', method: 'PUT', path, query: '', headers: JSON_HEADERS, body }
+  }
+  const headers = { 'content-type': dice.pick(PATCH_TYPES.slice(1)) }
+  return { about: 'status', method: 'PATCH', path, query: '', headers, body: json({ status: wanted }) }
+}
+
+function remove(dice: Dice, known: Knowledge): FuzzRequest {
+  const chosen = target(dice, known)
+  const { uid, resourceVersion } = chosen.object.metadata
+  const options = dice.pick<any>([
+    undefined,
+    {},
+    { propagationPolicy: dice.pick(['Foreground', 'Orphan', 'Background', 'Sideways', 7]) },
+    { preconditions: { uid: dice.pick([uid, 'other', '', 7]) } },
+    { preconditions: { resourceVersion: dice.pick([resourceVersion, '1', 'abc']) } },
+    { gracePeriodSeconds: dice.pick([0, -1, 30, 1.5, '5', 2 ** 40]) },
+    { dryRun: dice.pick<unknown>([['All'], ['None'], 'All', []]) },
+    { orphanDependents: true, propagationPolicy: 'Orphan' },
+    { kind: 'DeleteOptions', apiVersion: 'v1', unknown: 1 },
+    { kind: 'Pod' },
+    hostileValue(dice),
+  ])
+  const all = dice.oneIn(40)
+  const collection = pathOf(chosen).replace(/\/[^/]*$/, '')
+  return {
+    about: all ? 'delete all' : 'delete',
+    method: 'DELETE',
+    path: all ? collection : pathOf(chosen),
+    query: all ? dice.pick(['labelSelector=v%3D1', 'fieldSelector=metadata.name%3Dc0', 'limit=1', 'dryRun=All']) : '',
+    headers: JSON_HEADERS,
+    ...(options === undefined ? {} : { body: json(options) }),
+  }
+}
+
+/** Lets objects go whose deletion waits, so that names become free again. */
+function release(dice: Dice, known: Knowledge): FuzzRequest {
+  const going = known.objects.filter(({ object }) => object.metadata.deletionTimestamp)
+  if (going.length === 0) return remove(dice, known)
+  const chosen = dice.pick(going)
+  if (chosen.served.kind === 'Namespace' && dice.oneIn(2)) {
+    const body = json({ ...chosen.object, spec: dice.pick<any>([{}, { finalizers: [] }, { finalizers: ['x'] }, { finalizers: ['a.b/c'] }]) })
+    return { about: 'finalize', method: 'PUT', path: `${pathOf(chosen)}/finalize`, query: '', headers: JSON_HEADERS, body }
+  }
+  const body = json({ metadata: { finalizers: null } })
+  const headers = { 'content-type': PATCH_TYPES[1] }
+  return { about: 'release', method: 'PATCH', path: pathOf(chosen), query: '', headers, body }
+}
+
+function subresource(dice: Dice, known: Knowledge): FuzzRequest {
+  const pods = known.objects.filter(({ served }) => served.kind === 'Pod')
+  if (pods.length === 0) return target(dice, known) && readOddly(dice, known)
+  const pod = dice.pick(pods)
+  const which = dice.pick(['binding', 'eviction', 'log', 'ephemeralcontainers'])
+  const body = dice.pick<any>([
+    { apiVersion: 'v1', kind: 'Binding', metadata: { name: pod.name }, target: { kind: 'Node', name: 'n1' } },
+    { target: { name: dice.pick(HOSTILE_STRINGS) }, metadata: { annotations: { [dice.pick(HOSTILE_STRINGS)]: 'x' } } },
+    { metadata: { name: 'other' }, target: { name: 'n1', kind: 'Pod' } },
+    { metadata: { name: pod.name, uid: 'other' }, target: { name: 'n1' } },
+    { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: pod.name }, deleteOptions: dice.pick<any>([{}, { gracePeriodSeconds: 0 }, 7]) },
+    hostileValue(dice),
+  ])
+  return { about: which, method: 'POST', path: `${pathOf(pod)}/${which}`, query: '', headers: JSON_HEADERS, body: json(body) }
+}

@@ -1,0 +1,40 @@
+// The alphabets of names, written down once more from the conventions alone.
+
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
+const WORD = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
+
+export const isDnsLabel = (text: string): boolean => text.length <= 63 && LABEL.test(text)
+
+export const isDnsSubdomain = (text: string): boolean =>
+  text.length <= 253 && text.split('.').every((part) => LABEL.test(part))
+
+/** `name` or `prefix/name`. */
+export function isQualifiedName(text: string): boolean {
+  const parts = text.split('/')
+  if (parts.length > 2) return false
+  const name = parts.at(-1)!
+  if (parts.length === 2 && !isDnsSubdomain(parts[0]!)) return false
+  return name.length <= 63 && WORD.test(name)
+}
+
+export const isLabelValue = (text: string): boolean => text === '' || (text.length <= 63 && WORD.test(text))
+
+/** A key of a Secret or ConfigMap: it becomes a file name. */
+export const isFileKey = (text: string): boolean =>
+  text.length <= 253 && /^[-._a-zA-Z0-9]+$/.test(text) && text !== '.' && !text.startsWith('..')
+
+/** The least that every name must be: one segment of a URL. */
+export const isPathSegment = (text: string): boolean => text !== '' && text !== '.' && text !== '..' && !/[/%]/.test(text)
+
+export const isDriverName = (text: string): boolean => text.length <= 63 && isDnsSubdomain(text.toLowerCase())
+
+/** A class's provisioner or driver: qualified, whatever its case. */
+export const isProvisioner = (text: string): boolean => isQualifiedName(text.toLowerCase())
+
+export const isUid = (text: unknown): boolean =>
+  typeof text === 'string' && /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(text)
+
+export const isPortName = (text: string): boolean =>
+  text.length <= 15 && /^[a-z0-9]+(-[a-z0-9]+)*$/.test(text) && /[a-z]/.test(text)
+
+export const goesUp = (path: string): boolean => path.split('/').includes('..')

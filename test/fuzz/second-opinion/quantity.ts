@@ -1,0 +1,79 @@
+// Quantities once more, with whole numbers of billionths (BigInt): read, compare, and print in canonical form.
+//   1.5Gi → 1536Mi     1000M → 1G     0.5 → 500m     1e4 → 10e3
+
+const NANO = 9
+const DECIMAL: Record<string, number> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }
+const BINARY = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
+const GRAMMAR = /^([+-]?)(\d+\.?\d*|\.\d+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d+))?$/
+/** Numbers with more digits than this would be an attack, not a size. */
+const EXPONENT_MAX = 400
+
+export interface Amount {
+  readonly nanos: bigint
+  readonly style: 'decimal' | 'binary' | 'exponent'
+}
+
+export function readQuantity(text: unknown): Amount | undefined {
+  const match = typeof text === 'string' ? GRAMMAR.exec(text) : null
+  if (!match) return undefined
+  const [, sign, digits = '', suffix = '', exponent] = match
+  const [whole = '', fraction = ''] = digits.split('.')
+  const power = exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent)
+  if (Math.abs(power) > EXPONENT_MAX || digits.length > EXPONENT_MAX) return undefined
+  const binary = BINARY.indexOf(suffix)
+  const unscaled = BigInt(whole + fraction) * 1024n ** BigInt(binary + 1)
+  const nanos = shift(unscaled, power - fraction.length + NANO)
+  return {
+    nanos: sign === '-' ? -nanos : nanos,
+    style: binary >= 0 ? 'binary' : exponent === undefined ? 'decimal' : 'exponent',
+  }
+}
+
+/** Times ten to the power; what does not fit is rounded up, as sizes are. */
+function shift(value: bigint, power: number): bigint {
+  if (power >= 0) return value * 10n ** BigInt(power)
+  const divisor = 10n ** BigInt(-power)
+  return (value + divisor - 1n) / divisor
+}
+
+export function canonical({ nanos, style }: Amount): string {
+  const unit = 10n ** BigInt(NANO)
+  const size = nanos < 0n ? -nanos : nanos
+  const sign = nanos < 0n ? '-' : ''
+  if (size === 0n) return '0'
+  if (style === 'binary' && size >= 1024n * unit && size % unit === 0n) {
+    let whole = size / unit
+    let power = 0
+    while (whole % 1024n === 0n && power < BINARY.length) {
+      whole /= 1024n
+      power++
+    }
+    return `${sign}${whole}${power === 0 ? '' : BINARY[power - 1]}`
+  }
+  let mantissa = size
+  let power = -NANO
+  while (mantissa % 1000n === 0n && (style === 'exponent' || power < 18)) {
+    mantissa /= 1000n
+    power += 3
+  }
+  if (style === 'exponent') return `${sign}${mantissa}${power === 0 ? '' : `e${power}`}`
+  return `${sign}${mantissa}${Object.keys(DECIMAL).find((suffix) => DECIMAL[suffix] === power)}`
+}
+
+/** Negative, zero or positive, like a difference. Unreadable counts as zero: that it is unreadable is said elsewhere. */
+export function compare(a: unknown, b: unknown): number {
+  const difference = nanosOf(a) - nanosOf(b)
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0
+}
+
+export const nanosOf = (text: unknown): bigint => readQuantity(text)?.nanos ?? 0n
+export const isWhole = (text: unknown): boolean => nanosOf(text) % 10n ** BigInt(NANO) === 0n
+export const isNegative = (text: unknown): boolean => nanosOf(text) < 0n
+export const isPositive = (text: unknown): boolean => nanosOf(text) > 0n
+
+/** Two lists of resources with the same amounts, however they are written. */
+export function sameAmounts(a: Record<string, string> = {}, b: Record<string, string> = {}): boolean {
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])].every(
+    (key) => key in a && key in b && compare(a[key], b[key]) === 0,
+  )
+}

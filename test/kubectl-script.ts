@@ -1,0 +1,27 @@
+// The whole kubectl script, in the order it runs: each step stands on what the ones before have made.
+import { applying } from './kubectl/applying.ts'
+import { changing } from './kubectl/changing.ts'
+import { creating } from './kubectl/creating.ts'
+import { deleting } from './kubectl/deleting.ts'
+import { describing } from './kubectl/describing.ts'
+import { explaining } from './kubectl/explaining.ts'
+import { reading } from './kubectl/reading.ts'
+import { refusing } from './kubectl/refusing.ts'
+import { tables } from './kubectl/tables.ts'
+import type { Step } from './kubectl/trial.ts'
+import { waiting } from './kubectl/waiting.ts'
+import { watching } from './kubectl/watching.ts'
+
+export const SCRIPT: readonly Step[] = [
+  ...creating,
+  ...tables,
+  ...reading,
+  ...describing,
+  ...explaining,
+  ...refusing,
+  ...watching,
+  ...applying,
+  ...changing,
+  ...waiting,
+  ...deleting,
+]

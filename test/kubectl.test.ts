@@ -1,0 +1,72 @@
+// Every kubectl on this machine goes through one script (kubectl-script.ts) against a server of its own.
+// A failure names the kubectl and the step. The servers run at the same time, the steps of one in order.
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { buildKubeconfig } from '../src/cli/kubeconfig.ts'
+import { findKubectls, type KubectlProgram } from './helpers/kubectls.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { createKubectl } from './kubectl/kubectl.ts'
+import { canTake, type Trial } from './kubectl/trial.ts'
+import { SCRIPT } from './kubectl-script.ts'
+
+const kubectls = await findKubectls()
+
+describe.runIf(kubectls.length === 0)('without kubectl', () => {
+  it.skipIf(process.env.CI !== 'true')(
+    'SYS-2 there is no kubectl on PATH: install one, or name some in STOWAGE_KUBECTLS',
+    () => {
+      expect(kubectls).not.toEqual([])
+    },
+  )
+})
+
+describe.concurrent.each(kubectls)('kubectl $version', (program) => {
+  let ground: Ground
+  beforeAll(async () => {
+    ground = await openGround(program)
+  })
+  afterAll(() => ground?.close())
+
+  for (const step of SCRIPT.filter((candidate) => canTake(candidate, program.minor))) {
+    it.sequential(`SYS-2 ${step.name}`, () => step.run(ground.trial))
+  }
+})
+
+interface Ground {
+  readonly trial: Trial
+  close(): Promise<void>
+}
+
+/** A server, and a home directory for one kubectl and its files. */
+async function openGround(program: KubectlProgram): Promise<Ground> {
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-kubectl-'))
+  const server = await startServer({ dataDir: join(dir, 'data') })
+  const home = join(dir, 'home')
+  await mkdir(home)
+  const viewerConfig = join(dir, 'viewer.kubeconfig')
+  await writeFile(viewerConfig, await viewerKubeconfig(server))
+  const as = (kubeconfig: string) => createKubectl({ program, kubeconfig, namespace: 'shop', home })
+  return {
+    trial: {
+      kubectl: as(server.kubeconfig),
+      viewer: as(viewerConfig),
+      async file(name, text) {
+        const path = join(dir, name)
+        await writeFile(path, text)
+        return path
+      },
+    },
+    async close() {
+      await server.stop()
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+async function viewerKubeconfig({ dataDir, url, ca }: RunningServer): Promise<string> {
+  const read = (name: string) => readFile(join(dataDir, 'pki', name), 'utf8')
+  const credential = { user: 'stowage-viewer', cert: await read('viewer.crt'), key: await read('viewer.key') }
+  return buildKubeconfig({ server: url, caCert: ca, credential })
+}

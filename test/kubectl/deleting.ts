@@ -1,0 +1,96 @@
+// delete: one, some, all; waiting for finalizers; and a whole namespace with what is in it.
+import { expect } from 'vitest'
+import { lines, type Step } from './trial.ts'
+
+const configMaps = (...names: string[]) =>
+  names
+    .map((name) => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, labels: {batch: "1"}}\n`)
+    .join('---\n')
+
+export const deleting: readonly Step[] = [
+  {
+    name: 'delete --dry-run=server deletes nothing',
+    async run({ kubectl }) {
+      expect(await kubectl.out('delete cm one --dry-run=server')).toMatch(
+        /^configmap "one" deleted.*\(server dry run\)\n$/,
+      )
+      await kubectl.out('get cm one')
+    },
+  },
+  {
+    name: 'delete by name, by file and by several names',
+    async run({ kubectl, file }) {
+      const path = await file('three.yaml', configMaps('a', 'b', 'c'))
+      await kubectl.out(['create', '-f', path])
+      expect(await kubectl.out('delete cm a')).toMatch(/^configmap "a" deleted/)
+      expect(lines(await kubectl.out('delete cm b c'))).toHaveLength(2)
+      expect(await kubectl.refusal('delete cm a')).toBe('Error from server (NotFound): configmaps "a" not found\n')
+      expect(await kubectl.out('delete cm a --ignore-not-found')).toBe('')
+      await kubectl.out(['create', '-f', path])
+      expect(lines(await kubectl.out(['delete', '-f', path]))).toHaveLength(3)
+    },
+  },
+  {
+    name: 'delete -l and --all delete those and no others',
+    async run({ kubectl }) {
+      await kubectl.out('create -f -', { stdin: configMaps('left', 'right') })
+      expect(lines(await kubectl.out('delete cm -l batch=1'))).toHaveLength(2)
+      await kubectl.out('get cm settings')
+      const all = lines(await kubectl.out('get cm -o name'))
+      expect(lines(await kubectl.out('delete cm --all'))).toHaveLength(all.length)
+      expect(await kubectl.out('get cm -o name')).toBe('')
+    },
+  },
+  {
+    name: 'delete --cascade takes background, foreground and orphan',
+    async run({ kubectl }) {
+      await kubectl.out('create -f -', { stdin: configMaps('back', 'fore', 'orphan') })
+      expect(await kubectl.out('delete cm back --cascade=background')).toMatch(/^configmap "back" deleted/)
+      await kubectl.out('delete cm fore --cascade=foreground --wait=false')
+      await kubectl.out('delete cm orphan --cascade=orphan --wait=false')
+    },
+  },
+  {
+    name: 'delete waits until the last finalizer is gone',
+    async run({ kubectl }) {
+      const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/hold]}\n'
+      await kubectl.out('create -f -', { stdin })
+      const deletion = kubectl.out('delete cm held --timeout=60s')
+      await kubectl.out('delete cm held --wait=false') // whichever comes first, the mark is set now
+      expect((await kubectl.json('get cm held')).metadata.deletionTimestamp).toBeTruthy()
+      await kubectl.out(['patch', 'cm', 'held', '--type=json', '-p', '[{"op":"remove","path":"/metadata/finalizers"}]'])
+      expect(await deletion).toMatch(/^configmap "held" deleted/)
+      await kubectl.refusal('get cm held')
+    },
+  },
+  {
+    name: 'delete of a claim in use shows it as Terminating until nothing protects it',
+    async run({ kubectl }) {
+      await kubectl.out('delete pvc orders --wait=false')
+      expect(await kubectl.out('get pvc orders')).toMatch(/^orders +Terminating /m)
+      await kubectl.out('delete pod web --grace-period=0 --force')
+      await kubectl
+        .run(['patch', 'pvc', 'orders', '--type=merge', '-p', '{"metadata":{"finalizers":null}}'])
+        .catch(() => {})
+      await kubectl.run('wait --for=delete pvc/orders --timeout=60s')
+    },
+  },
+  {
+    name: 'delete namespace empties it first',
+    async run({ kubectl }) {
+      const stdin = `apiVersion: v1\nkind: Namespace\nmetadata: {name: doomed}\n---\n${configMaps('inside').replace('name: inside', 'name: inside, namespace: doomed')}`
+      await kubectl.out('create -f - -n doomed', { stdin })
+      expect(await kubectl.out('delete namespace doomed --timeout=60s')).toBe('namespace "doomed" deleted\n')
+      await kubectl.refusal('get namespace doomed')
+      expect(await kubectl.refusal('get cm inside -n doomed')).toContain('not found')
+    },
+  },
+  {
+    name: 'delete of a built-in namespace is refused',
+    async run({ kubectl }) {
+      expect(await kubectl.refusal('delete namespace kube-system')).toContain(
+        'Error from server (Forbidden): namespaces "kube-system" is forbidden: this namespace may not be deleted',
+      )
+    },
+  },
+]

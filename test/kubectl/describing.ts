@@ -1,0 +1,53 @@
+// describe: every kind can be told in full, with what belongs to it.
+import { expect } from 'vitest'
+import type { Step } from './trial.ts'
+
+/** What the telling of each object must contain. Blanks stand for any number of blanks. */
+const TOLD: Record<string, readonly string[]> = {
+  'ns shop': ['Name: shop', 'Status: Active', 'Name: ceiling'],
+  'node node-a': ['Name: node-a', 'Roles: storage', 'InternalIP: 10.0.0.1', 'Kubelet Version: v1.34.0'],
+  'pod web': ['Name: web', 'Namespace: shop', 'Image: registry.example.com/web:1', 'ClaimName: orders'],
+  'pv disk-a': [
+    'Name: disk-a',
+    'Finalizers: [kubernetes.io/pv-protection]',
+    'Capacity: 5Gi',
+    'Driver: nobody.example.com',
+  ],
+  'pvc orders': ['Name: orders', 'StorageClass: fast', 'Status: Pending', 'Warning NoRoom', 'nothing is left'],
+  'quota ceiling': ['Name: ceiling', 'Namespace: shop', 'Resource Used Hard'],
+  'limits bounds': ['Name: bounds', 'PersistentVolumeClaim storage 1Mi 2Ti'],
+  'secret login': ['Name: login', 'Type: Opaque', 'password: 7 bytes'],
+  'cm settings': ['Name: settings', 'colour:', 'green'],
+  'sa robot': ['Name: robot', 'Mountable secrets: <none>'],
+  'lease leader': ['Name: leader', 'Holder Identity: node-a'],
+  'sc fast': ['Name: fast', 'IsDefaultClass: Yes', 'Provisioner: nobody.example.com', 'AllowVolumeExpansion: True'],
+  'vac silver': ['Name: silver', 'nobody.example.com', '3000'],
+  'csidriver nobody.example.com': ['Name: nobody.example.com', 'Storage Capacity: true'],
+  'csinode node-a': ['Name: node-a', 'nobody.example.com', 'topology.kubernetes.io/zone'],
+  'volumeattachment attach-a': ['Name: attach-a', 'Attacher: nobody.example.com', 'Node Name: node-a'],
+  'csistoragecapacity zone-1-fast': ['Name: zone-1-fast', 'Storage Class Name: fast'],
+  'event orders.1': ['Name: orders.1', 'Reason: NoRoom', 'Message: nothing is left'],
+}
+
+const collapse = (text: string) => text.replace(/\s+/g, ' ')
+
+export const describing: readonly Step[] = [
+  ...Object.entries(TOLD).map(
+    ([what, expected]) =>
+      ({
+        name: `describe ${what}`,
+        async run({ kubectl }) {
+          const told = collapse(await kubectl.out(`describe ${what}`))
+          for (const part of expected) expect(told).toContain(part)
+        },
+      }) satisfies Step,
+  ),
+  {
+    name: 'describe of something that is not there says so',
+    async run({ kubectl }) {
+      expect(await kubectl.refusal('describe pvc nowhere')).toBe(
+        'Error from server (NotFound): persistentvolumeclaims "nowhere" not found\n',
+      )
+    },
+  },
+]

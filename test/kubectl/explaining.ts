@@ -1,0 +1,88 @@
+// explain, api-resources, api-versions, version: what the server tells of itself.
+import { expect } from 'vitest'
+import { readTable } from './table.ts'
+import { lines, type Step } from './trial.ts'
+
+export const explaining: readonly Step[] = [
+  {
+    name: 'explain tells kinds and fields',
+    async run({ kubectl }) {
+      const told = await kubectl.out('explain pvc')
+      expect(told).toMatch(/^KIND: +PersistentVolumeClaim\nVERSION: +v1\n/)
+      for (const field of ['metadata', 'spec', 'status']) expect(told).toMatch(new RegExp(`^ +${field}\\s+<`, 'm'))
+      expect(await kubectl.out('explain pvc.spec.volumeAttributesClassName')).toMatch(
+        /^FIELD: +volumeAttributesClassName <string>/m,
+      )
+      expect(await kubectl.out('explain storageclass')).toMatch(/^ +provisioner\s+<string> -required-/m)
+      expect(await kubectl.out('explain vac')).toMatch(/^ +parameters\s+<map\[string\]string>/m)
+    },
+  },
+  {
+    name: 'explain --recursive tells the whole tree',
+    async run({ kubectl }) {
+      const told = await kubectl.out('explain pvc.spec --recursive')
+      expect(told).toMatch(/^ +accessModes\s+<\[\]string>/m)
+      expect(told).toMatch(/^ +requests\s+<map\[string\]/m)
+    },
+  },
+  {
+    name: 'explain of a field that does not exist is refused',
+    async run({ kubectl }) {
+      expect(await kubectl.refusal('explain pvc.spec.nowhere')).toContain('field "nowhere" does not exist')
+    },
+  },
+  {
+    name: 'api-resources lists every kind with its short names and scope',
+    async run({ kubectl }) {
+      const { rows } = readTable(await kubectl.out('api-resources --cached=false'))
+      const listed = rows.map((row) => [row.NAME, row.SHORTNAMES, row.NAMESPACED, row.KIND].join(' '))
+      for (const expected of [
+        'configmaps cm true ConfigMap',
+        'events ev true Event',
+        'limitranges limits true LimitRange',
+        'namespaces ns false Namespace',
+        'nodes no false Node',
+        'persistentvolumeclaims pvc true PersistentVolumeClaim',
+        'persistentvolumes pv false PersistentVolume',
+        'pods po true Pod',
+        'resourcequotas quota true ResourceQuota',
+        'secrets  true Secret',
+        'serviceaccounts sa true ServiceAccount',
+        'leases  true Lease',
+        'csidrivers  false CSIDriver',
+        'csinodes  false CSINode',
+        'csistoragecapacities  true CSIStorageCapacity',
+        'storageclasses sc false StorageClass',
+        'volumeattachments  false VolumeAttachment',
+        'volumeattributesclasses vac false VolumeAttributesClass',
+      ]) {
+        expect(listed).toContain(expected)
+      }
+      expect(lines(await kubectl.out('api-resources --namespaced=false -o name'))).toContain(
+        'storageclasses.storage.k8s.io',
+      )
+    },
+  },
+  {
+    name: 'api-versions lists every group version',
+    async run({ kubectl }) {
+      expect(lines(await kubectl.out('api-versions'))).toEqual(
+        expect.arrayContaining([
+          'coordination.k8s.io/v1',
+          'events.k8s.io/v1',
+          'storage.k8s.io/v1',
+          'storage.k8s.io/v1alpha1',
+          'storage.k8s.io/v1beta1',
+          'v1',
+        ]),
+      )
+    },
+  },
+  {
+    name: 'version tells the level of the API',
+    async run({ kubectl }) {
+      const { serverVersion } = JSON.parse((await kubectl.run('version -o json')).out)
+      expect(serverVersion).toMatchObject({ major: '1', gitVersion: expect.stringMatching(/^v1\.\d+\.\d+/) })
+    },
+  },
+]

@@ -1,0 +1,180 @@
+// get for programs and with conditions: every output form, selectors, order, pages, and paths as they are.
+import { expect } from 'vitest'
+import { parse } from 'yaml'
+import { readTable } from './table.ts'
+import { lines, type Step } from './trial.ts'
+
+const names = (text: string) => readTable(text).rows.map((row) => row.NAME)
+
+export const reading: readonly Step[] = [
+  {
+    name: 'get -o json and -o yaml say the same',
+    async run({ kubectl }) {
+      const json = JSON.parse(await kubectl.out('get pvc orders -o json'))
+      expect(json).toMatchObject({
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'orders', namespace: 'shop', labels: { app: 'shop', tier: 'db' } },
+        spec: {
+          accessModes: ['ReadWriteOnce'],
+          resources: { requests: { storage: '10Gi' } },
+          volumeMode: 'Filesystem',
+        },
+        status: { phase: 'Pending' },
+      })
+      expect(parse(await kubectl.out('get pvc orders -o yaml'))).toEqual(json)
+    },
+  },
+  {
+    name: 'get -o json of a collection gives every item its kind',
+    async run({ kubectl }) {
+      const list = await kubectl.json('get pvc')
+      expect(list).toMatchObject({ apiVersion: 'v1', kind: 'List' })
+      expect(list.items.map(({ kind, metadata }: any) => `${kind} ${metadata.name}`)).toEqual([
+        'PersistentVolumeClaim archive',
+        'PersistentVolumeClaim orders',
+      ])
+    },
+  },
+  {
+    name: 'get -o name, jsonpath, custom-columns and go-template pick what they name',
+    async run({ kubectl }) {
+      expect(await kubectl.out('get pvc -o name')).toBe('persistentvolumeclaim/archive\npersistentvolumeclaim/orders\n')
+      expect(await kubectl.out('get pvc orders -o jsonpath={.spec.resources.requests.storage}')).toBe('10Gi')
+      expect(
+        await kubectl.out([
+          'get',
+          'pvc',
+          '-o',
+          'jsonpath={range .items[*]}{.metadata.name}={.spec.storageClassName} {end}',
+        ]),
+      ).toBe('archive=fast orders=fast ')
+      const columns = await kubectl.out(
+        'get pvc -o custom-columns=CLAIM:.metadata.name,SIZE:.spec.resources.requests.storage',
+      )
+      expect(readTable(columns).rows).toEqual([
+        { CLAIM: 'archive', SIZE: '1Ti' },
+        { CLAIM: 'orders', SIZE: '10Gi' },
+      ])
+      expect(await kubectl.out('get pvc orders -o go-template={{.spec.volumeAttributesClassName}}')).toBe('silver')
+    },
+  },
+  {
+    name: 'get -A spans the namespaces and names them',
+    async run({ kubectl }) {
+      const { headers, rows } = readTable(await kubectl.out('get pvc -A'))
+      expect(headers.slice(0, 2)).toEqual(['NAMESPACE', 'NAME'])
+      expect(rows.map((row) => `${row.NAMESPACE}/${row.NAME}`)).toEqual(['shop/archive', 'shop/orders'])
+    },
+  },
+  {
+    name: 'get -l selects by label in every form',
+    async run({ kubectl }) {
+      for (const [selector, expected] of [
+        ['tier=db', ['orders']],
+        ['tier!=db', ['archive']],
+        ['tier in (db,cold)', ['archive', 'orders']],
+        ['tier notin (db)', ['archive']],
+        ['app', ['archive', 'orders']],
+        ['app,tier=cold', ['archive']],
+      ] as const) {
+        expect(names(await kubectl.out(['get', 'pvc', '-l', selector])), selector).toEqual(expected)
+      }
+      expect((await kubectl.run('get pvc -l !app')).err).toBe('No resources found in shop namespace.\n')
+      expect(await kubectl.refusal(['get', 'pvc', '-l', 'tier==='])).toMatch(
+        /^Error from server \(BadRequest\): .*unable to parse requirement/,
+      )
+    },
+  },
+  {
+    name: 'get --field-selector selects by the fields a kind offers, and says which when asked for another',
+    async run({ kubectl }) {
+      expect(names(await kubectl.out('get pvc --field-selector metadata.name=orders'))).toEqual(['orders'])
+      expect(names(await kubectl.out('get pvc --field-selector metadata.name!=orders'))).toEqual(['archive'])
+      expect(names(await kubectl.out('get pods -A --field-selector status.phase=Pending,spec.nodeName='))).toEqual([
+        'web',
+      ])
+      expect(names(await kubectl.out('get secrets --field-selector type=Opaque'))).toContain('login')
+      expect(await kubectl.refusal('get pvc --field-selector spec.volumeName=x')).toMatch(
+        /Error from server \(BadRequest\): .*field label not supported: "?spec\.volumeName/,
+      )
+    },
+  },
+  {
+    name: 'get --sort-by, --show-labels, -L and --no-headers arrange the table',
+    async run({ kubectl }) {
+      expect(names(await kubectl.out('get pvc --sort-by=.spec.resources.requests.storage'))).toEqual([
+        'orders',
+        'archive',
+      ])
+      const labels = readTable(await kubectl.out('get pvc --show-labels')).rows.map((row) => row.LABELS)
+      expect(labels).toEqual(['app=shop,tier=cold', 'app=shop,tier=db'])
+      const { headers, rows } = readTable(await kubectl.out('get pvc -L tier'))
+      expect(headers.at(-1)).toBe('TIER')
+      expect(rows.map((row) => row.TIER)).toEqual(['cold', 'db'])
+      expect(lines(await kubectl.out('get pvc --no-headers'))).toHaveLength(2)
+    },
+  },
+  {
+    name: 'get --chunk-size=1 pages through everything',
+    async run({ kubectl }) {
+      expect(names(await kubectl.out('get pvc --chunk-size=1'))).toEqual(['archive', 'orders'])
+      expect(names(await kubectl.out('get ns --chunk-size=2'))).toEqual(
+        names(await kubectl.out('get ns --chunk-size=0')),
+      )
+    },
+  },
+  {
+    name: 'get takes several kinds and several names',
+    async run({ kubectl }) {
+      const text = await kubectl.out('get pvc,pv,sc -o name')
+      expect(lines(text)).toEqual([
+        'persistentvolumeclaim/archive',
+        'persistentvolumeclaim/orders',
+        'persistentvolume/disk-a',
+        'storageclass.storage.k8s.io/fast',
+      ])
+      expect(await kubectl.out('get pvc/orders pv/disk-a -o name')).toBe(
+        'persistentvolumeclaim/orders\npersistentvolume/disk-a\n',
+      )
+    },
+  },
+  {
+    name: 'get all lists pods',
+    async run({ kubectl }) {
+      expect(await kubectl.out('get all -o name')).toBe('pod/web\n')
+    },
+  },
+  {
+    name: 'get by older versions shows the same object',
+    async run({ kubectl }) {
+      const uid = await kubectl.out('get sc fast -o jsonpath={.metadata.uid}')
+      const older = await kubectl.json('get storageclasses.v1beta1.storage.k8s.io fast')
+      expect(older).toMatchObject({ apiVersion: 'storage.k8s.io/v1beta1', metadata: { uid } })
+      for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
+        const silver = await kubectl.json(`get volumeattributesclasses.${version}.storage.k8s.io silver`)
+        expect(silver).toMatchObject({ apiVersion: `storage.k8s.io/${version}`, parameters: { iops: '3000' } })
+      }
+    },
+  },
+  {
+    name: 'get --raw reads any path',
+    async run({ kubectl }) {
+      expect(await kubectl.out('get --raw /healthz')).toBe('ok')
+      expect(await kubectl.out('get --raw /readyz?verbose')).toMatch(/^\[\+\]ping ok\n(.*\n)*readyz check passed\n$/)
+      expect(await kubectl.out('get --raw /metrics')).toMatch(/^apiserver_request_total\{.*verb="POST".*\} \d+$/m)
+      expect(JSON.parse(await kubectl.out('get --raw /version')).gitVersion).toMatch(/^v1\.\d+\.\d+/)
+      expect(JSON.parse(await kubectl.out('get --raw /api'))).toMatchObject({ kind: 'APIVersions', versions: ['v1'] })
+      expect(await kubectl.refusal('get --raw /nowhere')).toContain('NotFound')
+    },
+  },
+  {
+    name: 'events lists what happened to one object',
+    needs: 'events',
+    async run({ kubectl }) {
+      const command = kubectl.minor < 26 ? 'alpha events' : 'events'
+      const text = await kubectl.out(`${command} --for pvc/orders`)
+      expect(text).toMatch(/Warning\s+NoRoom\s+PersistentVolumeClaim\/orders\s+nothing is left/)
+    },
+  },
+]
