@@ -61,7 +61,9 @@ describe('SIGKILL under write load', () => {
     expect(stateFrom(events), `seed ${seed}: what the watcher saw adds up to the list`).toEqual(
       new Map([...final].map(([name, { value }]) => [name, value])),
     )
-    console.log(`crash test: seed ${seed}, ${KILLS} kills, ${writes} acknowledged writes, 0 lost; ${events.length} watch events, 0 missing`)
+    console.log(
+      `crash test: seed ${seed}, ${KILLS} kills, ${writes} acknowledged writes, 0 lost; ${events.length} watch events, 0 missing`,
+    )
     expect(writes).toBeGreaterThan(KILLS * 10)
 
     async function write(server: RunningServer): Promise<void> {
@@ -82,7 +84,8 @@ describe('SIGKILL under write load', () => {
             : before
               ? await server.call('PUT', `${PATH}/${name}`, body)
               : await server.call('POST', PATH, body)
-          if (reply.status >= 300 && !(isDelete && reply.status === 404)) throw new Error(`unexpected ${reply.status}: ${reply.text}`)
+          if (reply.status >= 300 && !(isDelete && reply.status === 404))
+            throw new Error(`unexpected ${reply.status}: ${reply.text}`)
           unknown.delete(name)
           if (isDelete) acknowledged.delete(name)
           else acknowledged.set(name, { revision: Number(reply.json.metadata.resourceVersion), value })
@@ -119,7 +122,10 @@ function verify(
     const found = listed.get(name)
     if (found?.value === value) continue
     // A write that was never answered may have replaced it, nothing else may have.
-    expect(unknown.get(name)?.has(found?.value), `${at}: ${name} was acknowledged as ${value}@${revision}, found ${found?.value}`).toBe(true)
+    expect(
+      unknown.get(name)?.has(found?.value),
+      `${at}: ${name} was acknowledged as ${value}@${revision}, found ${found?.value}`,
+    ).toBe(true)
   }
   for (const [name, { value }] of listed) {
     const isExplained = acknowledged.get(name)?.value === value || unknown.get(name)?.has(value)

@@ -47,14 +47,12 @@ export function decideCreate(
   const context = ruleContext(deps)
   const object: any = clone(body)
   const name = chooseName(deps, target, object, view)
-  object.metadata = {
-    ...object.metadata,
-    name,
-    ...(kind.namespaced ? { namespace: target.namespace } : {}),
-    uid: randomUuid(deps.random),
-    creationTimestamp: timestamp(context.nowMs),
-  }
-  for (const field of SERVER_OWNED) delete object.metadata[field]
+  const { metadata } = object
+  metadata.name = name
+  if (kind.namespaced) metadata.namespace = target.namespace
+  metadata.uid = randomUuid(deps.random)
+  metadata.creationTimestamp = timestamp(context.nowMs)
+  for (const field of SERVER_OWNED) delete metadata[field]
   if (kind.generationOf) object.metadata.generation = 1
   if (kind.status && !kind.status.keptOnCreate) delete object.status
 

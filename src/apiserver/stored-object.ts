@@ -52,7 +52,7 @@ export const itemBytes = (value: Uint8Array, revision: number): Buffer => splice
 function splice(head: string, value: Uint8Array, revision: number): Buffer {
   // 0x7d is "}": metadata is never empty in the store, but a comma before nothing would be fatal.
   const comma = value[HEAD_BYTES] === 0x7d ? '' : ','
-  const prefix = `${head}"resourceVersion":"${revision}"${comma}`
+  const prefix = revision === 0 ? head : `${head}"resourceVersion":"${revision}"${comma}`
   const bytes = Buffer.allocUnsafe(prefix.length + value.length - HEAD_BYTES)
   bytes.write(prefix, 0, 'latin1')
   bytes.set(value.subarray(HEAD_BYTES), prefix.length)

@@ -1,6 +1,8 @@
 // The endpoints below an object that are verbs rather than parts of it: a pod's binding and eviction, and
 // the step that lets a namespace go. What /status may change is in update-object.ts.
-import { badRequest, conflict, notFound } from '../api/status-error.ts'
+import { FieldErrors } from '../api/field-errors.ts'
+import { validateMeta } from '../api/meta.ts'
+import { badRequest, conflict, invalid, notFound } from '../api/status-error.ts'
 import { binding } from '../api/types/pod.ts'
 import { clone } from '../base/clone.ts'
 import { decodeAs, type ParsedBody } from './body.ts'
@@ -8,7 +10,7 @@ import { deleteObject } from './delete-object.ts'
 import { type ApiAnswer, jsonAnswer } from './exchange.ts'
 import { parseDeleteOptions, type WriteOptions } from './options.ts'
 import { encodeStored } from './stored-object.ts'
-import { keyOf, type ObjectDeps, timestamp, type WriteTarget } from './write-deps.ts'
+import { keyOf, type ObjectDeps, ruleContext, timestamp, type WriteTarget } from './write-deps.ts'
 
 export interface SubresourceCall {
   readonly target: WriteTarget
@@ -61,6 +63,10 @@ async function bindPod(deps: ObjectDeps, { target, body, options }: SubresourceC
     if (wanted.metadata?.annotations)
       next.metadata.annotations = { ...next.metadata.annotations, ...wanted.metadata.annotations }
     next.status = { ...next.status, conditions: scheduled(next.status?.conditions ?? [], deps.clock.nowMs()) }
+    const errors = new FieldErrors()
+    validateMeta(target.resource.kind, next.metadata, errors)
+    target.resource.kind.validate(next, errors, ruleContext(deps), old)
+    if (errors.any) throw invalid(target.resource.kind, target.name, errors.list)
     return target.dryRun ? [] : [{ put: keyOf(target), value: encodeStored(next) }]
   })
   return success()

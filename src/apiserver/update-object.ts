@@ -97,6 +97,7 @@ function decideUpdate(
     kind.validate(next, errors, context, old)
     kind.validateUpdate?.(next, old, errors, context)
   } else if (subresource === 'status') kind.status?.validate?.(next, old, errors, context)
+  else kind.validate(next, errors, context, old)
   if (errors.any) throw invalid(kind, name, errors.list)
 
   if (kind.generationOf && !jsonEquals(kind.generationOf(next) as JsonValue, kind.generationOf(old) as JsonValue)) {
@@ -114,7 +115,8 @@ function decideUpdate(
     }
   }
   if (sameContent(value, entry.value)) {
-    return { writes: [], written: { value, revision: 0, created: false, deleted: false, warnings } }
+    // The stored bytes, not the equal ones just made: one version is one text.
+    return { writes: [], written: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }
   return {
     writes: writesOf(putOf(deps, resource, key, next, value), more),

@@ -53,10 +53,13 @@ export function admissionRequest(
   deps: ObjectDeps,
   view: TransactionView,
   target: WriteTarget,
-  given: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'old'>,
+  { operation, name, object, old }: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'old'>,
 ): AdmissionRequest {
   return {
-    ...given,
+    operation,
+    name,
+    object,
+    old,
     resource: target.resource,
     subresource: target.subresource,
     namespace: target.namespace,

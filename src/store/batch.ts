@@ -28,7 +28,8 @@ export class Batch {
   /** The new versions, in order. */
   readonly changes: Version[] = []
   readonly #options: BatchOptions
-  readonly #newest = new Map<string, Version>()
+  /** The newest version of every key this batch has looked at. */
+  readonly #newest = new Map<string, Version | undefined>()
   readonly #entries = new Map<Version, Entry>()
   readonly #view: TransactionView
   #revision: Revision
@@ -81,7 +82,11 @@ export class Batch {
   }
 
   #newestOf(key: string): Version | undefined {
-    return this.#newest.get(key) ?? this.#options.index.get(key)
+    const known = this.#newest.get(key)
+    if (known || this.#newest.has(key)) return known
+    const newest = this.#options.index.get(key)
+    this.#newest.set(key, newest)
+    return newest
   }
 
   #add(write: Write, ordinal: number): void {

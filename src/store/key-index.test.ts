@@ -55,6 +55,27 @@ describe('KeyIndex', () => {
     )
   })
 
+  it('made at once is as good as one made key by key', () => {
+    const versions = Array.from({ length: 3_000 }, (_, at) =>
+      aVersion({ key: `k/${(at * 7_919) % 3_001}`, revision: at, deleted: at % 5 === 0 }),
+    )
+    const index = KeyIndex.of(new Map(versions.map((version) => [version.key, version])))
+    const byKey = new KeyIndex()
+    for (const version of versions) byKey.set(version)
+    for (const revision of [0, 1_000, 3_000]) {
+      expect(index.count({ prefix: 'k/1' }, revision)).toBe(byKey.count({ prefix: 'k/1' }, revision))
+    }
+    expect(index.live).toBe(2_400)
+    const keysOf = (it: KeyIndex) => {
+      const keys: string[] = []
+      it.scan({ prefix: '' }, ({ key }) => keys.push(key) > 0)
+      return keys
+    }
+    expect(keysOf(index)).toEqual(keysOf(byKey))
+    index.set(aVersion({ key: 'k/1/new' }))
+    expect(index.get('k/1/new')).toBeDefined()
+  })
+
   it('stops scanning when it is told to', () => {
     const index = new KeyIndex()
     for (const key of ['a', 'b', 'c']) index.set(aVersion({ key }))

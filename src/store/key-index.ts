@@ -5,6 +5,7 @@ import type { Revision } from './store.ts'
 import { type Version, versionAt } from './version.ts'
 
 const CHUNK_KEYS_MAX = 512 // a fuller chunk is split in two
+const CHUNK_KEYS_LOADED = 384 // chunks that are made full leave room for more
 
 interface Chunk {
   /** Never empty. */
@@ -25,6 +26,18 @@ export class KeyIndex {
   #chunks: Chunk[] = []
   #live = 0
 
+  /** An index of these newest versions, made at once: several times faster than one by one. */
+  static of(newest: ReadonlyMap<string, Version>): KeyIndex {
+    const keys = [...newest.keys()].sort()
+    const index = new KeyIndex()
+    for (let at = 0; at < keys.length; at += CHUNK_KEYS_LOADED) {
+      const chunk = aChunk(keys.slice(at, at + CHUNK_KEYS_LOADED).map((key) => newest.get(key) as Version))
+      index.#chunks.push(chunk)
+      index.#live += chunk.live
+    }
+    return index
+  }
+
   /** Keys that exist, tombstones not counted. */
   get live(): number {
     return this.#live
@@ -41,7 +54,7 @@ export class KeyIndex {
     const chunkAt = this.#chunkOf(version.key)
     const chunk = this.#chunks[chunkAt]
     if (!chunk) {
-      this.#chunks.push({ versions: [version], live: version.deleted ? 0 : 1, newestRevision: version.revision })
+      this.#chunks.push(aChunk([version]))
       this.#live += version.deleted ? 0 : 1
       return
     }
@@ -127,11 +140,20 @@ export class KeyIndex {
 
   #split(chunkAt: number): void {
     const chunk = this.#chunks[chunkAt] as Chunk
-    const versions = chunk.versions.splice(chunk.versions.length >>> 1)
-    const live = versions.reduce((sum, version) => sum + (version.deleted ? 0 : 1), 0)
-    chunk.live -= live
-    this.#chunks.splice(chunkAt + 1, 0, { versions, live, newestRevision: chunk.newestRevision })
+    const upper = aChunk(chunk.versions.splice(chunk.versions.length >>> 1))
+    chunk.live -= upper.live
+    this.#chunks.splice(chunkAt + 1, 0, upper)
   }
+}
+
+function aChunk(versions: Version[]): Chunk {
+  let live = 0
+  let newestRevision = 0
+  for (const version of versions) {
+    if (!version.deleted) live++
+    if (version.revision > newestRevision) newestRevision = version.revision
+  }
+  return { versions, live, newestRevision }
 }
 
 function firstAtOrAfter(versions: readonly Version[], key: string): number {

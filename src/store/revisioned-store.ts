@@ -66,7 +66,7 @@ interface Decided {
 class RevisionedStore implements Store {
   readonly #medium: Medium
   readonly #clock: Clock
-  readonly #index = new KeyIndex()
+  readonly #index: KeyIndex
   readonly #history: History
   readonly #expiry: ExpiryQueue
   readonly #watches: WatchHub
@@ -93,16 +93,16 @@ class RevisionedStore implements Store {
   constructor({ medium, clock, history = {} }: RevisionedStoreOptions) {
     this.#medium = medium
     this.#clock = clock
-    this.#expiry = new ExpiryQueue({ isNewest: (version) => this.#index.get(version.key) === version })
-
     const found: Version[] = []
-    const floors = medium.scan((header) => {
-      const { key, revision, ordinal, createRevision, expiresAtMs, deleted } = header
-      const previous = this.#index.get(key)
+    const newest = new Map<string, Version>()
+    const floors = medium.scan(({ key, revision, ordinal, createRevision, expiresAtMs, deleted }) => {
+      const previous = newest.get(key)
       const version = { key, revision, ordinal, createRevision, expiresAtMs, deleted, previous }
-      this.#index.set(version)
+      newest.set(key, version)
       found.push(version)
     })
+    this.#index = KeyIndex.of(newest)
+    this.#expiry = new ExpiryQueue({ isNewest: (version) => this.#index.get(version.key) === version })
     this.#history = new History(history, floors)
     // A tombstone that was the newest record may have been compacted: then the floor is all that is left of it.
     this.#revision = Math.max(floors.ordinary, floors.brief, found.at(-1)?.revision ?? 0)

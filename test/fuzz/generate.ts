@@ -140,7 +140,7 @@ const writeQuery = (dice: Dice): string =>
 function createValid(dice: Dice, { objects }: Knowledge): FuzzRequest {
   const { path, object } = sampleObject(dice)
   if (dice.oneIn(6)) {
-    object.metadata.generateName = `${dice.pick(['x-', 'gen.', 'a'])}`
+    object.metadata.generateName = dice.pick(['x-', 'gen-', 'a'])
     delete object.metadata.name
     if (objects.length > 400) object.metadata.name = 'c0' // enough of them
   }

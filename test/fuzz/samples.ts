@@ -61,10 +61,14 @@ const claimSpec = (dice: Dice) => ({
   ...dice.maybe({ volumeMode: dice.pick(['Filesystem', 'Block']) }),
   ...(dice.oneIn(4) ? { selector: selector(dice) } : {}),
   ...(dice.oneIn(4) ? { volumeAttributesClassName: dice.pick(['gold', '']) } : {}),
-  ...(dice.oneIn(5) ? { dataSource: { kind: 'PersistentVolumeClaim', name: 'source' } } : {}),
-  ...(dice.oneIn(8)
-    ? { dataSourceRef: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' } }
-    : {}),
+  ...dice.pick<object>([
+    {},
+    {},
+    {},
+    { dataSource: { kind: 'PersistentVolumeClaim', name: 'source' } },
+    { dataSource: { apiGroup: 'unknown.example.com', kind: 'Backup', name: 'b' } }, // dropped
+    { dataSourceRef: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' } },
+  ]),
 })
 
 const csi = (dice: Dice) => ({

@@ -41,6 +41,8 @@ async function isStale(): Promise<boolean> {
   if (!built) return true
   const names = await readdir(join(ROOT, 'src'), { recursive: true })
   const sources = names.filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
-  const times = await Promise.all(sources.map(async (name) => (await stat(join(ROOT, 'src', name)).catch(() => undefined))?.mtimeMs ?? 0))
+  const times = await Promise.all(
+    sources.map(async (name) => (await stat(join(ROOT, 'src', name)).catch(() => undefined))?.mtimeMs ?? 0),
+  )
   return Math.max(...times) > built.mtimeMs
 }

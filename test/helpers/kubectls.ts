@@ -47,8 +47,10 @@ async function programAt(path: string): Promise<KubectlProgram | undefined> {
   }
 }
 
+/** By exact version; a dispatcher only starts one of its siblings, so it is left out where it has some. */
 function oneOfEach(programs: readonly KubectlProgram[]): KubectlProgram[] {
   const byVersion = new Map<string, KubectlProgram>()
   for (const program of programs) if (!byVersion.has(program.version)) byVersion.set(program.version, program)
-  return [...byVersion.values()]
+  const plain = [...byVersion.values()].filter(({ version }) => !version.endsWith('-dispatcher'))
+  return plain.length > 0 ? plain : [...byVersion.values()]
 }

@@ -3,8 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { Agent, type RequestOptions, request } from 'node:https'
 import type { IncomingMessage } from 'node:http'
+import { Agent, type RequestOptions, request } from 'node:https'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { buildProgram } from './build.ts'
@@ -57,7 +57,10 @@ export async function startServer({ dataDir, command = 'up', flags = [] }: Serve
   const ready = await firstLine(child, gone, () => log)
   const { url, kubeconfig } = JSON.parse(ready) as { url: string; kubeconfig: string }
   const ca = await readFile(join(dataDir, 'pki', 'ca.crt'), 'utf8')
-  const tokens = JSON.parse(await readFile(join(dataDir, 'pki', 'tokens.json'), 'utf8')).tokens as { token: string; user: string }[]
+  const tokens = JSON.parse(await readFile(join(dataDir, 'pki', 'tokens.json'), 'utf8')).tokens as {
+    token: string
+    user: string
+  }[]
   const token = tokens.find(({ user }) => user === 'stowage-admin')!.token
   const agent = new Agent({ ca, keepAlive: true, maxSockets: 512 })
   const base = (path: string): RequestOptions => {
@@ -112,7 +115,12 @@ async function firstLine(child: ChildProcess, gone: Promise<unknown>, log: () =>
   return Promise.race([line, early])
 }
 
-function send(options: RequestOptions, method: string, body: unknown, headers: Record<string, string>): Promise<IncomingMessage> {
+function send(
+  options: RequestOptions,
+  method: string,
+  body: unknown,
+  headers: Record<string, string>,
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
     const payload = body === undefined ? undefined : isRaw ? body : JSON.stringify(body)

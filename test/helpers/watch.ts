@@ -1,11 +1,15 @@
 // A watch over HTTPS as a client sees it: events in order, until it is closed or the connection ends.
 import type { IncomingMessage } from 'node:http'
-import type { RunningServer } from './server.ts'
 
 export interface SeenEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
   readonly object: any
   readonly revision: number
+}
+
+/** Whatever can open a watch: a server in its own process or in this one. */
+export interface Watchable {
+  open(method: string, path: string): Promise<IncomingMessage>
 }
 
 export interface OpenWatch {
@@ -16,7 +20,7 @@ export interface OpenWatch {
   close(): void
 }
 
-export function watchFrom(server: RunningServer, path: string, resourceVersion: number, query = ''): OpenWatch {
+export function watchFrom(server: Watchable, path: string, resourceVersion: number, query = ''): OpenWatch {
   const seen: SeenEvent[] = []
   const waiting = new Set<() => void>()
   let response: IncomingMessage | undefined

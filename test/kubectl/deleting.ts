@@ -72,7 +72,8 @@ export const deleting: readonly Step[] = [
       await kubectl
         .run(['patch', 'pvc', 'orders', '--type=merge', '-p', '{"metadata":{"finalizers":null}}'])
         .catch(() => {})
-      await kubectl.run('wait --for=delete pvc/orders --timeout=60s')
+      await kubectl.out('delete pvc orders --ignore-not-found --timeout=60s')
+      await kubectl.refusal('get pvc orders')
     },
   },
   {

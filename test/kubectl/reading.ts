@@ -73,10 +73,10 @@ export const reading: readonly Step[] = [
       for (const [selector, expected] of [
         ['tier=db', ['orders']],
         ['tier!=db', ['archive']],
-        ['tier in (db,cold)', ['archive', 'orders']],
+        ['tier in (db,tape)', ['archive', 'orders']],
         ['tier notin (db)', ['archive']],
         ['app', ['archive', 'orders']],
-        ['app,tier=cold', ['archive']],
+        ['app,tier=tape', ['archive']],
       ] as const) {
         expect(names(await kubectl.out(['get', 'pvc', '-l', selector])), selector).toEqual(expected)
       }
@@ -103,15 +103,12 @@ export const reading: readonly Step[] = [
   {
     name: 'get --sort-by, --show-labels, -L and --no-headers arrange the table',
     async run({ kubectl }) {
-      expect(names(await kubectl.out('get pvc --sort-by=.spec.resources.requests.storage'))).toEqual([
-        'orders',
-        'archive',
-      ])
+      expect(names(await kubectl.out('get pvc --sort-by=.metadata.labels.tier'))).toEqual(['orders', 'archive'])
       const labels = readTable(await kubectl.out('get pvc --show-labels')).rows.map((row) => row.LABELS)
-      expect(labels).toEqual(['app=shop,tier=cold', 'app=shop,tier=db'])
+      expect(labels).toEqual(['app=shop,tier=tape', 'app=shop,tier=db'])
       const { headers, rows } = readTable(await kubectl.out('get pvc -L tier'))
       expect(headers.at(-1)).toBe('TIER')
-      expect(rows.map((row) => row.TIER)).toEqual(['cold', 'db'])
+      expect(rows.map((row) => row.TIER)).toEqual(['tape', 'db'])
       expect(lines(await kubectl.out('get pvc --no-headers'))).toHaveLength(2)
     },
   },

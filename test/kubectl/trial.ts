@@ -27,10 +27,9 @@ interface AbilitySince {
 export const ABILITIES = {
   'JSON from imperative create': { to: 31, because: 'from 1.32 on, create without -f sends protobuf' },
   'server-side strict validation': { from: 27, because: 'older ones check fields themselves, in words of their own' },
-  'create token-less service accounts': { from: 20, because: 'every version can' },
   'wait for a jsonpath': { from: 23, because: 'wait --for=jsonpath came with 1.23' },
-  '--subresource': { from: 24, because: 'patch --subresource came with 1.24' },
-  'get --subresource': { from: 24, because: 'get --subresource came with 1.24' },
+  'wait for what is gone': { from: 27, because: 'old ones fail when the object is gone before they look' },
+  '--subresource': { from: 24, because: 'get and patch --subresource came with 1.24' },
   events: { from: 23, because: 'events (then under alpha) came with 1.23, as a command of its own with 1.26' },
 } as const satisfies Record<string, AbilitySince>
 export type Ability = keyof typeof ABILITIES

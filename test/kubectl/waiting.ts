@@ -39,6 +39,7 @@ export const waiting: readonly Step[] = [
   },
   {
     name: 'wait --for=delete returns when the object is gone',
+    needs: 'wait for what is gone',
     async run({ kubectl }) {
       const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: brief, finalizers: [example.com/hold]}\n'
       await kubectl.out('create -f -', { stdin })

@@ -81,10 +81,10 @@ describe('Node', () => {
   it('refuses a status that cannot be', () => {
     const { object } = tryCreate(nodeKind, aNode())
     const address = { type: 'InternalIP', address: '10.0.0.1' }
-    const status = { capacity: { pods: '1.5', cpu: '-1' }, allocatable: {}, addresses: [address, address] }
+    const status = { capacity: { cpu: '-1', pods: '1.5' }, allocatable: { cpu: '1' }, addresses: [address, address] }
     expect(tryStatus(nodeKind, object, status).errors).toEqual([
-      'status.capacity.pods: Invalid value: "1500m": must be an integer',
       'status.capacity.cpu: Invalid value: "-1": must be greater than or equal to 0',
+      'status.capacity.pods: Invalid value: "1500m": must be an integer',
       'status.addresses[1]: Duplicate value: {"type":"InternalIP","address":"10.0.0.1"}',
     ])
   })

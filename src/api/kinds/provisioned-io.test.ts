@@ -152,7 +152,7 @@ describe('iops and throughput of a volume', () => {
     ['spec.capacity[iops]: Invalid value: "0": must be greater than zero', { iops: 0 }],
     ['spec.capacity[iops]: Invalid value: "1500m": must be an integer', { iops: '1.5' }],
     [
-      'spec.capacity: Unsupported value: {"storage":"10Gi","gpus":"1"}: supported values: "storage", "iops", "throughput"',
+      'spec.capacity: Unsupported value: {"gpus":"1","storage":"10Gi"}: supported values: "storage", "iops", "throughput"',
       { gpus: 1 },
     ],
   ])('PIO-1 refuses: %s', (message, capacity) => {
@@ -161,7 +161,7 @@ describe('iops and throughput of a volume', () => {
 
   it('PIO-1 are refused while the gate is off, unless the volume has them already', () => {
     expect(tryCreate(volumeKind, aVolume({ iops: 100 }), OFF).errors).toEqual([
-      'spec.capacity: Unsupported value: {"storage":"10Gi","iops":"100"}: supported values: "storage"',
+      'spec.capacity: Unsupported value: {"iops":"100","storage":"10Gi"}: supported values: "storage"',
     ])
     const stored = tryCreate(volumeKind, aVolume({ iops: 100 })).object
     expect(tryUpdate(volumeKind, stored, (draft) => (draft.metadata.labels = { a: 'b' }), OFF).errors).toEqual([])

@@ -23,6 +23,12 @@ const RESOURCE_STATUSES = [
 export function checkClaim(claim: any, say: Say, old?: any): void {
   const { spec = {}, status = {} } = claim
   checkClaimSpec(spec, 'spec', say)
+  for (const where of ['requests', 'limits']) {
+    const throughput = spec.resources?.[where]?.throughput
+    if (throughput !== undefined && compare(throughput, MI) < 0) {
+      say(`spec.resources.${where}.throughput`, `${show(throughput)} was not turned into bytes per second`)
+    }
+  }
   checkHighWaterMark(spec, say, old?.spec)
   if (!old && !same(status, { phase: 'Pending' })) say('status', `a new claim begins Pending, not ${show(status)}`)
   if (!old && !claim.metadata.finalizers?.includes('kubernetes.io/pvc-protection')) {
@@ -44,9 +50,6 @@ export function checkClaimSpec(spec: any, path: string, say: Say): void {
       if (amount === undefined) continue
       if (!isPositive(amount) || !isWhole(amount)) {
         say(`${path}.resources.${where}.${key}`, `${show(amount)} is no count above zero`)
-      }
-      if (key === 'throughput' && compare(amount, MI) < 0) {
-        say(`${path}.resources.${where}.${key}`, `${show(amount)} was not turned into bytes per second`)
       }
     }
   }

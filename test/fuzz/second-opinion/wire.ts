@@ -62,7 +62,9 @@ export function checkWire(value: unknown, path: string, say: Say): void {
     else if (MICRO_TIMES.has(key) && !isMicroTime(inner)) say(at, `${show(inner)} is no time in microseconds UTC`)
     else if (QUANTITIES.has(key)) checkQuantity(inner, at, say)
     else if (QUANTITY_MAPS.has(key) && isRecord(inner)) {
-      for (const [name, amount] of Object.entries(inner)) checkQuantity(amount, `${at}[${name}]`, say)
+      for (const [name, amount] of Object.entries(inner)) {
+        if (typeof amount !== 'number') checkQuantity(amount, `${at}[${name}]`, say) // a CSINode's allocatable is a count
+      }
     } else if (key === 'capacity' && typeof inner === 'string') checkQuantity(inner, at, say)
     if (FREE_MAPS.has(key)) {
       for (const [name, item] of Object.entries(inner ?? {})) if (item === null) say(`${at}[${name}]`, 'null is never stored')

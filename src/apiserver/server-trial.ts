@@ -1,0 +1,172 @@
+// For tests: an API server on a store in memory and a clock moved by hand, driven without a socket. Every caller is
+// an administrator; who may do what is tested in security/ and over real connections.
+import { parseFeatureGates } from '../api/feature-gates.ts'
+import { ALL_KINDS } from '../api/kinds/index.ts'
+import type { Random } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { type ManualClock, manualClock } from '../base/manual-clock.ts'
+import { type HistoryOptions, type Medium, openMemoryStore, type Store } from '../store/index.ts'
+import { type ApiServer, createApiServer } from './api-server.ts'
+import { createBuiltIns } from './bootstrap.ts'
+import type { ApiAnswer } from './exchange.ts'
+import { parseRuntimeConfig } from './resources.ts'
+import { versionInfo } from './version.ts'
+
+export interface TrialOptions {
+  /** As for --feature-gates. */
+  readonly gates?: string
+  /** As for --runtime-config. */
+  readonly runtimeConfig?: string
+  readonly history?: HistoryOptions
+  /** A disk that outlives the server, to start another one on. */
+  readonly medium?: Medium
+  readonly random?: Random
+}
+
+export interface TrialServer {
+  readonly server: ApiServer
+  readonly store: Store
+  readonly clock: ManualClock
+  get(url: string, headers?: Headers): Promise<TrialAnswer>
+  post(url: string, body: unknown, headers?: Headers): Promise<TrialAnswer>
+  put(url: string, body: unknown, headers?: Headers): Promise<TrialAnswer>
+  patch(url: string, body: unknown, type?: PatchType): Promise<TrialAnswer>
+  delete(url: string, options?: unknown): Promise<TrialAnswer>
+  call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<TrialAnswer>
+  watch(url: string, headers?: Headers): Promise<TrialWatch>
+}
+
+type Headers = Readonly<Record<string, string>>
+type PatchType = 'json' | 'merge' | 'strategic-merge'
+
+export interface TrialAnswer {
+  readonly status: number
+  readonly headers: ApiAnswer['headers']
+  readonly text: string
+  /** The body as JSON. */
+  readonly json: any
+}
+
+export interface TrialWatch {
+  /** What has come so far. */
+  readonly events: readonly { type: string; object: any }[]
+  readonly ended: boolean
+  /** Resolves once the condition holds; fails when nothing moves any more. */
+  until(condition: (events: readonly { type: string; object: any }[]) => boolean): Promise<void>
+  /** As when the client goes away. */
+  close(): void
+}
+
+const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
+
+export async function startTrial(options: TrialOptions = {}): Promise<TrialServer> {
+  const clock = manualClock()
+  const store = await openMemoryStore({ clock, history: options.history, medium: options.medium })
+  const server = createApiServer({
+    store,
+    clock,
+    random: options.random ?? countingRandom(),
+    log: silentLog,
+    kinds: ALL_KINDS,
+    gates: parseFeatureGates(options.gates),
+    runtimeConfig: parseRuntimeConfig(options.runtimeConfig ?? '', ALL_KINDS),
+    authenticator: { authenticate: () => ({ is: 'known', user: ADMIN }), authenticateToken: () => undefined },
+    authorizer: { authorize: () => ({ allowed: true }) },
+    version: versionInfo(),
+  })
+  await createBuiltIns(server.objects)
+
+  async function answer(method: string, url: string, body: string | Uint8Array | undefined, headers: Headers) {
+    const at = url.indexOf('?')
+    const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+    return server.handle({
+      method,
+      path: at < 0 ? url : url.slice(0, at),
+      query: new URLSearchParams(at < 0 ? '' : url.slice(at + 1)),
+      headers: lower,
+      headerNames: () => Object.keys(lower),
+      headerValues: (name) => (lower[name] === undefined ? [] : [lower[name]]),
+      readBody: async () => (body === undefined ? new Uint8Array() : Buffer.from(body)),
+    })
+  }
+
+  async function call(method: string, url: string, body?: string | Uint8Array, headers: Headers = {}) {
+    const { status, headers: sent, body: bytes = new Uint8Array() } = await answer(method, url, body, headers)
+    const text = Buffer.from(bytes).toString('utf8')
+    return {
+      status,
+      headers: sent,
+      text,
+      get json() {
+        return JSON.parse(text)
+      },
+    }
+  }
+
+  const send = (method: string, url: string, body: unknown, headers: Headers = {}) =>
+    call(method, url, JSON.stringify(body), { 'content-type': 'application/json', ...headers })
+
+  return {
+    server,
+    store,
+    clock,
+    call,
+    get: (url, headers) => call('GET', url, undefined, headers),
+    post: (url, body, headers) => send('POST', url, body, headers),
+    put: (url, body, headers) => send('PUT', url, body, headers),
+    patch: (url, body, type = 'strategic-merge') =>
+      send('PATCH', url, body, { 'content-type': `application/${type}-patch+json` }),
+    delete: (url, body) => (body === undefined ? call('DELETE', url) : send('DELETE', url, body)),
+    async watch(url, headers = {}) {
+      const opened = await answer('GET', url, undefined, headers)
+      if (!opened.stream) throw new Error(`no watch: ${Buffer.from(opened.body ?? []).toString('utf8')}`)
+      return follow(opened.stream)
+    },
+  }
+}
+
+/** Turns of the event loop without anything new after which nothing is thought to come any more. */
+const STILL_TURNS_MAX = 1_000
+
+function follow(stream: NonNullable<ApiAnswer['stream']>): TrialWatch {
+  const events: { type: string; object: any }[] = []
+  const closing: (() => void)[] = []
+  let ended = false
+  const end = () => {
+    if (ended) return
+    ended = true
+    for (const run of closing) run()
+  }
+  stream({
+    write(chunk) {
+      const lines = Buffer.from(chunk).toString('utf8').split('\n')
+      if (lines.pop() !== '') throw new Error('a chunk of a watch does not end with a newline')
+      events.push(...lines.map((line) => JSON.parse(line)))
+    },
+    pendingBytes: 0,
+    end,
+    onClose: (run) => void closing.push(run),
+  })
+  return {
+    events,
+    get ended() {
+      return ended
+    },
+    async until(condition) {
+      for (let turn = 0; !condition(events); turn++) {
+        if (turn > STILL_TURNS_MAX) throw new Error(`the awaited event did not come; seen: ${JSON.stringify(events)}`)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    },
+    close: end,
+  }
+}
+
+/** Different every time and the same in every run. */
+function countingRandom(): Random {
+  let state = 1
+  return () => {
+    state = (state * 48_271) % 2_147_483_647
+    return state / 2_147_483_647
+  }
+}

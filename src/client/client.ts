@@ -1,0 +1,116 @@
+// How everything but the API server itself reaches objects: one interface, two implementations. in-process.ts calls
+// the server's verbs directly and shares its frozen objects; http-client.ts speaks to any Kubernetes API server.
+// Objects carry no apiVersion and kind; the Kind that is passed says them. What is returned is frozen.
+import type { Kind, KubeObject } from '../api/kind.ts'
+
+export interface ObjectRef {
+  /** '' or absent for cluster-scoped kinds. */
+  readonly namespace?: string
+  readonly name: string
+}
+
+export interface ListRequest {
+  /** Absent: all namespaces. */
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  readonly limit?: number
+  readonly continueToken?: string
+  /** Absent: the newest. '0': whatever the server has at hand. */
+  readonly resourceVersion?: string
+  readonly signal?: AbortSignal
+}
+
+export interface ObjectList<T> {
+  readonly items: readonly Readonly<T>[]
+  readonly resourceVersion: string
+  readonly continueToken?: string
+}
+
+export interface WatchRequest {
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  /** Changes after this version; absent: the current state first. */
+  readonly resourceVersion?: string
+  /** The current state as added events, then a bookmark with `endsInitialEvents`, then changes. */
+  readonly sendInitialEvents?: boolean
+  /** The server ends the stream after this long. */
+  readonly timeoutSeconds?: number
+  readonly signal: AbortSignal
+}
+
+export type WatchEvent<T> =
+  | { readonly type: 'added' | 'modified' | 'deleted'; readonly object: Readonly<T> }
+  | { readonly type: 'bookmark'; readonly resourceVersion: string; readonly endsInitialEvents: boolean }
+
+export interface WriteOptions {
+  readonly fieldManager?: string
+  readonly dryRun?: boolean
+  readonly subresource?: string
+  readonly signal?: AbortSignal
+}
+
+export type Patch =
+  | { readonly type: 'merge' | 'strategic'; readonly body: object }
+  | { readonly type: 'json'; readonly body: readonly object[] }
+  | { readonly type: 'apply'; readonly body: object; readonly force?: boolean }
+
+export interface DeleteRequest {
+  readonly propagation?: 'Background' | 'Foreground' | 'Orphan'
+  readonly gracePeriodSeconds?: number
+  readonly uid?: string
+  readonly resourceVersion?: string
+  readonly dryRun?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** One write of a commit. Each is conditional the way its verb is: an update by its resourceVersion, a create by its name. */
+export type CommitWrite =
+  | { readonly do: 'create'; readonly kind: Kind; readonly object: KubeObject }
+  | { readonly do: 'update'; readonly kind: Kind; readonly object: KubeObject; readonly subresource?: string }
+  | {
+      readonly do: 'patch'
+      readonly kind: Kind
+      readonly ref: ObjectRef
+      readonly patch: Patch
+      readonly subresource?: string
+    }
+  | {
+      readonly do: 'delete'
+      readonly kind: Kind
+      readonly ref: ObjectRef
+      readonly uid?: string
+      readonly resourceVersion?: string
+    }
+
+/** Every failure is an ApiError (src/api/status-error.ts), also when the server could not be reached (503, reason ServiceUnavailable). */
+export interface Client {
+  get<T extends KubeObject>(
+    kind: Kind<T>,
+    ref: ObjectRef,
+    options?: { resourceVersion?: string; signal?: AbortSignal },
+  ): Promise<Readonly<T>>
+  list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
+  create<T extends KubeObject>(kind: Kind<T>, object: T, options?: WriteOptions): Promise<Readonly<T>>
+  /** Conditional when the object carries a resourceVersion. */
+  update<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<T>>
+  patch<T extends KubeObject>(kind: Kind<T>, ref: ObjectRef, patch: Patch, options?: WriteOptions): Promise<Readonly<T>>
+  /** The object as it was left: gone, or marked as going. */
+  delete<T extends KubeObject>(kind: Kind<T>, ref: ObjectRef, request?: DeleteRequest): Promise<Readonly<T> | undefined>
+  /** Ends when the server ends it or the signal fires; throws ApiError 410 when the version is too old. */
+  watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncIterable<WatchEvent<T>>
+  /**
+   * The writes in the given order: as one transaction where the server can (ours), else one by one, stopping at the
+   * first that fails. Either way every caller must be right after a crash between any two of them.
+   * Returns what each write left behind, undefined for deletions that were final.
+   */
+  commit(
+    writes: readonly CommitWrite[],
+    options?: { fieldManager?: string; signal?: AbortSignal },
+  ): Promise<readonly (Readonly<KubeObject> | undefined)[]>
+  /** Whether commit is one transaction. */
+  readonly commitsAtomically: boolean
+  /** Whether the server serves this kind; asked once and remembered until `forget` or a 404. */
+  serves(kind: Kind): Promise<boolean>
+}
