@@ -5,6 +5,8 @@ import { dns1123LabelProblems, labelValueProblems, namePrefix, qualifiedNameProb
 import type { LabelSelector, ObjectMeta, OwnerReference } from './types/meta.ts'
 
 const ANNOTATIONS_BYTES_MAX = 256 * 1024
+/** Every other finalizer carries the domain of whoever removes it. */
+const PLAIN_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
 
 export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors): void {
   if (meta.generateName) {
@@ -63,7 +65,7 @@ function validateOwners(owners: readonly OwnerReference[], errors: FieldErrors):
   for (const [index, owner] of owners.entries()) {
     const at = `${field}[${index}]`
     if (!owner.apiVersion) errors.invalid(`${at}.apiVersion`, owner.apiVersion, 'version must not be empty')
-    else if (owner.apiVersion.split('/').length > 2) {
+    else if (!/^([^/]*\/)?[^/]+$/.test(owner.apiVersion)) {
       errors.invalid(`${at}.apiVersion`, owner.apiVersion, 'must be VERSION or GROUP/VERSION')
     }
     if (!owner.kind) errors.invalid(`${at}.kind`, owner.kind, 'must not be empty')
@@ -85,7 +87,16 @@ function validateOwners(owners: readonly OwnerReference[], errors: FieldErrors):
 
 function validateFinalizers(finalizers: readonly string[], errors: FieldErrors): void {
   const field = 'metadata.finalizers'
-  for (const finalizer of finalizers) errors.invalidAll(field, finalizer, qualifiedNameProblems(finalizer))
+  for (const [index, finalizer] of finalizers.entries()) {
+    errors.invalidAll(field, finalizer, qualifiedNameProblems(finalizer))
+    if (!finalizer.includes('/') && !PLAIN_FINALIZERS.has(finalizer)) {
+      errors.invalid(
+        `${field}[${index}]`,
+        finalizer,
+        'name is neither a standard finalizer name nor is it fully qualified',
+      )
+    }
+  }
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
     errors.invalid(field, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set')
   }

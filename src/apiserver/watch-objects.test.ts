@@ -53,16 +53,19 @@ describe('a watch', () => {
     expect(seen).toEqual(Array.from({ length: 40 }, (_, index) => String(start + 1 + index)))
   })
 
-  it.each(['', '&resourceVersion=0', '&resourceVersion='])('without a version (%j) begins with the state as it is', async (query) => {
-    trial = await startTrial()
-    await create('b')
-    await create('a')
-    const watch = await trial.watch(`${MAPS}?watch=1${query}`)
-    await watch.until((events) => events.length === 2)
-    expect(watch.events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual(['ADDED a', 'ADDED b'])
-    await create('c')
-    await watch.until((events) => events.length === 3)
-  })
+  it.each(['', '&resourceVersion=0', '&resourceVersion='])(
+    'without a version (%j) begins with the state as it is',
+    async (query) => {
+      trial = await startTrial()
+      await create('b')
+      await create('a')
+      const watch = await trial.watch(`${MAPS}?watch=1${query}`)
+      await watch.until((events) => events.length === 2)
+      expect(watch.events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual(['ADDED a', 'ADDED b'])
+      await create('c')
+      await watch.until((events) => events.length === 3)
+    },
+  )
 
   it('carries kind and apiVersion in every object, and the last state in a deletion', async () => {
     trial = await startTrial()
@@ -146,7 +149,9 @@ describe('a watch with a selector', () => {
   it('SYS-3 shows an object that starts to match as ADDED and one that stops as DELETED, with its old state', async () => {
     trial = await startTrial()
     await create('a', { colour: 'red' })
-    const watch = await trial.watch(`${MAPS}?watch=1&labelSelector=colour%3Dblue&resourceVersion=${trial.store.revision}`)
+    const watch = await trial.watch(
+      `${MAPS}?watch=1&labelSelector=colour%3Dblue&resourceVersion=${trial.store.revision}`,
+    )
     const blue = (await trial.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'blue' } } })).json
     const still = (await trial.patch(`${MAPS}/a`, { data: { k: 'v' } })).json
     const red = (await trial.patch(`${MAPS}/a`, { metadata: { labels: { colour: 'red' } } })).json
@@ -176,7 +181,8 @@ describe('a watch with a selector', () => {
 })
 
 describe('bookmarks', () => {
-  const bookmarks = (events: readonly { type: string; object: any }[]) => events.filter(({ type }) => type === 'BOOKMARK')
+  const bookmarks = (events: readonly { type: string; object: any }[]) =>
+    events.filter(({ type }) => type === 'BOOKMARK')
 
   it('come every minute when asked for, of the watched kind, with the newest version alone', async () => {
     trial = await startTrial()
@@ -237,7 +243,10 @@ describe('bookmarks', () => {
         type: 'BOOKMARK',
         object: {
           kind: 'ConfigMap',
-          metadata: { resourceVersion: String(trial.store.revision), annotations: { 'k8s.io/initial-events-end': 'true' } },
+          metadata: {
+            resourceVersion: String(trial.store.revision),
+            annotations: { 'k8s.io/initial-events-end': 'true' },
+          },
         },
       },
     ])
@@ -289,7 +298,11 @@ describe('forms of a watch', () => {
     await watch.until((events) => events.length === 1)
     const { object } = watch.events[0]!
     expect(Object.keys(object).sort()).toEqual(['apiVersion', 'kind', 'metadata'])
-    expect(object).toMatchObject({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 'a' } })
+    expect(object).toMatchObject({
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { name: 'a' },
+    })
   })
 
   it('an error stays a Status whatever the form', async () => {
@@ -306,9 +319,14 @@ describe('forms of a watch', () => {
   it('two streams of different versions and forms get the same event, each in its own form', async () => {
     trial = await startTrial()
     const from = trial.store.revision
-    const urls = ['v1', 'v1beta1'].map((v) => `/apis/storage.k8s.io/${v}/storageclasses?watch=1&resourceVersion=${from}`)
+    const urls = ['v1', 'v1beta1'].map(
+      (v) => `/apis/storage.k8s.io/${v}/storageclasses?watch=1&resourceVersion=${from}`,
+    )
     const watches = await Promise.all([trial.watch(urls[0]!), trial.watch(urls[1]!), trial.watch(urls[0]!, METADATA)])
-    await trial.post('/apis/storage.k8s.io/v1/storageclasses', { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
+    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'fast' },
+      provisioner: 'example.com/p',
+    })
     await Promise.all(watches.map((watch) => watch.until((events) => events.length === 1)))
     expect(watches.map(({ events }) => `${events[0]!.object.apiVersion} ${events[0]!.object.kind}`)).toEqual([
       'storage.k8s.io/v1 StorageClass',
