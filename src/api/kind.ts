@@ -91,6 +91,11 @@ export interface Kind<T extends KubeObject = any> {
   /** How long a delete lets the object live on; pods only. */
   gracePeriodSeconds?(object: T, asked: number | undefined): number
 
+  /** A question: POST is answered (src/apiserver/reviews.ts), nothing is stored, and there is nothing to read. */
+  readonly isQuestion?: true
+  /** Not ours: served as empty lists and quiet watches for clients that wait for them, and announced nowhere. */
+  readonly isForeign?: true
+
   /** This kind is another face of a stored kind (events.k8s.io shows core events). */
   readonly faceOf?: {
     readonly kind: Kind

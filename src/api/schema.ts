@@ -47,6 +47,8 @@ export interface ObjectType<T = any, F extends Fields = Fields> {
   readonly name: string
   readonly doc: string
   readonly fields: F
+  /** Apply: owned as a whole wherever it is used, unless the field says otherwise. */
+  readonly atomic?: true
   readonly infer?: T
 }
 export type Type<T = any> = ScalarType<T> | ListType<T> | MapType<T> | JsonType<T> | ObjectType<T>
@@ -62,8 +64,8 @@ export interface FieldExtras {
   readonly list?: 'atomic' | 'set' | 'map'
   /** Apply: the keys that identify an item of a `map` list. */
   readonly keys?: readonly string[]
-  /** Apply: a map or object owned as a whole. */
-  readonly atomic?: true
+  /** Apply: a map or object owned as a whole; false: field by field, although its type is atomic. */
+  readonly atomic?: boolean
   /** In the binary format this field sits in an embedded message with this number, `tag` counting inside it. */
   readonly within?: number
 }
@@ -119,11 +121,13 @@ export const object = <const F extends Fields>(
   name: string,
   doc: string,
   fields: F,
+  extras: { readonly atomic?: true } = {},
 ): ObjectType<InferFields<F>, F> => ({
   is: 'object',
   name,
   doc,
   fields,
+  ...extras,
 })
 
 /** Fields that JSON shows beside their siblings, while the binary format keeps them in a message of their own. */

@@ -29,7 +29,7 @@ export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml>
 
 /** Keys are sorted and strings quoted so that older YAML parsers read them as strings, too. */
 export async function printYaml(value: JsonValue): Promise<string> {
-  const { stringify } = await import('yaml')
+  const { stringify } = await loadYaml()
   return stringify(value, {
     sortMapEntries: true,
     indentSeq: false,
@@ -55,7 +55,7 @@ function decodeIfJson(text: string): DecodedYaml | undefined {
 }
 
 async function decodeYaml(text: string): Promise<DecodedYaml> {
-  const yaml = await import('yaml')
+  const yaml = await loadYaml()
   const lines = new yaml.LineCounter()
   const composer = new yaml.Composer({
     schema: 'core',
@@ -76,6 +76,12 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
 }
 
 type Yaml = typeof import('yaml')
+
+/** Once bundled, a CommonJS package arrives as the default export alone; in Node as both. */
+async function loadYaml(): Promise<Yaml> {
+  const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
+  return loaded.default ?? loaded
+}
 
 /** The syntax tree, which is built without recursion, once it is known to be safe for the recursion that follows. */
 function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {

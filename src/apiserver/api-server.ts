@@ -111,9 +111,9 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     const resource = resources.find(route.group, route.version, route.plural)
     if (!resource) throw noSuchPath()
     const call = { request, route, resource, user }
-    if (route.verb === 'watch') return watchLimited(labels, await handleResource(deps, call))
+    if (route.verb === 'watch') return watchLimited(labels, await handleResource(deps, call, options))
     return limited(route.verb === 'get' || route.verb === 'list' ? 'readOnly' : 'mutating', () =>
-      handleResource(deps, call),
+      handleResource(deps, call, options),
     )
   }
 

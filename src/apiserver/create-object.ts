@@ -6,16 +6,18 @@ import { validateMeta } from '../api/meta.ts'
 import { alreadyExists, badRequest, generateNameTaken, invalid } from '../api/status-error.ts'
 import { clone } from '../base/clone.ts'
 import { generateName, randomUuid } from '../base/identifiers.ts'
-import type { TransactionView, Write } from '../store/index.ts'
+import type { TransactionView } from '../store/index.ts'
 import { encodeStored } from './stored-object.ts'
 import {
   admissionRequest,
+  type Decided,
   keyOf,
   type ObjectDeps,
   putOf,
   ruleContext,
   storedOf,
   timestamp,
+  transactOne,
   type WriteTarget,
   type Written,
   writesOf,
@@ -26,22 +28,11 @@ const GENERATED_NAME_TRIES = 8
 
 export async function createObject(deps: ObjectDeps, target: WriteTarget, body: KubeObject): Promise<Written> {
   checkBody(target, body)
-  let written: Written | undefined
-  const { revision } = await deps.store.transact((view) => {
-    const decided = decideCreate(deps, target, body, view)
-    written = decided.written
-    return target.dryRun ? [] : decided.writes
-  })
-  return { ...written!, revision: target.dryRun ? 0 : revision }
+  return transactOne(deps, target, (view) => decideCreate(deps, target, body, view))
 }
 
 /** The transaction of a create; also used when an update creates. */
-export function decideCreate(
-  deps: ObjectDeps,
-  target: WriteTarget,
-  body: KubeObject,
-  view: TransactionView,
-): { writes: readonly Write[]; written: Written } {
+export function decideCreate(deps: ObjectDeps, target: WriteTarget, body: KubeObject, view: TransactionView): Decided {
   const { resource } = target
   const { kind } = resource
   const context = ruleContext(deps)
@@ -88,7 +79,7 @@ const SERVER_OWNED = [
   'managedFields',
 ] as const
 
-function checkBody(target: WriteTarget, body: KubeObject): void {
+export function checkBody(target: WriteTarget, body: KubeObject): void {
   const { namespace, resourceVersion } = body.metadata
   if (target.resource.kind.namespaced && namespace && namespace !== target.namespace) {
     throw badRequest(

@@ -2,53 +2,58 @@
 
 import { conflict, notFound } from '../api/status-error.ts'
 import { clone } from '../base/clone.ts'
-import type { Entry, Write } from '../store/index.ts'
+import type { Entry, TransactionView, Write } from '../store/index.ts'
 import type { DeleteOptions } from './options.ts'
 import { encodeStored, sameContent } from './stored-object.ts'
 import { isReadyToGo } from './update-object.ts'
 import {
   admissionRequest,
+  type Decided,
   keyOf,
   type ObjectDeps,
   putOf,
   timestamp,
+  transactOne,
   type WriteTarget,
   type Written,
 } from './write-deps.ts'
 
 export async function deleteObject(deps: ObjectDeps, target: WriteTarget, options: DeleteOptions): Promise<Written> {
-  let written: Written | undefined
-  let unchangedRevision: number | undefined
-  const { revision } = await deps.store.transact((view) => {
-    unchangedRevision = undefined
-    const key = keyOf(target)
-    const entry = view.get(key)
-    if (!entry) throw notFound(target.resource, target.name)
-    const old: any = deps.objects.decode(entry)
-    checkPreconditions(target, options, old, entry)
-    const request = { operation: 'DELETE', name: target.name, object: undefined, old } as const
-    const more = deps.admission.validate(admissionRequest(deps, view, target, request))
-    const next = marked(deps, target, options, old)
+  return transactOne(deps, target, (view) => decideDelete(deps, target, options, view))
+}
 
-    const writes: Write[] = []
-    let value: Uint8Array = entry.value
-    const deleted = isReadyToGo(next)
-    if (deleted) writes.push({ delete: key })
-    else {
-      value = encodeStored(next)
-      if (!sameContent(value, entry.value)) writes.push(putOf(deps, target.resource, key, next, value))
-    }
-    if (writes.length === 0 || target.dryRun) unchangedRevision = entry.modRevision
-    written = { value, revision: 0, created: false, deleted, warnings: [] }
-    for (const { group, plural, namespace, name, object } of more) {
-      writes.push({
-        put: `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`,
-        value: encodeStored(object),
-      })
-    }
-    return target.dryRun ? [] : writes
-  })
-  return { ...written!, revision: unchangedRevision ?? revision }
+/** The transaction of a delete. */
+export function decideDelete(
+  deps: ObjectDeps,
+  target: WriteTarget,
+  options: DeleteOptions,
+  view: TransactionView,
+): Decided {
+  const key = keyOf(target)
+  const entry = view.get(key)
+  if (!entry) throw notFound(target.resource, target.name)
+  const old: any = deps.objects.decode(entry)
+  checkPreconditions(target, options, old, entry)
+  const request = { operation: 'DELETE', name: target.name, object: undefined, old } as const
+  const more = deps.admission.validate(admissionRequest(deps, view, target, request))
+  const next = marked(deps, target, options, old)
+
+  const writes: Write[] = []
+  let value: Uint8Array = entry.value
+  const deleted = isReadyToGo(next)
+  if (deleted) writes.push({ delete: key })
+  else {
+    value = encodeStored(next)
+    if (!sameContent(value, entry.value)) writes.push(putOf(deps, target.resource, key, next, value))
+  }
+  const revision = writes.length === 0 || target.dryRun ? entry.modRevision : 0
+  for (const { group, plural, namespace, name, object } of more) {
+    writes.push({
+      put: `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`,
+      value: encodeStored(object),
+    })
+  }
+  return { writes, written: { value, revision, created: false, deleted, warnings: [] } }
 }
 
 function checkPreconditions({ resource, name }: WriteTarget, options: DeleteOptions, old: any, entry: Entry): void {

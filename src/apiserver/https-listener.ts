@@ -5,12 +5,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { bodyTooLarge } from '../api/status-error.ts'
+import { badRequest, bodyTooLarge } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { ApiAnswer, ApiRequest } from './exchange.ts'
 import { clientCertificateOf, type Pki, servingTlsOptions } from './security/index.ts'
 import type { StreamSink } from './watch-objects.ts'
+import { createWebsocketWatches } from './websocket-watch.ts'
 
 export const BODY_BYTES_MAX = 3 * 1024 * 1024
 const HEADER_BYTES_MAX = 1024 * 1024
@@ -53,6 +54,13 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
       void respond(incoming, outgoing)
     },
   )
+  const websockets = createWebsocketWatches({ handle, requestOf, log })
+  server.on('upgrade', (incoming, socket, head) => {
+    websockets.upgrade(incoming, socket, head).catch((error) => {
+      log.error({ err: error, path: incoming.url }, 'upgrade failed')
+      socket.destroy()
+    })
+  })
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
   })
@@ -96,6 +104,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     port: (server.address() as AddressInfo).port,
     stop: () => {
       stopping = true
+      websockets.closeAll()
       return drain(server, streams, clock)
     },
   }
@@ -153,8 +162,9 @@ function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
       } else chunks.push(chunk)
     })
     incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    incoming.on('error', reject)
-    incoming.on('aborted', () => reject(new Error('the client went away before its request was complete')))
+    // A body that breaks off is the client's doing: refused like any other bad request, though nobody may be left to hear.
+    incoming.on('error', (error) => reject(badRequest(`the body could not be read: ${error.message}`)))
+    incoming.on('aborted', () => reject(badRequest('the client went away before its request was complete')))
   })
 }
 

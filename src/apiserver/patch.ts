@@ -35,7 +35,18 @@ export function parsePatch(
   validation: FieldValidation,
 ): Patch {
   const body = parseMedia(contentType, bytes)
-  const transform = transformOf(mediaType(contentType), body, resource)
+  return patchOf(mediaType(contentType), body, resource, name, validation)
+}
+
+/** The same for a body that was parsed already. */
+export function patchOf(
+  media: string,
+  body: ParsedBody,
+  resource: Resource,
+  name: string,
+  validation: FieldValidation,
+): Patch {
+  const transform = transformOf(media, body, resource)
   const duplicates = validation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
   let warnings: readonly string[] = []
   return {

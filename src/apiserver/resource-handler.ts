@@ -8,12 +8,14 @@ import type { Entry } from '../store/index.ts'
 import { decodeObjectBody, parseBody } from './body.ts'
 import { createObject } from './create-object.ts'
 import { deleteObject } from './delete-object.ts'
+import { findSubresource, verbsOf } from './discovery/index.ts'
 import { type ApiAnswer, type ApiRequest, bytesAnswer, JSON_TYPE, jsonAnswer, warningHeaders } from './exchange.ts'
 import { type Accepted, type Form, negotiate } from './negotiate.ts'
 import { parseDeleteOptions, parseGetVersion, parseListOptions, parseWriteOptions } from './options.ts'
 import { parsePatch } from './patch.ts'
 import { getObject, type Listed, listObjects } from './read-objects.ts'
 import type { Resource } from './resources.ts'
+import { answerReview, type ReviewDeps } from './reviews.ts'
 import type { ResourceRequest } from './route.ts'
 import type { UserInfo } from './security/index.ts'
 import { answerBytes, itemBytes } from './stored-object.ts'
@@ -30,8 +32,10 @@ export interface ResourceCall {
   readonly user: UserInfo
 }
 
-export async function handleResource(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+/** `reviews` answers the kinds that are questions. */
+export async function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiAnswer> {
   checkScope(call)
+  if (call.resource.kind.isQuestion) return handleReview(reviews, call)
   switch (call.route.verb) {
     case 'get':
       return handleGet(deps, call)
@@ -61,21 +65,13 @@ function checkScope({ route, resource }: ResourceCall): void {
     if (route.name) throw noSuchPath()
     if (route.verb === 'create' || route.verb === 'deletecollection') throw methodNotAllowed()
   }
-  if (route.subresource !== '') checkSubresource(route, resource)
-  else if (isNamespaceKind && route.verb === 'deletecollection') throw methodNotAllowed()
-  else if (route.verb === 'create' && route.name) throw methodNotAllowed()
-  else if ((route.verb === 'update' || route.verb === 'patch') && !route.name) throw methodNotAllowed()
-}
-
-function checkSubresource({ subresource, verb }: ResourceRequest, resource: Resource): void {
-  const path = `${resource.group}/${resource.plural}/${subresource}`
-  if (subresource === 'status' && resource.kind.status) {
-    if (verb !== 'get' && verb !== 'update' && verb !== 'patch') throw methodNotAllowed()
-  } else if (path === '/namespaces/finalize') {
-    if (verb !== 'update') throw methodNotAllowed()
-  } else if (CREATE_SUBRESOURCES[path]) {
-    if (verb !== 'create') throw methodNotAllowed()
-  } else throw noSuchPath()
+  const served =
+    route.subresource === '' ? verbsOf(resource.kind) : findSubresource(resource.kind, route.subresource)?.verbs
+  if (!served) throw noSuchPath()
+  if (!served.includes(route.verb)) throw methodNotAllowed()
+  if (route.subresource !== '') return
+  if (route.verb === 'create' && route.name) throw methodNotAllowed()
+  if ((route.verb === 'update' || route.verb === 'patch') && !route.name) throw methodNotAllowed()
 }
 
 const targetOf = ({ route, resource, user }: ResourceCall, dryRun: boolean): WriteTarget => ({
@@ -130,6 +126,13 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAn
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
   const written = await createObject(deps, targetOf(call, options.dryRun), object)
   return writtenAnswer(deps, call, accepted, written, warnings)
+}
+
+async function handleReview(deps: ReviewDeps, { request, route, resource, user }: ResourceCall): Promise<ApiAnswer> {
+  const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
+  const body = await parseBody(await request.readBody(), request.headers['content-type'])
+  const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
+  return jsonAnswer(201, await answerReview(deps, resource, route.namespace, user, object), warningHeaders(warnings))
 }
 
 async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {

@@ -18,7 +18,7 @@ export interface Resources {
   find(group: string, version: string, plural: string): Resource | undefined
   /** The preferred version in which a kind is served, for components that do not care which. */
   preferred(group: string, plural: string): Resource | undefined
-  /** In the order of the declarations. */
+  /** Everything that is announced, in the order of the declarations; foreign kinds can only be found. */
   readonly all: readonly Resource[]
   /** Group versions that are switched on, groups in order of declaration, versions in order of preference. */
   readonly groups: readonly { readonly group: string; readonly versions: readonly string[] }[]
@@ -38,6 +38,10 @@ export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeCo
         plural: kind.plural,
         apiVersion: kind.group ? `${kind.group}/${version}` : version,
         stored: kind.faceOf?.kind ?? kind,
+      }
+      if (kind.isForeign) {
+        byPath.set(`${kind.group}/${version}/${kind.plural}`, resource)
+        continue
       }
       all.push(resource)
       byPath.set(`${kind.group}/${version}/${kind.plural}`, resource)

@@ -34,6 +34,8 @@ export interface TrialServer {
   delete(url: string, options?: unknown): Promise<TrialAnswer>
   call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<TrialAnswer>
   watch(url: string, headers?: Headers): Promise<TrialWatch>
+  /** Lets time pass until the answer is there. */
+  whileTimePasses<T>(answer: Promise<T>): Promise<T>
 }
 
 type Headers = Readonly<Record<string, string>>
@@ -121,6 +123,17 @@ export async function startTrial(options: TrialOptions = {}): Promise<TrialServe
       const opened = await answer('GET', url, undefined, headers)
       if (!opened.stream) throw new Error(`no watch: ${Buffer.from(opened.body ?? []).toString('utf8')}`)
       return follow(opened.stream)
+    },
+    async whileTimePasses(promise) {
+      let settled = false
+      void promise.finally(() => {
+        settled = true
+      })
+      while (!settled) {
+        await new Promise((resolve) => setImmediate(resolve))
+        await clock.advance(10)
+      }
+      return promise
     },
   }
 }

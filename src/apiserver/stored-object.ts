@@ -4,6 +4,7 @@
 //   answered  {"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"a",…},"spec":…}
 import { jsonEquals } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
+import { deepFreeze } from '../base/freeze.ts'
 import type { Entry } from '../store/index.ts'
 import type { Resource } from './resources.ts'
 
@@ -27,9 +28,7 @@ export function createStoredObjects(rememberedMax = 8_000) {
       const id = `${entry.modRevision} ${entry.key}`
       const known = remembered.get(id)
       if (known) return known
-      const object = JSON.parse(bufferOf(entry.value).toString('utf8'))
-      object.metadata.resourceVersion = String(entry.modRevision)
-      deepFreeze(object)
+      const object = decodeStored(entry)
       if (remembered.size >= rememberedMax) {
         const oldest = remembered.keys().next().value
         if (oldest !== undefined) remembered.delete(oldest)
@@ -39,6 +38,13 @@ export function createStoredObjects(rememberedMax = 8_000) {
     },
   }
 }
+/** Without remembering: for bytes that are not what the store has at this version. */
+export function decodeStored(entry: Pick<Entry, 'value' | 'modRevision'>): Shared {
+  const object = JSON.parse(bufferOf(entry.value).toString('utf8'))
+  if (entry.modRevision > 0) object.metadata.resourceVersion = String(entry.modRevision)
+  return deepFreeze(object)
+}
+
 export type StoredObjects = ReturnType<typeof createStoredObjects>
 
 /** The bytes of one object as an answer or watch event of a group version carries it. */
@@ -67,11 +73,4 @@ export function sameContent(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false
   if (Buffer.compare(a, b) === 0) return true
   return jsonEquals(JSON.parse(bufferOf(a).toString('utf8')), JSON.parse(bufferOf(b).toString('utf8')))
-}
-
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  Object.freeze(value)
-  for (const inner of Object.values(value)) deepFreeze(inner)
-  return value
 }

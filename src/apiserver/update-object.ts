@@ -7,17 +7,19 @@ import type { KubeObject } from '../api/kind.ts'
 import { validateMeta, validateMetaUpdate } from '../api/meta.ts'
 import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../api/status-error.ts'
 import { clone } from '../base/clone.ts'
-import type { Entry, TransactionView, Write } from '../store/index.ts'
+import type { Entry, TransactionView } from '../store/index.ts'
 import { decideCreate } from './create-object.ts'
 import { encodeStored, sameContent } from './stored-object.ts'
 import {
   admissionRequest,
+  type Decided,
   faceOf,
   keyOf,
   type ObjectDeps,
   putOf,
   ruleContext,
   storedOf,
+  transactOne,
   type WriteTarget,
   type Written,
   writesOf,
@@ -35,22 +37,16 @@ export interface Update {
 }
 
 export async function updateObject(deps: ObjectDeps, target: WriteTarget, update: Update): Promise<Written> {
-  let written: Written | undefined
-  let unchangedRevision: number | undefined
-  const { revision } = await deps.store.transact((view) => {
-    unchangedRevision = undefined
-    const entry = view.get(keyOf(target))
-    if (!entry) {
-      const decided = decideCreateFromUpdate(deps, target, update, view)
-      written = decided.written
-      return target.dryRun ? [] : decided.writes
-    }
-    const decided = decideUpdate(deps, target, update, entry, view)
-    written = decided.written
-    if (target.dryRun || decided.writes.length === 0) unchangedRevision = entry.modRevision
-    return target.dryRun ? [] : decided.writes
-  })
-  return { ...written!, revision: unchangedRevision ?? (written!.created && target.dryRun ? 0 : revision) }
+  return transactOne(deps, target, (view) => decideUpdate(deps, target, update, view))
+}
+
+/** The transaction of an update; where its kind allows it and the object is missing, that of a create. */
+export function decideUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): Decided {
+  const entry = view.get(keyOf(target))
+  if (!entry) return decideCreateFromUpdate(deps, target, update, view)
+  const { writes, written } = decideChange(deps, target, update, entry, view)
+  const isKept = target.dryRun || writes.length === 0
+  return { writes, written: isKept ? { ...written, revision: entry.modRevision } : written }
 }
 
 function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView) {
@@ -67,13 +63,13 @@ function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: U
   return decideCreate(deps, target, update.createFrom, view)
 }
 
-function decideUpdate(
+function decideChange(
   deps: ObjectDeps,
   target: WriteTarget,
   update: Update,
   entry: Entry,
   view: TransactionView,
-): { writes: readonly Write[]; written: Written } {
+): Decided {
   const { resource, name, subresource } = target
   const { kind } = resource
   const context = ruleContext(deps)

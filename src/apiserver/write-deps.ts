@@ -40,6 +40,27 @@ export interface Written {
   readonly warnings: readonly string[]
 }
 
+/** What a verb does inside a transaction. The outcome's revision is 0 where it will be the transaction's own. */
+export interface Decided {
+  readonly writes: readonly Write[]
+  readonly written: Written
+}
+
+/** One verb as a transaction of its own; commit.ts makes one of several. */
+export async function transactOne(
+  deps: ObjectDeps,
+  target: WriteTarget,
+  decide: (view: TransactionView) => Decided,
+): Promise<Written> {
+  let decided: Decided | undefined
+  const { revision } = await deps.store.transact((view) => {
+    decided = decide(view)
+    return target.dryRun ? [] : decided.writes
+  })
+  const { written } = decided!
+  return { ...written, revision: written.revision || (target.dryRun ? 0 : revision) }
+}
+
 export const ruleContext = ({ clock, gates }: ObjectDeps): RuleContext => ({ nowMs: clock.nowMs(), gates })
 
 export const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

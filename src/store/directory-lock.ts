@@ -27,7 +27,10 @@ export async function lockDirectory(dir: string): Promise<DirectoryLock> {
   try {
     // It gets its name when it already listens: nobody can take it for a dead one.
     server.listen(socket(`${own}.new`))
-    await once(server, 'listening')
+    await once(server, 'listening').catch((error) => {
+      throw new Error(`Cannot lock the directory ${dir}: ${error.message}`, { cause: error })
+    })
+    server.on('error', () => {}) // a caller that could not be accepted has found out what it wanted all the same
     await rename(`${dir}/${own}.new`, `${dir}/${own}`)
     for (const name of await readdir(dir)) {
       const holder = /^lock-(\d+)-[0-9a-f]+$/.exec(name)

@@ -17,6 +17,7 @@ const NODE_HAS_BIG_DATA = 1
 const MAGIC = 0xbeefc0de
 const VERSION = 2
 const NO_PAGE = 2n ** 64n - 1n
+const DEPTH_MAX = 32 // LMDB's own limit
 
 interface Meta {
   readonly pageBytes: number
@@ -37,7 +38,9 @@ export async function checkLmdbFile(path: string): Promise<void> {
     if (size === 0) return
     const meta = await readNewestMeta(path, file)
     if (size >= (meta.lastPage + 1) * meta.pageBytes) return
-    for (const root of meta.roots) if (root !== NO_PAGE) await walk({ path, file, size, meta }, Number(root))
+    for (const root of meta.roots) {
+      if (root !== NO_PAGE) await walk({ path, file, size, meta }, { page: Number(root), depth: 1 })
+    }
   } finally {
     await file.close()
   }
@@ -68,25 +71,46 @@ async function readMeta(path: string, file: FileHandle, position: number): Promi
   }
 }
 
-async function walk(within: { path: string; file: FileHandle; size: number; meta: Meta }, page: number): Promise<void> {
+async function walk(
+  within: { path: string; file: FileHandle; size: number; meta: Meta },
+  { page, depth }: { page: number; depth: number },
+): Promise<void> {
   const { path, file, size, meta } = within
   const requirePage = (number: number) => {
     if ((number + 1) * meta.pageBytes > size) throw truncated(path)
   }
   requirePage(page)
+  if (depth > DEPTH_MAX) throw damaged(path)
   const bytes = Buffer.alloc(meta.pageBytes)
   await file.read(bytes, 0, meta.pageBytes, page * meta.pageBytes)
-  const isBranch = (bytes.readUInt16LE(18) & PAGE_IS_BRANCH) !== 0
-  const nodes = bytes.readUInt16LE(20) >> 1
-  for (let at = 0; at < nodes; at++) {
-    const node = bytes.subarray(PAGE_HEADER_BYTES + bytes.readUInt16LE(PAGE_HEADER_BYTES + 2 * at))
-    if (isBranch) await walk(within, node.readUIntLE(0, 6))
-    else if (node.readUInt16LE(4) & NODE_HAS_BIG_DATA) {
-      const data = node.subarray(NODE_HEADER_BYTES + node.readUInt16LE(6))
-      requirePage(Number(data.readBigUInt64LE(0) + data.readBigUInt64LE(16)) - 1)
+  const refersTo = pagesOf(path, bytes)
+  for (const last of refersTo.data) requirePage(last)
+  for (const child of refersTo.children) await walk(within, { page: child, depth: depth + 1 })
+}
+
+/** What a page of a tree refers to: the pages below it, and the last page of each of its large data. */
+function pagesOf(path: string, bytes: Buffer): { children: number[]; data: number[] } {
+  const children: number[] = []
+  const data: number[] = []
+  try {
+    const isBranch = (bytes.readUInt16LE(18) & PAGE_IS_BRANCH) !== 0
+    const nodes = bytes.readUInt16LE(20) >> 1
+    for (let at = 0; at < nodes; at++) {
+      const node = bytes.subarray(PAGE_HEADER_BYTES + bytes.readUInt16LE(PAGE_HEADER_BYTES + 2 * at))
+      if (isBranch) children.push(node.readUIntLE(0, 6))
+      else if (node.readUInt16LE(4) & NODE_HAS_BIG_DATA) {
+        const big = node.subarray(NODE_HEADER_BYTES + node.readUInt16LE(6))
+        data.push(Number(big.readBigUInt64LE(0) + big.readBigUInt64LE(16)) - 1)
+      }
     }
+  } catch (error) {
+    if (error instanceof RangeError) throw damaged(path) // it points outside of itself
+    throw error
   }
+  return { children, data }
 }
 
 const truncated = (path: string) =>
   new Error(`${path} is damaged: it ends before its last page. Restore it from a backup.`)
+
+const damaged = (path: string) => new Error(`${path} is damaged: its pages make no sense. Restore it from a backup.`)

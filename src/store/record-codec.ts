@@ -2,7 +2,7 @@
 // reads the headers without touching the values.
 //
 //   name    kind (1), revision (6, big-endian, so that records sort by it), ordinal (4)
-//   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double, 0: never), key (the rest)
+//   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double, if flagged), key (the rest)
 //   value   as it was given; a tombstone has none
 import type { RecordHeader, RecordPosition } from './medium.ts'
 import type { Revision } from './store.ts'
@@ -16,6 +16,7 @@ export const VALUE = 2
 
 const HEADER_FORMAT = 1
 const FLAG_DELETED = 1
+const FLAG_EXPIRES = 2
 const KEY_START = 16
 
 /** Writes the name at `start` and answers where it ends. */
@@ -31,12 +32,12 @@ export function readName(source: Buffer, start: number): RecordName {
 
 export type HeaderFields = Omit<RecordHeader, keyof RecordPosition>
 
-export function encodeHeader({ key, createRevision, expiresAtMs = 0, deleted }: HeaderFields): Buffer {
+export function encodeHeader({ key, createRevision, expiresAtMs, deleted }: HeaderFields): Buffer {
   const bytes = Buffer.allocUnsafe(KEY_START + Buffer.byteLength(key))
   bytes[0] = HEADER_FORMAT
-  bytes[1] = deleted ? FLAG_DELETED : 0
+  bytes[1] = (deleted ? FLAG_DELETED : 0) | (expiresAtMs === undefined ? 0 : FLAG_EXPIRES)
   bytes.writeUIntBE(createRevision, 2, 6)
-  bytes.writeDoubleBE(expiresAtMs, 8)
+  bytes.writeDoubleBE(expiresAtMs ?? 0, 8)
   bytes.write(key, KEY_START, 'utf8')
   return bytes
 }
@@ -47,10 +48,11 @@ export function decodeHeader(bytes: Buffer): HeaderFields {
     throw new Error(`it has a record of format ${bytes[0]}; this version of Stowage reads format ${HEADER_FORMAT}`)
   }
   if (bytes.length <= KEY_START) throw new Error(`it has a damaged record: the header ends after ${bytes.length} bytes`)
+  const flags = bytes[1] as number
   return {
     key: bytes.toString('utf8', KEY_START, bytes.length),
     createRevision: bytes.readUIntBE(2, 6),
-    expiresAtMs: bytes.readDoubleBE(8) || undefined,
-    deleted: ((bytes[1] as number) & FLAG_DELETED) !== 0,
+    expiresAtMs: flags & FLAG_EXPIRES ? bytes.readDoubleBE(8) : undefined,
+    deleted: (flags & FLAG_DELETED) !== 0,
   }
 }

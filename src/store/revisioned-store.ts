@@ -37,6 +37,7 @@ const BATCH_BYTES_MAX = 8 * 1024 * 1024 // likewise; a single larger transaction
 const LIST_ENTRIES_PER_TURN = 1_000 // a longer list lets other work in between
 const COMPACT_DROPS_PER_BATCH = 500 // or two per record written, if that is more: compaction keeps pace with any load
 const COMPACT_PAUSE_MS = 10 // between batches that do nothing but compact
+const COMPACT_LOOK_MS_MAX = 3_600_000 // timers cannot wait for ever
 const EXPIRE_KEYS_PER_TRANSACTION = 1_000
 const EXPIRE_LOOK_MS_MAX = 10_000 // the clock may jump: look at least this often
 const RETRY_MS = 1_000 // after the medium has refused a compaction or an expiry
@@ -351,7 +352,7 @@ class RevisionedStore implements Store {
     const nowMs = this.#clock.monotonicMs()
     const dueAtMs = this.#toDrop.length > 0 ? nowMs : this.#history.dueAtMs()
     if (dueAtMs === undefined) return
-    const delayMs = Math.max(COMPACT_PAUSE_MS, dueAtMs - nowMs, notBeforeMs - nowMs)
+    const delayMs = Math.min(Math.max(COMPACT_PAUSE_MS, dueAtMs - nowMs, notBeforeMs - nowMs), COMPACT_LOOK_MS_MAX)
     this.#cancelCompaction = this.#clock.after(delayMs, () => this.#startWriting())
   }
 

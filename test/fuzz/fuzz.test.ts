@@ -51,7 +51,10 @@ async function fuzz({ seed, count }: { seed: number; count: number }) {
 
 /** Of the same complaint one example is enough. */
 function note(failures: Map<string, string>, why: string, text: string): void {
-  const signature = why.split('\n', 1)[0]!.replace(/"[^"]*"|\d+/g, '').slice(0, 80)
+  const signature = why
+    .split('\n', 1)[0]!
+    .replace(/"[^"]*"|\d+/g, '')
+    .slice(0, 80)
   if (!failures.has(signature)) failures.set(signature, text)
 }
 
@@ -62,11 +65,18 @@ function describeCase(the: { seed: number; i: number; request: FuzzRequest; answ
     `${the.why}`,
     `  seed ${the.seed}, request ${the.i}: ${JSON.stringify(rest).slice(0, 1_000)}`,
     `  body (${sent.length} bytes): ${JSON.stringify(sent.toString('utf8').slice(0, 1_500))}`,
-    `  answer ${the.answer.status}: ${Buffer.from(the.answer.body ?? []).toString('utf8').slice(0, 1_500)}`,
+    `  answer ${the.answer.status}: ${Buffer.from(the.answer.body ?? [])
+      .toString('utf8')
+      .slice(0, 1_500)}`,
   ].join('\n')
 }
 
 const table = (statuses: Record<string, Record<number, number>>): string =>
   Object.entries(statuses)
-    .map(([about, counts]) => `  ${about.padEnd(16)} ${Object.entries(counts).map(([status, n]) => `${status}: ${n}`).join('  ')}`)
+    .map(
+      ([about, counts]) =>
+        `  ${about.padEnd(16)} ${Object.entries(counts)
+          .map(([status, n]) => `${status}: ${n}`)
+          .join('  ')}`,
+    )
     .join('\n')

@@ -1,7 +1,16 @@
 // Draws requests: valid ones, nearly valid ones and hostile ones, about objects that exist as often as not,
 // so that sequences of writes meet on the same objects. Everything comes from the dice: a seed replays all of it.
 import type { Dice } from './dice.ts'
-import { copyOf, damage, HOSTILE_NUMBERS, HOSTILE_STRINGS, hostileValue, mutate, placesIn, YAML_BODIES } from './mutate.ts'
+import {
+  copyOf,
+  damage,
+  HOSTILE_NUMBERS,
+  HOSTILE_STRINGS,
+  hostileValue,
+  mutate,
+  placesIn,
+  YAML_BODIES,
+} from './mutate.ts'
 import { collectionPath, metadataOf, SERVED, type Served } from './samples.ts'
 
 export interface FuzzRequest {
@@ -142,7 +151,7 @@ function createValid(dice: Dice, { objects }: Knowledge): FuzzRequest {
   if (dice.oneIn(6)) {
     object.metadata.generateName = dice.pick(['x-', 'gen-', 'a'])
     delete object.metadata.name
-    if (objects.length > 400) object.metadata.name = 'c0' // enough of them
+    if (objects.length > 150) object.metadata.name = 'c0' // enough of them
   }
   const query = dice.pick(['', '', 'fieldValidation=Strict', 'dryRun=All', 'fieldManager=fuzz'])
   return { about: 'create', method: 'POST', path, query, headers: JSON_HEADERS, body: json(object), valid: true }
@@ -151,7 +160,14 @@ function createValid(dice: Dice, { objects }: Knowledge): FuzzRequest {
 function createMutated(dice: Dice): FuzzRequest {
   const { path, object } = sampleObject(dice)
   const body = mutate(dice, object, 1 + dice.int(3))
-  return { about: 'create mutated', method: 'POST', path, query: writeQuery(dice), headers: JSON_HEADERS, body: json(body) }
+  return {
+    about: 'create mutated',
+    method: 'POST',
+    path,
+    query: writeQuery(dice),
+    headers: JSON_HEADERS,
+    body: json(body),
+  }
 }
 
 function createGarbage(dice: Dice): FuzzRequest {
@@ -170,11 +186,16 @@ function createGarbage(dice: Dice): FuzzRequest {
 
 function createYaml(dice: Dice): FuzzRequest {
   const { path, object } = sampleObject(dice)
-  const text = dice.oneIn(2)
-    ? dice.pick(YAML_BODIES)
-    : JSON.stringify(dice.oneIn(2) ? object : mutate(dice, object)) // every JSON text is YAML, nearly
+  const text = dice.oneIn(2) ? dice.pick(YAML_BODIES) : JSON.stringify(dice.oneIn(2) ? object : mutate(dice, object)) // every JSON text is YAML, nearly
   const query = dice.pick(['', 'fieldValidation=Strict'])
-  return { about: 'yaml', method: 'POST', path, query, headers: { 'content-type': 'application/yaml' }, body: Buffer.from(text) }
+  return {
+    about: 'yaml',
+    method: 'POST',
+    path,
+    query,
+    headers: { 'content-type': 'application/yaml' },
+    body: Buffer.from(text),
+  }
 }
 
 const ODD_PATHS = [
@@ -289,7 +310,21 @@ const FIELD_SELECTORS = [
   'metadata.name=a\\q',
   `${'metadata.name!=x,'.repeat(2_000)}metadata.name!=y`,
 ]
-const VERSIONS = ['0', '1', '-1', '00', '1.5', 'abc', '٣', ' 1', '1e3', '9223372036854775807', '18446744073709551616', '99999999999', '0x1']
+const VERSIONS = [
+  '0',
+  '1',
+  '-1',
+  '00',
+  '1.5',
+  'abc',
+  '٣',
+  ' 1',
+  '1e3',
+  '9223372036854775807',
+  '18446744073709551616',
+  '99999999999',
+  '0x1',
+]
 
 function oddQuery(dice: Dice, revision: number): string {
   const version = () => dice.pick([String(revision), String(Math.max(1, revision - dice.int(50))), dice.pick(VERSIONS)])
@@ -400,18 +435,37 @@ function jsonPatch(dice: Dice, object: any): unknown {
   const pointers = pointersIn(object)
   const pointer = () =>
     dice.oneIn(4)
-      ? dice.pick(['', '/', '/metadata/labels/a~1b', '/spec/-', '/metadata/finalizers/-', '/a/b/c', '/~', '/~2', '/__proto__/x', '/constructor/prototype/x', '/spec/containers/01', '/spec/containers/-1', '/metadata/name', 'metadata', '/kind'])
+      ? dice.pick([
+          '',
+          '/',
+          '/metadata/labels/a~1b',
+          '/spec/-',
+          '/metadata/finalizers/-',
+          '/a/b/c',
+          '/~',
+          '/~2',
+          '/__proto__/x',
+          '/constructor/prototype/x',
+          '/spec/containers/01',
+          '/spec/containers/-1',
+          '/metadata/name',
+          'metadata',
+          '/kind',
+        ])
       : dice.pick(pointers)
   const operation = () => {
     const op = dice.pick(['add', 'replace', 'remove', 'test', 'move', 'copy', 'merge', undefined, 7])
     return {
       op,
       path: dice.oneIn(30) ? hostileValue(dice) : pointer(),
-      ...(dice.oneIn(8) ? {} : { value: dice.oneIn(2) ? hostileValue(dice) : dice.pick(['x', 'example.com/f', '5Gi', {}, []]) }),
+      ...(dice.oneIn(8)
+        ? {}
+        : { value: dice.oneIn(2) ? hostileValue(dice) : dice.pick(['x', 'example.com/f', '5Gi', {}, []]) }),
       ...(op === 'move' || op === 'copy' ? { from: pointer() } : {}),
     }
   }
-  if (dice.oneIn(40)) return Array.from({ length: dice.pick([1_000, 10_001]) }, () => ({ op: 'copy', from: '/metadata', path: '/spec' }))
+  if (dice.oneIn(40))
+    return Array.from({ length: dice.pick([1_000, 10_001]) }, () => ({ op: 'copy', from: '/metadata', path: '/spec' }))
   if (dice.oneIn(40)) return Array.from({ length: 40 }, () => ({ op: 'copy', from: '', path: '/metadata/annotations' }))
   if (dice.oneIn(30)) return hostileValue(dice)
   return Array.from({ length: 1 + dice.int(3) }, operation)
@@ -445,9 +499,16 @@ const DIRECTIVES: readonly any[] = [
   { metadata: { ownerReferences: [{ $patch: 'replace' }] } },
   { spec: { containers: [{ name: 'main', image: 'other:2' }] } },
   { spec: { containers: [{ $patch: 'delete', name: 'main' }] } },
-  { spec: { '$retainKeys': ['nothing'], volumes: [{ name: 'data', $retainKeys: ['name', 'emptyDir'], emptyDir: {} }] } },
+  { spec: { $retainKeys: ['nothing'], volumes: [{ name: 'data', $retainKeys: ['name', 'emptyDir'], emptyDir: {} }] } },
   { spec: { drivers: [{ name: 'hostpath', nodeID: 'other', topologyKeys: null }] } },
-  { status: { conditions: [{ type: 'Ready', $patch: 'delete' }, { type: 'X', status: 'True' }] } },
+  {
+    status: {
+      conditions: [
+        { type: 'Ready', $patch: 'delete' },
+        { type: 'X', status: 'True' },
+      ],
+    },
+  },
   { metadata: { labels: { $patch: 'replace', only: 'this' } } },
   { $retainKeys: 'x' },
 ]
@@ -461,7 +522,10 @@ function mergePatch(dice: Dice, { object, served }: KnownObject, type: string): 
   if (places.length === 0) return { metadata: { labels: { x: 'y' } } }
   const path = pointersIn(object)
   const keys = dice.pick(path).slice(1).split('/')
-  return keys.reduceRight<unknown>((inner, key) => JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(inner) ?? 'null'}}`), hostileValue(dice))
+  return keys.reduceRight<unknown>(
+    (inner, key) => JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(inner) ?? 'null'}}`),
+    hostileValue(dice),
+  )
 }
 
 function put(dice: Dice, known: Knowledge): FuzzRequest {
@@ -471,18 +535,40 @@ function put(dice: Dice, known: Knowledge): FuzzRequest {
   const change = dice.pick<() => any>([
     () => fresh, // nothing changes
     () => ({ ...fresh, metadata: { ...metadata, labels: { v: String(dice.int(9)) } } }),
-    () => ({ ...fresh, metadata: { ...metadata, resourceVersion: dice.pick(['1', '0', '', 'abc', '99999999999', String(known.revision)]) } }),
-    () => ({ ...fresh, metadata: { ...metadata, uid: dice.pick(['other', '', '00000000-0000-0000-0000-000000000000']) } }),
+    () => ({
+      ...fresh,
+      metadata: {
+        ...metadata,
+        resourceVersion: dice.pick(['1', '0', '', 'abc', '99999999999', String(known.revision)]),
+      },
+    }),
+    () => ({
+      ...fresh,
+      metadata: { ...metadata, uid: dice.pick(['other', '', '00000000-0000-0000-0000-000000000000']) },
+    }),
     () => ({ ...fresh, metadata: { ...metadata, name: dice.pick(['another', '', undefined]) } }),
     () => ({ ...fresh, metadata: { ...metadata, namespace: dice.pick(['elsewhere', '', 'default']) } }),
     () => ({ ...fresh, metadata: { ...metadata, resourceVersion: undefined } }),
-    () => ({ ...fresh, metadata: { ...metadata, creationTimestamp: null, deletionTimestamp: '2030-01-01T00:00:00Z', generation: 99, selfLink: 'x' } }),
+    () => ({
+      ...fresh,
+      metadata: {
+        ...metadata,
+        creationTimestamp: null,
+        deletionTimestamp: '2030-01-01T00:00:00Z',
+        generation: 99,
+        selfLink: 'x',
+      },
+    }),
     () => ({ ...fresh, status: chosen.served.sampleStatus?.(dice) ?? {} }),
     () => ({ ...fresh, metadata: { ...metadata, finalizers: ['example.com/new'] } }),
     () => ({ ...fresh, ...chosen.served.sample(dice, chosen.namespace), metadata }), // another spec under the same name
     () => mutate(dice, fresh),
     () => mutate(dice, fresh, 3),
-    () => ({ ...fresh, kind: dice.pick(['Pod', '', undefined, 7]), apiVersion: dice.pick([chosen.apiVersion, 'v2', null]) }),
+    () => ({
+      ...fresh,
+      kind: dice.pick(['Pod', '', undefined, 7]),
+      apiVersion: dice.pick([chosen.apiVersion, 'v2', null]),
+    }),
   ])
   return {
     about: 'put',
@@ -542,8 +628,18 @@ function release(dice: Dice, known: Knowledge): FuzzRequest {
   if (going.length === 0) return remove(dice, known)
   const chosen = dice.pick(going)
   if (chosen.served.kind === 'Namespace' && dice.oneIn(2)) {
-    const body = json({ ...chosen.object, spec: dice.pick<any>([{}, { finalizers: [] }, { finalizers: ['x'] }, { finalizers: ['a.b/c'] }]) })
-    return { about: 'finalize', method: 'PUT', path: `${pathOf(chosen)}/finalize`, query: '', headers: JSON_HEADERS, body }
+    const body = json({
+      ...chosen.object,
+      spec: dice.pick<any>([{}, { finalizers: [] }, { finalizers: ['x'] }, { finalizers: ['a.b/c'] }]),
+    })
+    return {
+      about: 'finalize',
+      method: 'PUT',
+      path: `${pathOf(chosen)}/finalize`,
+      query: '',
+      headers: JSON_HEADERS,
+      body,
+    }
   }
   const body = json({ metadata: { finalizers: null } })
   const headers = { 'content-type': PATCH_TYPES[1] }
@@ -560,8 +656,20 @@ function subresource(dice: Dice, known: Knowledge): FuzzRequest {
     { target: { name: dice.pick(HOSTILE_STRINGS) }, metadata: { annotations: { [dice.pick(HOSTILE_STRINGS)]: 'x' } } },
     { metadata: { name: 'other' }, target: { name: 'n1', kind: 'Pod' } },
     { metadata: { name: pod.name, uid: 'other' }, target: { name: 'n1' } },
-    { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: pod.name }, deleteOptions: dice.pick<any>([{}, { gracePeriodSeconds: 0 }, 7]) },
+    {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: pod.name },
+      deleteOptions: dice.pick<any>([{}, { gracePeriodSeconds: 0 }, 7]),
+    },
     hostileValue(dice),
   ])
-  return { about: which, method: 'POST', path: `${pathOf(pod)}/${which}`, query: '', headers: JSON_HEADERS, body: json(body) }
+  return {
+    about: which,
+    method: 'POST',
+    path: `${pathOf(pod)}/${which}`,
+    query: '',
+    headers: JSON_HEADERS,
+    body: json(body),
+  }
 }

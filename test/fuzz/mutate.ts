@@ -78,7 +78,24 @@ export const HOSTILE_STRINGS: readonly string[] = [
 ]
 
 export const HOSTILE_NUMBERS: readonly number[] = [
-  0, -0, 1, -1, 1.5, 2, 600, 65_536, 2 ** 31 - 1, 2 ** 31, -(2 ** 31) - 1, 2 ** 32 + 1, 2 ** 53, 2 ** 63, 1e21, 1e308, -1e308, 5e-324,
+  0,
+  -0,
+  1,
+  -1,
+  1.5,
+  2,
+  600,
+  65_536,
+  2 ** 31 - 1,
+  2 ** 31,
+  -(2 ** 31) - 1,
+  2 ** 32 + 1,
+  2 ** 53,
+  2 ** 63,
+  1e21,
+  1e308,
+  -1e308,
+  5e-324,
 ]
 
 export const hostileValue = (dice: Dice): unknown => {
@@ -122,6 +139,10 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
   if (places.length === 0) return hostileValue(dice)
   const { parent, key } = dice.pick(places)
   const value = parent[key]
+  if (dice.oneIn(2) && sameType(dice, value) !== undefined) {
+    set(parent, key, sameType(dice, value)) // gets past the decoder, to the rules
+    return root
+  }
   switch (dice.int(10)) {
     case 0:
       if (Array.isArray(parent)) parent.splice(Number(key), 1)
@@ -135,7 +156,8 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
       else set(parent, dice.pick(HOSTILE_STRINGS), copyOf(value))
       break
     case 3:
-      if (!Array.isArray(parent)) set(parent, dice.pick(['unknownField', 'Spec', '__proto__', 'constructor', 'toString']), hostileValue(dice))
+      if (!Array.isArray(parent))
+        set(parent, dice.pick(['unknownField', 'Spec', '__proto__', 'constructor', 'toString']), hostileValue(dice))
       break
     case 4:
       set(parent, key, Array.isArray(value) ? value[0] : [value])
@@ -156,6 +178,13 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
       set(parent, key, hostileValue(dice))
   }
   return root
+}
+
+const sameType = (dice: Dice, value: unknown): unknown => {
+  if (typeof value === 'string') return dice.pick(HOSTILE_STRINGS)
+  if (typeof value === 'number') return dice.pick(HOSTILE_NUMBERS)
+  if (typeof value === 'boolean') return !value
+  return undefined
 }
 
 /** Also for keys such as __proto__, which plain assignment would swallow. */
@@ -204,7 +233,24 @@ export function damage(dice: Dice, text: string): Uint8Array {
     case 8:
       return spliced('\u0000')
     case 9:
-      return Buffer.from(dice.pick(['null', 'true', '0', '"text"', '[]', '{}', 'undefined', '{]', '//', '\n', '-', '1e', '"\\u12"', '"\\x"']))
+      return Buffer.from(
+        dice.pick([
+          'null',
+          'true',
+          '0',
+          '"text"',
+          '[]',
+          '{}',
+          'undefined',
+          '{]',
+          '//',
+          '\n',
+          '-',
+          '1e',
+          '"\\u12"',
+          '"\\x"',
+        ]),
+      )
     case 10:
       return Buffer.from(`${text}${text}`)
     case 11:

@@ -23,10 +23,18 @@ const size = (dice: Dice) => dice.pick(SIZES)
 
 export const metadataOf = (dice: Dice): any => ({
   ...dice.maybe({ labels: { [dice.pick(QUALIFIED)]: dice.pick(['', 'x', 'blue-1', 'A.b_c']) } }),
-  ...dice.maybe({ annotations: { [dice.pick(QUALIFIED)]: dice.pick(['', 'any text\nat all', '{"json":1}', 'ünïcode 💾']) } }),
-  ...(dice.oneIn(6) ? { finalizers: [dice.pick(['example.com/hold', 'kubernetes.io/other', 'foregroundDeletion'])] } : {}),
+  ...dice.maybe({
+    annotations: { [dice.pick(QUALIFIED)]: dice.pick(['', 'any text\nat all', '{"json":1}', 'ünïcode 💾']) },
+  }),
+  ...(dice.oneIn(6)
+    ? { finalizers: [dice.pick(['example.com/hold', 'kubernetes.io/other', 'foregroundDeletion'])] }
+    : {}),
   ...(dice.oneIn(8)
-    ? { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid: 'u-1', ...dice.maybe({ controller: true }) }] }
+    ? {
+        ownerReferences: [
+          { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid: 'u-1', ...dice.maybe({ controller: true }) },
+        ],
+      }
     : {}),
 })
 
@@ -34,7 +42,12 @@ const selector = (dice: Dice) =>
   dice.pick([
     {},
     { matchLabels: { disk: 'ssd' } },
-    { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }, { key: 'x', operator: 'Exists' }] },
+    {
+      matchExpressions: [
+        { key: 'zone', operator: 'In', values: ['a', 'b'] },
+        { key: 'x', operator: 'Exists' },
+      ],
+    },
   ])
 
 const nodeTerms = (dice: Dice) => ({
@@ -52,7 +65,14 @@ const nodeTerms = (dice: Dice) => ({
 })
 
 const io = (dice: Dice) =>
-  dice.pick([{}, {}, { iops: '500' }, { throughput: '100' }, { iops: 3000, throughput: '50Mi' }, { throughput: '1000M' }])
+  dice.pick([
+    {},
+    {},
+    { iops: '500' },
+    { throughput: '100' },
+    { iops: 3000, throughput: '50Mi' },
+    { throughput: '1000M' },
+  ])
 
 const claimSpec = (dice: Dice) => ({
   accessModes: dice.pick(ACCESS),
@@ -172,7 +192,10 @@ export const SERVED: readonly Served[] = [
     namespaced: false,
     hasStatus: true,
     sample: (dice) => ({ metadata: metadataOf(dice), spec: volumeSpec(dice) }),
-    sampleStatus: (dice) => ({ phase: dice.pick(['Available', 'Bound', 'Released', 'Failed']), ...dice.maybe({ reason: 'x' }) }),
+    sampleStatus: (dice) => ({
+      phase: dice.pick(['Available', 'Bound', 'Released', 'Failed']),
+      ...dice.maybe({ reason: 'x' }),
+    }),
   },
   {
     kind: 'StorageClass',
@@ -323,7 +346,9 @@ export const SERVED: readonly Served[] = [
         { hard: { persistentvolumeclaims: '500' }, scopes: ['VolumeAttributesClass'] },
         {
           hard: { 'requests.storage': '10Ti' },
-          scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }] },
+          scopeSelector: {
+            matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }],
+          },
         },
         { hard: { pods: '1000', 'limits.cpu': '2000' } },
       ]),
@@ -396,7 +421,12 @@ export const SERVED: readonly Served[] = [
     hasStatus: false,
     sample: (dice) => ({
       metadata: metadataOf(dice),
-      spec: { holderIdentity: 'me', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.123456Z', leaseTransitions: dice.int(3) },
+      spec: {
+        holderIdentity: 'me',
+        leaseDurationSeconds: 15,
+        renewTime: '2026-01-01T00:00:00.123456Z',
+        leaseTransitions: dice.int(3),
+      },
     }),
   },
   {

@@ -1,7 +1,8 @@
 // A server in this process, on a store in memory and a clock moved by hand, and beside it a plain record of what
 // every answer said is stored. `send` gives a request to the server and checks everything that must hold afterwards.
-import { ALL_KINDS } from '../../src/api/kinds/index.ts'
+import { parse as parseYaml } from 'yaml'
 import { allGatesOn } from '../../src/api/feature-gates.ts'
+import { ALL_KINDS } from '../../src/api/kinds/index.ts'
 import { createApiServer } from '../../src/apiserver/api-server.ts'
 import { type ApiAnswer, createBuiltIns, versionInfo } from '../../src/apiserver/index.ts'
 import { manualClock } from '../../src/base/manual-clock.ts'
@@ -107,9 +108,10 @@ export async function createWorld(seed: number): Promise<World> {
     if (!address) return void wrong.push('a write was accepted on a path that is no resource')
     const body = parse(answer, wrong)
     if (body === undefined) return
-    if (request.method === 'DELETE' && address.name === '') return void wrong.push(...(await compareCollection(address)))
+    if (request.method === 'DELETE' && address.name === '')
+      return void wrong.push(...(await compareCollection(address)))
     const isObject = body.kind === address.served.kind && body.metadata !== undefined
-    const name: string = address.name || body.metadata?.name
+    const name: string = address.name || nameIn(body)
     const old = records.get({ ...address, name })
     const isCreate = answer.status === 201 && address.subresource === ''
     if (isObject && request.method !== 'DELETE') {
@@ -117,9 +119,12 @@ export async function createWorld(seed: number): Promise<World> {
       if (!isCreate && !old) wrong.push('an object was updated that nobody had created')
     }
     if (isDryRun(request) || isDryRunDelete(request)) return
-    const stored = await read(`${collectionPath(address.apiVersion, address.served, address.namespace)}/${encodeURIComponent(name)}`)
+    const stored = await read(
+      `${collectionPath(address.apiVersion, address.served, address.namespace)}/${encodeURIComponent(name)}`,
+    )
     if (stored.status === 404) {
-      const gone = request.method === 'DELETE' || address.subresource === 'eviction' || isGoing(body) || isGoing(old?.object)
+      const gone =
+        request.method === 'DELETE' || address.subresource === 'eviction' || isGoing(body) || isGoing(old?.object)
       if (!gone) wrong.push(`${name} was answered with ${answer.status} and is not there afterwards`)
       records.delete({ ...address, name })
       return
@@ -129,7 +134,9 @@ export async function createWorld(seed: number): Promise<World> {
     if (isObject && isPlain(answer) && Buffer.compare(answer.body!, stored.body!) !== 0) {
       wrong.push(`read back differs\n  ${text(stored).slice(0, 1_000)}`)
     }
-    if (request.method === 'DELETE' || !isObject) wrong.push(...check(address.served.kind, now, old?.object))
+    if (request.method === 'DELETE' || !isObject) {
+      wrong.push(...check(address.served.kind, now, isCreate ? undefined : old?.object))
+    }
     records.set({ ...address, name, object: now })
   }
 
@@ -215,7 +222,14 @@ function addressOf(path: string): Address | undefined {
   }
   const served = SERVED.find(({ plural, apiVersions }) => plural === rest[0] && apiVersions.includes(apiVersion!))
   if (!served) return undefined
-  return { served, apiVersion: apiVersion!, namespace, name: rest[1] ?? '', subresource: rest[2] ?? '', mayVanish: true }
+  return {
+    served,
+    apiVersion: apiVersion!,
+    namespace,
+    name: rest[1] ?? '',
+    subresource: rest[2] ?? '',
+    mayVanish: true,
+  }
 }
 
 function createRecords() {
@@ -249,12 +263,15 @@ const isBuiltIn = ({ kind }: Served, name: string): boolean =>
   kind === 'Namespace' && ['default', 'kube-system', 'kube-public', 'kube-node-lease'].includes(name)
 const text = ({ body }: ApiAnswer): string => Buffer.from(body ?? []).toString('utf8')
 
+/** The name in an answer, whatever its form: an object, its metadata, or a table with one row. */
+const nameIn = (body: any): string => body.metadata?.name ?? body.rows?.[0]?.object?.metadata?.name
+
 function parse(answer: ApiAnswer, wrong: string[]): any {
-  if (answer.headers['content-type'] !== 'application/json') return undefined
+  const isYaml = answer.headers['content-type'] === 'application/yaml'
   try {
-    return JSON.parse(text(answer))
+    return isYaml ? parseYaml(text(answer)) : JSON.parse(text(answer))
   } catch {
-    wrong.push(`an answer of ${answer.status} is no JSON`)
+    wrong.push(`an answer of ${answer.status} is neither JSON nor YAML`)
     return undefined
   }
 }
@@ -277,7 +294,10 @@ function checkAnswer(request: FuzzRequest, answer: ApiAnswer, revision: number, 
   if (answer.body!.length > ANSWER_BYTES_MAX) wrong.push(`an error of ${answer.body!.length} bytes`)
   if (status !== 422) return
   const causes = body.details?.causes ?? []
-  if (causes.length === 0 || causes.some((cause: any) => !cause.reason || !cause.message || cause.field === undefined)) {
+  if (
+    causes.length === 0 ||
+    causes.some((cause: any) => !cause.reason || !cause.message || cause.field === undefined)
+  ) {
     wrong.push('422 without causes')
   }
 }
@@ -307,18 +327,23 @@ async function tryStream(stream: NonNullable<ApiAnswer['stream']>, wrong: string
     open = false
     for (const run of onClose) run()
   }
-  stream({ write: (chunk) => void chunks.push(chunk), pendingBytes: 0, end: close, onClose: (run) => void onClose.push(run) })
+  stream({
+    write: (chunk) => void chunks.push(chunk),
+    pendingBytes: 0,
+    end: close,
+    onClose: (run) => void onClose.push(run),
+  })
   for (let turn = 0; turn < 4; turn++) await nextTurn()
   close()
   const lines = Buffer.concat(chunks).toString('utf8').split('\n').slice(0, -1)
   for (const line of lines) {
     try {
       const { type, object } = JSON.parse(line)
-      if (!['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'].includes(type) || !object) wrong.push(`a watch sent ${line.slice(0, 200)}`)
+      if (!['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'].includes(type) || !object)
+        wrong.push(`a watch sent ${line.slice(0, 200)}`)
       if (type === 'ERROR' && object.code >= 500) wrong.push(`a watch ended with ${line.slice(0, 300)}`)
     } catch {
       wrong.push(`a watch sent no JSON: ${line.slice(0, 200)}`)
     }
   }
 }
-

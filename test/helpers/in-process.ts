@@ -27,6 +27,9 @@ export interface ServerHere {
   /** The request path without a socket, as the administrator. */
   handle(method: string, path: string, body?: unknown): Promise<{ status: number; json: any }>
   open(method: string, path: string): Promise<IncomingMessage>
+  readonly port: number
+  readonly ca: string
+  readonly token: string
   stop(): Promise<void>
 }
 
@@ -53,6 +56,9 @@ export async function startHere(): Promise<ServerHere> {
   return {
     store,
     server,
+    port: listener.port,
+    ca: pki.caCert,
+    token: pki.admin.token!,
     async handle(method, path, body) {
       const bytes = body === undefined ? new Uint8Array() : Buffer.from(JSON.stringify(body))
       const [pathname = '', query = ''] = path.split('?')

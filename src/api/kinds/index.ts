@@ -8,12 +8,14 @@ import { csiNodeKind } from './csi-node.ts'
 import { csiStorageCapacityKind } from './csi-storage-capacity.ts'
 import { eventKind } from './event.ts'
 import { eventsEventKind } from './events-event.ts'
+import { FOREIGN_KINDS } from './foreign.ts'
 import { leaseKind } from './lease.ts'
 import { limitRangeKind } from './limit-range.ts'
 import { namespaceKind } from './namespace.ts'
 import { nodeKind } from './node.ts'
 import { podKind } from './pod.ts'
 import { resourceQuotaKind } from './resource-quota.ts'
+import { REVIEW_KINDS } from './reviews.ts'
 import { secretKind } from './secret.ts'
 import { serviceAccountKind } from './service-account.ts'
 import { storageClassKind } from './storage-class.ts'
@@ -32,6 +34,7 @@ export const ALL_KINDS: readonly Kind[] = [
   resourceQuotaKind,
   secretKind,
   serviceAccountKind,
+  ...REVIEW_KINDS,
   leaseKind,
   eventsEventKind,
   csiDriverKind,
@@ -40,4 +43,5 @@ export const ALL_KINDS: readonly Kind[] = [
   storageClassKind,
   volumeAttachmentKind,
   volumeAttributesClassKind,
+  ...FOREIGN_KINDS,
 ]

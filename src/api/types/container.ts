@@ -26,7 +26,7 @@ export const containerPort = object('io.k8s.api.core.v1.ContainerPort', 'A port 
   name: opt(1, string, 'Name by which services and probes can refer to the port; unique in the pod.'),
   hostPort: opt(2, int32, 'Port of the node that leads to this one; most pods need none.'),
   containerPort: req(3, int32, 'Port number inside the pod, from 1 to 65535.'),
-  protocol: opt(4, oneOf('TCP', 'UDP', 'SCTP'), 'Transport protocol of the port; TCP by default.'),
+  protocol: opt(4, oneOf('TCP', 'UDP', 'SCTP'), 'Transport protocol of the port; TCP by default.', { default: 'TCP' }),
   hostIP: opt(5, string, 'Node address to which hostPort is bound; all addresses by default.'),
 })
 
@@ -66,13 +66,19 @@ export const configMapKeySelector = object(
     key: req(2, string, 'Entry of the ConfigMap whose value is used.'),
     optional: ptr(3, boolean, 'Carry on without the variable when the ConfigMap or key is missing.'),
   },
+  { atomic: true },
 )
 
-export const secretKeySelector = object('io.k8s.api.core.v1.SecretKeySelector', 'Picks one entry of a Secret.', {
-  ...within(1, localObjectReference.fields),
-  key: req(2, string, 'Entry of the Secret whose value is used.'),
-  optional: ptr(3, boolean, 'Carry on without the variable when the Secret or key is missing.'),
-})
+export const secretKeySelector = object(
+  'io.k8s.api.core.v1.SecretKeySelector',
+  'Picks one entry of a Secret.',
+  {
+    ...within(1, localObjectReference.fields),
+    key: req(2, string, 'Entry of the Secret whose value is used.'),
+    optional: ptr(3, boolean, 'Carry on without the variable when the Secret or key is missing.'),
+  },
+  { atomic: true },
+)
 
 export const fileKeySelector = object(
   'io.k8s.api.core.v1.FileKeySelector',
@@ -83,6 +89,7 @@ export const fileKeySelector = object(
     key: req(3, string, 'Variable in the file whose value is used.'),
     optional: ptr(4, boolean, 'Carry on without the variable when the file or key is missing.'),
   },
+  { atomic: true },
 )
 
 export const envVarSource = object(

@@ -13,6 +13,7 @@ export const ownerReference = object(
     controller: ptr(6, boolean, 'True for the one owner that manages this object.'),
     blockOwnerDeletion: ptr(7, boolean, 'Whether a foreground deletion of the owner waits for this object to be gone.'),
   },
+  { atomic: true },
 )
 
 export type OwnerReference = Infer<typeof ownerReference>
@@ -94,6 +95,7 @@ export const labelSelector = object(
     matchLabels: opt(1, map(string), 'Labels the object must have with exactly these values.'),
     matchExpressions: opt(2, list(labelSelectorRequirement), 'Further conditions, each of which must hold.'),
   },
+  { atomic: true },
 )
 
 export type LabelSelector = Infer<typeof labelSelector>

@@ -166,10 +166,15 @@ export const cephFSVolumeSource = object(
   },
 )
 
-export const objectFieldSelector = object('io.k8s.api.core.v1.ObjectFieldSelector', 'Picks one field of the pod.', {
-  apiVersion: opt(1, string, 'Version of the schema the path is written for; v1 by default.'),
-  fieldPath: req(2, string, "Path of the field, for example metadata.labels['app'] or status.podIP."),
-})
+export const objectFieldSelector = object(
+  'io.k8s.api.core.v1.ObjectFieldSelector',
+  'Picks one field of the pod.',
+  {
+    apiVersion: opt(1, string, 'Version of the schema the path is written for; v1 by default.'),
+    fieldPath: req(2, string, "Path of the field, for example metadata.labels['app'] or status.podIP."),
+  },
+  { atomic: true },
+)
 
 export const resourceFieldSelector = object(
   'io.k8s.api.core.v1.ResourceFieldSelector',
@@ -179,6 +184,7 @@ export const resourceFieldSelector = object(
     resource: req(2, string, 'Which figure to read, such as limits.cpu or requests.memory.'),
     divisor: opt(3, quantity, 'Unit the figure is expressed in; 1 by default, and 1Mi gives mebibytes.'),
   },
+  { atomic: true },
 )
 
 export const downwardAPIVolumeFile = object(

@@ -299,6 +299,7 @@ export const evictionResponder = object(
     name: req(1, string, 'Domain-prefixed key of the responder, such as example.com/drainer; unique in the list.'),
     priority: ptr(2, int32, 'From 0 to 100000; the responder with the highest number acts first.'),
   },
+  { atomic: true },
 )
 
 export const podSpec = object(

@@ -21,6 +21,7 @@ export const scopedResourceSelectorRequirement = object(
     operator: req(2, oneOf('In', 'NotIn', 'Exists', 'DoesNotExist'), 'How the property relates to the values.'),
     values: opt(3, list(string), 'Values for In and NotIn; none for Exists and DoesNotExist.'),
   },
+  { atomic: true },
 )
 
 export const scopeSelector = object(
@@ -29,6 +30,7 @@ export const scopeSelector = object(
   {
     matchExpressions: opt(1, list(scopedResourceSelectorRequirement), 'The requirements; all must be met.'),
   },
+  { atomic: true },
 )
 
 export const resourceQuotaSpec = object(

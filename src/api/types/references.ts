@@ -13,6 +13,7 @@ export const objectReference = object(
     resourceVersion: opt(6, string, 'The version of the object that is meant, where that matters.'),
     fieldPath: opt(7, string, 'Part of the object that is meant, such as one container of a pod.'),
   },
+  { atomic: true },
 )
 
 export type ObjectReference = Infer<typeof objectReference>
@@ -23,14 +24,20 @@ export const localObjectReference = object(
   {
     name: opt(1, string, 'Name of the object.'),
   },
+  { atomic: true },
 )
 
 export type LocalObjectReference = Infer<typeof localObjectReference>
 
-export const secretReference = object('io.k8s.api.core.v1.SecretReference', 'Points at a Secret in any namespace.', {
-  name: opt(1, string, 'Name of the secret, unique within its namespace.'),
-  namespace: opt(2, string, 'Namespace in which the secret lives.'),
-})
+export const secretReference = object(
+  'io.k8s.api.core.v1.SecretReference',
+  'Points at a Secret in any namespace.',
+  {
+    name: opt(1, string, 'Name of the secret, unique within its namespace.'),
+    namespace: opt(2, string, 'Namespace in which the secret lives.'),
+  },
+  { atomic: true },
+)
 
 export type SecretReference = Infer<typeof secretReference>
 
@@ -42,6 +49,7 @@ export const typedLocalObjectReference = object(
     kind: req(2, string, 'Kind of the object, such as VolumeSnapshot.'),
     name: req(3, string, 'Name of the object.'),
   },
+  { atomic: true },
 )
 
 export type TypedLocalObjectReference = Infer<typeof typedLocalObjectReference>
@@ -90,6 +98,7 @@ export const nodeSelectorTerm = object(
       'Conditions on the fields of the node; only metadata.name is known.',
     ),
   },
+  { atomic: true },
 )
 
 export type NodeSelectorTerm = Infer<typeof nodeSelectorTerm>
@@ -104,6 +113,7 @@ export const nodeSelector = object(
       'Alternatives, at least one; a node needs to satisfy only one of them.',
     ),
   },
+  { atomic: true },
 )
 
 export type NodeSelector = Infer<typeof nodeSelector>
@@ -129,6 +139,7 @@ export const topologySelectorTerm = object(
       'Conditions on topology labels, each key at most once.',
     ),
   },
+  { atomic: true },
 )
 
 export type TopologySelectorTerm = Infer<typeof topologySelectorTerm>

@@ -240,7 +240,9 @@ export const persistentVolumeSpec = object(
       list(oneOf('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod')),
       'Ways in which the volume can be mounted; ReadWriteOncePod stands alone.',
     ),
-    claimRef: ptr(4, objectReference, 'The claim this volume is bound to, or reserved for when it has no UID.'),
+    claimRef: ptr(4, objectReference, 'The claim this volume is bound to, or reserved for when it has no UID.', {
+      atomic: false,
+    }),
     persistentVolumeReclaimPolicy: opt(
       5,
       oneOf('Recycle', 'Delete', 'Retain'),

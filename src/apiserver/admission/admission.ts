@@ -59,10 +59,10 @@ export function createAdmissionChain(plugins: readonly AdmissionPlugin[]): Admis
       for (const plugin of plugins) plugin.mutate?.(request)
     },
     validate(request) {
-      let writes: ObjectWrite[] | undefined
+      let writes: readonly ObjectWrite[] | undefined
       for (const plugin of plugins) {
         const more = plugin.validate?.(request)
-        if (more && more.length > 0) (writes ??= []).push(...more)
+        if (more && more.length > 0) writes = writes ? [...writes, ...more] : more
       }
       return writes ?? []
     },

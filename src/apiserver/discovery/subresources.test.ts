@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { configMapKind } from '../../api/kinds/config-map.ts'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { namespaceKind } from '../../api/kinds/namespace.ts'
 import { podKind } from '../../api/kinds/pod.ts'
 import { findSubresource, subresourcesOf, verbsOf } from './subresources.ts'
@@ -22,7 +23,8 @@ describe('subresources', () => {
   })
 
   it('leave questions only to be asked', () => {
-    const review = { ...configMapKind, group: 'authorization.k8s.io', plural: 'selfsubjectaccessreviews' }
-    expect(verbsOf(review)).toEqual(['create'])
+    const isQuestion = ALL_KINDS.filter((kind) => kind.isQuestion)
+    expect(isQuestion.map(({ kind }) => kind)).toContain('TokenReview')
+    for (const kind of isQuestion) expect(verbsOf(kind), kind.kind).toEqual(['create'])
   })
 })

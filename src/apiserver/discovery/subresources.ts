@@ -16,13 +16,6 @@ const ALL_VERBS: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get
 /** Resources that cannot do everything, by plural and group. */
 const FEWER_VERBS: Readonly<Record<string, readonly Verb[]>> = {
   'namespaces.': ALL_VERBS.filter((verb) => verb !== 'deletecollection'),
-  // Questions: they are answered, and nothing is stored.
-  'tokenreviews.authentication.k8s.io': ['create'],
-  'selfsubjectreviews.authentication.k8s.io': ['create'],
-  'subjectaccessreviews.authorization.k8s.io': ['create'],
-  'localsubjectaccessreviews.authorization.k8s.io': ['create'],
-  'selfsubjectaccessreviews.authorization.k8s.io': ['create'],
-  'selfsubjectrulesreviews.authorization.k8s.io': ['create'],
 }
 
 const STATUS: Subresource = { name: 'status', verbs: ['get', 'patch', 'update'] }
@@ -36,7 +29,11 @@ export const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>
   ],
 }
 
-export const verbsOf = (kind: Kind): readonly Verb[] => FEWER_VERBS[keyOf(kind)] ?? ALL_VERBS
+export function verbsOf(kind: Kind): readonly Verb[] {
+  if (kind.isQuestion) return ['create']
+  if (kind.isForeign) return ['get', 'list', 'watch']
+  return FEWER_VERBS[keyOf(kind)] ?? ALL_VERBS
+}
 
 /** In the order of their names. */
 export function subresourcesOf(kind: Kind): readonly Subresource[] {

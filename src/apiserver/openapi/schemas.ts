@@ -56,6 +56,7 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
       ...(required.length > 0 ? { required: required.map(([name]) => name) } : {}),
       ...(Object.keys(properties).length > 0 ? { properties } : {}),
       ...(known ? { 'x-kubernetes-group-version-kind': known.kinds } : {}),
+      ...(type.atomic ? { 'x-kubernetes-map-type': 'atomic' } : {}),
     }
   }
 
@@ -234,5 +235,5 @@ function ownershipWords({ type, list, keys, atomic }: Field): Schema {
       ...(keys ? { 'x-kubernetes-list-map-keys': keys } : {}),
     }
   }
-  return atomic ? { 'x-kubernetes-map-type': 'atomic' } : {}
+  return atomic === undefined ? {} : { 'x-kubernetes-map-type': atomic ? 'atomic' : 'granular' }
 }

@@ -37,4 +37,17 @@ export interface Decision {
 
 export interface Authorizer {
   authorize(attributes: AuthorizationAttributes): Promise<Decision> | Decision
+  /** Everything a user may do in a namespace, as far as it can be listed. */
+  rulesFor?(user: UserInfo, namespace: string): Rules
+}
+
+/** In the shape a SelfSubjectRulesReview answers. */
+export interface Rules {
+  readonly resourceRules: readonly {
+    verbs: readonly string[]
+    apiGroups: readonly string[]
+    resources: readonly string[]
+  }[]
+  readonly nonResourceRules: readonly { verbs: readonly string[]; nonResourceURLs: readonly string[] }[]
+  readonly incomplete: boolean
 }

@@ -1,7 +1,7 @@
 // Decides by group alone: masters may do everything, viewers may read everything but secrets,
 // users may discover the API and ask about themselves, and strangers may see whether the server is up.
-import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes } from './authorize.ts'
-import { AUTHENTICATED_GROUP, MASTERS_GROUP, VIEWERS_GROUP } from './user.ts'
+import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes, Rules } from './authorize.ts'
+import { AUTHENTICATED_GROUP, MASTERS_GROUP, type UserInfo, VIEWERS_GROUP } from './user.ts'
 
 const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version']
 const DISCOVERY_PATHS = ['/api', '/apis', '/openapi']
@@ -19,7 +19,29 @@ const SELF_REVIEWS = [
 ]
 
 export function createBasicAuthorizer(): Authorizer {
-  return { authorize }
+  return { authorize, rulesFor }
+}
+
+/** The same rules as `authorize`, listed. What a rule excludes cannot be said in this form, hence `incomplete`. */
+function rulesFor({ groups }: UserInfo): Rules {
+  const isMaster = groups.includes(MASTERS_GROUP)
+  const isViewer = groups.includes(VIEWERS_GROUP)
+  const isKnown = groups.includes(AUTHENTICATED_GROUP)
+  const paths = [...PUBLIC_PATHS, ...(isKnown ? DISCOVERY_PATHS : [])].flatMap((path) => [path, `${path}/*`])
+  return {
+    resourceRules: [
+      ...(isMaster ? [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] : []),
+      ...(isKnown
+        ? SELF_REVIEWS.map(({ group, resource }) => ({ verbs: ['create'], apiGroups: [group], resources: [resource] }))
+        : []),
+    ],
+    nonResourceRules: [
+      ...(isMaster ? [{ verbs: ['*'], nonResourceURLs: ['*'] }] : []),
+      ...(isViewer ? [{ verbs: ['get'], nonResourceURLs: ['*'] }] : []),
+      { verbs: ['get'], nonResourceURLs: paths },
+    ],
+    incomplete: isViewer,
+  }
 }
 
 function authorize(attributes: AuthorizationAttributes): Decision {

@@ -1,5 +1,5 @@
 // PersistentVolumeClaim: what may be asked for, what the server adds, and what may change when.
-import { isEmpty, same, type Say, show } from './findings.ts'
+import { isEmpty, type Say, same, show } from './findings.ts'
 import { isDnsLabel, isDnsSubdomain, isQualifiedName } from './names.ts'
 import { compare, isNegative, isPositive, isWhole, sameAmounts } from './quantity.ts'
 import { checkLabelSelector } from './selectors.ts'
@@ -80,7 +80,8 @@ function checkDataSource({ dataSource, dataSourceRef }: any, path: string, say: 
     if (!source.name) say(`${at}.name`, 'missing')
     if (!source.kind) say(`${at}.kind`, 'missing')
     if (!source.apiGroup && source.kind !== 'PersistentVolumeClaim') say(at, 'only claims have no group')
-    if (source.apiGroup && !isDnsSubdomain(source.apiGroup)) say(`${at}.apiGroup`, `${show(source.apiGroup)} is no group`)
+    if (source.apiGroup && !isDnsSubdomain(source.apiGroup))
+      say(`${at}.apiGroup`, `${show(source.apiGroup)} is no group`)
     if (source.namespace && !isDnsLabel(source.namespace)) say(`${at}.namespace`, 'is no namespace')
   }
   if (!dataSource || !dataSourceRef) return
@@ -117,7 +118,8 @@ function checkClaimStatus(status: any, say: Say): void {
   }
   for (const [key, word] of Object.entries<string>(status.allocatedResourceStatuses ?? {})) {
     checkResourceKey(key, 'status.allocatedResourceStatuses', say)
-    if (!RESOURCE_STATUSES.includes(word)) say(`status.allocatedResourceStatuses[${key}]`, `${show(word)} means nothing`)
+    if (!RESOURCE_STATUSES.includes(word))
+      say(`status.allocatedResourceStatuses[${key}]`, `${show(word)} means nothing`)
   }
 }
 
@@ -135,7 +137,9 @@ function checkClaimChange(claim: any, old: any, say: Say): void {
   if (!sameAmounts(settled(now.resources?.requests, bound), settled(before.resources?.requests, bound))) {
     say('spec.resources.requests', 'changed on a claim that may not')
   }
-  if (!sameAmounts(without(now.resources?.limits, bound ? IO : []), without(before.resources?.limits, bound ? IO : []))) {
+  if (
+    !sameAmounts(without(now.resources?.limits, bound ? IO : []), without(before.resources?.limits, bound ? IO : []))
+  ) {
     say('spec.resources.limits', 'changed on a claim that may not')
   }
   const [wanted, had] = [now.resources?.requests?.storage, before.resources?.requests?.storage]
@@ -178,4 +182,3 @@ function checkClassChange(claim: any, old: any, say: Say): void {
   const filledIn = before === undefined && (annotationBefore === undefined || annotationBefore === now)
   if (!filledIn) say('spec.storageClassName', `changed from ${show(before)} to ${show(now)}`)
 }
-

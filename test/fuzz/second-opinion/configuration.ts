@@ -1,5 +1,5 @@
 // Secret and ConfigMap: keys that can be file names, sizes within bounds, and content that can be sealed.
-import { byteLength, same, type Say, show } from './findings.ts'
+import { byteLength, type Say, same, show } from './findings.ts'
 import { isFileKey } from './names.ts'
 
 const DATA_BYTES_MAX = 1024 * 1024

@@ -1,8 +1,9 @@
 // CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment: what drivers and nodes say about themselves.
-import { mapBytes, repeated, same, type Say, show } from './findings.ts'
+
+import { checkAccessModes } from './claims.ts'
+import { mapBytes, repeated, type Say, same, show } from './findings.ts'
 import { isDnsSubdomain, isDriverName, isQualifiedName } from './names.ts'
 import { isNegative } from './quantity.ts'
-import { checkAccessModes } from './claims.ts'
 import { checkLabelSelector } from './selectors.ts'
 import { checkSource } from './volumes.ts'
 
@@ -67,15 +68,18 @@ export function checkCsiNode({ spec = {}, status = {} }: any, say: Say, old?: an
     if (!isDriverName(name)) say('status.storageHealth', `${show(name)} is no driver`)
     if (healthConditions.length > 16) say('status.storageHealth', 'too many conditions')
     for (const { status: word, reason, message = '' } of healthConditions) {
-      if (!['StorageUnreachable', 'StorageDegraded'].includes(word)) say('status.storageHealth', `${show(word)} means nothing`)
-      if (!/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason) || reason.length > 256) say('status.storageHealth', 'reason')
+      if (!['StorageUnreachable', 'StorageDegraded'].includes(word))
+        say('status.storageHealth', `${show(word)} means nothing`)
+      if (!/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/.test(reason) || reason.length > 256)
+        say('status.storageHealth', 'reason')
       if (Buffer.byteLength(message) > 1024) say('status.storageHealth', 'message too long')
     }
   }
 }
 
 export function checkStorageCapacity(capacity: any, say: Say, old?: any): void {
-  if (!isDnsSubdomain(capacity.storageClassName ?? '')) say('storageClassName', `${show(capacity.storageClassName)} is no class`)
+  if (!isDnsSubdomain(capacity.storageClassName ?? ''))
+    say('storageClassName', `${show(capacity.storageClassName)} is no class`)
   checkLabelSelector(capacity.nodeTopology, 'nodeTopology', say)
   if (isNegative(capacity.capacity)) say('capacity', 'negative')
   if (!old) return
@@ -89,10 +93,12 @@ export function checkAttachment({ spec = {}, status = {} }: any, say: Say, old?:
   if (!isDnsSubdomain(spec.nodeName ?? '')) say('spec.nodeName', `${show(spec.nodeName)} is no node`)
   const { persistentVolumeName: volume, inlineVolumeSpec: inline } = spec.source ?? {}
   if ((volume === undefined) === (inline === undefined)) say('spec.source', 'exactly one is wanted')
-  if (volume !== undefined && !isDnsSubdomain(volume)) say('spec.source.persistentVolumeName', `${show(volume)} is no volume`)
+  if (volume !== undefined && !isDnsSubdomain(volume))
+    say('spec.source.persistentVolumeName', `${show(volume)} is no volume`)
   if (inline) checkInline(inline, say)
   if (typeof status.attached !== 'boolean') say('status.attached', 'missing')
-  if (!old && (status.attached || status.attachError || status.detachError)) say('status', 'is written by the attacher, later')
+  if (!old && (status.attached || status.attachError || status.detachError))
+    say('status', 'is written by the attacher, later')
   if (mapBytes(status.attachmentMetadata) > 256 * 1024) say('status.attachmentMetadata', 'too large')
   for (const field of ['attachError', 'detachError']) {
     if (Buffer.byteLength(status[field]?.message ?? '') > 1024) say(`status.${field}.message`, 'too long')

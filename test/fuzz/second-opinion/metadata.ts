@@ -1,5 +1,5 @@
 // What every object carries, and what of it can never change.
-import { mapBytes, same, type Say, show } from './findings.ts'
+import { mapBytes, type Say, same, show } from './findings.ts'
 import { isDnsLabel, isLabelValue, isQualifiedName, isUid } from './names.ts'
 
 const ANNOTATION_BYTES_MAX = 256 * 1024
@@ -16,7 +16,8 @@ export interface MetadataRules {
 
 export function checkMetadata(meta: any, rules: MetadataRules, say: Say, old?: any): void {
   if (typeof meta?.name !== 'string' || !rules.isName(meta.name)) say('metadata.name', `${show(meta?.name)} is no name`)
-  if (rules.namespaced && !isDnsLabel(meta.namespace ?? '')) say('metadata.namespace', `${show(meta.namespace)} is no name`)
+  if (rules.namespaced && !isDnsLabel(meta.namespace ?? ''))
+    say('metadata.namespace', `${show(meta.namespace)} is no name`)
   if (!rules.namespaced && meta.namespace !== undefined) say('metadata.namespace', 'belongs to no namespace')
   if (!isUid(meta.uid)) say('metadata.uid', `${show(meta.uid)} is no UID`)
   if (meta.creationTimestamp === undefined) say('metadata.creationTimestamp', 'missing')
@@ -53,7 +54,8 @@ function checkOwners(owners: readonly any[], say: Say): void {
     if (rest.length > 0 || (second ?? first) === '') say(`${at}.apiVersion`, `${show(owner.apiVersion)} is no version`)
     if (owner.apiVersion === 'v1' && owner.kind === 'Event') say(at, 'an Event owns nothing')
   }
-  if (owners.filter(({ controller }) => controller === true).length > 1) say('metadata.ownerReferences', 'two controllers')
+  if (owners.filter(({ controller }) => controller === true).length > 1)
+    say('metadata.ownerReferences', 'two controllers')
 }
 
 function checkFinalizers(finalizers: readonly string[], rules: MetadataRules, say: Say): void {
@@ -70,7 +72,8 @@ function checkFinalizers(finalizers: readonly string[], rules: MetadataRules, sa
 
 function checkMetadataChange(meta: any, old: any, say: Say): void {
   for (const field of ['name', 'namespace', 'uid', 'creationTimestamp', 'generateName']) {
-    if (!same(meta[field], old[field])) say(`metadata.${field}`, `changed from ${show(old[field])} to ${show(meta[field])}`)
+    if (!same(meta[field], old[field]))
+      say(`metadata.${field}`, `changed from ${show(old[field])} to ${show(meta[field])}`)
   }
   if ((meta.generation ?? 0) < (old.generation ?? 0)) say('metadata.generation', 'went back')
   if (old.deletionTimestamp === undefined) return

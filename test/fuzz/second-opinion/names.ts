@@ -24,7 +24,8 @@ export const isFileKey = (text: string): boolean =>
   text.length <= 253 && /^[-._a-zA-Z0-9]+$/.test(text) && text !== '.' && !text.startsWith('..')
 
 /** The least that every name must be: one segment of a URL. */
-export const isPathSegment = (text: string): boolean => text !== '' && text !== '.' && text !== '..' && !/[/%]/.test(text)
+export const isPathSegment = (text: string): boolean =>
+  text !== '' && text !== '.' && text !== '..' && !/[/%]/.test(text)
 
 export const isDriverName = (text: string): boolean => text.length <= 63 && isDnsSubdomain(text.toLowerCase())
 

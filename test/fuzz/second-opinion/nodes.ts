@@ -1,6 +1,6 @@
 // Node: taints that make sense, amounts that can be counted, addresses and identities that are set once.
 import { isIP } from 'node:net'
-import { repeated, same, type Say, show } from './findings.ts'
+import { repeated, type Say, same, show } from './findings.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
 import { isNegative } from './quantity.ts'
 

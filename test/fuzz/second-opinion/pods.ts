@@ -1,15 +1,7 @@
 // Pod: names, containers, volumes and where they meet; the few things that may change later.
 import { checkClaimSpec } from './claims.ts'
-import { repeated, same, type Say, show } from './findings.ts'
-import {
-  goesUp,
-  isDnsLabel,
-  isDnsSubdomain,
-  isDriverName,
-  isLabelValue,
-  isPortName,
-  isQualifiedName,
-} from './names.ts'
+import { repeated, type Say, same, show } from './findings.ts'
+import { goesUp, isDnsLabel, isDnsSubdomain, isDriverName, isLabelValue, isPortName, isQualifiedName } from './names.ts'
 import { compare, isNegative, isWhole } from './quantity.ts'
 import { checkNodeSelector, checkNodeTerm } from './selectors.ts'
 
@@ -43,7 +35,8 @@ function checkPodFields(spec: any, say: Say): void {
   if (!spec.schedulerName) say('spec.schedulerName', 'the default is missing')
   if (!spec.securityContext) say('spec.securityContext', 'the default is missing')
   const deadline = spec.activeDeadlineSeconds
-  if (deadline !== undefined && (deadline < 1 || deadline > INT32_MAX)) say('spec.activeDeadlineSeconds', 'out of range')
+  if (deadline !== undefined && (deadline < 1 || deadline > INT32_MAX))
+    say('spec.activeDeadlineSeconds', 'out of range')
   for (const field of ['serviceAccountName', 'nodeName', 'priorityClassName', 'runtimeClassName']) {
     if (spec[field] && !isDnsSubdomain(spec[field])) say(`spec.${field}`, `${show(spec[field])} is no name`)
   }
@@ -63,7 +56,8 @@ function checkPodFields(spec: any, say: Say): void {
 function checkContainer(container: any, spec: any, path: string, say: Say): void {
   if (!isDnsLabel(container.name ?? '')) say(`${path}.name`, `${show(container.name)} is no name`)
   if (!container.image) say(`${path}.image`, 'missing')
-  if (!['Always', 'IfNotPresent', 'Never'].includes(container.imagePullPolicy)) say(`${path}.imagePullPolicy`, 'is none')
+  if (!['Always', 'IfNotPresent', 'Never'].includes(container.imagePullPolicy))
+    say(`${path}.imagePullPolicy`, 'is none')
   if (!['File', 'FallbackToLogsOnError'].includes(container.terminationMessagePolicy)) {
     say(`${path}.terminationMessagePolicy`, 'is none')
   }
@@ -77,7 +71,8 @@ function checkContainer(container: any, spec: any, path: string, say: Say): void
     if (!['TCP', 'UDP', 'SCTP'].includes(port.protocol)) say(`${at}.protocol`, `${show(port.protocol)} is no protocol`)
   }
   if (repeated(ports.map(({ name }) => name).filter(Boolean)).length > 0) say(`${path}.ports`, 'a name twice')
-  for (const { name } of container.env ?? []) if (!name || /=/.test(name)) say(`${path}.env`, `${show(name)} is no variable`)
+  for (const { name } of container.env ?? [])
+    if (!name || /=/.test(name)) say(`${path}.env`, `${show(name)} is no variable`)
   checkMounts(container, spec, path, say)
   checkResources(container.resources ?? {}, `${path}.resources`, say)
 }
@@ -92,14 +87,17 @@ function checkMounts(container: any, spec: any, path: string, say: Say): void {
     if (!volumes.has(mount.name)) say(`${path}.volumeMounts[${i}].name`, `${show(mount.name)} is no volume of the pod`)
     if (!mount.mountPath) say(`${path}.volumeMounts[${i}].mountPath`, 'missing')
     for (const field of ['subPath', 'subPathExpr']) {
-      if (mount[field]?.startsWith('/') || goesUp(mount[field] ?? '')) say(`${path}.volumeMounts[${i}].${field}`, 'leaves the volume')
+      if (mount[field]?.startsWith('/') || goesUp(mount[field] ?? ''))
+        say(`${path}.volumeMounts[${i}].${field}`, 'leaves the volume')
     }
     if (mount.subPath && mount.subPathExpr) say(`${path}.volumeMounts[${i}]`, 'subPath and subPathExpr')
   }
   for (const [i, device] of devices.entries()) {
     const volume = volumes.get(device.name)
-    if (!volume?.persistentVolumeClaim && !volume?.ephemeral) say(`${path}.volumeDevices[${i}].name`, 'is no claim of the pod')
-    if (!device.devicePath || goesUp(device.devicePath)) say(`${path}.volumeDevices[${i}].devicePath`, 'missing or leaves')
+    if (!volume?.persistentVolumeClaim && !volume?.ephemeral)
+      say(`${path}.volumeDevices[${i}].name`, 'is no claim of the pod')
+    if (!device.devicePath || goesUp(device.devicePath))
+      say(`${path}.volumeDevices[${i}].devicePath`, 'missing or leaves')
   }
   const places = [...mounts.map(({ mountPath }) => mountPath), ...devices.map(({ devicePath }) => devicePath)]
   if (repeated(places).length > 0) say(`${path}.volumeMounts`, 'a place twice')
@@ -123,7 +121,8 @@ function checkResources({ requests = {}, limits = {} }: any, path: string, say: 
     }
   }
   for (const [name, limit] of Object.entries<string>(limits)) {
-    if (requests[name] !== undefined && compare(requests[name], limit) > 0) say(`${path}.requests[${name}]`, 'above its limit')
+    if (requests[name] !== undefined && compare(requests[name], limit) > 0)
+      say(`${path}.requests[${name}]`, 'above its limit')
   }
 }
 
@@ -163,11 +162,15 @@ function checkVolumes(podName: string, volumes: readonly any[], say: Say): void 
 }
 
 function checkTolerations(tolerations: readonly any[], say: Say): void {
-  for (const [i, { key = '', operator = 'Equal', value = '', effect = '', tolerationSeconds }] of tolerations.entries()) {
+  for (const [
+    i,
+    { key = '', operator = 'Equal', value = '', effect = '', tolerationSeconds },
+  ] of tolerations.entries()) {
     const at = `spec.tolerations[${i}]`
     if (key && !isQualifiedName(key)) say(`${at}.key`, `${show(key)} is no label key`)
     if (!key && operator !== 'Exists') say(`${at}.operator`, 'without a key only Exists makes sense')
-    if (!['', 'Equal', 'Exists', 'Lt', 'Gt'].includes(operator)) say(`${at}.operator`, `${show(operator)} is no operator`)
+    if (!['', 'Equal', 'Exists', 'Lt', 'Gt'].includes(operator))
+      say(`${at}.operator`, `${show(operator)} is no operator`)
     if (operator === 'Exists' && value) say(`${at}.value`, 'not wanted')
     if (operator !== 'Exists' && !isLabelValue(value)) say(`${at}.value`, `${show(value)} is no label value`)
     if (!['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute'].includes(effect)) say(`${at}.effect`, 'is no effect')
@@ -204,8 +207,10 @@ function checkPodChange(spec: any, old: any, say: Say): void {
   if (before !== undefined && !(now <= before)) say('spec.activeDeadlineSeconds', 'may only become less')
   for (const toleration of old.tolerations ?? []) {
     const match = ({ tolerationSeconds: _, ...rest }: any) => rest
-    if (!(spec.tolerations ?? []).some((kept: any) => same(match(kept), match(toleration)))) say('spec.tolerations', 'one is gone')
+    if (!(spec.tolerations ?? []).some((kept: any) => same(match(kept), match(toleration))))
+      say('spec.tolerations', 'one is gone')
   }
   const gates = new Set((old.schedulingGates ?? []).map(({ name }: any) => name))
-  for (const { name } of spec.schedulingGates ?? []) if (!gates.has(name)) say('spec.schedulingGates', `${show(name)} is new`)
+  for (const { name } of spec.schedulingGates ?? [])
+    if (!gates.has(name)) say('spec.schedulingGates', `${show(name)} is new`)
 }

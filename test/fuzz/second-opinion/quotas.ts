@@ -1,5 +1,5 @@
 // ResourceQuota and LimitRange: known names, sensible amounts, bounds in order.
-import { repeated, same, type Say, show } from './findings.ts'
+import { repeated, type Say, same, show } from './findings.ts'
 import { isQualifiedName } from './names.ts'
 import { compare, isNegative, isWhole, nanosOf } from './quantity.ts'
 
@@ -72,7 +72,8 @@ const isExtended = (name: string): boolean =>
 function checkScopes(scopes: readonly string[], names: readonly string[], path: string, say: Say): void {
   for (const scope of scopes) {
     if (!SCOPES.includes(scope)) say(path, `${show(scope)} is no scope`)
-    for (const name of names.filter(isStandardQuota)) if (!suits(scope, name)) say(path, `${scope} says nothing of ${name}`)
+    for (const name of names.filter(isStandardQuota))
+      if (!suits(scope, name)) say(path, `${scope} says nothing of ${name}`)
   }
   for (const [one, other] of [
     ['BestEffort', 'NotBestEffort'],
@@ -104,12 +105,20 @@ export function checkLimitRange({ spec = {} }: any, say: Say): void {
     const { max = {}, min = {}, default: byDefault = {}, defaultRequest = {}, maxLimitRequestRatio: ratio = {} } = limit
     const names = [...new Set([max, min, byDefault, defaultRequest, ratio].flatMap((amounts) => Object.keys(amounts)))]
     for (const name of names) checkLimitName(limit.type, name, at, say)
-    if (limit.type === 'Pod' && Object.keys({ ...byDefault, ...defaultRequest }).length > 0) say(at, 'pods have no defaults')
-    if (limit.type === 'PersistentVolumeClaim' && !min.storage && !max.storage && !names.some((name) => IO.includes(name))) {
+    if (limit.type === 'Pod' && Object.keys({ ...byDefault, ...defaultRequest }).length > 0)
+      say(at, 'pods have no defaults')
+    if (
+      limit.type === 'PersistentVolumeClaim' &&
+      !min.storage &&
+      !max.storage &&
+      !names.some((name) => IO.includes(name))
+    ) {
       say(at, 'bounds nothing')
     }
     for (const name of names) {
-      const ordered = [min[name], defaultRequest[name], byDefault[name], max[name]].filter((amount) => amount !== undefined)
+      const ordered = [min[name], defaultRequest[name], byDefault[name], max[name]].filter(
+        (amount) => amount !== undefined,
+      )
       for (const [j, amount] of ordered.entries()) {
         if (j > 0 && compare(ordered[j - 1], amount) > 0) say(`${at}[${name}]`, `${ordered.join(' ≤ ')} does not hold`)
       }

@@ -1,9 +1,10 @@
 // Namespace, Lease and Event: small kinds that everything else leans on.
-import { same, type Say, show } from './findings.ts'
+import { type Say, same, show } from './findings.ts'
 import { isDnsSubdomain, isQualifiedName } from './names.ts'
 
 export function checkNamespace({ metadata, spec = {}, status = {} }: any, say: Say, old?: any): void {
-  if (metadata.labels?.['kubernetes.io/metadata.name'] !== metadata.name) say('metadata.labels', 'its own name is missing')
+  if (metadata.labels?.['kubernetes.io/metadata.name'] !== metadata.name)
+    say('metadata.labels', 'its own name is missing')
   const finalizers: string[] = spec.finalizers ?? []
   for (const name of finalizers) {
     if (!isQualifiedName(name)) say('spec.finalizers', `${show(name)} is no finalizer`)
@@ -21,7 +22,10 @@ export function checkLease({ spec = {} }: any, say: Say): void {
   if (spec.leaseTransitions < 0) say('spec.leaseTransitions', 'negative')
   if (spec.preferredHolder && !spec.strategy) say('spec.preferredHolder', 'means nothing without a strategy')
   const strategy = spec.strategy
-  if (strategy !== undefined && !(strategy.includes('/') ? isQualifiedName(strategy) : strategy === 'OldestEmulationVersion')) {
+  if (
+    strategy !== undefined &&
+    !(strategy.includes('/') ? isQualifiedName(strategy) : strategy === 'OldestEmulationVersion')
+  ) {
     say('spec.strategy', `${show(strategy)} is no strategy`)
   }
 }
@@ -33,7 +37,8 @@ export function checkEvent(event: any, say: Say, old?: any): void {
   const { namespace } = event.metadata
   const involved = seen.involvedObject.namespace ?? ''
   if (seen.eventTime === undefined) {
-    if (involved === '' ? namespace !== 'default' : namespace !== involved) say('involvedObject.namespace', 'is another one')
+    if (involved === '' ? namespace !== 'default' : namespace !== involved)
+      say('involvedObject.namespace', 'is another one')
   } else {
     if (involved === '' && !['default', 'kube-system'].includes(namespace)) say('involvedObject.namespace', 'missing')
     if (!isQualifiedName(seen.controller ?? '')) say('reportingController', `${show(seen.controller)} is no name`)
@@ -76,5 +81,17 @@ function coreView(event: any): any {
 const pick = (event: any) => {
   const { eventTime, reportingInstance, action, reason, message, type, related, series } = event
   const { firstTimestamp, lastTimestamp, count } = event
-  return { eventTime, reportingInstance, action, reason, message, type, related, series, firstTimestamp, lastTimestamp, count }
+  return {
+    eventTime,
+    reportingInstance,
+    action,
+    reason,
+    message,
+    type,
+    related,
+    series,
+    firstTimestamp,
+    lastTimestamp,
+    count,
+  }
 }

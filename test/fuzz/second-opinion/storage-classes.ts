@@ -1,5 +1,5 @@
 // StorageClass and VolumeAttributesClass: who makes volumes, told what; neither can change.
-import { mapBytes, same, type Say, show } from './findings.ts'
+import { mapBytes, type Say, same, show } from './findings.ts'
 import { isProvisioner } from './names.ts'
 import { checkTopologies } from './selectors.ts'
 

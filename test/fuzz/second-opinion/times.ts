@@ -7,9 +7,7 @@ export function isTime(text: unknown): boolean {
   const match = typeof text === 'string' ? SECONDS.exec(text) : null
   if (!match) return false
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1).map(Number)
-  return (
-    month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month) && hour < 24 && minute < 60 && second < 60
-  )
+  return month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month) && hour < 24 && minute < 60 && second < 60
 }
 
 export function isMicroTime(text: unknown): boolean {

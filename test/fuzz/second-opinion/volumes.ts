@@ -1,6 +1,6 @@
 // PersistentVolume: one source that stays, a size, and a life that only controllers tell.
 import { checkAccessModes } from './claims.ts'
-import { same, type Say, show } from './findings.ts'
+import { type Say, same, show } from './findings.ts'
 import { goesUp, isDnsLabel, isDnsSubdomain, isDriverName } from './names.ts'
 import { isPositive } from './quantity.ts'
 import { checkNodeSelector } from './selectors.ts'
@@ -95,7 +95,8 @@ export function checkSource(spec: any, path: string, say: Say): void {
   if (hostPath) {
     if (!hostPath.path || goesUp(hostPath.path)) say(`${path}.hostPath.path`, `${show(hostPath.path)} is no path`)
     if (!HOST_PATH_TYPES.includes(hostPath.type ?? '')) say(`${path}.hostPath.type`, 'is no type')
-    if (/^\/+$/.test(hostPath.path) && spec.persistentVolumeReclaimPolicy === 'Recycle') say(path, 'recycles a whole node')
+    if (/^\/+$/.test(hostPath.path) && spec.persistentVolumeReclaimPolicy === 'Recycle')
+      say(path, 'recycles a whole node')
   }
   if (local) {
     if (!local.path || goesUp(local.path)) say(`${path}.local.path`, `${show(local.path)} is no path`)
@@ -106,7 +107,8 @@ export function checkSource(spec: any, path: string, say: Say): void {
 
 function checkVolumeChange(volume: any, old: any, say: Say): void {
   const [now, before] = [volume.spec, old.spec]
-  const source = (spec: any) => Object.fromEntries(SOURCES.filter((name) => spec[name]).map((name) => [name, spec[name]]))
+  const source = (spec: any) =>
+    Object.fromEntries(SOURCES.filter((name) => spec[name]).map((name) => [name, spec[name]]))
   const held = source(now)
   if (held.csi?.controllerExpandSecretRef && before.csi && !before.csi.controllerExpandSecretRef) {
     const { controllerExpandSecretRef: _, ...rest } = held.csi

@@ -67,7 +67,8 @@ export function checkWire(value: unknown, path: string, say: Say): void {
       }
     } else if (key === 'capacity' && typeof inner === 'string') checkQuantity(inner, at, say)
     if (FREE_MAPS.has(key)) {
-      for (const [name, item] of Object.entries(inner ?? {})) if (item === null) say(`${at}[${name}]`, 'null is never stored')
+      for (const [name, item] of Object.entries(inner ?? {}))
+        if (item === null) say(`${at}[${name}]`, 'null is never stored')
     } else checkWire(inner, at, say)
   }
 }

@@ -1,18 +1,24 @@
-// Writes the protobuf wire format, as much of it as documents need: booleans, strings and messages inside messages.
+// Writes the protobuf wire format: numbered fields of numbers, text, bytes and messages inside messages.
 // Everything goes into one buffer: a message is written behind one byte for its length, and moved if that is too short.
 
 export interface ProtobufWriter {
   boolean(number: number, value: boolean): void
+  /** A safe integer; negative ones take ten bytes, as the format has it. */
+  int(number: number, value: number): void
+  double(number: number, value: number): void
   string(number: number, value: string): void
+  bytesField(number: number, value: Uint8Array): void
   /** `write` writes the fields of the embedded message. */
   message(number: number, write: () => void): void
   bytes(): Buffer
 }
 
 const VARINT = 0
+const FIXED64 = 1
 const LENGTH_DELIMITED = 2
-/** No varint of ours is longer: tags and lengths are below 2^31. */
-const VARINT_BYTES_MAX = 5
+/** Of tags and lengths, which are below 2^31. */
+const LENGTH_BYTES_MAX = 5
+const VARINT_BYTES_MAX = 10
 
 export function createProtobufWriter(): ProtobufWriter {
   let buffer = Buffer.allocUnsafe(1024)
@@ -27,19 +33,30 @@ export function createProtobufWriter(): ProtobufWriter {
   /** Seven bits to a byte, lowest first; the high bit says that more follow. */
   const varint = (value: number): void => {
     makeRoom(VARINT_BYTES_MAX)
-    let rest = value
-    while (rest > 0x7f) {
-      buffer[end++] = (rest & 0x7f) | 0x80
-      rest >>>= 7
+    let low = value >>> 0
+    let high = Math.floor(value / 2 ** 32) >>> 0
+    while (high > 0 || low > 0x7f) {
+      buffer[end++] = (low & 0x7f) | 0x80
+      low = ((low >>> 7) | (high << 25)) >>> 0
+      high >>>= 7
     }
-    buffer[end++] = rest
+    buffer[end++] = low
   }
-  const tag = (number: number, wireType: number): void => varint((number << 3) | wireType)
+  const tag = (number: number, wireType: number): void => varint(number * 8 + wireType)
 
   return {
     boolean(number, value) {
       tag(number, VARINT)
       varint(value ? 1 : 0)
+    },
+    int(number, value) {
+      tag(number, VARINT)
+      varint(value)
+    },
+    double(number, value) {
+      tag(number, FIXED64)
+      makeRoom(8)
+      end = buffer.writeDoubleLE(value, end)
     },
     string(number, value) {
       tag(number, LENGTH_DELIMITED)
@@ -48,13 +65,20 @@ export function createProtobufWriter(): ProtobufWriter {
       makeRoom(length)
       end += buffer.write(value, end)
     },
+    bytesField(number, value) {
+      tag(number, LENGTH_DELIMITED)
+      varint(value.length)
+      makeRoom(value.length)
+      buffer.set(value, end)
+      end += value.length
+    },
     message(number, write) {
       tag(number, LENGTH_DELIMITED)
       makeRoom(1)
       const start = ++end
       write()
       const length = end - start
-      makeRoom(VARINT_BYTES_MAX) // while all that is written still lies before `end`
+      makeRoom(LENGTH_BYTES_MAX) // while all that is written still lies before `end`
       buffer.copyWithin(start - 1 + varintBytes(length), start, end)
       end = start - 1
       varint(length)

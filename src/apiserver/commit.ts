@@ -1,0 +1,109 @@
+// Several writes as one transaction: all of them or none. Each is decided by its own verb, in the given order, on the
+// store as the writes before it will have left it. In-process components use it directly; commit-handler.ts serves it.
+import { ApiError, badRequest, type StatusDetails } from '../api/status-error.ts'
+import type { Entry, TransactionView, Write } from '../store/index.ts'
+import { decideCreate } from './create-object.ts'
+import { decideDelete } from './delete-object.ts'
+import type { DeleteOptions } from './options.ts'
+import { decodeStored, type StoredObjects } from './stored-object.ts'
+import { decideBinding } from './subresources.ts'
+import { decideUpdate, type Update } from './update-object.ts'
+import type { Decided, ObjectDeps, WriteTarget, Written } from './write-deps.ts'
+
+/** A commit with more writes is refused; the store would hold everyone else up for too long. */
+export const COMMIT_WRITES_MAX = 500
+
+/** One write, its body decoded and checked as far as that goes without the store. */
+export type ObjectWriteVerb =
+  | { readonly do: 'create'; readonly target: WriteTarget; readonly body: any }
+  | { readonly do: 'bind'; readonly target: WriteTarget; readonly body: any }
+  | { readonly do: 'update'; readonly target: WriteTarget; readonly update: Update }
+  | { readonly do: 'delete'; readonly target: WriteTarget; readonly options: DeleteOptions }
+
+/** What each write left behind. Fails with the error of the write that failed, which names it (see `failedAt`). */
+export async function commitObjects(deps: ObjectDeps, verbs: readonly ObjectWriteVerb[]): Promise<Written[]> {
+  if (verbs.length > COMMIT_WRITES_MAX) {
+    throw badRequest(`a commit may hold ${COMMIT_WRITES_MAX} writes; this one has ${verbs.length}: split it`)
+  }
+  let written: Written[] = []
+  const { revision } = await deps.store.transact((view) => {
+    const overlay = new Overlay(view, deps.objects)
+    const seen: ObjectDeps = { ...deps, objects: overlay.objects }
+    written = verbs.map((verb, index) => {
+      try {
+        const decided = decide(seen, verb, overlay)
+        for (const write of decided.writes) overlay.apply(write)
+        return decided.written
+      } catch (error) {
+        throw failedAt(error, index)
+      }
+    })
+    return overlay.writes()
+  })
+  // A version that only existed between two writes of this commit is, in the end, the commit's own.
+  return written.map((one) => (one.revision > 0 ? one : { ...one, revision }))
+}
+
+function decide(deps: ObjectDeps, verb: ObjectWriteVerb, view: TransactionView): Decided {
+  switch (verb.do) {
+    case 'create':
+      return decideCreate(deps, verb.target, verb.body, view)
+    case 'bind':
+      return decideBinding(deps, verb.target, verb.body, view)
+    case 'update':
+      return decideUpdate(deps, verb.target, verb.update, view)
+    case 'delete':
+      return decideDelete(deps, verb.target, verb.options, view)
+  }
+}
+
+/** The error as it is, with one more cause: which write of the commit it was. */
+export function failedAt(error: unknown, index: number): unknown {
+  if (!(error instanceof ApiError)) return error
+  const details: StatusDetails = {
+    ...error.details,
+    causes: [
+      ...(error.details?.causes ?? []),
+      { reason: 'CommitWriteFailed', message: 'this write was refused, so none was done', field: `writes[${index}]` },
+    ],
+  }
+  return new ApiError(error.code, error.reason, error.message, details, error.continueToken)
+}
+
+/** The store as it will be after the writes so far. */
+class Overlay implements TransactionView {
+  readonly objects: StoredObjects
+  readonly #view: TransactionView
+  readonly #entries = new Map<string, Entry | undefined>()
+  readonly #writes = new Map<string, Write>()
+  #version = 0
+
+  constructor(view: TransactionView, objects: StoredObjects) {
+    this.#view = view
+    // Versions that exist only here are below zero, and no business of the shared memory of decoded objects.
+    this.objects = { decode: (entry) => (entry.modRevision < 0 ? decodeStored(entry) : objects.decode(entry)) }
+  }
+
+  get(key: string): Entry | undefined {
+    return this.#entries.has(key) ? this.#entries.get(key) : this.#view.get(key)
+  }
+
+  apply(write: Write): void {
+    const key = 'put' in write ? write.put : write.delete
+    const earlier = this.#writes.get(key)
+    if (earlier && 'delete' in earlier && 'put' in write) {
+      // Watchers would take the new object for the old one, changed.
+      throw badRequest(`one commit cannot delete "${key}" and create it again: use two`)
+    }
+    this.#version--
+    const modRevision = this.#version
+    const createRevision = this.get(key)?.createRevision ?? modRevision
+    this.#entries.set(key, 'put' in write ? { key, value: write.value, modRevision, createRevision } : undefined)
+    this.#writes.set(key, write)
+  }
+
+  /** One write per key: its last. */
+  writes(): Write[] {
+    return [...this.#writes.values()]
+  }
+}

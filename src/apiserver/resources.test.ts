@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../api/kinds/index.ts'
+import { createResources, parseRuntimeConfig } from './resources.ts'
+
+const served = (config: string) => createResources(ALL_KINDS, parseRuntimeConfig(config, ALL_KINDS))
+const versionsOf = (config: string, group: string) =>
+  served(config).groups.find((entry) => entry.group === group)?.versions
+
+describe('createResources', () => {
+  it('VAC-1 serves attributes classes in three versions, the stable one first', () => {
+    expect(versionsOf('', 'storage.k8s.io')).toEqual(['v1', 'v1beta1', 'v1alpha1'])
+    for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
+      expect(served('').find('storage.k8s.io', version, 'volumeattributesclasses')).toMatchObject({
+        apiVersion: `storage.k8s.io/${version}`,
+        kind: { kind: 'VolumeAttributesClass' },
+      })
+    }
+    expect(served('').preferred('storage.k8s.io', 'volumeattributesclasses')?.version).toBe('v1')
+  })
+
+  it('PROV-1 serves storage classes as v1 and v1beta1', () => {
+    expect(served('').find('storage.k8s.io', 'v1beta1', 'storageclasses')).toBeDefined()
+    expect(served('').find('storage.k8s.io', 'v1alpha1', 'storageclasses')).toBeUndefined()
+  })
+
+  it('knows that one kind of event is the face of the other', () => {
+    const { find } = served('')
+    expect(find('events.k8s.io', 'v1', 'events')?.stored).toBe(find('', 'v1', 'events')?.kind)
+  })
+})
+
+describe('--runtime-config', () => {
+  it('SYS-15 switches a group version off', () => {
+    expect(versionsOf('storage.k8s.io/v1alpha1=false', 'storage.k8s.io')).toEqual(['v1', 'v1beta1'])
+  })
+
+  it('SYS-15 switches one resource of a version off', () => {
+    const { find } = served('storage.k8s.io/v1/volumeattributesclasses=false')
+    expect(find('storage.k8s.io', 'v1', 'volumeattributesclasses')).toBeUndefined()
+    expect(find('storage.k8s.io', 'v1beta1', 'volumeattributesclasses')).toBeDefined()
+    expect(find('storage.k8s.io', 'v1', 'storageclasses')).toBeDefined()
+  })
+
+  it('SYS-15 the most specific setting wins', () => {
+    const { find, groups } = served('api/all=false,storage.k8s.io/v1=true,storage.k8s.io/v1/csinodes=false')
+    expect(groups.map(({ group }) => group)).toEqual(['', 'storage.k8s.io'])
+    expect(find('storage.k8s.io', 'v1', 'csinodes')).toBeUndefined()
+    expect(find('storage.k8s.io', 'v1', 'csidrivers')).toBeDefined()
+  })
+
+  it.each(['storage.k8s.io/v9=false', 'storage.k8s.io=false', 'v1/unicorns=false'])(
+    'SYS-10 refuses %s: nothing has that name',
+    (config) => {
+      expect(() => served(config)).toThrow(/nothing is called/)
+    },
+  )
+
+  it('SYS-10 refuses a value that is neither true nor false', () => {
+    expect(() => served('storage.k8s.io/v1=off')).toThrow(/=true or =false/)
+  })
+})

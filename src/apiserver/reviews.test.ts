@@ -1,0 +1,117 @@
+// Questions about identity and rights, as kubectl auth whoami, auth can-i and delegated authorizers ask them.
+import { describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../api/kinds/index.ts'
+import { createResources } from './resources.ts'
+import { answerReview } from './reviews.ts'
+import { type Authenticator, createBasicAuthorizer, type UserInfo } from './security/index.ts'
+import { startTrial } from './server-trial.ts'
+
+const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', 'system:authenticated'] }
+const authenticator = {
+  authenticateToken: (token: string) => (token === 'good' ? VIEWER : undefined),
+} as unknown as Authenticator
+const deps = { authenticator, authorizer: createBasicAuthorizer() }
+const resources = createResources(ALL_KINDS)
+
+const ask = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<any> => {
+  const group = plural.includes('access') || plural.includes('rules') ? 'authorization.k8s.io' : 'authentication.k8s.io'
+  return answerReview(deps, resources.find(group, 'v1', plural)!, namespace, user, { metadata: {}, ...body })
+}
+
+describe('reviews', () => {
+  it('SYS-2 SelfSubjectReview says who asks', async () => {
+    expect((await ask('selfsubjectreviews', {})).status.userInfo).toEqual({
+      username: 'ann',
+      uid: 'u1',
+      groups: ['stowage:viewers', 'system:authenticated'],
+    })
+  })
+
+  it('TokenReview says whose token it is, or that it is nobody’s', async () => {
+    expect((await ask('tokenreviews', { spec: { token: 'good' } })).status).toMatchObject({
+      authenticated: true,
+      user: { username: 'ann' },
+    })
+    expect((await ask('tokenreviews', { spec: { token: 'stolen' } })).status).toMatchObject({ authenticated: false })
+    await expect(ask('tokenreviews', { spec: {} })).rejects.toMatchObject({ code: 422 })
+  })
+
+  it.each([
+    ['get', 'persistentvolumes', true],
+    ['delete', 'persistentvolumes', false],
+    ['get', 'secrets', false],
+  ])('SYS-2 SelfSubjectAccessReview: may a viewer %s %s: %s', async (verb, resource, allowed) => {
+    const { status } = await ask('selfsubjectaccessreviews', { spec: { resourceAttributes: { verb, resource } } })
+    expect(status.allowed).toBe(allowed)
+  })
+
+  it('SubjectAccessReview judges the subject it names, not the one who asks', async () => {
+    const spec = { groups: ['system:masters'], resourceAttributes: { verb: 'delete', resource: 'nodes' } }
+    expect((await ask('subjectaccessreviews', { spec })).status.allowed).toBe(true)
+    expect((await ask('subjectaccessreviews', { spec: { ...spec, groups: ['nobodies'] } })).status.allowed).toBe(false)
+    await expect(ask('subjectaccessreviews', { spec: { resourceAttributes: {} } })).rejects.toMatchObject({ code: 422 })
+  })
+
+  it('SubjectAccessReview wants exactly one kind of request', async () => {
+    const both = { user: 'ann', resourceAttributes: { verb: 'get' }, nonResourceAttributes: { path: '/' } }
+    await expect(ask('subjectaccessreviews', { spec: both })).rejects.toMatchObject({ code: 422 })
+    await expect(ask('subjectaccessreviews', { spec: { user: 'ann' } })).rejects.toMatchObject({ code: 422 })
+  })
+
+  it('LocalSubjectAccessReview stays in its namespace', async () => {
+    const spec = {
+      user: 'ann',
+      groups: VIEWER.groups,
+      resourceAttributes: { verb: 'get', resource: 'pods', namespace: 'shop' },
+    }
+    expect((await ask('localsubjectaccessreviews', { spec }, { namespace: 'shop' })).status.allowed).toBe(true)
+    await expect(ask('localsubjectaccessreviews', { spec }, { namespace: 'other' })).rejects.toMatchObject({
+      code: 400,
+    })
+  })
+
+  it('SelfSubjectRulesReview lists rules, and admits what it cannot list', async () => {
+    const master = { name: 'root', groups: ['system:masters', 'system:authenticated'] }
+    const { status } = await ask('selfsubjectrulesreviews', { spec: { namespace: 'shop' } }, { user: master })
+    expect(status.resourceRules).toContainEqual({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] })
+    expect(status.incomplete).toBe(false)
+    expect((await ask('selfsubjectrulesreviews', { spec: {} })).status.incomplete).toBe(true)
+  })
+})
+
+describe('the request path of reviews and foreign kinds', () => {
+  it('answers a review with 201, echoes the question and stores nothing', async () => {
+    const { post, get, store } = await startTrial()
+    const before = store.revision
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+    const spec = { resourceAttributes: { verb: 'get', resource: 'pods' } }
+    const { status, json } = await post(path, { spec })
+    expect([status, json.kind, json.spec, json.status.allowed]).toEqual([201, 'SelfSubjectAccessReview', spec, true])
+    expect((await get(path)).status).toBe(405)
+    expect(store.revision).toBe(before)
+  })
+
+  it('CAP-19 shows empty lists and quiet watches of kinds a stock scheduler waits for, and announces none of them', async () => {
+    const { get, post, watch } = await startTrial()
+    for (const path of [
+      '/api/v1/services',
+      '/apis/apps/v1/statefulsets',
+      '/apis/policy/v1/poddisruptionbudgets',
+      '/apis/resource.k8s.io/v1/resourceslices',
+    ]) {
+      const { status, json } = await get(path)
+      expect([status, json.items], path).toEqual([200, []])
+      const initial = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
+      const stream = await watch(`${path}?watch=true&${initial}`)
+      await stream.until((events) => events.length > 0)
+      expect(stream.events[0]).toMatchObject({
+        type: 'BOOKMARK',
+        object: { metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } },
+      })
+      stream.close()
+    }
+    expect((await post('/api/v1/namespaces/default/services', { metadata: { name: 'x' } })).status).toBe(405)
+    expect((await get('/apis')).text).not.toContain('"apps"')
+    expect((await get('/api/v1')).text).not.toContain('replicationcontrollers')
+  })
+})

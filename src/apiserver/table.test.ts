@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../api/kinds/index.ts'
+import { createResources } from './resources.ts'
+import { type IncludeObject, tableOf } from './table.ts'
+
+const resources = createResources(ALL_KINDS)
+const nowMs = Date.parse('2026-01-01T01:00:00Z')
+
+const table = (
+  plural: string,
+  objects: object[],
+  { isList = true, include = 'Metadata' as IncludeObject } = {},
+): any => {
+  const resource = resources.all.find((candidate) => candidate.plural === plural)!
+  return tableOf(
+    resource,
+    objects,
+    { resourceVersion: '7' },
+    { metaVersion: 'v1', include, nowMs, isList, columns: true },
+  )
+}
+const aClass = (name: string, isDefault: boolean, creationTimestamp = '2026-01-01T00:00:00Z') => ({
+  metadata: {
+    name,
+    creationTimestamp,
+    ...(isDefault ? { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } : {}),
+  },
+  provisioner: 'example.com/p',
+  reclaimPolicy: 'Delete',
+  volumeBindingMode: 'Immediate',
+})
+const names = (shown: any) => shown.rows.map(({ cells }: any) => cells[0])
+
+describe('tableOf', () => {
+  it('SYS-2 defines its columns, the wide ones with a lower priority', () => {
+    const { kind, apiVersion, metadata, columnDefinitions } = table('csinodes', [])
+    expect({ kind, apiVersion, metadata }).toEqual({
+      kind: 'Table',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { resourceVersion: '7' },
+    })
+    expect(columnDefinitions[0]).toMatchObject({ name: 'Name', type: 'string', format: 'name', priority: 0 })
+    expect(columnDefinitions[0].description).not.toBe('')
+    const pods = table('pods', []).columnDefinitions
+    expect(pods.find(({ name }: any) => name === 'Node').priority).toBe(1)
+  })
+
+  it('SYS-2 gives numbers and truth values as what they are', () => {
+    const drivers = [{ name: 'd', nodeID: 'n' }]
+    const [name, count, age] = table('csinodes', [
+      { metadata: { name: 'n', creationTimestamp: '2026-01-01T00:00:00Z' }, spec: { drivers } },
+    ]).rows[0].cells
+    expect([name, count, age]).toEqual(['n', 1, '60m'])
+    const attachment = {
+      metadata: { name: 'a' },
+      spec: { attacher: 'd', nodeName: 'n', source: { persistentVolumeName: 'v' } },
+      status: { attached: true },
+    }
+    expect(table('volumeattachments', [attachment]).rows[0].cells).toEqual(['a', 'd', 'v', 'n', true, '<unknown>'])
+  })
+
+  it('PROV-3 marks the default class among its siblings: the newest of several, and none when alone', () => {
+    const older = aClass('older', true)
+    const newer = aClass('newer', true, '2026-01-01T00:30:00Z')
+    const plain = aClass('plain', false)
+    expect(names(table('storageclasses', [newer, older, plain]))).toEqual(['newer (default)', 'older', 'plain'])
+    expect(names(table('storageclasses', [older], { isList: false }))).toEqual(['older'])
+  })
+
+  it('carries with each row what is asked for: metadata, all, or nothing', () => {
+    const object = aClass('fast', false)
+    expect(table('storageclasses', [object]).rows[0].object).toEqual({
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: object.metadata,
+    })
+    expect(table('storageclasses', [object], { include: 'Object' }).rows[0].object).toEqual({
+      kind: 'StorageClass',
+      apiVersion: 'storage.k8s.io/v1',
+      ...object,
+    })
+    expect(table('storageclasses', [object], { include: 'None' }).rows[0].object).toBeUndefined()
+  })
+})

@@ -1,0 +1,54 @@
+// Watches over WebSocket on a real port, with the client a browser's would be.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
+import { type ServerHere, startHere } from '../../test/helpers/in-process.ts'
+
+describe('watches over WebSocket', () => {
+  let server: ServerHere
+  beforeAll(async () => {
+    server = await startHere()
+  })
+  afterAll(() => server.stop())
+
+  const connect = (path: string, protocols: string[] = [], headers: Record<string, string> = {}) =>
+    new WebSocket(`wss://127.0.0.1:${server.port}${path}`, protocols, { ca: server.ca, headers })
+  const bearer = () => ({ authorization: `Bearer ${server.token}` })
+  const nextMessage = (socket: WebSocket) =>
+    new Promise<any>((resolve, reject) => {
+      socket.once('message', (data) => resolve(JSON.parse(String(data))))
+      socket.once('unexpected-response', (_request, response) =>
+        reject(Object.assign(new Error('refused'), { status: response.statusCode })),
+      )
+      socket.once('error', reject)
+    })
+
+  it('SYS-2 SYS-3 sends one event per frame and echoes an offered protocol', async () => {
+    const socket = connect('/api/v1/namespaces?watch=1', ['base64.binary.k8s.io'], bearer())
+    const first = await nextMessage(socket)
+    expect(first).toMatchObject({ type: 'ADDED', object: { kind: 'Namespace', metadata: { name: 'default' } } })
+    expect(socket.protocol).toBe('base64.binary.k8s.io')
+    const seen = new Promise<any>((resolve) => {
+      socket.on('message', (data) => {
+        const event = JSON.parse(String(data))
+        if (event.object.metadata.name === 'shop') resolve(event)
+      })
+    })
+    await server.handle('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
+    expect((await seen).type).toBe('ADDED')
+    socket.terminate()
+  })
+
+  it('takes a token offered as a protocol, as browsers must', async () => {
+    const coded = Buffer.from(server.token).toString('base64url')
+    const socket = connect('/api/v1/namespaces?watch=1', [`base64url.bearer.authorization.k8s.io.${coded}`, 'v1.watch'])
+    expect((await nextMessage(socket)).type).toBe('ADDED')
+    expect(socket.protocol).toBe('v1.watch')
+    socket.terminate()
+  })
+
+  it('refuses with a plain answer: strangers, unknown resources, and what is no watch', async () => {
+    await expect(nextMessage(connect('/api/v1/namespaces?watch=1'))).rejects.toMatchObject({ status: 403 })
+    await expect(nextMessage(connect('/api/v1/nothings?watch=1', [], bearer()))).rejects.toMatchObject({ status: 404 })
+    await expect(nextMessage(connect('/api/v1/namespaces', [], bearer()))).rejects.toMatchObject({ status: 400 })
+  })
+})
