@@ -17,7 +17,9 @@ const MAGIC = Buffer.from('k8s\0')
 
 export function decodeEnvelope(bytes: Uint8Array): ProtobufEnvelope {
   if (!MAGIC.equals(bytes.subarray(0, MAGIC.length))) {
-    throw new ProtobufError('the body does not begin with the four bytes "k8s\\0" that every protobuf object begins with')
+    throw new ProtobufError(
+      'the body does not begin with the four bytes "k8s\\0" that every protobuf object begins with',
+    )
   }
   let type = { apiVersion: '', kind: '' }
   let raw: Uint8Array = new Uint8Array()

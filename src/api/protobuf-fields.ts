@@ -36,5 +36,4 @@ function gather(type: ObjectType): WireFields {
   return ascending(own)
 }
 
-const ascending = (fields: readonly [number, WireField][]): WireFields =>
-  new Map([...fields].sort(([a], [b]) => a - b))
+const ascending = (fields: readonly [number, WireField][]): WireFields => new Map([...fields].sort(([a], [b]) => a - b))

@@ -125,7 +125,9 @@ export class ProtobufReader {
     const start = this.#at
     const left = this.#end - start
     if (length < 0 || length > left) {
-      throw new ProtobufError(`field ${this.number} should go on for ${length} bytes at byte ${start}; ${left} are left`)
+      throw new ProtobufError(
+        `field ${this.number} should go on for ${length} bytes at byte ${start}; ${left} are left`,
+      )
     }
     this.#at = start + length
     return start

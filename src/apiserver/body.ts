@@ -3,12 +3,24 @@
 import { DecodeError, decode, isRecord } from '../api/decode.ts'
 import { decodeJson, findDuplicateKeys, JsonError } from '../api/json-scan.ts'
 import type { KubeObject } from '../api/kind.ts'
+import { decodeProtobuf } from '../api/protobuf-decode.ts'
+import { decodeEnvelope, PROTOBUF_MEDIA } from '../api/protobuf-envelope.ts'
+import { ProtobufError } from '../api/protobuf-reader.ts'
 import type { ObjectType } from '../api/schema.ts'
 import { badRequest, unsupportedMediaType } from '../api/status-error.ts'
 import type { FieldValidation } from './options.ts'
 import type { Resource } from './resources.ts'
 
-export const OBJECT_MEDIA = ['application/json', 'application/yaml'] as const
+export const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
+
+/** A body, read as far as that goes before it is known what it must be. */
+export interface RequestBody {
+  /** As the body says them; undefined or empty where it does not. */
+  readonly apiVersion: unknown
+  readonly kind: unknown
+  /** Binary bodies have numbers for the names of fields, and only the type knows which is which. */
+  as(type: ObjectType): ParsedBody
+}
 
 /** A parsed body: plain data, and what its text gave twice. */
 export interface ParsedBody {
@@ -19,11 +31,17 @@ export interface ParsedBody {
   readonly keyCount: number | undefined
 }
 
-export async function parseBody(bytes: Uint8Array, contentType: string | undefined): Promise<ParsedBody> {
+export async function parseBody(bytes: Uint8Array, contentType: string | undefined): Promise<RequestBody> {
   const media = mediaType(contentType)
-  if (media === '' || media === 'application/json') return parseJsonBody(bytes)
-  if (media === 'application/yaml' || media === 'application/x-yaml') return parseYamlBody(bytes)
+  if (media === '' || media === 'application/json') return anyType(parseJsonBody(bytes))
+  if (media === 'application/yaml' || media === 'application/x-yaml') return anyType(await parseYamlBody(bytes))
+  if (media === PROTOBUF_MEDIA) return parseProtobufBody(bytes)
   throw unsupportedMediaType(media, OBJECT_MEDIA)
+}
+
+function anyType(parsed: ParsedBody): RequestBody {
+  const { apiVersion, kind } = isRecord(parsed.value) ? parsed.value : {}
+  return { apiVersion, kind, as: () => parsed }
 }
 
 export const mediaType = (contentType: string | undefined): string =>
@@ -52,6 +70,28 @@ export async function parseYamlBody(bytes: Uint8Array): Promise<ParsedBody> {
   }
 }
 
+function parseProtobufBody(bytes: Uint8Array): RequestBody {
+  if (bytes.length === 0) throw badRequest('the request has no body; send the object in its protobuf envelope')
+  const { apiVersion, kind, raw } = readProtobuf(() => decodeEnvelope(bytes))
+  return {
+    apiVersion,
+    kind,
+    as(type) {
+      const value = { apiVersion, kind, ...readProtobuf(() => decodeProtobuf(type, raw)) }
+      return { value, keyCount: undefined, duplicates: () => [] }
+    },
+  }
+}
+
+function readProtobuf<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof ProtobufError) throw badRequest(`the body could not be read: ${error.message}`)
+    throw error
+  }
+}
+
 export interface DecodedBody<T> {
   readonly object: T
   /** For Warning headers; empty unless fieldValidation is Warn. */
@@ -60,31 +100,32 @@ export interface DecodedBody<T> {
 
 /** The body of a create or update, which must be of the resource's own kind and version. */
 export function decodeObjectBody(
-  body: ParsedBody,
+  body: RequestBody,
   resource: Resource,
   validation: FieldValidation,
 ): DecodedBody<KubeObject> {
-  checkGroupVersionKind(body.value, resource)
+  checkGroupVersionKind(body, resource)
   return decodeAs<KubeObject>(body, resource.kind.type, describe(resource), validation)
 }
 
 export function decodeAs<T>(
-  body: ParsedBody,
+  body: RequestBody,
   type: ObjectType<T>,
   what: string,
   validation: FieldValidation,
 ): DecodedBody<T> {
+  const { value, keyCount, duplicates } = body.as(type)
   let decoded: ReturnType<typeof decode<T>>
   try {
-    decoded = decode(type, body.value, ['apiVersion', 'kind'])
+    decoded = decode(type, value, ['apiVersion', 'kind'])
   } catch (error) {
     if (error instanceof DecodeError) throw badRequest(`${what} cannot be handled: ${error.message}`)
     throw error
   }
   if (validation === 'Ignore') return { object: decoded.object, warnings: [] }
   const findings = decoded.unknown.map((path) => `unknown field "${path}"`)
-  if (body.keyCount === undefined || body.keyCount !== decoded.keys) {
-    for (const path of body.duplicates()) findings.push(`duplicate field "${path}"`)
+  if (keyCount === undefined || keyCount !== decoded.keys) {
+    for (const path of duplicates()) findings.push(`duplicate field "${path}"`)
   }
   if (findings.length > 0 && validation === 'Strict') {
     throw badRequest(`${what} cannot be handled: strict decoding error: ${findings.join(', ')}`)
@@ -94,9 +135,12 @@ export function decodeAs<T>(
 
 export const describe = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`
 
-function checkGroupVersionKind(value: unknown, resource: Resource): void {
-  if (!isRecord(value)) throw badRequest(`the body must be a ${resource.kind.kind} object`)
-  const { kind, apiVersion } = value
+/** For bodies of which only the kind counts, whatever version they are in. */
+export function checkKind({ kind }: RequestBody, wanted: string): void {
+  if (kind && kind !== wanted) throw badRequest(`expected ${wanted} in the body, got ${String(kind).slice(0, 100)}`)
+}
+
+function checkGroupVersionKind({ kind, apiVersion }: RequestBody, resource: Resource): void {
   for (const [field, given] of [
     ['kind', kind],
     ['apiVersion', apiVersion],

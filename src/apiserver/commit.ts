@@ -8,7 +8,7 @@ import type { DeleteOptions } from './options.ts'
 import { decodeStored, type StoredObjects } from './stored-object.ts'
 import { decideBinding } from './subresources.ts'
 import { decideUpdate, type Update } from './update-object.ts'
-import type { Decided, ObjectDeps, WriteTarget, Written } from './write-deps.ts'
+import { type Decided, keyOf, type ObjectDeps, type WriteTarget, type Written } from './write-deps.ts'
 
 /** A commit with more writes is refused; the store would hold everyone else up for too long. */
 export const COMMIT_WRITES_MAX = 500
@@ -29,22 +29,31 @@ export async function commitObjects(deps: ObjectDeps, verbs: readonly ObjectWrit
   const { revision } = await deps.store.transact((view) => {
     const overlay = new Overlay(view, deps.objects)
     const seen: ObjectDeps = { ...deps, objects: overlay.objects }
-    written = verbs.map((verb, index) => {
+    const steps = verbs.map((verb, index) => {
       try {
-        const decided = decide(seen, verb, overlay)
-        for (const write of decided.writes) overlay.apply(write)
-        return decided.written
+        const { writes, written } = decide(seen, verb, overlay)
+        for (const write of writes) overlay.apply(write)
+        return { key: writes[0] ? keyOfWrite(writes[0]) : keyOf(verb.target), written }
       } catch (error) {
         throw failedAt(error, index)
       }
     })
+    written = steps.map((step) => asLeft(step.written, overlay.lastWrite(step.key)))
     return overlay.writes()
   })
   // A version that only existed between two writes of this commit is, in the end, the commit's own.
   return written.map((one) => (one.revision > 0 ? one : { ...one, revision }))
 }
 
-function decide(deps: ObjectDeps, verb: ObjectWriteVerb, view: TransactionView): Decided {
+/** One version is one text: where a later write of the commit changed the object again, that is what was left behind. */
+function asLeft(written: Written, last: Write | undefined): Written {
+  if (!last) return written
+  return 'put' in last ? { ...written, value: last.value, revision: 0 } : { ...written, deleted: true, revision: 0 }
+}
+
+const keyOfWrite = (write: Write): string => ('put' in write ? write.put : write.delete)
+
+export function decide(deps: ObjectDeps, verb: ObjectWriteVerb, view: TransactionView): Decided {
   switch (verb.do) {
     case 'create':
       return decideCreate(deps, verb.target, verb.body, view)
@@ -89,7 +98,7 @@ class Overlay implements TransactionView {
   }
 
   apply(write: Write): void {
-    const key = 'put' in write ? write.put : write.delete
+    const key = keyOfWrite(write)
     const earlier = this.#writes.get(key)
     if (earlier && 'delete' in earlier && 'put' in write) {
       // Watchers would take the new object for the old one, changed.
@@ -100,6 +109,10 @@ class Overlay implements TransactionView {
     const createRevision = this.get(key)?.createRevision ?? modRevision
     this.#entries.set(key, 'put' in write ? { key, value: write.value, modRevision, createRevision } : undefined)
     this.#writes.set(key, write)
+  }
+
+  lastWrite(key: string): Write | undefined {
+    return this.#writes.get(key)
   }
 
   /** One write per key: its last. */

@@ -4,8 +4,9 @@
 import type { JsonValue } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
 import { badRequest, methodNotAllowed, noSuchPath, type StatusDetails } from '../api/status-error.ts'
+import { deleteOptions } from '../api/types/deleting.ts'
 import type { Entry } from '../store/index.ts'
-import { decodeObjectBody, parseBody } from './body.ts'
+import { checkKind, decodeObjectBody, parseBody } from './body.ts'
 import { createObject } from './create-object.ts'
 import { deleteObject } from './delete-object.ts'
 import { findSubresource, verbsOf } from './discovery/index.ts'
@@ -109,7 +110,7 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAns
       ? { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: route.name }] }
       : options,
     accepted,
-    include: includeObject(request),
+    include: accepted.form === 'table' ? includeObject(request) : 'Metadata',
   })
   return { status: 200, headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-cache, private' }, stream }
 }
@@ -209,11 +210,18 @@ async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Pro
 
 async function deleteOptionsOf(request: ApiRequest) {
   const bytes = await request.readBody()
-  const body = bytes.length > 0 ? (await parseBody(bytes, request.headers['content-type'])).value : undefined
-  return parseDeleteOptions(body, request.query)
+  if (bytes.length === 0) return parseDeleteOptions(undefined, request.query)
+  const body = await parseBody(bytes, request.headers['content-type'])
+  checkKind(body, 'DeleteOptions')
+  return parseDeleteOptions(body.as(deleteOptions).value, request.query)
 }
 
-const accept = (request: ApiRequest, forms: readonly Form[]): Accepted => negotiate(request.headers.accept, forms)
+/** How the client wants its answer; everything that can be wrong with that is refused before anything is written. */
+function accept(request: ApiRequest, forms: readonly Form[]): Accepted {
+  const accepted = negotiate(request.headers.accept, forms)
+  if (accepted.form === 'table') includeObject(request)
+  return accepted
+}
 
 function includeObject({ query }: ApiRequest): IncludeObject {
   const include = query.get('includeObject') ?? ''
@@ -250,9 +258,9 @@ async function objectAnswer(
   const stored = JSON.parse(Buffer.from(value).toString('utf8'))
   if (revision > 0) stored.metadata.resourceVersion = String(revision)
   const object = faceOf(resource, stored)
-  const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
   switch (accepted.form) {
     case 'table': {
+      const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
       const meta = { resourceVersion: String(revision) }
       return jsonAnswer(
         status,

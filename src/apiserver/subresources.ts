@@ -3,10 +3,11 @@
 import { FieldErrors } from '../api/field-errors.ts'
 import { validateMeta } from '../api/meta.ts'
 import { badRequest, conflict, invalid, notFound } from '../api/status-error.ts'
+import { eviction } from '../api/types/deleting.ts'
 import { binding } from '../api/types/pod.ts'
 import { clone } from '../base/clone.ts'
 import type { TransactionView } from '../store/index.ts'
-import { decodeAs, type ParsedBody } from './body.ts'
+import { checkKind, decodeAs, type RequestBody } from './body.ts'
 import { deleteObject } from './delete-object.ts'
 import { type ApiAnswer, jsonAnswer } from './exchange.ts'
 import { parseDeleteOptions, type WriteOptions } from './options.ts'
@@ -23,7 +24,7 @@ import {
 
 export interface SubresourceCall {
   readonly target: WriteTarget
-  readonly body: ParsedBody
+  readonly body: RequestBody
   readonly options: WriteOptions
 }
 
@@ -40,6 +41,7 @@ const success = (code = 201): ApiAnswer =>
 
 /** Puts a pod on a node, once. */
 async function bindPod(deps: ObjectDeps, { target, body, options }: SubresourceCall): Promise<ApiAnswer> {
+  checkKind(body, 'Binding')
   const { object: wanted } = decodeAs<any>(body, binding, 'Binding in version "v1"', options.fieldValidation)
   checkBinding(target, wanted)
   await transactOne(deps, target, (view) => decideBinding(deps, target, wanted, view))
@@ -102,7 +104,8 @@ function scheduled(conditions: readonly any[], nowMs: number): any[] {
 
 /** Asks a pod to go. There are no disruption budgets here, so the answer is always yes. */
 async function evictPod(deps: ObjectDeps, { target, body }: SubresourceCall): Promise<ApiAnswer> {
-  const value = (body.value ?? {}) as Record<string, any>
+  checkKind(body, 'Eviction')
+  const value = (body.as(eviction).value ?? {}) as Record<string, any>
   const name = value.metadata?.name
   if (name && name !== target.name) {
     throw badRequest(`name in URL does not match name in Eviction object: ${JSON.stringify(name).slice(0, 100)}`)

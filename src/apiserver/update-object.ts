@@ -53,6 +53,7 @@ function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: U
   const { kind } = target.resource
   if (!update.createFrom || !kind.createOnUpdate || target.subresource) throw notFound(target.resource, target.name)
   const { metadata } = update.createFrom
+  checkAddress(target, metadata)
   if (metadata.uid) {
     throw conflict(
       target.resource,
@@ -132,14 +133,7 @@ export function isReadyToGo(object: any): boolean {
 function checkIdentity(target: WriteTarget, asked: any, old: any, entry: Entry, needsVersion: boolean): void {
   const { resource, name } = target
   const { metadata } = asked
-  if (metadata.name && metadata.name !== name) {
-    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`)
-  }
-  if (resource.kind.namespaced && metadata.namespace && metadata.namespace !== old.metadata.namespace) {
-    throw badRequest(
-      `the namespace of the object (${metadata.namespace}) does not match the namespace on the URL (${old.metadata.namespace})`,
-    )
-  }
+  checkAddress(target, metadata)
   if (metadata.uid && metadata.uid !== old.metadata.uid) {
     throw conflict(
       resource,
@@ -159,6 +153,17 @@ function checkIdentity(target: WriteTarget, asked: any, old: any, entry: Entry, 
     const errors = new FieldErrors()
     errors.invalid('metadata.resourceVersion', version ?? '', 'must be specified for an update')
     throw invalid(resource.kind, name, errors.list)
+  }
+}
+
+function checkAddress({ resource, name, namespace }: WriteTarget, metadata: any): void {
+  if (metadata.name && metadata.name !== name) {
+    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`)
+  }
+  if (resource.kind.namespaced && metadata.namespace && metadata.namespace !== namespace) {
+    throw badRequest(
+      `the namespace of the object (${metadata.namespace}) does not match the namespace on the URL (${namespace})`,
+    )
   }
 }
 

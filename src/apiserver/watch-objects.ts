@@ -110,7 +110,7 @@ class WatchStream {
           this.#eventBytes('ADDED', entry.value, entry.modRevision, () => this.#deps.objects.decode(entry)),
         )
       this.#write(Buffer.concat(chunks))
-      await yieldToOthers()
+      await this.#deps.clock.nextTurn()
     }
     if (options.sendInitialEvents && options.allowBookmarks) this.#writeBookmark(revision, true)
     return revision
@@ -324,5 +324,3 @@ function sharedBatch(resource: Resource, events: readonly StoreEvent[], encode: 
   }
   return bytes
 }
-
-const yieldToOthers = () => new Promise<void>((resolve) => setImmediate(resolve))

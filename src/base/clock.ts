@@ -10,6 +10,8 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `run` once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void
+  /** Settles when everything that is ready has had its turn: long work stops here to let others in. */
+  nextTurn(): Promise<void>
 }
 
 /** A number in [0, 1). */
@@ -37,6 +39,7 @@ export function systemClock(): Clock {
       timer.unref()
       return () => clearTimeout(timer)
     },
+    nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
   }
 }
 

@@ -36,6 +36,7 @@ export function manualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
     nowMs: () => nowMs,
     monotonicMs: () => nowMs - startMs,
     after,
+    nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason)

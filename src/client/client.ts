@@ -2,6 +2,7 @@
 // the server's verbs directly and shares its frozen objects; http-client.ts speaks to any Kubernetes API server.
 // Objects carry no apiVersion and kind; the Kind that is passed says them. What is returned is frozen.
 import type { Kind, KubeObject } from '../api/kind.ts'
+import { ApiError } from '../api/status-error.ts'
 
 export interface ObjectRef {
   /** '' or absent for cluster-scoped kinds. */
@@ -65,9 +66,13 @@ export interface DeleteRequest {
   readonly signal?: AbortSignal
 }
 
-/** One write of a commit. Each is conditional the way its verb is: an update by its resourceVersion, a create by its name. */
+/**
+ * One write of a commit. Each is conditional the way its verb is: an update by its resourceVersion, a create by its name.
+ * Later ones see what earlier ones did; a second write of one object cannot name the version the first will make, so
+ * let it be a patch.
+ */
 export type CommitWrite =
-  | { readonly do: 'create'; readonly kind: Kind; readonly object: KubeObject }
+  | { readonly do: 'create'; readonly kind: Kind; readonly object: KubeObject; readonly subresource?: 'binding' }
   | { readonly do: 'update'; readonly kind: Kind; readonly object: KubeObject; readonly subresource?: string }
   | {
       readonly do: 'patch'
@@ -92,7 +97,8 @@ export interface Client {
     options?: { resourceVersion?: string; signal?: AbortSignal },
   ): Promise<Readonly<T>>
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
-  create<T extends KubeObject>(kind: Kind<T>, object: T, options?: WriteOptions): Promise<Readonly<T>>
+  /** With a subresource ('binding', 'eviction') the object is that subresource's body, and is what is returned. */
+  create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<T>>
   /** Conditional when the object carries a resourceVersion. */
   update<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<T>>
   patch<T extends KubeObject>(kind: Kind<T>, ref: ObjectRef, patch: Patch, options?: WriteOptions): Promise<Readonly<T>>
@@ -101,16 +107,25 @@ export interface Client {
   /** Ends when the server ends it or the signal fires; throws ApiError 410 when the version is too old. */
   watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncIterable<WatchEvent<T>>
   /**
-   * The writes in the given order: as one transaction where the server can (ours), else one by one, stopping at the
+   * The writes in the given order, at most COMMIT_WRITES_MAX: as one transaction where the server can (ours), else one by one, stopping at the
    * first that fails. Either way every caller must be right after a crash between any two of them.
-   * Returns what each write left behind, undefined for deletions that were final.
+   * Returns what the whole commit left behind of each write's object; undefined when it is gone.
+   * An error says by `failedWrite(error)` which write it was.
    */
   commit(
     writes: readonly CommitWrite[],
     options?: { fieldManager?: string; signal?: AbortSignal },
   ): Promise<readonly (Readonly<KubeObject> | undefined)[]>
   /** Whether commit is one transaction. */
-  readonly commitsAtomically: boolean
-  /** Whether the server serves this kind; asked once and remembered until `forget` or a 404. */
+  commitsAtomically(): Promise<boolean>
+  /** Whether the server serves this kind; a yes is remembered, a no is asked again. */
   serves(kind: Kind): Promise<boolean>
+}
+
+/** Which write of a commit an error is about, counted from 0; undefined when it is about none in particular. */
+export function failedWrite(error: unknown): number | undefined {
+  if (!(error instanceof ApiError)) return undefined
+  const cause = error.details?.causes?.find(({ reason }) => reason === 'CommitWriteFailed')
+  const index = /^writes\[(\d+)\]$/.exec(cause?.field ?? '')?.[1]
+  return index === undefined ? undefined : Number(index)
 }

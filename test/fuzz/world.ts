@@ -118,6 +118,8 @@ export async function createWorld(seed: number): Promise<World> {
       wrong.push(...check(address.served.kind, body, isCreate ? undefined : old?.object))
       if (!isCreate && !old) wrong.push('an object was updated that nobody had created')
     }
+    const meant = request.method === 'PUT' ? nameSent(request) : undefined
+    if (meant !== undefined && meant !== name) wrong.push(`a PUT of ${meant} was taken for ${name}`)
     if (isDryRun(request) || isDryRunDelete(request)) return
     const stored = await read(
       `${collectionPath(address.apiVersion, address.served, address.namespace)}/${encodeURIComponent(name)}`,
@@ -152,11 +154,9 @@ export async function createWorld(seed: number): Promise<World> {
       const { name } = item.metadata
       seen.add(name)
       const old = records.get({ ...address, name })
-      if (!old && !isBuiltIn(address.served, name)) wrong.push(`${path} lists ${name}, which no answer told of`)
-      if (old || !isBuiltIn(address.served, name)) {
-        wrong.push(...check(address.served.kind, object, old?.object ?? object).map((why) => `${path}/${name} ${why}`))
-        records.set({ ...address, name, object })
-      }
+      if (!old) wrong.push(`${path} lists ${name}, which no answer told of`)
+      wrong.push(...check(address.served.kind, object, old?.object ?? object).map((why) => `${path}/${name} ${why}`))
+      records.set({ ...address, name, object })
     }
     for (const old of records.in(address)) {
       if (seen.has(old.name)) continue
@@ -166,6 +166,7 @@ export async function createWorld(seed: number): Promise<World> {
     return wrong
   }
 
+  await compareCollection(addressOf('/api/v1/namespaces')!) // takes note of those that were there first
   for (const name of NAMESPACES) {
     const body = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
     await send({ about: 'setup', method: 'POST', path: '/api/v1/namespaces', query: '', headers: {}, body })
@@ -259,9 +260,15 @@ const isDryRunDelete = ({ method, body }: FuzzRequest): boolean =>
   method !== 'PUT' && method !== 'PATCH' && /"dryRun":\["All"\]/.test(Buffer.from(body ?? []).toString('latin1'))
 const isGoing = (object: any): boolean => object?.metadata?.deletionTimestamp !== undefined
 const isPlain = ({ headers }: ApiAnswer): boolean => headers['content-type'] === 'application/json'
-const isBuiltIn = ({ kind }: Served, name: string): boolean =>
-  kind === 'Namespace' && ['default', 'kube-system', 'kube-public', 'kube-node-lease'].includes(name)
 const text = ({ body }: ApiAnswer): string => Buffer.from(body ?? []).toString('utf8')
+
+function nameSent({ body }: FuzzRequest): string | undefined {
+  try {
+    return JSON.parse(Buffer.from(body ?? []).toString('utf8')).metadata.name
+  } catch {
+    return undefined
+  }
+}
 
 /** The name in an answer, whatever its form: an object, its metadata, or a table with one row. */
 const nameIn = (body: any): string => body.metadata?.name ?? body.rows?.[0]?.object?.metadata?.name
@@ -281,7 +288,7 @@ const ANSWER_BYTES_MAX = 64 * 1024
 function checkAnswer(request: FuzzRequest, answer: ApiAnswer, revision: number, wrong: string[]): void {
   const { status } = answer
   if (!Number.isInteger(status) || status < 200 || status > 599) wrong.push(`status ${status}`)
-  if (!answer.headers['content-type'] && status !== 304) wrong.push('the answer has no content type')
+  if (!answer.headers['content-type'] && answer.body?.length) wrong.push('the answer has no content type')
   if (status >= 500 && !isFutureVersion(request, answer, revision)) wrong.push(`status ${status}`)
   if (request.valid && ![201, 403, 404, 409].includes(status)) wrong.push(`a valid object was refused with ${status}`)
   if (status < 400) return

@@ -1,19 +1,7 @@
-// The types around objects rather than of them: list metadata, statuses, delete options, watch events, evictions.
+// The types around objects rather than of them: list metadata, statuses, watch events; and which kinds they are known as.
 // Declared like kinds, so that they are published the same way.
-import {
-  boolean,
-  int32,
-  int64,
-  list,
-  type ObjectType,
-  object,
-  opt,
-  ptr,
-  rawJson,
-  req,
-  string,
-} from '../../api/schema.ts'
-import { objectMeta } from '../../api/types/meta.ts'
+import { int32, int64, list, type ObjectType, object, opt, ptr, rawJson, req, string } from '../../api/schema.ts'
+import { deleteOptions, eviction } from '../../api/types/deleting.ts'
 import { binding } from '../../api/types/pod.ts'
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1'
@@ -49,40 +37,10 @@ export const status = object(`${META}.Status`, 'How a request ended when it does
   code: opt(6, int32, 'The HTTP status code of this answer.'),
 })
 
-const preconditions = object(`${META}.Preconditions`, 'What must still hold of an object for it to be deleted.', {
-  uid: ptr(1, string, 'The object must have this unique ID.'),
-  resourceVersion: ptr(2, string, 'The object must be at this version.'),
-})
-
-export const deleteOptions = object(`${META}.DeleteOptions`, 'How an object is to be deleted.', {
-  gracePeriodSeconds: ptr(
-    1,
-    int64,
-    'How long the object may take to go; 0 means at once. Without it the kind decides.',
-  ),
-  preconditions: ptr(2, preconditions, 'If these do not hold, nothing is deleted and the answer is 409.'),
-  orphanDependents: ptr(3, boolean, 'Old form of propagationPolicy: true means Orphan, false Background.'),
-  propagationPolicy: ptr(
-    4,
-    string,
-    'What becomes of the dependents: Orphan leaves them, Background deletes them later, Foreground deletes them first.',
-  ),
-  dryRun: opt(5, list(string), 'With "All" everything is checked and nothing is stored.', { list: 'atomic' }),
-})
-
 export const watchEvent = object(`${META}.WatchEvent`, 'One change, as a watch tells it.', {
   type: req(1, string, 'ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.'),
   object: req(2, rawJson, 'The object after the change (its last state when deleted), or a Status for ERROR.'),
 })
-
-export const eviction = object(
-  'io.k8s.api.policy.v1.Eviction',
-  'Asks for a pod to leave its node, unless that would hurt its application.',
-  {
-    metadata: req(1, objectMeta, 'Names the pod.'),
-    deleteOptions: ptr(2, deleteOptions, 'How the pod is to be deleted.'),
-  },
-)
 
 export interface GroupVersionKind {
   readonly group: string

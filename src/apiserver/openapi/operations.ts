@@ -1,11 +1,12 @@
 // Every operation on one group version's resources, as data: paths, parameters, what goes in and what comes out.
 // document-v3.ts and document-v2.ts write them down, each in its dialect.
 import type { ObjectType } from '../../api/schema.ts'
+import { deleteOptions, eviction } from '../../api/types/deleting.ts'
 import { binding } from '../../api/types/pod.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
 import type { Resource, Resources } from '../resources.ts'
 import type { Verb } from '../route.ts'
-import { deleteOptions, eviction, type GroupVersionKind, status, watchEvent } from './envelope-types.ts'
+import { type GroupVersionKind, status, watchEvent } from './envelope-types.ts'
 import {
   DELETE_COLLECTION_PARAMETERS,
   DELETE_PARAMETERS,

@@ -24,9 +24,9 @@ import {
   type Type,
   time,
 } from '../../api/schema.ts'
+import { deleteOptions } from '../../api/types/deleting.ts'
 import { createResources } from '../resources.ts'
 import { openApi3, swagger2 } from './dialect.ts'
-import { deleteOptions } from './envelope-types.ts'
 import { createSchemas, type Schemas } from './schemas.ts'
 
 const groupVersions = [{ group: 'storage.k8s.io', version: 'v1' }]

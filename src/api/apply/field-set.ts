@@ -1,0 +1,124 @@
+// Sets of fields, as trees in the very form objects store them in (FieldsV1). Every key is an element of a path:
+// `f:` a field, `k:` a list item by its keys, `v:` a list item by its value. A node without anything below it
+// belongs to the set; one with something below it belongs to it only if it says so under '.'.
+//   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
+// Pure: sets are shared and never changed, and what comes out unchanged is the same set again.
+
+export interface FieldSet {
+  readonly [element: string]: FieldSet
+}
+
+/** A set under construction. */
+export interface DraftSet {
+  [element: string]: FieldSet
+}
+
+export const ITSELF = '.'
+/** A node that belongs to the set and has nothing below it. */
+export const LEAF: FieldSet = Object.freeze({})
+export const EMPTY: FieldSet = LEAF
+
+export const isEmptySet = (set: FieldSet): boolean => {
+  for (const _ in set) return false
+  return true
+}
+
+/** Whether the node itself, not only something below it, belongs to the set. */
+export const isMember = (node: FieldSet): boolean => ITSELF in node || isEmptySet(node)
+
+/** A node, or nothing where neither it nor anything below it belongs to the set. */
+export function nodeOf(member: boolean, below: DraftSet): FieldSet | undefined {
+  if (isEmptySet(below)) return member ? LEAF : undefined
+  return member ? { [ITSELF]: LEAF, ...below } : below
+}
+
+export function union(a: FieldSet, b: FieldSet): FieldSet {
+  if (isEmptySet(a)) return b
+  if (isEmptySet(b)) return a
+  return unionBelow(a, b)
+}
+
+function unionBelow(a: FieldSet, b: FieldSet): DraftSet {
+  const both = withoutItself(a)
+  for (const element in b) {
+    if (element === ITSELF) continue
+    const mine = a[element]
+    const theirs = b[element]!
+    both[element] = mine ? nodeOf(isMember(mine) || isMember(theirs), unionBelow(mine, theirs))! : theirs
+  }
+  return both
+}
+
+export function intersection(a: FieldSet, b: FieldSet): FieldSet {
+  const shared: DraftSet = {}
+  for (const element in a) {
+    const mine = a[element]!
+    const theirs = b[element]
+    if (element === ITSELF || !theirs) continue
+    const node = nodeOf(isMember(mine) && isMember(theirs), intersection(mine, theirs))
+    if (node) shared[element] = node
+  }
+  return shared
+}
+
+/** What is in `a` and not in `b`. A field in `b` takes away that field alone, not what is below it. */
+export function difference(a: FieldSet, b: FieldSet): FieldSet {
+  let changed = false
+  const rest: DraftSet = {}
+  for (const element in a) {
+    if (element === ITSELF) continue
+    const mine = a[element]!
+    const theirs = b[element]
+    const node = theirs ? differenceOfNodes(mine, theirs) : mine
+    if (node) rest[element] = node
+    if (node !== mine) changed = true
+  }
+  return changed ? rest : a
+}
+
+function differenceOfNodes(a: FieldSet, b: FieldSet): FieldSet | undefined {
+  const below = difference(a, b)
+  const stays = isMember(a) && !isMember(b)
+  if (below === a && stays === isMember(a)) return a
+  return nodeOf(stays, withoutItself(below))
+}
+
+export const isSubset = (a: FieldSet, b: FieldSet): boolean => isEmptySet(difference(a, b))
+
+export function sameSet(a: FieldSet, b: FieldSet): boolean {
+  return a === b || (isSubset(a, b) && isSubset(b, a))
+}
+
+/** Every path that belongs to the set, parents before what is below them. */
+export function pathsOf(set: FieldSet, above: readonly string[] = []): (readonly string[])[] {
+  const paths: (readonly string[])[] = []
+  for (const element in set) {
+    if (element === ITSELF) continue
+    const node = set[element]!
+    const path = [...above, element]
+    if (isMember(node)) paths.push(path)
+    paths.push(...pathsOf(node, path))
+  }
+  return paths
+}
+
+export function hasPath(set: FieldSet, path: readonly string[]): boolean {
+  let node: FieldSet | undefined = set
+  for (const element of path) {
+    node = node[element]
+    if (!node) return false
+  }
+  return path.length > 0 && isMember(node)
+}
+
+/** Adds a whole node at a place where the draft has none yet. */
+export function insertNode(draft: DraftSet, path: readonly string[], node: FieldSet): void {
+  let at = draft
+  for (const element of path.slice(0, -1)) at = (at[element] ??= {}) as DraftSet
+  at[path.at(-1)!] = node
+}
+
+function withoutItself(node: FieldSet): DraftSet {
+  const { [ITSELF]: _, ...below } = node
+  return below
+}

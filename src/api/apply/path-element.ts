@@ -1,0 +1,60 @@
+// The elements of field paths: how fields and list items are named in a field set, and how people are shown them.
+//   containers, the one named web, its image    f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
+import type { JsonValue } from '../json-value.ts'
+
+export const fieldElement = (name: string): string => `f:${name}`
+export const valueElement = (value: JsonValue): string => `v:${JSON.stringify(value)}`
+
+/** The keys that tell an item from its siblings, in alphabetical order; those it lacks are left out. */
+export function keyElement(keys: readonly (readonly [string, JsonValue])[]): string {
+  const fields = keys.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
+  return `k:{${fields.join(',')}}`
+}
+
+/** An element as this server writes it, or undefined if it is not an element at all. */
+export function canonicalElement(element: string): string | undefined {
+  const content = element.slice(2)
+  switch (element.slice(0, 2)) {
+    case 'f:':
+      return element
+    case 'i:':
+      return /^-?\d{1,9}$/.test(content) ? `i:${Number(content)}` : undefined
+    case 'v:': {
+      const value = parsed(content)
+      return value === undefined ? undefined : valueElement(value)
+    }
+    case 'k:': {
+      const keys = parsed(content)
+      if (typeof keys !== 'object' || keys === null || Array.isArray(keys)) return undefined
+      return keyElement(Object.entries(keys).sort(([a], [b]) => (a < b ? -1 : 1)))
+    }
+    default:
+      return undefined
+  }
+}
+
+export const describePath = (path: readonly string[]): string => path.map(describeElement).join('')
+
+function describeElement(element: string): string {
+  const content = element.slice(2)
+  switch (element.slice(0, 2)) {
+    case 'f:':
+      return `.${content}`
+    case 'v:':
+      return `[=${content}]`
+    case 'k:': {
+      const keys = Object.entries(parsed(content) ?? {})
+      return `[${keys.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`
+    }
+    default:
+      return `[${content}]`
+  }
+}
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
