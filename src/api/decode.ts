@@ -22,11 +22,25 @@ const UNKNOWN_FIELDS_MAX = 50 // a hostile body gets this many named and the res
 class Context {
   keys = 0
   readonly unknown: string[] = []
+  readonly partial: boolean
+  constructor(partial: boolean) {
+    this.partial = partial
+  }
+}
+
+export interface DecodeOptions {
+  /** Part of an object, as in an apply: nothing is filled in, and empty values stay, because they are meant. */
+  readonly partial?: boolean
 }
 
 /** `ignored` are root keys that are neither decoded nor unknown (apiVersion and kind). */
-export function decode<T>(type: ObjectType<T>, value: unknown, ignored: readonly string[] = []): Decoded<T> {
-  const context = new Context()
+export function decode<T>(
+  type: ObjectType<T>,
+  value: unknown,
+  ignored: readonly string[] = [],
+  { partial = false }: DecodeOptions = {},
+): Decoded<T> {
+  const context = new Context(partial)
   const object = decodeObject(type, value, '', context, ignored)
   return { object: object as T, unknown: context.unknown, keys: context.keys }
 }
@@ -64,13 +78,13 @@ function decodeObject(
       met++
       if (raw !== null) {
         const decoded = decodeValue(field.type, raw, childPath(path, name), context)
-        if (decoded !== undefined && (field.keepsEmpty || !isEmpty(field.type, decoded))) {
+        if (decoded !== undefined && (field.keepsEmpty || context.partial || !isEmpty(field.type, decoded))) {
           object[name] = decoded
           continue
         }
       }
     }
-    if (field.required) {
+    if (field.required && !context.partial) {
       const zero = zeroOf(field.type)
       if (zero !== undefined) object[name] = zero
     }

@@ -4,7 +4,7 @@ import type { Kind } from './kind.ts'
 import { dns1123LabelProblems, labelValueProblems, namePrefix, qualifiedNameProblems } from './names.ts'
 import type { LabelSelector, ObjectMeta, OwnerReference } from './types/meta.ts'
 
-const ANNOTATIONS_BYTES_MAX = 256 * 1024
+export const ANNOTATIONS_BYTES_MAX = 256 * 1024
 /** Every other finalizer carries the domain of whoever removes it. */
 const PLAIN_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
 

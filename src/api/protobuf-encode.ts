@@ -42,15 +42,18 @@ const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a),
 function writeValue(number: number, type: Type, value: any, writer: ProtobufWriter): void {
   switch (type.is) {
     case 'object':
-      return writer.message(number, () => writeMessage(wireFieldsOf(type), value ?? {}, writer))
+      writer.message(number, () => writeMessage(wireFieldsOf(type), value ?? {}, writer))
+      break
     case 'json':
-      return writer.message(number, () => {
+      writer.message(number, () => {
         if (value !== undefined) writer.bytesField(1, Buffer.from(JSON.stringify(value)))
       })
+      break
     case 'list':
-      return writer.message(number, () => {
+      writer.message(number, () => {
         for (const item of value ?? []) writeValue(1, type.item, item, writer)
       })
+      break
     case 'map':
       throw new Error('a map inside a list or map has no binary form')
     default:
@@ -61,29 +64,40 @@ function writeValue(number: number, type: Type, value: any, writer: ProtobufWrit
 function writeScalar(number: number, type: Scalar, value: any, writer: ProtobufWriter): void {
   switch (type) {
     case 'string':
-      return writer.string(number, value ?? '')
+      writer.string(number, value ?? '')
+      break
     case 'boolean':
-      return writer.boolean(number, value ?? false)
+      writer.boolean(number, value ?? false)
+      break
     case 'int32':
     case 'int64':
-      return writer.int(number, value ?? 0)
+      writer.int(number, value ?? 0)
+      break
     case 'double':
-      return writer.double(number, value ?? 0)
+      writer.double(number, value ?? 0)
+      break
     case 'bytes':
       if (value !== undefined) writer.bytesField(number, Buffer.from(value, 'base64'))
-      return
+      break
     case 'quantity':
-      return writer.message(number, () => writer.string(1, value ?? '0'))
+      writer.message(number, () => writer.string(1, value ?? '0'))
+      break
     case 'time':
     case 'microTime':
-      return writer.message(number, () => value !== undefined && writeTime(value, writer))
-    case 'intOrString':
-      return writer.message(number, () => {
-        writer.int(1, typeof value === 'string' ? 1 : 0)
-        writer.int(2, typeof value === 'string' ? 0 : (value ?? 0))
-        writer.string(3, typeof value === 'string' ? value : '')
+      writer.message(number, () => {
+        if (value !== undefined) writeTime(value, writer)
       })
+      break
+    case 'intOrString':
+      writer.message(number, () => writeIntOrString(value ?? 0, writer))
   }
+}
+
+function writeIntOrString(value: number | string, writer: ProtobufWriter): void {
+  const isString = typeof value === 'string'
+  writer.int(1, isString ? 1 : 0)
+  writer.int(2, isString ? 0 : value)
+  writer.string(3, isString ? value : '')
 }
 
 function writeTime(text: string, writer: ProtobufWriter): void {

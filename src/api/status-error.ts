@@ -128,6 +128,48 @@ export const changedSinceRead = (resource: ResourceName, name: string): ApiError
     'the object has been modified; please apply your changes to the latest version and try again',
   )
 
+/** Fields that an apply would change and others own; told in the words people know from kubectl. */
+export function applyConflict(
+  conflicts: readonly { readonly with: ConflictingManager; readonly field: string }[],
+): ApiError {
+  const causes = conflicts.map(({ with: manager, field }) => ({
+    reason: 'FieldManagerConflict',
+    message: `conflict with ${nameOfManager(manager)}`,
+    field,
+  }))
+  const only = causes.length === 1 && causes[0]
+  return new ApiError(
+    409,
+    'Conflict',
+    only
+      ? `Apply failed with 1 conflict: ${only.message}: ${only.field}`
+      : `Apply failed with ${causes.length} conflicts: ${byManager(causes)}`,
+    { causes },
+  )
+}
+
+interface ConflictingManager {
+  readonly manager: string
+  readonly operation: string
+  readonly apiVersion: string
+  readonly subresource?: string
+}
+
+function nameOfManager({ manager, operation, apiVersion, subresource }: ConflictingManager): string {
+  const through = subresource ? ` with subresource ${JSON.stringify(subresource)}` : ''
+  return `${JSON.stringify(manager)}${through}${operation === 'Update' ? ` using ${apiVersion}` : ''}`
+}
+
+function byManager(causes: readonly StatusCause[]): string {
+  const messages = [...new Set(causes.map(({ message }) => message))].sort()
+  return messages
+    .flatMap((message) => [
+      `${message.replace('conflict', 'conflicts')}:`,
+      ...causes.filter((cause) => cause.message === message).map(({ field }) => `- ${field}`),
+    ])
+    .join('\n')
+}
+
 export const expired = (message: string, continueToken?: string): ApiError =>
   new ApiError(410, 'Expired', message, undefined, continueToken)
 

@@ -48,6 +48,8 @@ export interface ApiServerOptions {
   readonly admission?: AdmissionChain
   readonly version: VersionInfo
   readonly limits?: Partial<Limits>
+  /** Whether objects record which client set which field. Default true; an apply always does. */
+  readonly trackManagedFields?: boolean
 }
 
 export interface Limits {
@@ -82,6 +84,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     objects: createStoredObjects(),
     resources,
     admission: options.admission ?? standardAdmission(),
+    trackManagedFields: options.trackManagedFields ?? true,
   }
   let watches = 0
 

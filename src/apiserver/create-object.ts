@@ -4,9 +4,11 @@ import { FieldErrors } from '../api/field-errors.ts'
 import type { KubeObject } from '../api/kind.ts'
 import { validateMeta } from '../api/meta.ts'
 import { alreadyExists, badRequest, generateNameTaken, invalid } from '../api/status-error.ts'
+import type { ManagedFieldsEntry } from '../api/types/meta.ts'
 import { clone } from '../base/clone.ts'
 import { generateName, randomUuid } from '../base/identifiers.ts'
 import type { TransactionView } from '../store/index.ts'
+import { trackCreated } from './managed-fields.ts'
 import { encodeStored } from './stored-object.ts'
 import {
   admissionRequest,
@@ -31,8 +33,14 @@ export async function createObject(deps: ObjectDeps, target: WriteTarget, body: 
   return transactOne(deps, target, (view) => decideCreate(deps, target, body, view))
 }
 
-/** The transaction of a create; also used when an update creates. */
-export function decideCreate(deps: ObjectDeps, target: WriteTarget, body: KubeObject, view: TransactionView): Decided {
+/** The transaction of a create; also used when an update or an apply creates, which brings its `owners`. */
+export function decideCreate(
+  deps: ObjectDeps,
+  target: WriteTarget,
+  body: KubeObject,
+  view: TransactionView,
+  owners?: readonly ManagedFieldsEntry[],
+): Decided {
   const { resource } = target
   const { kind } = resource
   const context = ruleContext(deps)
@@ -41,6 +49,7 @@ export function decideCreate(deps: ObjectDeps, target: WriteTarget, body: KubeOb
   const { metadata } = object
   metadata.name = name
   if (kind.namespaced) metadata.namespace = target.namespace
+  else delete metadata.namespace // manifests in the wild give one to cluster-scoped objects; it means nothing
   metadata.uid = randomUuid(deps.random)
   metadata.creationTimestamp = timestamp(context.nowMs)
   for (const field of SERVER_OWNED) delete metadata[field]
@@ -49,6 +58,8 @@ export function decideCreate(deps: ObjectDeps, target: WriteTarget, body: KubeOb
 
   applyDefaults(kind.type, object)
   kind.defaults?.(object)
+  if (owners) metadata.managedFields = owners
+  else trackCreated(deps, target, object)
   const admitted = { operation: 'CREATE', name, object, old: undefined } as const
   deps.admission.mutate(admissionRequest(deps, view, target, admitted))
   kind.prepareForCreate?.(object, context)

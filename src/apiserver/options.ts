@@ -27,10 +27,7 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
   const errors = new FieldErrors()
   const dryRun = parseDryRun(query.getAll('dryRun'), errors)
   const manager = query.get('fieldManager') ?? ''
-  if (manager.length > FIELD_MANAGER_LENGTH_MAX) errors.tooLong('fieldManager', FIELD_MANAGER_LENGTH_MAX)
-  else if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(manager)) {
-    errors.invalid('fieldManager', manager, 'should only contain printable characters')
-  }
+  checkFieldManager(manager, 'fieldManager', errors)
   const validation = query.get('fieldValidation') ?? ''
   if (!['', 'Ignore', 'Warn', 'Strict'].includes(validation)) {
     errors.notSupported('fieldValidation', validation, ['', 'Ignore', 'Strict', 'Warn'])
@@ -43,6 +40,21 @@ export function parseWriteOptions(kind: string, query: URLSearchParams, userAgen
     fieldValidation: (validation || 'Warn') as FieldValidation,
     force,
   }
+}
+
+export function checkFieldManager(manager: string, field: string, errors: FieldErrors): void {
+  if (manager.length > FIELD_MANAGER_LENGTH_MAX) errors.tooLong(field, FIELD_MANAGER_LENGTH_MAX)
+  else if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(manager)) {
+    errors.invalid(field, manager, 'should only contain printable characters')
+  }
+}
+
+/** What only an apply needs, and what only an apply may have. */
+export function checkPatchOptions(query: URLSearchParams, isApply: boolean): void {
+  const errors = new FieldErrors()
+  if (isApply && !query.get('fieldManager')) errors.required('fieldManager', 'is required for apply patch')
+  if (!isApply && booleanQuery(query, 'force')) errors.forbidden('force', 'may not be specified for non-apply patch')
+  if (errors.any) throw invalid({ group: META_GROUP, kind: 'PatchOptions' }, '', errors.list)
 }
 
 function parseDryRun(values: readonly string[], errors: FieldErrors): boolean {

@@ -14,6 +14,8 @@ import { mediaType, type ParsedBody, parseJsonBody } from './body.ts'
 import type { FieldValidation } from './options.ts'
 import type { Resource } from './resources.ts'
 
+export const APPLY_MEDIA = 'application/apply-patch+yaml' // apply-object.ts
+
 export const PATCH_MEDIA = [
   'application/json-patch+json',
   'application/merge-patch+json',
@@ -72,7 +74,8 @@ export function patchOf(
 
 function parseMedia(contentType: string | undefined, bytes: Uint8Array): ParsedBody {
   const media = mediaType(contentType)
-  if (!(PATCH_MEDIA as readonly string[]).includes(media)) throw unsupportedMediaType(media, PATCH_MEDIA)
+  if (!(PATCH_MEDIA as readonly string[]).includes(media))
+    throw unsupportedMediaType(media, [APPLY_MEDIA, ...PATCH_MEDIA])
   return parseJsonBody(bytes)
 }
 

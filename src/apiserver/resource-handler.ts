@@ -6,20 +6,28 @@ import type { KubeObject } from '../api/kind.ts'
 import { badRequest, methodNotAllowed, noSuchPath, type StatusDetails } from '../api/status-error.ts'
 import { deleteOptions } from '../api/types/deleting.ts'
 import type { Entry } from '../store/index.ts'
+import { applyOf, isApply, parseApplyBody } from './apply-object.ts'
 import { checkKind, decodeObjectBody, parseBody } from './body.ts'
 import { createObject } from './create-object.ts'
 import { deleteObject } from './delete-object.ts'
 import { findSubresource, verbsOf } from './discovery/index.ts'
 import { type ApiAnswer, type ApiRequest, bytesAnswer, JSON_TYPE, jsonAnswer, warningHeaders } from './exchange.ts'
 import { type Accepted, type Form, negotiate } from './negotiate.ts'
-import { parseDeleteOptions, parseGetVersion, parseListOptions, parseWriteOptions } from './options.ts'
+import {
+  checkPatchOptions,
+  parseDeleteOptions,
+  parseGetVersion,
+  parseListOptions,
+  parseWriteOptions,
+  type WriteOptions,
+} from './options.ts'
 import { parsePatch } from './patch.ts'
 import { getObject, type Listed, listObjects } from './read-objects.ts'
 import type { Resource } from './resources.ts'
 import { answerReview, type ReviewDeps } from './reviews.ts'
 import type { ResourceRequest } from './route.ts'
 import type { UserInfo } from './security/index.ts'
-import { answerBytes, itemBytes } from './stored-object.ts'
+import { answerBytes, listBytes } from './stored-object.ts'
 import { CREATE_SUBRESOURCES, mergeFinalize } from './subresources.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
 import { updateObject } from './update-object.ts'
@@ -75,13 +83,16 @@ function checkScope({ route, resource }: ResourceCall): void {
   if ((route.verb === 'update' || route.verb === 'patch') && !route.name) throw methodNotAllowed()
 }
 
-const targetOf = ({ route, resource, user }: ResourceCall, dryRun: boolean): WriteTarget => ({
+type TargetOptions = Pick<WriteOptions, 'dryRun'> & Partial<Pick<WriteOptions, 'fieldManager'>>
+
+const targetOf = ({ route, resource, user }: ResourceCall, { dryRun, fieldManager }: TargetOptions): WriteTarget => ({
   resource,
   namespace: resource.kind.namespaced ? route.namespace : '',
   name: route.name,
   subresource: route.subresource,
   user,
   dryRun,
+  fieldManager,
 })
 
 async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
@@ -122,10 +133,10 @@ async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAn
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   if (route.subresource !== '') {
     const handler = CREATE_SUBRESOURCES[`${resource.group}/${resource.plural}/${route.subresource}`]!
-    return handler(deps, { target: targetOf(call, options.dryRun), body, options })
+    return handler(deps, { target: targetOf(call, options), body, options })
   }
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
-  const written = await createObject(deps, targetOf(call, options.dryRun), object)
+  const written = await createObject(deps, targetOf(call, options), object)
   return writtenAnswer(deps, call, accepted, written, warnings)
 }
 
@@ -143,7 +154,7 @@ async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAn
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
   checkUpdateName(object, call)
-  const written = await updateObject(deps, targetOf(call, options.dryRun), {
+  const written = await updateObject(deps, targetOf(call, options), {
     next: () => object,
     createFrom: object,
     needsVersion: true,
@@ -164,10 +175,16 @@ async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAns
   const { request, route, resource } = call
   const accepted = accept(request, ['table', 'partial'])
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
-  if (options.force) throw badRequest('PatchOptions: force may not be set for this patch type; it is for apply only')
+  const applies = isApply(request.headers['content-type'])
+  checkPatchOptions(request.query, applies)
   const bytes = await request.readBody()
+  if (applies) {
+    const apply = applyOf(await parseApplyBody(bytes), targetOf(call, options), options)
+    const written = await updateObject(deps, targetOf(call, options), apply.update)
+    return writtenAnswer(deps, call, accepted, written, apply.warnings)
+  }
   const patch = parsePatch(bytes, request.headers['content-type'], resource, route.name, options.fieldValidation)
-  const written = await updateObject(deps, targetOf(call, options.dryRun), { next: patch.apply, needsVersion: false })
+  const written = await updateObject(deps, targetOf(call, options), { next: patch.apply, needsVersion: false })
   return writtenAnswer(deps, call, accepted, written, patch.warnings())
 }
 
@@ -175,7 +192,7 @@ async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiAn
   const { request, resource, route } = call
   const accepted = accept(request, ['table', 'partial'])
   const options = await deleteOptionsOf(request)
-  const written = await deleteObject(deps, targetOf(call, options.dryRun), options)
+  const written = await deleteObject(deps, targetOf(call, options), options)
   if (resource.kind.deleteAnswersObject || !written.deleted) {
     return objectAnswer(deps, call, accepted, 200, written.value, written.revision, [])
   }
@@ -197,7 +214,7 @@ async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Pro
   const gone: Entry[] = []
   for (const entry of listed.entries) {
     const { namespace = '', name = '' } = deps.objects.decode(entry).metadata
-    const target = { ...targetOf(call, options.dryRun), namespace, name }
+    const target = { ...targetOf(call, options), namespace, name }
     try {
       const written = await deleteObject(deps, target, options)
       gone.push({ ...entry, value: written.value, modRevision: written.revision })
@@ -311,19 +328,6 @@ async function listAnswer(
     default:
       return valueAnswer(accepted, 200, { ...head, items: objects })
   }
-}
-
-const COMMA = Buffer.from(',')
-
-/** The items' stored bytes between a head and a tail; nothing is decoded. */
-function listBytes(head: object, entries: readonly Entry[]): Buffer {
-  const chunks: Buffer[] = [Buffer.from(`${JSON.stringify(head).slice(0, -1)},"items":[`)]
-  for (const [index, entry] of entries.entries()) {
-    if (index > 0) chunks.push(COMMA)
-    chunks.push(itemBytes(entry.value, entry.modRevision))
-  }
-  chunks.push(Buffer.from(']}'))
-  return Buffer.concat(chunks)
 }
 
 async function valueAnswer(

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createResources } from './resources.ts'
-import { answerBytes, createStoredObjects, encodeStored, itemBytes, sameContent } from './stored-object.ts'
+import { answerBytes, createStoredObjects, encodeStored, listBytes, sameContent } from './stored-object.ts'
 
 const claims = createResources(ALL_KINDS).find('', 'v1', 'persistentvolumeclaims')!
 const anObject = (name = 'a') => ({ metadata: { name, uid: 'u', resourceVersion: '99' }, spec: { volumeName: 'v' } })
@@ -25,10 +25,18 @@ describe('stored form', () => {
       metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
       spec: { volumeName: 'v' },
     })
-    expect(JSON.parse(itemBytes(encodeStored(anObject()), 7).toString())).toEqual({
-      metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
-      spec: { volumeName: 'v' },
-    })
+  })
+
+  it('becomes an item of a list by a shorter one', () => {
+    const head = { kind: 'ÄList', metadata: { resourceVersion: '9' } }
+    const newest = Number.MAX_SAFE_INTEGER
+    const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newest)]
+    const items = [
+      { metadata: { name: 'ä', uid: 'u', resourceVersion: '7' }, spec: { volumeName: 'v' } },
+      { metadata: { name: 'b', uid: 'u', resourceVersion: String(newest) }, spec: { volumeName: 'v' } },
+    ]
+    expect(JSON.parse(listBytes(head, []).toString())).toEqual({ ...head, items: [] })
+    expect(JSON.parse(listBytes(head, entries).toString())).toEqual({ ...head, items })
   })
 
   it('has no version while it is not stored, as after a dry run', () => {

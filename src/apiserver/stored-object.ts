@@ -49,20 +49,44 @@ export type StoredObjects = ReturnType<typeof createStoredObjects>
 
 /** The bytes of one object as an answer or watch event of a group version carries it. */
 export function answerBytes(resource: Resource, value: Uint8Array, revision: number): Buffer {
-  return splice(`{"kind":"${resource.kind.kind}","apiVersion":"${resource.apiVersion}","metadata":{`, value, revision)
-}
-
-/** The same without kind and apiVersion, as items of a list are written. */
-export const itemBytes = (value: Uint8Array, revision: number): Buffer => splice(HEAD, value, revision)
-
-function splice(head: string, value: Uint8Array, revision: number): Buffer {
-  // 0x7d is "}": metadata is never empty in the store, but a comma before nothing would be fatal.
-  const comma = value[HEAD_BYTES] === 0x7d ? '' : ','
-  const prefix = revision === 0 ? head : `${head}"resourceVersion":"${revision}"${comma}`
+  const head = `{"kind":"${resource.kind.kind}","apiVersion":"${resource.apiVersion}","metadata":{`
+  const prefix = prefixOf(head, value, revision)
   const bytes = Buffer.allocUnsafe(prefix.length + value.length - HEAD_BYTES)
   bytes.write(prefix, 0, 'latin1')
   bytes.set(value.subarray(HEAD_BYTES), prefix.length)
   return bytes
+}
+
+/** A whole list, its items without kind and apiVersion; written into one buffer, as there may be very many of them. */
+export function listBytes(head: object, entries: readonly Entry[]): Buffer {
+  const start = `${JSON.stringify(head).slice(0, -1)},"items":[`
+  const end = ']}'
+  let bytesMax = Buffer.byteLength(start) + end.length
+  for (const { value } of entries) bytesMax += value.length + VERSION_BYTES_MAX
+  const bytes = Buffer.allocUnsafe(bytesMax)
+
+  let at = bytes.write(start, 0)
+  for (const [index, { value, modRevision }] of entries.entries()) {
+    at += bytes.write(
+      index > 0 ? `,${prefixOf(HEAD, value, modRevision)}` : prefixOf(HEAD, value, modRevision),
+      at,
+      'latin1',
+    )
+    bytes.set(value.subarray(HEAD_BYTES), at)
+    at += value.length - HEAD_BYTES
+  }
+  at += bytes.write(end, at)
+  return bytes.subarray(0, at)
+}
+
+/** What a list adds to each item: a comma before it, and its version. */
+const VERSION_BYTES_MAX = `,"resourceVersion":"${Number.MAX_SAFE_INTEGER}",`.length
+
+function prefixOf(head: string, value: Uint8Array, revision: number): string {
+  if (revision === 0) return head
+  // 0x7d is "}": metadata is never empty in the store, but a comma before nothing would be fatal.
+  const comma = value[HEAD_BYTES] === 0x7d ? '' : ','
+  return `${head}"resourceVersion":"${revision}"${comma}`
 }
 
 export const bufferOf = (value: Uint8Array): Buffer =>

@@ -8,7 +8,8 @@ import { validateMeta, validateMetaUpdate } from '../api/meta.ts'
 import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../api/status-error.ts'
 import { clone } from '../base/clone.ts'
 import type { Entry, TransactionView } from '../store/index.ts'
-import { decideCreate } from './create-object.ts'
+import { checkBody, decideCreate } from './create-object.ts'
+import { differInTimesOnly, trackUpdated } from './managed-fields.ts'
 import { encodeStored, sameContent } from './stored-object.ts'
 import {
   admissionRequest,
@@ -27,7 +28,9 @@ import {
 
 export interface Update {
   /** The wanted object, given the stored one (frozen). Runs inside the transaction, possibly more than once. */
-  next(old: any): any
+  next(old: any, deps: ObjectDeps): any
+  /** An apply: `next` knows the owners of its fields, and makes a new object where there is none. */
+  readonly applies?: true
   /** The body of a PUT, for kinds that an update may create. */
   readonly createFrom?: KubeObject
   /** A PUT must carry the version it read, where its kind says so; a patch need not. */
@@ -51,6 +54,7 @@ export function decideUpdate(deps: ObjectDeps, target: WriteTarget, update: Upda
 
 function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView) {
   const { kind } = target.resource
+  if (update.applies && !target.subresource) return decideCreateFromApply(deps, target, update, view)
   if (!update.createFrom || !kind.createOnUpdate || target.subresource) throw notFound(target.resource, target.name)
   const { metadata } = update.createFrom
   checkAddress(target, metadata)
@@ -64,6 +68,20 @@ function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: U
   return decideCreate(deps, target, update.createFrom, view)
 }
 
+function decideCreateFromApply(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): Decided {
+  const object = update.next(undefined, deps)
+  const { name, uid, managedFields } = object.metadata
+  checkAddress(target, object.metadata)
+  if (uid) {
+    const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`
+    throw conflict(target.resource, target.name, why)
+  }
+  if (!name)
+    throw badRequest(`the name of the object (${target.name} based on URL) was undeterminable: name must be provided`)
+  checkBody(target, object)
+  return decideCreate(deps, target, object, view, managedFields)
+}
+
 function decideChange(
   deps: ObjectDeps,
   target: WriteTarget,
@@ -75,13 +93,15 @@ function decideChange(
   const { kind } = resource
   const context = ruleContext(deps)
   const old = faceOf(resource, deps.objects.decode(entry))
-  const asked = update.next(old)
+  const asked = update.next(old, deps)
   checkIdentity(target, asked, old, entry, update.needsVersion)
 
   let next = merged(target, update, asked, old)
   next.metadata = keepServerOwned(next.metadata, old.metadata)
   applyDefaults(kind.type, next)
   kind.defaults?.(next)
+  if (update.applies) next.metadata.managedFields = asked.metadata.managedFields
+  else trackUpdated(deps, target, { next, old, asked: asked.metadata.managedFields })
   const admitted = { operation: 'UPDATE', name, object: next, old } as const
   deps.admission.mutate(admissionRequest(deps, view, target, admitted))
 
@@ -111,7 +131,10 @@ function decideChange(
       written: { value, revision: 0, created: false, deleted: true, warnings },
     }
   }
-  if (sameContent(value, entry.value)) {
+  if (
+    sameContent(value, entry.value) ||
+    (value.length === entry.value.length && differInTimesOnly(next, deps.objects.decode(entry)))
+  ) {
     // The stored bytes, not the equal ones just made: one version is one text.
     return { writes: [], written: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }

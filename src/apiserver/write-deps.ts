@@ -18,6 +18,8 @@ export interface ObjectDeps {
   readonly objects: StoredObjects
   readonly resources: Resources
   readonly admission: AdmissionChain
+  /** Whether objects record which client set which field. An apply always does. */
+  readonly trackManagedFields: boolean
 }
 
 /** Which object a write is about, and on whose behalf. */
@@ -28,6 +30,8 @@ export interface WriteTarget {
   readonly subresource: string
   readonly user: UserInfo
   readonly dryRun: boolean
+  /** Whose fields these will be; absent: the server's own. */
+  readonly fieldManager?: string
 }
 
 /** The stored outcome of a write: bytes as in the store, and the revision they have (0 for a dry-run create). */

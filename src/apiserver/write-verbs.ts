@@ -1,8 +1,9 @@
 // From a write as a client describes it to one that can be decided inside a transaction: the body decoded, the patch
 // parsed, the target named. What the HTTP handlers do by themselves is done here for in-process callers and commits.
+import { isRecord } from '../api/decode.ts'
 import { badRequest, methodNotAllowed } from '../api/status-error.ts'
 import { binding } from '../api/types/pod.ts'
-import { decodeAs, decodeObjectBody, type ParsedBody } from './body.ts'
+import { decodeAs, decodeObjectBody, type ParsedBody, type RequestBody } from './body.ts'
 import { decide, type ObjectWriteVerb } from './commit.ts'
 import { checkBody } from './create-object.ts'
 import type { DeleteOptions, FieldValidation } from './options.ts'
@@ -15,7 +16,7 @@ export type PatchType = 'json' | 'merge' | 'strategic' | 'apply'
 export type DescribedWrite = { readonly target: WriteTarget } & (
   | { readonly verb: 'create'; readonly body: unknown }
   | { readonly verb: 'update'; readonly body: unknown }
-  | { readonly verb: 'patch'; readonly patchType: PatchType; readonly body: unknown }
+  | { readonly verb: 'patch'; readonly patchType: PatchType; readonly body: unknown; readonly force?: boolean }
   | { readonly verb: 'delete'; readonly options: DeleteOptions }
 )
 
@@ -25,17 +26,17 @@ export function writeVerbOf(write: DescribedWrite, validation: FieldValidation):
   switch (write.verb) {
     case 'create': {
       if (subresource === 'binding' && resource.plural === 'pods') {
-        const { object } = decodeAs<any>(parsed(write.body), binding, 'Binding in version "v1"', validation)
+        const { object } = decodeAs<any>(bodyOf(write.body), binding, 'Binding in version "v1"', validation)
         checkBinding(target, object)
         return { do: 'bind', target, body: object }
       }
       if (subresource !== '') throw methodNotAllowed()
-      const { object } = decodeObjectBody(parsed(write.body), resource, validation)
+      const { object } = decodeObjectBody(bodyOf(write.body), resource, validation)
       checkBody(target, object)
       return { do: 'create', target: { ...target, name: '' }, body: object }
     }
     case 'update': {
-      const { object } = decodeObjectBody(parsed(write.body), resource, validation)
+      const { object } = decodeObjectBody(bodyOf(write.body), resource, validation)
       const finalize = subresource === 'finalize' ? { merge: mergeFinalize } : {}
       return {
         do: 'update',
@@ -44,8 +45,13 @@ export function writeVerbOf(write: DescribedWrite, validation: FieldValidation):
       }
     }
     case 'patch': {
+      if (write.patchType === 'apply') {
+        const options = { force: write.force ?? false, fieldValidation: validation }
+        return { do: 'update', target, update: applyOf(parsedValue(write.body), target, options).update }
+      }
       const media = PATCH_MEDIA_OF[write.patchType]
-      if (!media) throw badRequest(`patches of type ${write.patchType} are not supported here; use json, merge or strategic`)
+      if (!media)
+        throw badRequest(`patches of type ${write.patchType} are not supported here; use json, merge or strategic`)
       const patch = patchOf(media, parsed(write.body), resource, name, validation)
       return { do: 'update', target, update: { next: patch.apply, needsVersion: false } }
     }
@@ -62,6 +68,11 @@ const PATCH_MEDIA_OF: Readonly<Record<string, string>> = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
+}
+
+function bodyOf(value: unknown): RequestBody {
+  const { apiVersion, kind } = isRecord(value) ? value : {}
+  return { apiVersion, kind, as: () => parsed(value) }
 }
 
 const parsed = (value: unknown): ParsedBody => ({ value, duplicates: () => [], keyCount: undefined })

@@ -6,10 +6,14 @@ import { noSuchPath } from '../api/status-error.ts'
 import {
   commitObjects,
   type DescribedWrite,
+  decodeStored,
   deleteObject,
+  faceOf,
   getObject,
   listObjects,
   type ObjectDeps,
+  objectKey,
+  parseDeleteOptions,
   parseListOptions,
   type Resource,
   type UserInfo,
@@ -18,9 +22,6 @@ import {
   writeObject,
   writeVerbOf,
 } from '../apiserver/index.ts'
-import { faceOf } from '../apiserver/write-deps.ts'
-import { decodeStored } from '../apiserver/stored-object.ts'
-import { objectKey } from '../apiserver/keys.ts'
 import { deepFreeze } from '../base/freeze.ts'
 import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef } from './client.ts'
 import { explainStoreError } from './in-process-errors.ts'
@@ -43,7 +44,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
   const write = async (described: DescribedWrite): Promise<any> => {
     const { target } = described
     const written = await writeObject(deps, writeVerbOf(described, 'Strict'))
-    return leftBehind(deps, target.resource, written, target.dryRun)
+    return leftBehind(deps, target, written)
   }
 
   return {
@@ -71,7 +72,8 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
       explained(async () => {
         const target = targetOf(kind, refOf(object), subresource, dryRun)
         if (subresource === 'eviction') {
-          await deleteObject(deps, { ...target, subresource: '' }, deleteOptionsOf((object as any).deleteOptions ?? {}))
+          const options = parseDeleteOptions((object as any).deleteOptions ?? {}, new URLSearchParams())
+          await deleteObject(deps, { ...target, subresource: '' }, { ...options, dryRun: target.dryRun })
           return object
         }
         const left = await write({ verb: 'create', target, body: object })
@@ -79,7 +81,9 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
       }),
 
     update: (kind, object, { subresource, dryRun } = {}) =>
-      explained(() => write({ verb: 'update', target: targetOf(kind, refOf(object), subresource, dryRun), body: object })),
+      explained(() =>
+        write({ verb: 'update', target: targetOf(kind, refOf(object), subresource, dryRun), body: object }),
+      ),
 
     patch: (kind, ref, patch, { subresource, dryRun } = {}) =>
       explained(() => {
@@ -102,7 +106,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
           deps,
           described.map((one) => writeVerbOf(one, 'Strict')),
         )
-        return written.map((one, index) => leftBehind(deps, described[index]!.target.resource, one, false))
+        return written.map((one, index) => leftBehind(deps, described[index]!.target, one))
       }),
 
     commitsAtomically: async () => true,
@@ -152,11 +156,11 @@ function listQuery({ labelSelector, fieldSelector, limit, continueToken, resourc
 }
 
 /** The object after the write; a dry run's is no version of the store's, so it is not remembered as one. */
-function leftBehind(deps: ObjectDeps, resource: Resource, written: Written, dryRun: boolean): any {
-  if (written.deleted) return undefined
-  const { value, revision } = written
+function leftBehind(deps: ObjectDeps, target: WriteTarget, { value, revision, deleted }: Written): any {
+  if (deleted) return undefined
+  const { resource, namespace, dryRun } = target
   if (dryRun) return shownAs(resource, decodeStored({ value, modRevision: revision }))
-  const { namespace = '', name = '' } = JSON.parse(Buffer.from(value).toString('utf8')).metadata
+  const name = target.name || decodeStored({ value, modRevision: revision }).metadata.name! // it was generated
   const key = objectKey(resource.stored, namespace, name)
   return shownAs(resource, deps.objects.decode({ key, value, modRevision: revision, createRevision: revision }))
 }

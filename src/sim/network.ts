@@ -34,7 +34,9 @@ export const NO_FAULTS: NetworkFaults = {
 /** A client waits this long for a reply that is not coming. */
 const REPLY_TIMEOUT_MS = 10_000
 /** A stream without a word for this long is given up, as the HTTP client does. */
-const SILENCE_TIMEOUT_MS = 90_000
+const SILENCE_MS_MAX = 90_000
+/** How soon a client notices that the server it is connected to has died. */
+const LOOK_MS = 5_000
 
 export interface Network {
   readonly faults: NetworkFaults
@@ -84,14 +86,11 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     const events = open(client)[Symbol.asyncIterator]()
     try {
       for (;;) {
-        const next = await life.pass(
-          Promise.race([events.next(), untilGone(client), later(SILENCE_TIMEOUT_MS).then(() => 'silent' as const)]),
-        )
-        if (next === 'gone' || next === 'silent') throw unavailable(`the stream is ${next}`)
+        const next = await life.pass(patiently(events.next(), client))
         if (next.done) return
         if (dice() < faults.breakWatch) throw unavailable('the stream broke')
         if (dice() < faults.silenceWatch) {
-          await life.pass(later(SILENCE_TIMEOUT_MS))
+          await life.pass(later(SILENCE_MS_MAX))
           throw unavailable('the stream is silent')
         }
         await life.pass(delay())
@@ -102,9 +101,29 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     }
   }
 
-  async function untilGone(client: Client): Promise<'gone'> {
-    while (server() === client) await later(1_000)
-    return 'gone'
+  /** Waits for the next event until the server is gone, or for as long as a client bears silence. */
+  function patiently<T>(next: Promise<T>, client: Client): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let waitedMs = 0
+      let cancel = () => {}
+      const look = () => {
+        waitedMs += LOOK_MS
+        if (server() !== client) reject(unavailable('the connection was reset'))
+        else if (waitedMs >= SILENCE_MS_MAX) reject(unavailable('the stream is silent'))
+        else cancel = world.schedule(LOOK_MS, look)
+      }
+      cancel = world.schedule(LOOK_MS, look)
+      next.then(
+        (value) => {
+          cancel()
+          resolve(value)
+        },
+        (error) => {
+          cancel()
+          reject(error)
+        },
+      )
+    })
   }
 
   return {
@@ -119,9 +138,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       commit: (...args) => life.pass(exchange((client) => client.commit(...args))),
       serves: (...args) => life.pass(exchange((client) => client.serves(...args))),
       watch: (...args) => stream(life, (client) => client.watch(...args)),
-      get commitsAtomically() {
-        return server()?.commitsAtomically ?? true
-      },
+      commitsAtomically: async () => (await server()?.commitsAtomically()) ?? true,
     }),
   }
 }

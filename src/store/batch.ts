@@ -115,7 +115,8 @@ export class Batch {
   }
 }
 
-function checkWrites(writes: readonly Write[]): void {
+/** Refuses what no store could keep. */
+export function checkWrites(writes: readonly Write[]): void {
   let bytes = 0
   for (const write of writes) {
     checkKey('put' in write ? write.put : write.delete)

@@ -1,4 +1,5 @@
 // The door of the store: everything else in this folder is private to it.
+export { type EtcdStoreOptions, type EtcdTls, openEtcdStore } from './etcd/index.ts'
 export { type LmdbStoreOptions, openLmdbStore } from './lmdb.ts'
 export { AppendRefusedError, type Medium, type MediumBatch, type MediumRecord, type RecordPosition } from './medium.ts'
 export { type MemoryStoreOptions, memoryMedium, openMemoryStore } from './memory.ts'
@@ -17,4 +18,11 @@ export type {
   WatchOptions,
   Write,
 } from './store.ts'
-export { CompactedError, FutureRevisionError, StoreBusyError, StoreClosedError, WriteRefusedError } from './store.ts'
+export {
+  CompactedError,
+  FutureRevisionError,
+  StoreBusyError,
+  StoreClosedError,
+  StoreUnavailableError,
+  WriteRefusedError,
+} from './store.ts'

@@ -1,5 +1,5 @@
 // The contract of every store: ordered revisions, atomic transactions, and watches that replay.
-// A store knows keys and bytes, nothing else. Backends: memory.ts, lmdb.ts (and etcd later);
+// A store knows keys and bytes, nothing else. Backends: memory.ts, lmdb.ts, etcd/;
 // contract.ts is the one test all of them pass.
 //
 // Revisions are whole numbers that rise by one with every transaction that changed something.
@@ -98,8 +98,9 @@ export interface Store {
   /**
    * Resolves with the revision once the writes are durable and readable; without writes, with the revision it saw.
    * Rejects with what `decide` threw, with WriteRefusedError when the medium took none of it, with StoreBusyError
-   * when too many transactions wait, and with StoreClosedError when the store was closed or broke: then, and only
-   * then, the writes may or may not have been kept.
+   * when too many transactions wait, with StoreUnavailableError when the medium cannot be reached, and with
+   * StoreClosedError when the store was closed or broke. The writes may have been kept after StoreClosedError, and
+   * after StoreUnavailableError if it says so; never otherwise.
    */
   transact(decide: Decide): Promise<{ readonly revision: Revision }>
   /**
@@ -145,8 +146,12 @@ export class CompactedError extends Error {
 
 export class FutureRevisionError extends Error {
   override readonly name = 'FutureRevisionError'
+  readonly asked: Revision
+  readonly newest: Revision
   constructor(asked: Revision, newest: Revision) {
     super(`revision ${asked} does not exist yet; the newest is ${newest}`)
+    this.asked = asked
+    this.newest = newest
   }
 }
 
@@ -161,6 +166,17 @@ export class StoreBusyError extends Error {
   override readonly name = 'StoreBusyError'
   constructor(waiting: number) {
     super(`${waiting} transactions are already waiting to be written; try again later`)
+  }
+}
+
+/** The medium cannot be reached at the moment; later calls may succeed. */
+export class StoreUnavailableError extends Error {
+  override readonly name = 'StoreUnavailableError'
+  /** Whether the writes of this transaction may have been kept all the same: the answer was lost. */
+  readonly mayBeWritten: boolean
+  constructor(because: string, { mayBeWritten = false } = {}) {
+    super(`the store is unavailable: ${because}${mayBeWritten ? '; the write may or may not have been kept' : ''}`)
+    this.mayBeWritten = mayBeWritten
   }
 }
 

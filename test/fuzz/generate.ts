@@ -95,13 +95,10 @@ export function createGenerator(dice: Dice): (known: Knowledge) => FuzzRequest {
     [4, (known) => remove(dice, known)],
     [3, (known) => release(dice, known)],
     [1, (known) => subresource(dice, known)],
+    [2, () => ask(dice)],
   ]
-  const total = table.reduce((sum, [weight]) => sum + weight, 0)
-  return (known) => {
-    let left = dice.int(total)
-    const [, draw] = table.find(([weight]) => (left -= weight) < 0)!
-    return oddHeaders(dice, draw(known))
-  }
+  const lots = table.flatMap(([weight, draw]) => Array.from({ length: weight }, () => draw))
+  return (known) => oddHeaders(dice, dice.pick(lots)(known))
 }
 
 function oddHeaders(dice: Dice, request: FuzzRequest): FuzzRequest {
@@ -671,5 +668,49 @@ function subresource(dice: Dice, known: Knowledge): FuzzRequest {
     query: '',
     headers: JSON_HEADERS,
     body: json(body),
+  }
+}
+
+/** Where questions are asked: answered, never stored. */
+export const QUESTION_PATHS = [
+  '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+  '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+  '/apis/authorization.k8s.io/v1/namespaces/shop/localsubjectaccessreviews',
+  '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews',
+  '/apis/authentication.k8s.io/v1/tokenreviews',
+  '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+] as const
+/** Kinds of other systems: their lists are empty and nothing can be written. */
+const FOREIGN_PATHS = [
+  '/api/v1/namespaces/shop/services',
+  '/apis/apps/v1/namespaces/shop/statefulsets',
+  '/apis/resource.k8s.io/v1/deviceclasses',
+]
+
+function ask(dice: Dice): FuzzRequest {
+  const foreign = dice.oneIn(5)
+  const question = dice.pick<any>([
+    { spec: { resourceAttributes: { verb: 'get', resource: 'pods', namespace: 'shop' } } },
+    { spec: { user: 'u', groups: ['g'], nonResourceAttributes: { verb: 'get', path: '/healthz' } } },
+    {
+      spec: {
+        user: 'u',
+        resourceAttributes: { verb: '*', resource: dice.pick(HOSTILE_STRINGS) },
+        nonResourceAttributes: {},
+      },
+    },
+    { spec: { namespace: dice.pick(HOSTILE_STRINGS) } },
+    { spec: { token: dice.pick(HOSTILE_STRINGS), audiences: ['a'] } },
+    { metadata: { namespace: 'other' }, spec: { user: 'u' } },
+    {},
+    hostileValue(dice),
+  ])
+  return {
+    about: foreign ? 'foreign kind' : 'question',
+    method: dice.oneIn(5) ? dice.pick(METHODS) : 'POST',
+    path: foreign ? dice.pick(FOREIGN_PATHS) : dice.pick(QUESTION_PATHS),
+    query: dice.pick(['', '', 'dryRun=All', 'fieldValidation=Strict']),
+    headers: JSON_HEADERS,
+    body: json(dice.oneIn(2) ? question : mutate(dice, question)),
   }
 }

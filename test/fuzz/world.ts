@@ -2,6 +2,7 @@
 // every answer said is stored. `send` gives a request to the server and checks everything that must hold afterwards.
 import { parse as parseYaml } from 'yaml'
 import { allGatesOn } from '../../src/api/feature-gates.ts'
+import type { Kind } from '../../src/api/kind.ts'
 import { ALL_KINDS } from '../../src/api/kinds/index.ts'
 import { createApiServer } from '../../src/apiserver/api-server.ts'
 import { type ApiAnswer, createBuiltIns, versionInfo } from '../../src/apiserver/index.ts'
@@ -9,7 +10,7 @@ import { manualClock } from '../../src/base/manual-clock.ts'
 import { openMemoryStore } from '../../src/store/index.ts'
 import { seededRandom } from '../helpers/random.ts'
 import type { FuzzRequest, Knowledge, KnownObject } from './generate.ts'
-import { NAMESPACES } from './generate.ts'
+import { NAMESPACES, QUESTION_PATHS } from './generate.ts'
 import { collectionPath, SERVED, type Served } from './samples.ts'
 import { check } from './second-opinion/index.ts'
 
@@ -22,11 +23,16 @@ export interface World {
   close(): Promise<void>
 }
 
+export interface WorldOptions {
+  readonly seed: number
+  readonly kinds?: readonly Kind[] | undefined
+}
+
 const ADMIN = { name: 'fuzz', groups: ['system:masters', 'system:authenticated'] }
 /** What the server logs as its own mistakes. */
 type Mistakes = string[]
 
-export async function createWorld(seed: number): Promise<World> {
+export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Promise<World> {
   const clock = manualClock()
   const store = await openMemoryStore({ clock })
   const mistakes: Mistakes = []
@@ -40,7 +46,7 @@ export async function createWorld(seed: number): Promise<World> {
       warn() {},
       error: (fields: any, message) => void mistakes.push(`${message}: ${fields.err?.stack ?? JSON.stringify(fields)}`),
     },
-    kinds: ALL_KINDS,
+    kinds,
     gates: allGatesOn,
     authenticator: { authenticate: () => ({ is: 'known', user: ADMIN }), authenticateToken: () => undefined },
     authorizer: { authorize: () => ({ allowed: true }) },
@@ -94,11 +100,11 @@ export async function createWorld(seed: number): Promise<World> {
     wrong.push(...mistakes.splice(0))
     checkAnswer(request, answer, before, wrong)
     if (answer.stream) await tryStream(answer.stream, wrong)
-    const changes = isWrite(request.method) && answer.status < 300 && !isDryRun(request)
+    const changes = isWrite(request.method) && answer.status < 300 && !isDryRun(request) && !isQuestion(request)
     if (store.revision !== before && !changes && !waited) {
       wrong.push(`the store went from ${before} to ${store.revision} on a request that may change nothing`)
     }
-    if (answer.status < 300 && isWrite(request.method)) await followUp(request, answer, wrong)
+    if (answer.status < 300 && isWrite(request.method) && !isQuestion(request)) await followUp(request, answer, wrong)
     return { answer, wrong }
   }
 
@@ -255,6 +261,7 @@ function createRecords() {
 }
 
 const isWrite = (method: string): boolean => ['POST', 'PUT', 'PATCH', 'DELETE'].includes(method)
+const isQuestion = ({ path }: FuzzRequest): boolean => (QUESTION_PATHS as readonly string[]).includes(path)
 const isDryRun = ({ query }: FuzzRequest): boolean => new URLSearchParams(query).getAll('dryRun').includes('All')
 const isDryRunDelete = ({ method, body }: FuzzRequest): boolean =>
   method !== 'PUT' && method !== 'PATCH' && /"dryRun":\["All"\]/.test(Buffer.from(body ?? []).toString('latin1'))

@@ -43,7 +43,8 @@ function compareBoth(place: Place, before: any, after: any, walk: Walk): void {
       if (!jsonEquals(before as JsonValue, after as JsonValue)) insertNode(walk.modified, walk.path, LEAF)
       return
     case 'object':
-      return compareObjects(place, before, after, walk)
+      compareObjects(place, before, after, walk)
+      return
     case 'map':
       for (const key of Object.keys(before)) {
         compareAt(place.value, fieldElement(key), before[key], ownOf(after, key), walk)
@@ -53,9 +54,11 @@ function compareBoth(place: Place, before: any, after: any, walk: Walk): void {
       }
       return
     case 'set':
-      return compareKeyed(place, indexed(before, valueElement), indexed(after, valueElement), walk)
+      compareKeyed({ is: 'leaf' }, indexed(before, valueElement), indexed(after, valueElement), walk)
+      return
     case 'items':
-      return compareKeyed(place.item, indexed(before, place.keyOf), indexed(after, place.keyOf), walk)
+      compareKeyed(place.item, indexed(before, place.keyOf), indexed(after, place.keyOf), walk)
+      return
   }
 }
 
@@ -77,8 +80,7 @@ function compareObjects(place: ObjectPlace, before: Value, after: Value, walk: W
 
 type Indexed = ReadonlyMap<string, readonly unknown[]>
 
-function compareKeyed(item: Place | { is: 'set' }, before: Indexed, after: Indexed, walk: Walk): void {
-  const place: Place = item.is === 'set' ? { is: 'leaf' } : item
+function compareKeyed(place: Place, before: Indexed, after: Indexed, walk: Walk): void {
   for (const [key, was] of before) {
     const is = after.get(key) ?? []
     if (was.length <= 1 && is.length <= 1) compareAt(place, key, was[0], is[0], walk)
@@ -92,13 +94,7 @@ function compareKeyed(item: Place | { is: 'set' }, before: Indexed, after: Index
 }
 
 /** Items with the same key, at least on one side, are one leaf there. */
-function compareRepeated(
-  place: Place,
-  key: string,
-  was: readonly unknown[],
-  is: readonly unknown[],
-  walk: Walk,
-): void {
+function compareRepeated(place: Place, key: string, was: readonly unknown[], is: readonly unknown[], walk: Walk): void {
   const path = [...walk.path, key]
   const nodeOfThem = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(place, items[0]))
   if (was.length > 1 && is.length > 1) {

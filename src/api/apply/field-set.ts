@@ -49,7 +49,7 @@ function unionBelow(a: FieldSet, b: FieldSet): DraftSet {
   return both
 }
 
-export function intersection(a: FieldSet, b: FieldSet): FieldSet {
+export function intersection(a: FieldSet, b: FieldSet): DraftSet {
   const shared: DraftSet = {}
   for (const element in a) {
     const mine = a[element]!
@@ -114,7 +114,10 @@ export function hasPath(set: FieldSet, path: readonly string[]): boolean {
 /** Adds a whole node at a place where the draft has none yet. */
 export function insertNode(draft: DraftSet, path: readonly string[], node: FieldSet): void {
   let at = draft
-  for (const element of path.slice(0, -1)) at = (at[element] ??= {}) as DraftSet
+  for (const element of path.slice(0, -1)) {
+    at[element] ??= {}
+    at = at[element] as DraftSet
+  }
   at[path.at(-1)!] = node
 }
 

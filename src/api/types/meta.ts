@@ -70,7 +70,7 @@ export const objectMeta = object(
       'Tasks that must be done before the object disappears; each is removed by whoever did it.',
       { merge: '', list: 'set' },
     ),
-    managedFields: opt(17, list(managedFieldsEntry), 'Which client set which fields; kept by the server.'),
+    managedFields: ptr(17, list(managedFieldsEntry), 'Which client set which fields; kept by the server.'),
   },
 )
 

@@ -60,6 +60,24 @@ export function canonical({ nanos, style }: Amount): string {
   return `${sign}${mantissa}${Object.keys(DECIMAL).find((suffix) => DECIMAL[suffix] === power)}`
 }
 
+/**
+ * Some texts are handed back as they came although arithmetic would print them otherwise, and clients compare texts:
+ * digits that begin with no zero, end in no thousand and stand at a power of a thousand, as in 1.125, 1E6 or 10e+3.
+ */
+export function staysAsWritten(text: string): boolean {
+  const [, , digits = '', suffix = '', exponent] = GRAMMAR.exec(text) ?? []
+  const [whole = '', fraction = ''] = digits.split('.')
+  const shifted = (whole.replace(/^0+/, '') || '0') + fraction
+  const binary = BINARY.indexOf(suffix) + 1
+  if (binary > 0) {
+    const isSmall = 15 - shifted.length - binary * 3 - 1 >= 0
+    return fraction === '' && isSmall && BigInt(shifted) % 8n !== 0n
+  }
+  const scale = (exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent)) - fraction.length
+  const isExact = shifted.length <= 18 && scale >= -NANO && scale % 3 === 0
+  return isExact && !shifted.endsWith('000') && !shifted.startsWith('0')
+}
+
 /** Negative, zero or positive, like a difference. Unreadable counts as zero: that it is unreadable is said elsewhere. */
 export function compare(a: unknown, b: unknown): number {
   const difference = nanosOf(a) - nanosOf(b)

@@ -1,6 +1,6 @@
 // What holds for every answered object whatever its kind: no nulls, times and quantities in canonical form.
 import { isRecord, type Say, show } from './findings.ts'
-import { canonical, readQuantity } from './quantity.ts'
+import { canonical, readQuantity, staysAsWritten } from './quantity.ts'
 import { isMicroTime, isTime } from './times.ts'
 
 const TIMES = new Set([
@@ -76,5 +76,6 @@ export function checkWire(value: unknown, path: string, say: Say): void {
 function checkQuantity(text: unknown, path: string, say: Say): void {
   const amount = readQuantity(text)
   if (!amount) say(path, `${show(text)} is no quantity`)
-  else if (canonical(amount) !== text) say(path, `${show(text)} should be written ${canonical(amount)}`)
+  else if (canonical(amount) !== text && !staysAsWritten(String(text)))
+    say(path, `${show(text)} should be written ${canonical(amount)}`)
 }

@@ -1,0 +1,36 @@
+// What makes a configuration impossible to apply, although each value in it has the right type: list items that
+// cannot be told apart, or lack everything by which they are told apart.
+import { describePath, fieldElement, valueElement } from './path-element.ts'
+import type { Place } from './place.ts'
+
+/** Messages, each with the path it is about; none when the configuration can be applied. */
+export function configProblems(place: Place, config: any, path: readonly string[] = []): string[] {
+  switch (place.is) {
+    case 'object':
+      return place.fields.flatMap(({ name, element, place: inner }) =>
+        config[name] === undefined ? [] : configProblems(inner(), config[name], [...path, element]),
+      )
+    case 'map':
+      return Object.keys(config).flatMap((key) =>
+        configProblems(place.value, config[key], [...path, fieldElement(key)]),
+      )
+    case 'set':
+      return repeated(config.map(valueElement), path)
+    case 'items': {
+      const keys: string[] = config.map(place.keyOf)
+      const nameless = keys.includes('k:{}') ? [`${describePath(path)}: an item omits all key fields of the list`] : []
+      return [
+        ...nameless,
+        ...repeated(keys, path),
+        ...config.flatMap((item: any, index: number) => configProblems(place.item, item, [...path, keys[index]!])),
+      ]
+    }
+    default:
+      return []
+  }
+}
+
+const repeated = (keys: readonly string[], path: readonly string[]): string[] =>
+  keys
+    .filter((key, index) => keys.indexOf(key) === index && keys.indexOf(key, index + 1) > 0)
+    .map((key) => `${describePath(path)}: duplicate entries for key ${describePath([key])}`)

@@ -1,0 +1,10 @@
+// The door of apply: sets of fields, who owns them, and what becomes of an object and its owners when it is written.
+export { type Applied, type ApplyOptions, applyConfig, type Conflict, ConflictError } from './apply-config.ts'
+export { configProblems } from './config-problems.ts'
+export type { FieldSet } from './field-set.ts'
+export { hasPath } from './field-set.ts'
+export { LAST_APPLIED, LAST_APPLIED_MANAGER, lastAppliedFields, lastAppliedText } from './last-applied.ts'
+export { type Entry, readEntries, type Writer } from './managers.ts'
+export { describePath } from './path-element.ts'
+export { type ObjectPlace, objectPlace } from './place.ts'
+export { type TrackedWrite, trackCreate, trackUpdate } from './track-update.ts'

@@ -1,0 +1,51 @@
+// The annotation in which `kubectl apply` used to keep its last configuration, for objects that move from there to
+// server-side apply: what it says and still holds is kubectl's own, so taking it over is no conflict.
+import { decode } from '../decode.ts'
+import { isJsonObject, type JsonObject } from '../json-value.ts'
+import type { ObjectType } from '../schema.ts'
+import { compare } from './compare.ts'
+import { difference, type FieldSet } from './field-set.ts'
+import { appliedFields } from './fields-of.ts'
+import { objectPlace } from './place.ts'
+
+export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+/** The manager for whom the annotation is read and kept; others can opt out by their name. */
+export const LAST_APPLIED_MANAGER = 'kubectl'
+
+/** The fields of the last configuration that still have the values it gave them, or undefined without one. */
+export function lastAppliedFields(type: ObjectType, live: any, apiVersion: string): FieldSet | undefined {
+  const config = parsed(live.metadata?.annotations?.[LAST_APPLIED])
+  if (!config || config.apiVersion !== apiVersion) return undefined
+  const place = objectPlace(type)
+  const object = partialOf(type, config)
+  if (!object) return undefined
+  const { removed, modified } = compare(place, object, live)
+  return difference(difference(appliedFields(place, object), modified), removed)
+}
+
+/** The annotation's new text: the configuration without the annotation itself. */
+export function lastAppliedText(config: JsonObject): string {
+  const metadata = isJsonObject(config.metadata) ? config.metadata : {}
+  if (!isJsonObject(metadata.annotations)) return `${JSON.stringify(config)}\n`
+  const { [LAST_APPLIED]: _, ...annotations } = metadata.annotations
+  return `${JSON.stringify({ ...config, metadata: { ...metadata, annotations } })}\n`
+}
+
+function parsed(text: unknown): JsonObject | undefined {
+  if (typeof text !== 'string' || text === '') return undefined
+  try {
+    const config = JSON.parse(text)
+    return isJsonObject(config) ? config : undefined
+  } catch {
+    return undefined // written by hand; it says nothing we can use
+  }
+}
+
+function partialOf(type: ObjectType, config: JsonObject): Record<string, unknown> | undefined {
+  try {
+    const { object, unknown } = decode<any>(type, config, ['apiVersion', 'kind'], { partial: true })
+    return unknown.length > 0 ? undefined : object
+  } catch {
+    return undefined
+  }
+}

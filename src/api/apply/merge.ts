@@ -1,0 +1,75 @@
+// Lays a configuration over an object: what it sets is set, everything else stays. Pure; parts that stay are shared.
+// Lists owned item by item keep the items the configuration does not name, and follow its order for those it does:
+//   [a b c d] with [d x b]  →  [a c d x b]
+import { setOwn } from '../json-value.ts'
+import { valueElement } from './path-element.ts'
+import type { ItemsPlace, ObjectPlace, Place } from './place.ts'
+
+type Value = Record<string, unknown>
+
+export function mergeConfig(place: ObjectPlace, live: Value, config: Value): Value {
+  return mergeAt(place, live, config) as Value
+}
+
+function mergeAt(place: Place, live: any, config: any): unknown {
+  if (live === undefined) return config
+  switch (place.is) {
+    case 'leaf':
+      return config
+    case 'object': {
+      const merged: Value = { ...live }
+      for (const field of place.fields) {
+        const value = config[field.name]
+        if (value !== undefined) merged[field.name] = mergeAt(field.place(), live[field.name], value)
+      }
+      return merged
+    }
+    case 'map': {
+      const merged: Value = { ...live }
+      for (const key of Object.keys(config)) {
+        const before = Object.hasOwn(live, key) ? live[key] : undefined
+        setOwn(merged, key, mergeAt(place.value, before, config[key]))
+      }
+      return merged
+    }
+    case 'set':
+      return mergeItems(live, config, valueElement, (_, item) => item)
+    case 'items':
+      return mergeItems(live, config, place.keyOf, (before, item) => mergeAt(place.item, before, item))
+  }
+}
+
+function mergeItems(
+  live: readonly any[],
+  config: readonly any[],
+  keyOf: ItemsPlace['keyOf'] | typeof valueElement,
+  mergeItem: (before: unknown, item: unknown) => unknown,
+): unknown[] {
+  const key = keyOf as (item: unknown) => string
+  const liveKeys = live.map(key)
+  const configKeys = config.map(key)
+  const named = new Set(configKeys)
+  const positions = positionsOf(liveKeys)
+  const merged: unknown[] = []
+  let next = 0
+  const passUpTo = (end: number) => {
+    for (; next < end; next++) if (!named.has(liveKeys[next]!)) merged.push(live[next])
+  }
+  for (const [index, item] of config.entries()) {
+    const shared = configKeys.slice(index).find((one) => positions.has(one))
+    passUpTo(shared === undefined ? live.length : positions.get(shared)!)
+    const position = positions.get(configKeys[index]!)
+    // Items that share a key are none in particular: the configuration's takes the place of them all.
+    const before =
+      position === undefined || liveKeys.indexOf(liveKeys[position]!, position + 1) > 0 ? undefined : live[position]
+    merged.push(mergeItem(before, item))
+  }
+  passUpTo(live.length)
+  return merged
+}
+
+function positionsOf(keys: readonly string[]): ReadonlyMap<string, number> {
+  const positions = new Map<string, number>()
+  for (const [index, key] of keys.entries()) if (!positions.has(key)) positions.set(key, index)
+  return positions
+}

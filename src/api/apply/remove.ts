@@ -1,0 +1,84 @@
+// Takes the fields of a set out of an object. A field that goes takes everything below it with it; what is owned as
+// a whole goes as a whole. Pure; parts that stay are shared.
+import { setOwn } from '../json-value.ts'
+import { type FieldSet, ITSELF, isMember } from './field-set.ts'
+import { fieldElement, valueElement } from './path-element.ts'
+import type { ObjectPlace, Place } from './place.ts'
+
+type Value = Record<string, unknown>
+
+export function removeFields(place: ObjectPlace, object: Value, set: FieldSet): Value {
+  return (removeAt(place, object, set) ?? {}) as Value
+}
+
+/** What is left of the value, or undefined if that is nothing. */
+function removeAt(place: Place, value: any, set: FieldSet): unknown {
+  switch (place.is) {
+    case 'leaf':
+      return undefined
+    case 'object': {
+      const left: Value = { ...value }
+      for (const element in set) {
+        const field = place.byElement.get(element)
+        if (!field || left[field.name] === undefined) continue
+        const inner = isMember(set[element]!) ? undefined : removeAt(field.place(), left[field.name], set[element]!)
+        if (inner === undefined) delete left[field.name]
+        else left[field.name] = inner
+      }
+      return orNothing(left)
+    }
+    case 'map': {
+      const left: Value = {}
+      for (const key of Object.keys(value)) {
+        const node = set[fieldElement(key)]
+        if (node && isMember(node)) continue
+        const inner = node ? removeAt(place.value, value[key], node) : value[key]
+        if (inner !== undefined) setOwn(left, key, inner)
+      }
+      return orNothing(left)
+    }
+    case 'set':
+      return orNothing(value.filter((item: any) => !set[valueElement(item)]))
+    case 'items':
+      return orNothing(
+        value.flatMap((item: any) => {
+          const node = set[place.keyOf(item)]
+          if (!node) return [item]
+          if (isMember(node)) return []
+          const left = removeAt(place.item, item, node)
+          return left === undefined ? [] : [left]
+        }),
+      )
+  }
+}
+
+const orNothing = (left: object): object | undefined => (Object.keys(left).length > 0 ? left : undefined)
+
+/** The same set, where each field of an object also counts when only something below it does. */
+export function withParents(place: Place, set: FieldSet): FieldSet {
+  const full: Record<string, FieldSet> = {}
+  for (const element in set) {
+    const node = set[element]!
+    if (element === ITSELF) {
+      full[ITSELF] = node
+      continue
+    }
+    const inner = placeBelow(place, element)
+    const below = inner ? withParents(inner, node) : node
+    full[element] = place.is === 'object' && inner && !isMember(node) ? { [ITSELF]: {}, ...below } : below
+  }
+  return full
+}
+
+function placeBelow(place: Place, element: string): Place | undefined {
+  switch (place.is) {
+    case 'object':
+      return place.byElement.get(element)?.place()
+    case 'map':
+      return place.value
+    case 'items':
+      return place.item
+    default:
+      return undefined
+  }
+}

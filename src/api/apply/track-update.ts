@@ -1,0 +1,52 @@
+// Keeps the record of owners when an object is created, updated or patched: what a write sets belongs to its writer
+// alone, what it removes belongs to nobody. Objects without a record stay without one until someone applies to them.
+import { compare } from './compare.ts'
+import { difference, type FieldSet, isEmptySet, union } from './field-set.ts'
+import {
+  type Entry,
+  entryOf,
+  forgetOldest,
+  inOrder,
+  isEntryOf,
+  ownsSomething,
+  type Writer,
+  withFields,
+} from './managers.ts'
+import type { ObjectPlace } from './place.ts'
+import { withoutUntracked } from './untracked.ts'
+
+export interface TrackedWrite {
+  readonly place: ObjectPlace
+  readonly writer: Writer
+  /** Now, as times are written. */
+  readonly time: string
+}
+
+export function trackCreate(write: TrackedWrite, object: object): Entry[] {
+  const fields = withoutUntracked(compare(write.place, {}, object).added)
+  return isEmptySet(fields) ? [] : [entryOf(write.writer, 'Update', fields, write.time)]
+}
+
+/** The record after the write, given the one before; the same one if nothing in it changes. */
+export function trackUpdate(
+  { place, writer, time }: TrackedWrite,
+  entries: readonly Entry[],
+  { before, after }: { before: object; after: object },
+): readonly Entry[] {
+  if (entries.length === 0) return entries
+  const { removed, modified, added } = compare(place, before, after)
+  const set = union(modified, added)
+  const others = takeAway(entries, union(set, removed))
+  const mine = withoutUntracked(set)
+  if (isEmptySet(mine)) return others === entries ? entries : inOrder(others)
+  const previous = others.find((entry) => isEntryOf(entry, writer, 'Update'))
+  const entry = entryOf(writer, 'Update', previous ? union(previous.fieldsV1, mine) : mine, time)
+  return inOrder(forgetOldest([...others.filter((other) => other !== previous), entry]))
+}
+
+/** Everybody loses these fields; who has nothing left is not in the record any more. */
+export function takeAway(entries: readonly Entry[], fields: FieldSet): readonly Entry[] {
+  if (isEmptySet(fields)) return entries
+  const left = entries.map((entry) => withFields(entry, difference(entry.fieldsV1, fields))).filter(ownsSomething)
+  return left.length === entries.length && left.every((entry, index) => entry === entries[index]) ? entries : left
+}

@@ -1,0 +1,22 @@
+// Fields that nobody owns: what names an object and what the server alone sets.
+import { difference, type FieldSet, LEAF } from './field-set.ts'
+import { fieldElement } from './path-element.ts'
+
+const METADATA = [
+  'name',
+  'namespace',
+  'creationTimestamp',
+  'selfLink',
+  'uid',
+  'generation',
+  'managedFields',
+  'resourceVersion',
+]
+
+const UNTRACKED: FieldSet = {
+  [fieldElement('apiVersion')]: LEAF,
+  [fieldElement('kind')]: LEAF,
+  [fieldElement('metadata')]: { '.': LEAF, ...Object.fromEntries(METADATA.map((name) => [fieldElement(name), LEAF])) },
+}
+
+export const withoutUntracked = (set: FieldSet): FieldSet => difference(set, UNTRACKED)

@@ -1,0 +1,183 @@
+// Requests whose bodies are protobuf, as typed clients send them. Answers are JSON, which all of them accept.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { encodeProtobuf } from '../api/protobuf-encode.ts'
+import { encodeEnvelope, PROTOBUF_MEDIA } from '../api/protobuf-envelope.ts'
+import { PROTOBUF_SAMPLES } from '../api/protobuf-samples.ts'
+import type { ObjectType } from '../api/schema.ts'
+import { persistentVolumeClaim } from '../api/types/claim.ts'
+import { configMap } from '../api/types/config.ts'
+import { deleteOptions, eviction } from '../api/types/deleting.ts'
+import { lease } from '../api/types/lease.ts'
+import { binding } from '../api/types/pod.ts'
+import { storageClass } from '../api/types/storage.ts'
+import { startTrial, type TrialServer } from './server-trial.ts'
+
+const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const PODS = '/api/v1/namespaces/default/pods'
+const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+
+const wrap = (apiVersion: string, kind: string, type: ObjectType, object: object): Buffer =>
+  encodeEnvelope({ apiVersion, kind, raw: encodeProtobuf(type, object) })
+const HEADERS = { 'content-type': PROTOBUF_MEDIA, accept: `${PROTOBUF_MEDIA},application/json` }
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial()
+})
+afterEach(() => trial.store.close())
+
+const send = (method: string, url: string, body: Uint8Array) => trial.call(method, url, body, HEADERS)
+
+describe('a protobuf body', () => {
+  it.each(PROTOBUF_SAMPLES)('SYS-2 does just what its JSON does: $command', async ({ kind, bytes, json }) => {
+    const url = kind === 'Namespace' ? '/api/v1/namespaces' : `/api/v1/namespaces/shop/${kind.toLowerCase()}s`
+    const answers: unknown[] = []
+    for (const [body, type] of [
+      [bytes, PROTOBUF_MEDIA],
+      [JSON.stringify(json), 'application/json'],
+    ] as const) {
+      trial = await startTrial() // with the same clock and dice, so that answers are the same to the last byte
+      if (kind !== 'Namespace') await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+      const { status, headers, text } = await trial.call('POST', `${url}?fieldValidation=Strict`, body, {
+        'content-type': type,
+        accept: `${PROTOBUF_MEDIA},application/json`,
+      })
+      answers.push({ status, type: headers['content-type'], text })
+    }
+    expect(answers[0]).toEqual(answers[1])
+    expect(answers[0]).toMatchObject({ status: 201, type: 'application/json' })
+  })
+
+  it('keeps false where it is a value', async () => {
+    const fast = { metadata: { name: 'fast' }, provisioner: 'example.com/p', allowVolumeExpansion: false }
+    const body = wrap('storage.k8s.io/v1', 'StorageClass', storageClass, fast)
+    expect((await send('POST', CLASSES, body)).json).toMatchObject({ allowVolumeExpansion: false })
+  })
+
+  it('updates a lease to the microsecond', async () => {
+    const url = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+    const spec = { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.123456Z' }
+    const created = await send(
+      'POST',
+      url,
+      wrap('coordination.k8s.io/v1', 'Lease', lease, { metadata: { name: 'l' }, spec }),
+    )
+    expect(created).toMatchObject({ status: 201, json: { spec } })
+    const { metadata } = created.json
+    const renewed = { ...spec, holderIdentity: '', renewTime: '2026-01-01T00:00:02.000001Z' }
+    const body = wrap('coordination.k8s.io/v1', 'Lease', lease, { metadata, spec: renewed })
+    expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 200, json: { spec: renewed } })
+    expect(await send('PUT', `${url}/l`, body)).toMatchObject({ status: 409, json: { reason: 'Conflict' } })
+  })
+
+  it('of a claim does not lose what only JSON can say', async () => {
+    const resources = { requests: { storage: '1Gi' } }
+    const allocated = { storage: '1Gi' }
+    const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocated }
+    const created = (await trial.post(CLAIMS, { metadata: { name: 'orders' }, spec })).json
+    expect(created.spec.allocatedResources).toEqual(allocated)
+    const labelled = { ...created, metadata: { ...created.metadata, labels: { seen: 'yes' } } }
+    const { status, json } = await send(
+      'PUT',
+      `${CLAIMS}/orders`,
+      wrap('v1', 'PersistentVolumeClaim', persistentVolumeClaim, labelled),
+    )
+    expect(status).toBe(200)
+    expect(json.metadata.labels).toEqual({ seen: 'yes' })
+    expect(json.spec).toEqual(created.spec)
+  })
+
+  it('may leave out kind and version', async () => {
+    const body = wrap('', '', configMap, { metadata: { name: 'a' } })
+    expect(await send('POST', CONFIG_MAPS, body)).toMatchObject({ status: 201, json: { kind: 'ConfigMap' } })
+  })
+
+  it('unwraps options of a delete, in whatever group', async () => {
+    for (const apiVersion of ['v1', 'meta.k8s.io/v1', 'storage.k8s.io/v1', '']) {
+      const { metadata } = (await trial.post(CONFIG_MAPS, { metadata: { name: 'a' } })).json
+      const uidOf = (uid: string, dryRun: string[]) =>
+        wrap(apiVersion, 'DeleteOptions', deleteOptions, { preconditions: { uid }, dryRun })
+      expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf('another', []))).toMatchObject({ status: 409 })
+      expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf(metadata.uid, ['All']))).toMatchObject({ status: 200 })
+      expect(await trial.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 200 })
+      expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf(metadata.uid, []))).toMatchObject({ status: 200 })
+      expect(await trial.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 404 })
+    }
+  })
+
+  it('binds and evicts a pod', async () => {
+    const spec = { containers: [{ name: 'c', image: 'i' }] }
+    await trial.post(PODS, { metadata: { name: 'web' }, spec })
+    const target = { kind: 'Node', name: 'node-a' }
+    const bind = wrap('v1', 'Binding', binding, { metadata: { name: 'web' }, target })
+    expect(await send('POST', `${PODS}/web/binding`, bind)).toMatchObject({ status: 201 })
+    expect((await trial.get(`${PODS}/web`)).json.spec.nodeName).toBe('node-a')
+    const evict = (uid: string) =>
+      wrap('policy/v1', 'Eviction', eviction, {
+        metadata: { name: 'web' },
+        deleteOptions: { gracePeriodSeconds: 0, preconditions: { uid } },
+      })
+    expect(await send('POST', `${PODS}/web/eviction`, evict('another'))).toMatchObject({ status: 409 })
+    const { uid } = (await trial.get(`${PODS}/web`)).json.metadata
+    expect(await send('POST', `${PODS}/web/eviction`, evict(uid))).toMatchObject({ status: 201 })
+    expect(await trial.get(`${PODS}/web`)).toMatchObject({ status: 404 })
+  })
+
+  const secret = PROTOBUF_SAMPLES.find(({ kind }) => kind === 'Secret')!.bytes
+  const good = wrap('v1', 'ConfigMap', configMap, { metadata: { name: 'a' } })
+  it.each<[string, string, string, Uint8Array, string]>([
+    ['of another kind', 'POST', CONFIG_MAPS, secret, 'Secret in version "v1" cannot be handled as a ConfigMap'],
+    [
+      'of another version',
+      'POST',
+      CONFIG_MAPS,
+      wrap('v2', 'ConfigMap', configMap, { metadata: { name: 'a' } }),
+      'the API version in the data (v2) does not match the expected API version (v1)',
+    ],
+    ['that is empty', 'POST', CONFIG_MAPS, Buffer.alloc(0), 'the request has no body'],
+    ['that is JSON', 'POST', CONFIG_MAPS, Buffer.from('{}'), 'does not begin with the four bytes'],
+    ['cut short', 'POST', CONFIG_MAPS, good.subarray(0, -1), 'the body could not be read'],
+    [
+      'with bytes behind it',
+      'POST',
+      CONFIG_MAPS,
+      Buffer.concat([good, Buffer.from('xy')]),
+      'the envelope has a field 15',
+    ],
+    [
+      'with a broken object',
+      'POST',
+      CONFIG_MAPS,
+      encodeEnvelope({ apiVersion: 'v1', kind: 'ConfigMap', raw: Buffer.from('08', 'hex') }),
+      'metadata: field 1',
+    ],
+    [
+      'without options in a delete',
+      'DELETE',
+      `${CONFIG_MAPS}/a`,
+      good,
+      'expected DeleteOptions in the body, got ConfigMap',
+    ],
+    ['without a binding', 'POST', `${PODS}/web/binding`, good, 'expected Binding in the body, got ConfigMap'],
+    ['without an eviction', 'POST', `${PODS}/web/eviction`, good, 'expected Eviction in the body, got ConfigMap'],
+  ])('%s is refused', async (_, method, url, body, message) => {
+    const { status, json } = await send(method, url, body)
+    expect({ status, reason: json.reason }).toEqual({ status: 400, reason: 'BadRequest' })
+    expect(json.message).toContain(message)
+  })
+})
+
+describe('bodies in other formats', () => {
+  it.each(['application/cbor', 'application/x-protobuf', 'text/plain'])('%s gets 415', async (type) => {
+    const { status, json } = await trial.call('POST', CONFIG_MAPS, 'x', { 'content-type': type })
+    expect({ status, reason: json.reason }).toEqual({ status: 415, reason: 'UnsupportedMediaType' })
+    expect(json.message).toContain(PROTOBUF_MEDIA)
+  })
+
+  it.each([PROTOBUF_MEDIA, 'application/apply-patch+cbor'])('a patch in %s gets 415', async (type) => {
+    await trial.post(CONFIG_MAPS, { metadata: { name: 'a' } })
+    const { status } = await trial.call('PATCH', `${CONFIG_MAPS}/a?fieldManager=m`, 'x', { 'content-type': type })
+    expect(status).toBe(415)
+  })
+})

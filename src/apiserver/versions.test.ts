@@ -1,0 +1,223 @@
+// One object, whichever version or group shows it; and what stays when a version or a feature is switched off.
+import { afterEach, describe, expect, it } from 'vitest'
+import { memoryMedium } from '../store/index.ts'
+import { startTrial, type TrialServer } from './server-trial.ts'
+
+const STORAGE = '/apis/storage.k8s.io'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const EVENTS = '/api/v1/namespaces/default/events'
+const NEW_EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
+
+let trial: TrialServer
+afterEach(() => trial.store.close())
+
+const aClaim = (name: string, spec: object = {}) => ({
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+})
+
+describe('several versions', () => {
+  it('PROV-1 of storage classes show one object', async () => {
+    trial = await startTrial()
+    const created = (
+      await trial.post(`${STORAGE}/v1beta1/storageclasses`, {
+        metadata: { name: 'fast' },
+        provisioner: 'example.com/p',
+      })
+    ).json
+    expect(created.apiVersion).toBe('storage.k8s.io/v1beta1')
+    const read = (await trial.get(`${STORAGE}/v1/storageclasses/fast`)).json
+    expect(read).toEqual({ ...created, apiVersion: 'storage.k8s.io/v1' })
+    await trial.patch(`${STORAGE}/v1/storageclasses/fast`, { allowVolumeExpansion: true })
+    expect((await trial.get(`${STORAGE}/v1beta1/storageclasses/fast`)).json.allowVolumeExpansion).toBe(true)
+    await trial.delete(`${STORAGE}/v1beta1/storageclasses/fast`)
+    expect((await trial.get(`${STORAGE}/v1/storageclasses/fast`)).status).toBe(404)
+  })
+
+  it('VAC-1 of attributes classes show one object', async () => {
+    trial = await startTrial()
+    const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
+    await trial.post(`${STORAGE}/v1alpha1/volumeattributesclasses`, body)
+    for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
+      const { json } = await trial.get(`${STORAGE}/${version}/volumeattributesclasses`)
+      expect(json).toMatchObject({
+        kind: 'VolumeAttributesClassList',
+        apiVersion: `storage.k8s.io/${version}`,
+        items: [{ driverName: 'd.example.com', parameters: { iops: '1' } }],
+      })
+    }
+    expect((await trial.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json.reason).toBe('AlreadyExists')
+  })
+
+  it('SYS-10 a body of one version sent to another is refused', async () => {
+    trial = await startTrial()
+    const body = {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: 'a' },
+      provisioner: 'example.com/p',
+    }
+    expect((await trial.post(`${STORAGE}/v1beta1/storageclasses`, body)).status).toBe(400)
+  })
+})
+
+describe('events', () => {
+  const core = {
+    metadata: { name: 'e' },
+    involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'p', uid: 'u' },
+    type: 'Warning',
+    reason: 'NoRoom',
+    message: 'nothing is left',
+    source: { component: 'tester', host: 'here' },
+    firstTimestamp: '2026-01-01T00:00:00Z',
+    lastTimestamp: '2026-01-01T00:01:00Z',
+    count: 3,
+  }
+
+  it('SYS-11 written in one group are read in the other', async () => {
+    trial = await startTrial()
+    await trial.post(EVENTS, core)
+    expect((await trial.get(`${NEW_EVENTS}/e`)).json).toMatchObject({
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      regarding: core.involvedObject,
+      note: 'nothing is left',
+      reason: 'NoRoom',
+      deprecatedCount: 3,
+      deprecatedFirstTimestamp: core.firstTimestamp,
+      deprecatedSource: core.source,
+    })
+    const newer = {
+      metadata: { name: 'n' },
+      eventTime: '2026-01-01T00:00:00.000000Z',
+      reportingController: 'example.com/tester',
+      reportingInstance: 'tester-1',
+      action: 'Testing',
+      reason: 'Tested',
+      type: 'Normal',
+      regarding: core.involvedObject,
+      note: 'all is well',
+    }
+    expect((await trial.post(NEW_EVENTS, newer)).status).toBe(201)
+    expect((await trial.get(`${EVENTS}/n`)).json).toMatchObject({
+      apiVersion: 'v1',
+      involvedObject: core.involvedObject,
+      message: 'all is well',
+      reportingComponent: 'example.com/tester',
+    })
+  })
+
+  it('SYS-11 are selected, watched and patched in either', async () => {
+    trial = await startTrial()
+    const watch = await trial.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${trial.store.revision}`)
+    await trial.post(EVENTS, core)
+    await trial.patch(`${EVENTS}/e`, { count: 4 })
+    await watch.until((events) => events.length === 2)
+    expect(watch.events[1]).toMatchObject({
+      type: 'MODIFIED',
+      object: { apiVersion: 'events.k8s.io/v1', deprecatedCount: 4 },
+    })
+    const names = async (url: string, selector: string) =>
+      (await trial.get(`${url}?fieldSelector=${encodeURIComponent(selector)}`)).json.items?.map(
+        ({ metadata }: any) => metadata.name,
+      )
+    expect(await names(EVENTS, 'involvedObject.kind=Pod,involvedObject.name=p')).toEqual(['e'])
+    expect(await names(EVENTS, 'involvedObject.name=q')).toEqual([])
+    expect(await names(NEW_EVENTS, 'regarding.name=p,type=Warning')).toEqual(['e'])
+    expect(await names(NEW_EVENTS, 'involvedObject.name=p')).toBeUndefined()
+    await trial.patch(`${NEW_EVENTS}/e`, { series: { count: 2, lastObservedTime: '2026-01-01T00:02:00.000000Z' } })
+    expect((await trial.get(`${EVENTS}/e`)).json.series).toEqual({
+      count: 2,
+      lastObservedTime: '2026-01-01T00:02:00.000000Z',
+    })
+  })
+
+  it('SYS-11 go an hour after the last change', async () => {
+    trial = await startTrial()
+    await trial.post(EVENTS, core)
+    await trial.clock.advance(45 * 60_000)
+    await trial.patch(`${EVENTS}/e`, { count: 4 })
+    await trial.clock.advance(45 * 60_000)
+    expect((await trial.get(`${EVENTS}/e`)).status).toBe(200)
+    const watch = await trial.watch(`${EVENTS}?watch=1&resourceVersion=${trial.store.revision}`)
+    await trial.clock.advance(20 * 60_000)
+    await watch.until((events) => events.length === 1)
+    expect(watch.events[0]).toMatchObject({ type: 'DELETED', object: { metadata: { name: 'e' } } })
+    expect((await trial.get(`${EVENTS}/e`)).status).toBe(404)
+  })
+})
+
+describe('switched off', () => {
+  it('SYS-15 a version answers 404, its objects are kept, and are there when it is on again', async () => {
+    const medium = memoryMedium()
+    trial = await startTrial({ medium })
+    const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
+    const created = (await trial.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json
+    await trial.store.close()
+
+    const off = ['v1', 'v1beta1', 'v1alpha1'].map(
+      (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
+    )
+    trial = await startTrial({ medium, runtimeConfig: off.join(',') })
+    for (const url of ['/silver', '', '?watch=1']) {
+      expect((await trial.get(`${STORAGE}/v1/volumeattributesclasses${url}`)).json).toMatchObject({
+        code: 404,
+        reason: 'NotFound',
+      })
+    }
+    expect((await trial.post(`${STORAGE}/v1/volumeattributesclasses`, body)).status).toBe(404)
+    const { resources } = (await trial.get(`${STORAGE}/v1`)).json
+    expect(resources.map(({ name }: any) => name)).not.toContain('volumeattributesclasses')
+    expect((await trial.get(`${STORAGE}/v1/storageclasses`)).status).toBe(200)
+    await trial.store.close()
+
+    trial = await startTrial({ medium })
+    expect((await trial.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(created)
+  })
+
+  it('SYS-15 one of several versions leaves the others as they are', async () => {
+    trial = await startTrial({ runtimeConfig: 'storage.k8s.io/v1alpha1=false' })
+    expect((await trial.get(`${STORAGE}/v1alpha1/volumeattributesclasses`)).status).toBe(404)
+    expect((await trial.get(`${STORAGE}/v1alpha1`)).status).toBe(404)
+    expect((await trial.get(`${STORAGE}/v1beta1/volumeattributesclasses`)).status).toBe(200)
+  })
+
+  it('VAC-12 a feature drops its fields from new claims, and keeps them where they are', async () => {
+    const medium = memoryMedium()
+    trial = await startTrial({ medium })
+    const kept = (await trial.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
+    await trial.store.close()
+    trial = await startTrial({ medium, gates: 'VolumeAttributesClass=false' })
+    expect(
+      (await trial.post(CLAIMS, aClaim('new', { volumeAttributesClassName: 'silver' }))).json.spec
+        .volumeAttributesClassName,
+    ).toBeUndefined()
+    expect((await trial.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(kept.spec)
+  })
+
+  it('REX-10 the high-water mark of a claim that has one stays, and no new one is made', async () => {
+    const medium = memoryMedium()
+    trial = await startTrial({ medium })
+    await trial.post(CLAIMS, aClaim('old'))
+    await trial.store.close()
+    trial = await startTrial({ medium, gates: 'RecoverVolumeExpansionFailure=false' })
+    expect((await trial.get(`${CLAIMS}/old`)).json.spec.allocatedResources).toEqual({ storage: '1Gi' })
+    expect(
+      (await trial.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.allocatedResources,
+    ).toEqual({ storage: '1Gi' })
+    expect((await trial.post(CLAIMS, aClaim('new'))).json.spec.allocatedResources).toBeUndefined()
+  })
+
+  it('PIO-1 provisioned IO is dropped from new claims, and kept where it is', async () => {
+    const medium = memoryMedium()
+    trial = await startTrial({ medium })
+    const requests = { storage: '1Gi', iops: '500' }
+    await trial.post(CLAIMS, aClaim('old', { resources: { requests } }))
+    await trial.store.close()
+    trial = await startTrial({ medium, gates: 'VolumeProvisionedIO=false' })
+    expect(
+      (await trial.post(CLAIMS, aClaim('new', { resources: { requests } }))).json.spec?.resources.requests,
+    ).toEqual({ storage: '1Gi' })
+    expect((await trial.get(`${CLAIMS}/old`)).json.spec.resources.requests).toEqual(requests)
+  })
+})

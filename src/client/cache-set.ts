@@ -1,0 +1,90 @@
+// One watched cache per kind and selection, shared by every controller in the process: the first to ask starts it,
+// the last to let go stops it.
+import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import { type Cache, createCache } from './cache.ts'
+import type { Client } from './client.ts'
+
+export interface CacheSetOptions {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log?: Logger
+}
+
+export interface Selection {
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+}
+
+/** A share in a cache. */
+export interface CacheLease<T extends KubeObject> {
+  readonly cache: Cache<T>
+  /** Settles once the cache has stopped, if this was the last share. */
+  release(): Promise<void>
+}
+
+export interface CacheSet {
+  acquire<T extends KubeObject>(kind: Kind<T>, selection?: Selection): CacheLease<T>
+  /** A share that lasts until `stop`. */
+  of<T extends KubeObject>(kind: Kind<T>, selection?: Selection): Cache<T>
+  /** For metrics and the console. */
+  all(): readonly Cache<any>[]
+  whenSynced(signal: AbortSignal): Promise<boolean>
+  stop(): Promise<void>
+}
+
+interface Running {
+  readonly cache: Cache<any>
+  readonly controller: AbortController
+  readonly stopped: Promise<void>
+  shares: number
+}
+
+export function createCacheSet(options: CacheSetOptions): CacheSet {
+  const running = new Map<string, Running>()
+
+  function start(kind: Kind, selection: Selection): Running {
+    const cache = createCache({ ...options, ...selection, kind })
+    const controller = new AbortController()
+    return { cache, controller, stopped: cache.run(controller.signal), shares: 0 }
+  }
+
+  function acquire(kind: Kind, selection: Selection = {}): CacheLease<any> {
+    const { namespace = '', labelSelector = '', fieldSelector = '' } = selection
+    const id = JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
+    const one = running.get(id) ?? start(kind, selection)
+    running.set(id, one)
+    one.shares++
+    let released = false
+    return {
+      cache: one.cache,
+      async release() {
+        if (released) return
+        released = true
+        if (--one.shares > 0) return
+        if (running.get(id) === one) running.delete(id)
+        one.controller.abort()
+        await one.stopped
+      },
+    }
+  }
+
+  return {
+    acquire,
+    of: (kind, selection) => acquire(kind, selection).cache,
+    all: () => [...running.values()].map(({ cache }) => cache),
+    async whenSynced(signal) {
+      const synced = await Promise.all([...running.values()].map(({ cache }) => cache.whenSynced(signal)))
+      return synced.every(Boolean)
+    },
+    async stop() {
+      const all = [...running.values()]
+      running.clear()
+      for (const { controller } of all) controller.abort()
+      await Promise.all(all.map(({ stopped }) => stopped))
+    },
+  }
+}

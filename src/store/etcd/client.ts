@@ -1,0 +1,231 @@
+// etcd's calls over gRPC: which member is asked, how long an answer may take, and what a failure means.
+// Reads are repeated, at the next member, until the time is up. A write is sent once: when its answer is lost, nobody
+// knows whether it was kept, and the caller is told so. Only what certainly never left this process is sent again.
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf'
+import {
+  Client,
+  type ClientDuplexStream,
+  type ClientOptions,
+  credentials,
+  Metadata,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js'
+import type { Clock } from '../../base/clock.ts'
+import { StoreUnavailableError } from '../store.ts'
+import {
+  CompactionRequestSchema,
+  CompactionResponseSchema,
+  RangeRequestSchema,
+  type RangeResponse,
+  RangeResponseSchema,
+  StatusRequestSchema,
+  type StatusResponse,
+  StatusResponseSchema,
+  TxnRequestSchema,
+  type TxnResponse,
+  TxnResponseSchema,
+  type WatchCreateRequestSchema,
+  type WatchRequest,
+  WatchRequestSchema,
+  type WatchResponse,
+  WatchResponseSchema,
+} from './gen/etcd_pb.js'
+
+const RETRY_MS_MIN = 20 // doubled with every attempt
+const RETRY_MS_MAX = 500
+
+const CHANNEL_OPTIONS: ClientOptions = {
+  'grpc.max_receive_message_length': -1, // etcd limits what can be written; whatever it kept can be read
+  'grpc.max_send_message_length': -1,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 1_000,
+  'grpc.keepalive_time_ms': 10_000, // a member that vanished without a word is noticed
+  'grpc.keepalive_timeout_ms': 5_000,
+}
+
+export interface EtcdTls {
+  /** PEM. Default: the certificate authorities Node knows. */
+  readonly ca?: string
+  /** PEM of our own certificate and its key, when etcd asks its clients for one. */
+  readonly cert?: string
+  readonly key?: string
+}
+
+export interface EtcdClientOptions {
+  /** `HOST:PORT` of each member. */
+  readonly endpoints: readonly string[]
+  readonly tls?: EtcdTls
+  readonly clock: Clock
+  /** How long a call may take, repetitions included. */
+  readonly requestTimeoutMs: number
+}
+
+export interface WatchHandlers {
+  readonly onResponse: (response: WatchResponse) => void
+  /** Called once, unless the watch was cancelled. */
+  readonly onEnd: (because: string) => void
+}
+
+/** etcd understood the call and refused it: nothing was done. */
+export class EtcdRefusedError extends Error {
+  override readonly name = 'EtcdRefusedError'
+  get isCompacted(): boolean {
+    return this.message.includes('required revision has been compacted')
+  }
+}
+
+export class EtcdClient {
+  readonly #options: EtcdClientOptions
+  readonly #members: readonly Client[]
+  readonly #metadata = new Metadata()
+  readonly #closed = new AbortController()
+  #current = 0
+
+  constructor(options: EtcdClientOptions) {
+    this.#options = options
+    const { tls } = options
+    const asBuffer = (pem: string | undefined) => (pem === undefined ? null : Buffer.from(pem))
+    const channelCredentials = tls
+      ? credentials.createSsl(asBuffer(tls.ca), asBuffer(tls.key), asBuffer(tls.cert))
+      : credentials.createInsecure()
+    this.#members = options.endpoints.map((endpoint) => new Client(endpoint, channelCredentials, CHANNEL_OPTIONS))
+    this.#metadata.set('hasleader', 'true') // a member cut off from the others must say so, not stay silent
+  }
+
+  range(request: MessageInitShape<typeof RangeRequestSchema>): Promise<RangeResponse> {
+    return this.#call('/etcdserverpb.KV/Range', RangeRequestSchema, RangeResponseSchema, request, { isRead: true })
+  }
+
+  txn(request: MessageInitShape<typeof TxnRequestSchema>): Promise<TxnResponse> {
+    return this.#call('/etcdserverpb.KV/Txn', TxnRequestSchema, TxnResponseSchema, request, { isRead: false })
+  }
+
+  async compact(revision: number): Promise<void> {
+    const request = { revision: BigInt(revision) }
+    const path = '/etcdserverpb.KV/Compact'
+    await this.#call(path, CompactionRequestSchema, CompactionResponseSchema, request, { isRead: false })
+  }
+
+  status(): Promise<StatusResponse> {
+    const path = '/etcdserverpb.Maintenance/Status'
+    return this.#call(path, StatusRequestSchema, StatusResponseSchema, {}, { isRead: true })
+  }
+
+  /** Follows changes at the current member. The answered function cancels it. */
+  watch(request: MessageInitShape<typeof WatchCreateRequestSchema>, handlers: WatchHandlers): () => void {
+    const member = this.#current
+    const stream: ClientDuplexStream<WatchRequest, WatchResponse> = this.#member(member).makeBidiStreamRequest(
+      '/etcdserverpb.Watch/Watch',
+      (message) => Buffer.from(toBinary(WatchRequestSchema, message)),
+      (bytes) => fromBinary(WatchResponseSchema, bytes),
+      this.#metadata,
+    )
+    let isOver = false
+    const end = (because: string) => {
+      if (isOver) return
+      isOver = true
+      stream.cancel()
+      this.#leave(member)
+      handlers.onEnd(because)
+    }
+    stream.on('data', (response: WatchResponse) => {
+      if (!isOver) handlers.onResponse(response)
+    })
+    stream.on('error', (error) => end(error.message))
+    stream.on('end', () => end('the stream has ended'))
+    stream.write(create(WatchRequestSchema, { requestUnion: { case: 'createRequest', value: request } }))
+    return () => {
+      isOver = true
+      stream.cancel()
+    }
+  }
+
+  close(): void {
+    this.#closed.abort()
+    for (const member of this.#members) member.close()
+  }
+
+  async #call<Request extends DescMessage, Response extends DescMessage>(
+    path: string,
+    requestSchema: Request,
+    responseSchema: Response,
+    init: MessageInitShape<Request>,
+    { isRead }: { isRead: boolean },
+  ): Promise<MessageShape<Response>> {
+    const { clock, requestTimeoutMs } = this.#options
+    const request = toBinary(requestSchema, create(requestSchema, init))
+    const startedMs = clock.monotonicMs()
+    for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
+      const member = this.#current
+      const leftMs = requestTimeoutMs - (clock.monotonicMs() - startedMs)
+      try {
+        return await this.#send(member, path, request, responseSchema, leftMs)
+      } catch (error) {
+        const { code, details } = error as ServiceError
+        if (!isTransient(code)) throw new EtcdRefusedError(details ?? String(error))
+        this.#leave(member)
+        const isUntouched = isRead || wasNotSent(details)
+        const isLate = clock.monotonicMs() - startedMs + pauseMs >= requestTimeoutMs
+        if (!isUntouched || isLate || this.#closed.signal.aborted) {
+          throw new StoreUnavailableError(`etcd does not answer: ${details}`, { mayBeWritten: !isUntouched })
+        }
+      }
+      await clock.sleep(pauseMs, this.#closed.signal).catch(() => {}) // closed: the next attempt fails at once
+    }
+  }
+
+  #send<Response extends DescMessage>(
+    member: number,
+    path: string,
+    request: Uint8Array,
+    responseSchema: Response,
+    timeoutMs: number,
+  ): Promise<MessageShape<Response>> {
+    return new Promise((resolve, reject) => {
+      const call = this.#member(member).makeUnaryRequest<Uint8Array, MessageShape<Response>>(
+        path,
+        (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+        (bytes) => fromBinary(responseSchema, bytes),
+        request,
+        this.#metadata,
+        {},
+        (error, response) => {
+          cancelTimeout()
+          if (response) resolve(response)
+          else reject(error)
+        },
+      )
+      const cancelTimeout = this.#options.clock.after(timeoutMs, () => call.cancel())
+    })
+  }
+
+  #member(at: number): Client {
+    return this.#members[at] as Client
+  }
+
+  /** The next call goes to the next member, unless another call has moved on already. */
+  #leave(member: number): void {
+    if (member === this.#current) this.#current = (member + 1) % this.#members.length
+  }
+}
+
+const TRANSIENT: readonly status[] = [
+  status.UNAVAILABLE,
+  status.CANCELLED, // by ourselves, when the time was up
+  status.DEADLINE_EXCEEDED,
+  status.INTERNAL,
+  status.UNKNOWN,
+  status.ABORTED,
+]
+const isTransient = (code: status | undefined) => code !== undefined && TRANSIENT.includes(code)
+
+/** Failures that come before a call reaches etcd's log: no connection, or a member that knows of no leader. */
+const wasNotSent = (details: string) => /No connection established|Name resolution failed|no leader/.test(details)

@@ -1,0 +1,247 @@
+// Everything under the prefix, in memory, as far as etcd has told us: every key with its value, and the history that is
+// still kept. Reads and watches are answered from here; feed.ts brings the changes, in order and without gaps.
+// The parts are those of the embedded store (key-index.ts, history.ts, watch-hub.ts, expiry.ts): only values live
+// elsewhere, on the versions themselves.
+import type { Clock } from '../../base/clock.ts'
+import { ExpiryQueue } from '../expiry.ts'
+import { History } from '../history.ts'
+import { KeyIndex } from '../key-index.ts'
+import { RecentEvents } from '../recent-events.ts'
+import {
+  CompactedError,
+  type Entry,
+  FutureRevisionError,
+  type HistoryOptions,
+  type ListOptions,
+  type ListResult,
+  type Revision,
+  type StoreEvent,
+  type Watch,
+  type WatchOptions,
+} from '../store.ts'
+import { type Version, versionAt, versionBefore } from '../version.ts'
+import { WatchHub } from '../watch-hub.ts'
+
+const COMPACT_DROPS_PER_TURN = 2_000
+const COMPACT_PAUSE_MS = 10
+
+/** A key's new state, or its end. */
+export interface Change {
+  readonly key: string
+  readonly revision: Revision
+  readonly createRevision: Revision
+  /** Absent for a delete. */
+  readonly value?: Uint8Array
+  readonly expiresAtMs?: number
+}
+
+interface HeldVersion extends Version {
+  readonly entry: Entry | undefined
+}
+
+export interface ReplicaOptions {
+  readonly clock: Clock
+  readonly history: HistoryOptions
+}
+
+interface Waiting {
+  readonly revision: Revision
+  readonly resolve: () => void
+}
+
+export class Replica {
+  readonly #clock: Clock
+  readonly #historyOptions: HistoryOptions
+  readonly #watches: WatchHub
+  #recentEvents = new RecentEvents()
+  #index = new KeyIndex()
+  #history: History
+  #expiry: ExpiryQueue
+  #revision: Revision = 0
+  readonly #waiting = new Set<Waiting>()
+  #cancelCompaction = () => {}
+  #isClosed = false
+
+  constructor({ clock, history }: ReplicaOptions) {
+    this.#clock = clock
+    this.#historyOptions = history
+    this.#history = this.#newHistory(0)
+    this.#expiry = this.#newExpiry()
+    this.#watches = new WatchHub({
+      revision: () => this.#revision,
+      logsFor: (prefix) => this.#history.logsFor(prefix),
+      eventOf: (version) => this.#recentEvents.of(version, () => eventOf(version as HeldVersion)),
+    })
+  }
+
+  /** Everything up to this revision is here. */
+  get revision(): Revision {
+    return this.#revision
+  }
+
+  get keys(): number {
+    return this.#index.live
+  }
+
+  get historyEntries(): number {
+    return this.#history.entries
+  }
+
+  get watchers(): number {
+    return this.#watches.count
+  }
+
+  /** From here on ordinary keys can be listed and watched. */
+  get compactedRevision(): Revision {
+    return this.#history.floors.ordinary
+  }
+
+  /** Nobody can ask this replica for anything older, whatever the key. */
+  get oldestRevision(): Revision {
+    const { ordinary, brief } = this.#history.floors
+    return this.#historyOptions.brief ? Math.min(ordinary, brief) : ordinary
+  }
+
+  get(key: string): Entry | undefined {
+    return (this.#index.get(key) as HeldVersion | undefined)?.entry
+  }
+
+  list({ prefix, after, limit, atRevision = this.#revision }: ListOptions): ListResult {
+    this.#checkKept(prefix, atRevision)
+    const entries: Entry[] = []
+    let last = after
+    let more = false
+    this.#index.scan({ prefix, after }, (newest) => {
+      const version = versionAt(newest, atRevision) as HeldVersion | undefined
+      if (!version?.entry) return true
+      if (entries.length === limit) {
+        more = true
+        return false
+      }
+      entries.push(version.entry)
+      last = version.key
+      return true
+    })
+    const remaining = more ? this.#index.count({ prefix, after: last }, atRevision) : 0
+    return { entries, revision: atRevision, more, remaining }
+  }
+
+  watch(options: WatchOptions): Watch {
+    this.#checkKept(options.prefix, options.afterRevision)
+    return this.#watches.watch(options)
+  }
+
+  /**
+   * Begins anew with the state at a revision, nothing older being known. Watchers end: what they would have seen next
+   * may be lost.
+   */
+  load(state: readonly Change[], revision: Revision): void {
+    this.#watches.end(new CompactedError(revision))
+    const versions = new Map(state.map((change) => [change.key, versionOf(change, 0, undefined)]))
+    this.#index = KeyIndex.of(versions)
+    this.#history = this.#newHistory(revision)
+    this.#recentEvents = new RecentEvents()
+    this.#expiry = this.#newExpiry()
+    for (const version of versions.values()) if (version.expiresAtMs !== undefined) this.#expiry.add(version)
+    this.#advance(revision)
+  }
+
+  /** Takes the changes of whole transactions. `revision` is at least that of the last change. */
+  apply(changes: readonly Change[], revision: Revision): void {
+    const nowMs = this.#clock.monotonicMs()
+    const versions: HeldVersion[] = []
+    let ordinal = 0
+    for (const [at, change] of changes.entries()) {
+      ordinal = changes[at - 1]?.revision === change.revision ? ordinal + 1 : 0
+      const version = versionOf(change, ordinal, this.#index.get(change.key))
+      this.#index.set(version)
+      this.#history.append(version, nowMs)
+      if (version.expiresAtMs !== undefined) this.#expiry.add(version)
+      versions.push(version)
+    }
+    this.#revision = revision
+    if (versions.length > 0) this.#watches.publish(versions)
+    this.#advance(revision)
+    this.#scheduleCompaction()
+  }
+
+  /** Settles once everything up to the revision is here; the answered function gives up waiting. */
+  reach(revision: Revision, resolve: () => void): () => void {
+    const waiting = { revision, resolve }
+    this.#waiting.add(waiting)
+    return () => void this.#waiting.delete(waiting)
+  }
+
+  /** When the next key expires. */
+  nextExpiryMs(): number | undefined {
+    return this.#expiry.nextMs()
+  }
+
+  /** Takes out up to `max` keys whose moment has come; giveBackExpired() undoes it. */
+  takeExpired(options: { nowMs: number; max: number }): Version[] {
+    return this.#expiry.takeDue(options)
+  }
+
+  giveBackExpired(versions: readonly Version[]): void {
+    for (const version of versions) this.#expiry.add(version)
+  }
+
+  close(reason: Error): void {
+    this.#isClosed = true
+    this.#cancelCompaction()
+    this.#watches.end(reason)
+  }
+
+  #advance(revision: Revision): void {
+    this.#revision = revision
+    for (const waiting of this.#waiting) {
+      if (waiting.revision > revision) continue
+      this.#waiting.delete(waiting)
+      waiting.resolve()
+    }
+  }
+
+  #newHistory(floor: Revision): History {
+    const briefPrefixes = this.#historyOptions.brief?.prefixes ?? []
+    return new History(this.#historyOptions, { ordinary: floor, brief: floor, briefPrefixes })
+  }
+
+  #newExpiry(): ExpiryQueue {
+    return new ExpiryQueue({ isNewest: (version) => this.#index.get(version.key) === version })
+  }
+
+  #checkKept(prefix: string, revision: Revision): void {
+    if (revision > this.#revision) throw new FutureRevisionError(revision, this.#revision)
+    const floor = this.#history.floorOf(prefix)
+    if (revision < floor) throw new CompactedError(floor)
+  }
+
+  #compact(): void {
+    const limits = { nowMs: this.#clock.monotonicMs(), revisionMax: this.#revision, dropsMax: COMPACT_DROPS_PER_TURN }
+    for (const version of this.#history.compact(limits)) {
+      if (version.deleted && this.#index.get(version.key) === version) this.#index.delete(version.key)
+    }
+    this.#scheduleCompaction()
+  }
+
+  #scheduleCompaction(): void {
+    this.#cancelCompaction()
+    const dueAtMs = this.#history.dueAtMs()
+    if (dueAtMs === undefined || this.#isClosed) return
+    const delayMs = Math.max(COMPACT_PAUSE_MS, dueAtMs - this.#clock.monotonicMs())
+    this.#cancelCompaction = this.#clock.after(delayMs, () => this.#compact())
+  }
+}
+
+function versionOf(change: Change, ordinal: number, previous: Version | undefined): HeldVersion {
+  const { key, revision, createRevision, value, expiresAtMs } = change
+  const entry = value && { key, value, modRevision: revision, createRevision }
+  return { key, revision, ordinal, createRevision, expiresAtMs, deleted: value === undefined, previous, entry }
+}
+
+function eventOf(version: HeldVersion): StoreEvent {
+  const { key, revision, entry } = version
+  const previous = (versionBefore(version) as HeldVersion | undefined)?.entry
+  if (!entry) return { type: 'delete', key, revision, previous }
+  return { type: 'put', key, revision, entry, previous }
+}

@@ -1,0 +1,24 @@
+// Lets many callers share one run of something, such as asking etcd for its newest revision. Who comes while a run is
+// under way shares the next one, so the answer was always found after the question was asked.
+
+export function sharedRun<T>(run: () => Promise<T>): () => Promise<T> {
+  let current: Promise<T> | undefined
+  let next: Promise<T> | undefined
+
+  function start(): Promise<T> {
+    next = undefined
+    const running = Promise.resolve().then(run) // those who ask in the same breath share it too
+    const finish = () => {
+      if (current === running) current = undefined
+    }
+    current = running
+    running.then(finish, finish)
+    return running
+  }
+
+  return () => {
+    if (!current) return start()
+    next ??= current.then(start, start)
+    return next
+  }
+}

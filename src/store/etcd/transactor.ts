@@ -1,0 +1,145 @@
+// Runs transactions against the replica and commits them in etcd, which checks that what they read is still so.
+// Transactions on different keys run side by side. Those of this process that touch a key being written wait for it
+// (key-locks.ts); one of another server that was faster makes etcd refuse ours, which is then decided again.
+// A decision that writes nothing, or refuses, counts only if it was made on what etcd says now: the replica may be late.
+import { checkWrites } from '../batch.ts'
+import { type Decide, type Entry, type Revision, StoreBusyError, type TransactionView, type Write } from '../store.ts'
+import { KeyLocks } from './key-locks.ts'
+
+const WAITING_MAX = 100_000 // more unfinished transactions are refused with StoreBusyError
+const ATTEMPTS_MAX = 100 // lost races against other servers; each means that another one has won
+
+export interface TransactorOptions {
+  readonly get: (key: string) => Entry | undefined
+  readonly revision: () => Revision
+  /** Writes, if every key read still has the revision it had (0: does not exist). All or nothing. */
+  readonly commit: (reads: ReadonlyMap<string, Revision>, writes: readonly Write[]) => Promise<Commit>
+  /** Settles once `get` shows everything that was written before the call, on any server. */
+  readonly refresh: () => Promise<void>
+  /** Settles once `get` shows that revision. */
+  readonly catchUp: (revision: Revision) => Promise<void>
+}
+
+export interface Commit {
+  readonly isDone: boolean
+  /** When it was done, or found to be impossible; `get` shows it already if it was done. */
+  readonly revision: Revision
+}
+
+interface Transaction {
+  readonly decide: Decide
+  readonly resolve: (result: { readonly revision: Revision }) => void
+  readonly reject: (error: unknown) => void
+  attempts: number
+}
+
+type Decision =
+  | { readonly is: 'busy'; readonly key: string }
+  | { readonly is: 'refused'; readonly error: unknown; readonly reads: Reads }
+  | { readonly is: 'made'; readonly writes: readonly Write[]; readonly reads: Reads }
+
+type Reads = Map<string, Revision>
+
+export class Transactor {
+  readonly #options: TransactorOptions
+  readonly #locks = new KeyLocks()
+  readonly #unfinished = new Set<Promise<unknown>>()
+
+  constructor(options: TransactorOptions) {
+    this.#options = options
+  }
+
+  transact(decide: Decide): Promise<{ readonly revision: Revision }> {
+    if (this.#unfinished.size >= WAITING_MAX) return Promise.reject(new StoreBusyError(this.#unfinished.size))
+    const done = new Promise<{ readonly revision: Revision }>((resolve, reject) => {
+      this.#attempt({ decide, resolve, reject, attempts: 0 }, { isFresh: false })
+    })
+    this.#unfinished.add(done)
+    const finish = () => void this.#unfinished.delete(done)
+    done.then(finish, finish)
+    return done
+  }
+
+  /** Settles when everything accepted so far has ended. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#unfinished)
+  }
+
+  /** isFresh: nothing has been waited for since the replica was refreshed. */
+  #attempt(transaction: Transaction, { isFresh }: { isFresh: boolean }): void {
+    const decision = this.#decide(transaction.decide)
+    if (decision.is === 'busy') {
+      this.#locks.wait(decision.key, () => this.#attempt(transaction, { isFresh: false }))
+    } else if (decision.is === 'made' && decision.writes.length > 0) {
+      void this.#commit(transaction, decision.reads, decision.writes)
+    } else if (isFresh) {
+      this.#settle(transaction, decision)
+    } else {
+      void this.#confirm(transaction, decision)
+    }
+  }
+
+  #decide(decide: Decide): Decision {
+    const reads: Reads = new Map()
+    let busy: string | undefined
+    const read = (key: string): Entry | undefined => {
+      if (this.#locks.isHeld(key)) {
+        busy = key
+        throw KEY_BUSY
+      }
+      const entry = this.#options.get(key)
+      reads.set(key, entry?.modRevision ?? 0)
+      return entry
+    }
+    const view: TransactionView = { get: read }
+    try {
+      const chosen = decide(view)
+      checkWrites(chosen)
+      busy ??= chosen.map(keyOf).find((key) => this.#locks.isHeld(key))
+      if (busy !== undefined) return { is: 'busy', key: busy }
+      const writes = chosen.filter((write) => 'put' in write || read(write.delete) !== undefined)
+      return { is: 'made', writes, reads }
+    } catch (error) {
+      return busy === undefined ? { is: 'refused', error, reads } : { is: 'busy', key: busy }
+    }
+  }
+
+  async #commit(transaction: Transaction, reads: Reads, writes: readonly Write[]): Promise<void> {
+    const keys = writes.map(keyOf)
+    this.#locks.hold(keys)
+    try {
+      const { isDone, revision } = await this.#options.commit(reads, writes)
+      if (isDone) return transaction.resolve({ revision })
+      if (++transaction.attempts >= ATTEMPTS_MAX) throw new StoreBusyError(this.#unfinished.size)
+      await this.#options.catchUp(revision)
+    } catch (error) {
+      return transaction.reject(error)
+    } finally {
+      this.#locks.release(keys)
+    }
+    this.#attempt(transaction, { isFresh: false })
+  }
+
+  async #confirm(transaction: Transaction, decision: Exclude<Decision, { is: 'busy' }>): Promise<void> {
+    try {
+      await this.#options.refresh()
+    } catch (error) {
+      return transaction.reject(error)
+    }
+    const isStillSo = [...decision.reads].every(
+      ([key, revision]) => (this.#options.get(key)?.modRevision ?? 0) === revision,
+    )
+    if (isStillSo) this.#settle(transaction, decision)
+    else this.#attempt(transaction, { isFresh: true })
+  }
+
+  #settle(transaction: Transaction, decision: Exclude<Decision, { is: 'busy' }>): void {
+    if (decision.is === 'refused') transaction.reject(decision.error)
+    else transaction.resolve({ revision: this.#options.revision() })
+  }
+}
+
+/** Leaves `decide` when it asks for a key that is being written; it is run again later. */
+const KEY_BUSY = new Error('the key is being written')
+
+const keyOf = (write: Write): string => ('put' in write ? write.put : write.delete)

@@ -1,0 +1,80 @@
+// One run: a fresh world, a seeded generator, and a count of requests. Says what went wrong in a form that replays.
+import type { Kind } from '../../src/api/kind.ts'
+import type { ApiAnswer } from '../../src/apiserver/index.ts'
+import { createDice } from './dice.ts'
+import { createGenerator, type FuzzRequest } from './generate.ts'
+import { createWorld } from './world.ts'
+
+const COMPARE_EVERY = 2_500
+const FAILURES_SHOWN_MAX = 15
+
+export interface Run {
+  readonly seed: number
+  readonly requests: number
+  /** The kinds as served, unless given. */
+  readonly kinds?: readonly Kind[]
+}
+
+export interface RunResult {
+  /** One example per complaint, with the request that led to it. */
+  readonly failures: readonly string[]
+  /** Paths of requests that led to complaints. */
+  readonly failedPaths: ReadonlySet<string>
+  /** Answers by what the generator had in mind and by status. */
+  readonly statuses: Readonly<Record<string, Readonly<Record<number, number>>>>
+  readonly accepted: number
+}
+
+export async function fuzz({ seed, requests, kinds }: Run): Promise<RunResult> {
+  const world = await createWorld({ seed, kinds })
+  const draw = createGenerator(createDice(seed))
+  const failures = new Map<string, string>()
+  const failedPaths = new Set<string>()
+  const statuses: Record<string, Record<number, number>> = {}
+  let accepted = 0
+  for (let i = 0; i < requests; i++) {
+    const request = draw(world.known)
+    const { answer, wrong } = await world.send(request)
+    const counts = statuses[request.about] ?? {}
+    statuses[request.about] = { ...counts, [answer.status]: (counts[answer.status] ?? 0) + 1 }
+    if (answer.status < 300) accepted++
+    if (wrong.length > 0) failedPaths.add(request.path)
+    for (const why of wrong) note(failures, why, describeCase({ seed, i, request, answer, why }))
+    if (i % COMPARE_EVERY === 0) {
+      for (const why of await world.compareAll()) note(failures, why, `seed ${seed}, after request ${i}: ${why}`)
+    }
+  }
+  for (const why of await world.compareAll()) note(failures, why, `seed ${seed}, at the end: ${why}`)
+  await world.close()
+  return { failures: [...failures.values()], failedPaths, statuses, accepted }
+}
+
+/** Of the same complaint one example is enough. */
+function note(failures: Map<string, string>, why: string, text: string): void {
+  const signature = why
+    .split('\n', 1)[0]!
+    .replace(/"[^"]*"|\d+/g, '')
+    .slice(0, 80)
+  if (failures.size < FAILURES_SHOWN_MAX && !failures.has(signature)) failures.set(signature, text)
+}
+
+interface Case {
+  readonly seed: number
+  readonly i: number
+  readonly request: FuzzRequest
+  readonly answer: ApiAnswer
+  readonly why: string
+}
+
+function describeCase({ seed, i, request, answer, why }: Case): string {
+  const { body, ...rest } = request
+  const sent = Buffer.from(body ?? [])
+  return [
+    why,
+    `  seed ${seed}, request ${i}: ${JSON.stringify(rest).slice(0, 1_000)}`,
+    `  body (${sent.length} bytes): ${JSON.stringify(sent.toString('utf8').slice(0, 1_500))}`,
+    `  answer ${answer.status}: ${Buffer.from(answer.body ?? [])
+      .toString('utf8')
+      .slice(0, 1_500)}`,
+  ].join('\n')
+}

@@ -1,0 +1,208 @@
+// The second opinion must be worth hearing: it accepts what is right and names each planted fault.
+import { describe, expect, it } from 'vitest'
+import { check } from './index.ts'
+import { isDnsSubdomain, isFileKey, isLabelValue, isQualifiedName } from './names.ts'
+import { canonical, compare, readQuantity } from './quantity.ts'
+import { isMicroTime, isTime } from './times.ts'
+
+const meta = (more: object = {}) => ({
+  name: 'a',
+  uid: '00000000-0000-4000-8000-000000000001',
+  creationTimestamp: '2026-01-01T00:00:00Z',
+  resourceVersion: '7',
+  ...more,
+})
+const claim = (spec: object = {}, status: object = { phase: 'Pending' }, metadata: object = {}) => ({
+  kind: 'PersistentVolumeClaim',
+  apiVersion: 'v1',
+  metadata: meta({ namespace: 'shop', finalizers: ['kubernetes.io/pvc-protection'], ...metadata }),
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: '10Gi' } },
+    volumeMode: 'Filesystem',
+    ...spec,
+  },
+  status,
+})
+const size = (storage: string) => ({ resources: { requests: { storage } } })
+const bound = { phase: 'Bound', capacity: { storage: '10Gi' } }
+const volume = (spec: object = {}) => ({
+  kind: 'PersistentVolume',
+  apiVersion: 'v1',
+  metadata: meta({ finalizers: ['kubernetes.io/pv-protection'] }),
+  spec: {
+    capacity: { storage: '1Gi' },
+    accessModes: ['ReadWriteOnce'],
+    persistentVolumeReclaimPolicy: 'Retain',
+    volumeMode: 'Filesystem',
+    csi: { driver: 'csi.example.com', volumeHandle: 'v' },
+    ...spec,
+  },
+  status: { phase: 'Pending', lastPhaseTransitionTime: '2026-01-01T00:00:00Z' },
+})
+const storageClass = (more: object = {}) => ({
+  kind: 'StorageClass',
+  apiVersion: 'storage.k8s.io/v1',
+  metadata: meta(),
+  provisioner: 'csi.example.com',
+  reclaimPolicy: 'Delete',
+  volumeBindingMode: 'Immediate',
+  ...more,
+})
+const secret = (more: object = {}) => ({
+  kind: 'Secret',
+  apiVersion: 'v1',
+  metadata: meta({ namespace: 'shop' }),
+  type: 'Opaque',
+  ...more,
+})
+
+describe('what is right', () => {
+  it.each([
+    ['a new claim', check('PersistentVolumeClaim', claim())],
+    ['a bound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi'), bound), claim({}, bound))],
+    [
+      'a request lowered to what the volume has',
+      check('PersistentVolumeClaim', claim({}, bound), claim(size('20Gi'), bound)),
+    ],
+    ['a volume', check('PersistentVolume', volume())],
+    ['a class', check('StorageClass', storageClass())],
+    ['a secret', check('Secret', secret({ data: { k: 'dmFsdWU=' } }))],
+  ])('%s passes', (_, findings) => expect(findings).toEqual([]))
+})
+
+describe('what is wrong', () => {
+  it.each<[string, string[], RegExp]>([
+    ['a name in capitals', check('StorageClass', storageClass({ metadata: meta({ name: 'A' }) })), /^metadata\.name/],
+    [
+      'a cluster object in a namespace',
+      check('StorageClass', storageClass({ metadata: meta({ namespace: 'x' }) })),
+      /namespace/,
+    ],
+    [
+      'a label value with a space',
+      check('StorageClass', storageClass({ metadata: meta({ labels: { a: 'b c' } }) })),
+      /labels/,
+    ],
+    [
+      'a finalizer without a domain',
+      check('StorageClass', storageClass({ metadata: meta({ finalizers: ['x'] }) })),
+      /finalizers/,
+    ],
+    [
+      'a UID that changed',
+      check('StorageClass', storageClass(), storageClass({ metadata: meta({ uid: 'x' }) })),
+      /metadata\.uid/,
+    ],
+    ['a null', check('StorageClass', storageClass({ mountOptions: null })), /null/],
+    [
+      'a time with an offset',
+      check('StorageClass', storageClass({ metadata: meta({ creationTimestamp: '2026-01-01T00:00:00+01:00' }) })),
+      /no time/,
+    ],
+    [
+      'a quantity that is not canonical',
+      check('PersistentVolumeClaim', claim(size('1024Mi'))),
+      /should be written 1Gi/,
+    ],
+    ['a claim for nothing', check('PersistentVolumeClaim', claim(size('0'))), /is no size/],
+    [
+      'throughput left in MiB/s',
+      check('PersistentVolumeClaim', claim({ resources: { requests: { storage: '1Gi', throughput: '100' } } })),
+      /bytes per second/,
+    ],
+    [
+      'a high-water mark below the request',
+      check('PersistentVolumeClaim', claim({ allocatedResources: { storage: '1Gi' } })),
+      /allocatedResources/,
+    ],
+    [
+      'a high-water mark that fell',
+      check(
+        'PersistentVolumeClaim',
+        claim({ allocatedResources: { storage: '10Gi' } }, bound),
+        claim({ ...size('20Gi'), allocatedResources: { storage: '20Gi' } }, bound),
+      ),
+      /highest request/,
+    ],
+    [
+      'a request below what the volume has',
+      check('PersistentVolumeClaim', claim(size('5Gi'), bound), claim({}, bound)),
+      /less than the volume has/,
+    ],
+    ['an unbound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi')), claim()), /may not/],
+    [
+      'a class taken back',
+      check(
+        'PersistentVolumeClaim',
+        claim({}, { ...bound, currentVolumeAttributesClassName: 'gold' }),
+        claim({ volumeAttributesClassName: 'gold' }, { ...bound, currentVolumeAttributesClassName: 'gold' }),
+      ),
+      /none is no choice/,
+    ],
+    ['a volume with two sources', check('PersistentVolume', volume({ nfs: { server: 's', path: '/' } })), /one source/],
+    [
+      'a volume whose source changed',
+      check('PersistentVolume', volume(), volume({ csi: { driver: 'other', volumeHandle: 'v' } })),
+      /source cannot change/,
+    ],
+    [
+      'a class whose parameters changed',
+      check('StorageClass', storageClass(), storageClass({ parameters: { a: 'b' } })),
+      /parameters: cannot change/,
+    ],
+    ['a secret whose type changed', check('Secret', secret(), secret({ type: 'other' })), /type/],
+    ['a secret that shows stringData', check('Secret', secret({ stringData: { a: 'b' } })), /stringData/],
+    ['a key that leaves its directory', check('Secret', secret({ data: { '../x': '' } })), /is no key/],
+    ['a kind nobody knows', check('Gadget', {}), /no opinion/],
+  ])('%s is named', (_, findings, expected) => expect(findings.join('\n')).toMatch(expected))
+})
+
+describe('quantities', () => {
+  it.each([
+    ['1000M', '1G'],
+    ['1000Mi', '1000Mi'],
+    ['1.5Gi', '1536Mi'],
+    ['160000', '160k'],
+    ['1500', '1500'],
+    ['0.5', '500m'],
+    ['1e4', '10e3'],
+    ['512Ki', '512Ki'],
+    ['1000Ki', '1000Ki'],
+    ['0.5Ki', '512'],
+    ['-1Gi', '-1Gi'],
+    ['0.0000000001', '1n'],
+  ])('%s is written %s', (text, expected) => expect(canonical(readQuantity(text)!)).toBe(expected))
+
+  it('compares across spellings', () => {
+    expect(compare('1Gi', '1073741824')).toBe(0)
+    expect(compare('1G', '1Gi')).toBe(-1)
+  })
+
+  it.each(['', '1 Gi', '1gi', 'Gi', '1e', '0x1', '--1', '1.2.3', '100MiB/s'])('%j is none', (text) =>
+    expect(readQuantity(text)).toBeUndefined(),
+  )
+})
+
+describe('names and times', () => {
+  it('know their alphabets', () => {
+    expect([
+      isDnsSubdomain('a.b-c'),
+      isDnsSubdomain('a..b'),
+      isDnsSubdomain('a\n'),
+      isDnsSubdomain('a'.repeat(254)),
+    ]).toEqual([true, false, false, false])
+    expect([isQualifiedName('x.y/Z_1'), isQualifiedName('/x'), isQualifiedName('a/b/c')]).toEqual([true, false, false])
+    expect([isLabelValue(''), isLabelValue('a b'), isFileKey('..a'), isFileKey('.a')]).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ])
+    expect([
+      isTime('2024-02-29T23:59:59Z'),
+      isTime('2023-02-29T00:00:00Z'),
+      isMicroTime('2026-01-01T00:00:00.000001Z'),
+    ]).toEqual([true, false, true])
+  })
+})

@@ -1,0 +1,332 @@
+// What clients other than kubectl rely on and only a real connection shows: who is let in, headers, framing, how
+// streams begin and end, size limits, and what a restart keeps. Semantics without a socket are tested in
+// src/apiserver beside the code.
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { type RequestOptions, request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { watchFrom } from './helpers/watch.ts'
+
+const MAPS = '/api/v1/namespaces/default/configmaps'
+const MEBIBYTE = 1024 * 1024
+
+let dir: string
+let server: RunningServer
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'stowage-raw-'))
+  server = await startServer({ dataDir: join(dir, 'data') })
+})
+afterAll(async () => {
+  await server.stop()
+  await rm(dir, { recursive: true })
+})
+
+/** A request with credentials of the caller's choice, or none. */
+async function ask(
+  path: string,
+  options: RequestOptions = {},
+  body?: string,
+): Promise<{ status: number; json: any; text: string }> {
+  const { hostname, port } = new URL(server.url)
+  const outgoing = request({ host: hostname, port, path, ca: server.ca, agent: false, ...options })
+  outgoing.end(body)
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+  const text = await textOf(response)
+  return {
+    status: response.statusCode ?? 0,
+    text,
+    get json() {
+      return JSON.parse(text)
+    },
+  }
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) text += chunk
+  return text
+}
+
+const create = (name: string, more: object = {}) => server.call('POST', MAPS, { metadata: { name }, ...more })
+const newest = async () => (await server.call('GET', `${MAPS}?limit=1`)).json.metadata.resourceVersion
+
+describe('who is let in', () => {
+  const secret = (name: string) => readFile(join(server.dataDir, 'pki', name), 'utf8')
+
+  it('SYS-9 a client certificate speaks for its owner', async () => {
+    const admin = { cert: await secret('admin.crt'), key: await secret('admin.key') }
+    expect((await ask('/api/v1/secrets', admin)).status).toBe(200)
+    const viewer = { cert: await secret('viewer.crt'), key: await secret('viewer.key') }
+    expect((await ask('/api/v1/configmaps', viewer)).status).toBe(200)
+    expect((await ask('/api/v1/secrets', viewer)).json).toMatchObject({
+      code: 403,
+      message:
+        'secrets is forbidden: User "stowage-viewer" cannot list resource "secrets" in API group "" at the cluster scope',
+    })
+  })
+
+  it('SYS-9 a token does too, and a wrong one is 401 rather than nobody', async () => {
+    expect((await ask('/api', { headers: { authorization: `Bearer ${server.token}` } })).status).toBe(200)
+    for (const authorization of ['Bearer wrong', 'Bearer ', `Basic ${Buffer.from('a:b').toString('base64')}`]) {
+      expect((await ask('/healthz', { headers: { authorization } })).json).toMatchObject({
+        kind: 'Status',
+        code: 401,
+        reason: 'Unauthorized',
+      })
+    }
+  })
+
+  it('SYS-9 without either, one sees whether the server is up and nothing else', async () => {
+    for (const path of ['/healthz', '/livez', '/readyz', '/version']) expect((await ask(path)).status).toBe(200)
+    expect((await ask('/api')).json).toMatchObject({
+      code: 403,
+      reason: 'Forbidden',
+      message: 'forbidden: User "system:anonymous" cannot get path "/api"',
+    })
+    for (const path of [MAPS, '/metrics', '/openapi/v3', '/nowhere']) expect((await ask(path)).status).toBe(403)
+  })
+})
+
+describe('discovery', () => {
+  const V2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+  const V2BETA1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList'
+  const plain = /^application\/json(;\s*charset=utf-8)?$/
+
+  it.each([
+    ['kubectl up to 1.25, Python, Freelens', 'application/json, */*', plain],
+    ['plain JSON', 'application/json', plain],
+    ['no preference', '*/*', plain],
+    ['kubectl 1.26 to 1.29', `${V2BETA1},application/json`, /v=v2beta1|^application\/json$/],
+    ['kubectl 1.30 to 1.36', `${V2},${V2BETA1},application/json`, /v=v2(;|$)/],
+    ['kubectl from 1.37', `${V2},application/json`, /v=v2(;|$)/],
+    ['Headlamp', 'application/json;v=v2;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList', /v=v2(;|$)/],
+  ])('SYS-2 answers %s in a form it asked for', async (_, accept, type) => {
+    for (const path of ['/api', '/apis']) {
+      const { status, headers, json } = await server.call('GET', path, undefined, { accept })
+      expect(status).toBe(200)
+      expect(headers['content-type']).toMatch(type)
+      const aggregated = headers['content-type']!.includes('as=APIGroupDiscoveryList')
+      expect(json.kind).toBe(aggregated ? 'APIGroupDiscoveryList' : path === '/api' ? 'APIVersions' : 'APIGroupList')
+      if (aggregated)
+        expect(json.apiVersion).toBe(`apidiscovery.k8s.io/${/v=([^;]+)/.exec(headers['content-type']!)![1]}`)
+    }
+  })
+
+  it('SYS-2 says 304 to those who have it already', async () => {
+    const { headers } = await server.call('GET', '/apis', undefined, { accept: `${V2},application/json` })
+    expect(headers.etag).toMatch(/^"/)
+    expect(headers.vary).toMatch(/accept/i)
+    const again = await server.call('GET', '/apis', undefined, {
+      accept: `${V2},application/json`,
+      'if-none-match': headers.etag!,
+    })
+    expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' })
+  })
+
+  it('SYS-2 of a group version that is not served is 404, as probes expect', async () => {
+    for (const path of ['/apis/snapshot.storage.k8s.io/v1', '/apis/storage.k8s.io/v9', '/apis/example.com']) {
+      expect((await server.call('GET', path)).json).toMatchObject({ kind: 'Status', code: 404 })
+    }
+    expect((await server.call('GET', '/apis/storage.k8s.io')).json).toMatchObject({
+      kind: 'APIGroup',
+      preferredVersion: { groupVersion: 'storage.k8s.io/v1', version: 'v1' },
+    })
+  })
+})
+
+describe('answers', () => {
+  it('carry type and length, and tell caches to keep away', async () => {
+    const { headers, text } = await server.call('GET', MAPS)
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(text)),
+      'cache-control': 'no-cache, private',
+    })
+  })
+
+  it('to HEAD have the headers and no body', async () => {
+    const get = await server.call('GET', '/version')
+    const head = await server.call('HEAD', '/version')
+    expect(head).toMatchObject({ status: 200, text: '' })
+    expect(head.headers['content-length']).toBe(get.headers['content-length'])
+    expect((await server.call('HEAD', `${MAPS}/nowhere`)).status).toBe(404)
+  })
+
+  it('SYS-4 warn in headers of their own', async () => {
+    const { status, headers } = await create('warned', { size: 5, colour: 'réd' })
+    expect(status).toBe(201)
+    expect(headers.warning).toBe('299 - "unknown field \\"size\\"", 299 - "unknown field \\"colour\\""')
+  })
+
+  it('count characters beyond ASCII rightly', async () => {
+    const { json } = await create('unicode', { data: { name: 'Ærøskøbing 🚢' } })
+    expect(json.data.name).toBe('Ærøskøbing 🚢')
+    expect((await server.call('GET', `${MAPS}/unicode`)).json).toEqual(json)
+  })
+})
+
+describe('bodies', () => {
+  it('SYS-10 over 3 MiB are refused with 413, whether they say so or not', async () => {
+    const body = JSON.stringify({ metadata: { name: 'large' }, data: { k: 'x'.repeat(3 * MEBIBYTE) } })
+    const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' }
+    const declared = await ask(
+      MAPS,
+      { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(body) } },
+      body,
+    ).catch(cutOff)
+    const chunked = await ask(
+      MAPS,
+      { method: 'POST', headers: { ...headers, 'transfer-encoding': 'chunked' } },
+      body,
+    ).catch(cutOff)
+    for (const answer of [declared, chunked]) {
+      if (answer !== undefined) expect(answer.json).toMatchObject({ code: 413, reason: 'RequestEntityTooLarge' })
+    }
+    expect((await server.call('GET', `${MAPS}/large`)).status).toBe(404)
+    expect((await server.call('GET', '/readyz')).text).toBe('ok')
+  })
+
+  /** The server may close while we still send; then there is no answer to read. */
+  function cutOff(error: NodeJS.ErrnoException): undefined {
+    if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') throw error
+  }
+
+  it('SYS-10 just below are read, and judged by what they say', async () => {
+    const { status, json } = await create('large', { data: { k: 'x'.repeat(3 * MEBIBYTE - 200) } })
+    expect(status).toBe(422)
+    expect(json).toMatchObject({ reason: 'Invalid', details: { kind: 'ConfigMap' } })
+    expect((await create('roomy', { data: { k: 'x'.repeat(MEBIBYTE - 200) } })).status).toBe(201)
+  })
+})
+
+describe('a watch', () => {
+  it('SYS-3 opens at once, before anything has happened', async () => {
+    const response = await server.open('GET', `${MAPS}?watch=1&resourceVersion=${await newest()}`)
+    expect(response.statusCode).toBe(200)
+    expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
+    response.destroy()
+  })
+
+  it('SYS-3 sends one line of JSON for each event', async () => {
+    const response = await server.open('GET', `${MAPS}?watch=1&timeoutSeconds=2&resourceVersion=${await newest()}`)
+    await create('framed')
+    await server.call('DELETE', `${MAPS}/framed`)
+    const text = await textOf(response)
+    expect(text.endsWith('\n')).toBe(true)
+    const events = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(events.map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
+      'ADDED framed',
+      'DELETED framed',
+    ])
+    expect(response.complete).toBe(true)
+  })
+
+  it('SYS-3 that the server ended is taken up where it stopped', async () => {
+    const start = await newest()
+    await create('resumed-1')
+    const first = watchFrom(server, MAPS, Number(start), '&timeoutSeconds=1')
+    const seen = await first.ended()
+    await create('resumed-2')
+    const second = watchFrom(server, MAPS, seen.at(-1)!.revision)
+    await second.until((events) => events.length > 0)
+    second.close()
+    const rest = await second.ended()
+    expect([...seen, ...rest].map(({ type, object }) => `${type} ${object.metadata.name}`)).toEqual([
+      'ADDED resumed-1',
+      'ADDED resumed-2',
+    ])
+  })
+
+  it('SYS-3 ends cleanly when the server is told to stop, and goes on after its restart', async () => {
+    const other = await startServer({ dataDir: join(dir, 'stopping') })
+    const watch = watchFrom(other, MAPS, 0)
+    await other.call('POST', MAPS, { metadata: { name: 'before' } })
+    await watch.until((events) => events.length === 1)
+    expect(await other.stop()).toBe(0)
+    const [{ revision }] = (await watch.ended()) as [{ revision: number }]
+    const again = await startServer({ dataDir: join(dir, 'stopping') })
+    try {
+      const resumed = watchFrom(again, MAPS, revision)
+      await again.call('POST', MAPS, { metadata: { name: 'after' } })
+      await resumed.until((events) => events.length === 1)
+      resumed.close()
+      expect((await resumed.ended())[0]!.object.metadata.name).toBe('after')
+    } finally {
+      await again.stop()
+    }
+  })
+
+  it('SYS-3 from a version no longer kept gets an ERROR with 410, and its end', async () => {
+    const forgetful = await startServer({ dataDir: join(dir, 'forgetful'), flags: ['--history-minutes', '0.0001'] })
+    try {
+      const { json } = await forgetful.call('POST', MAPS, { metadata: { name: 'a' } })
+      let gone: any
+      for (let n = 0; gone?.code !== 410; n++) {
+        expect(n).toBeLessThan(2_000)
+        await forgetful.call(
+          'PATCH',
+          `${MAPS}/a`,
+          { data: { n: String(n) } },
+          { 'content-type': 'application/merge-patch+json' },
+        )
+        const version = json.metadata.resourceVersion
+        gone = (await forgetful.call('GET', `${MAPS}?resourceVersion=${version}&resourceVersionMatch=Exact`)).json
+      }
+      const seen = await watchFrom(forgetful, MAPS, Number(json.metadata.resourceVersion)).ended()
+      expect(seen).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
+    } finally {
+      await forgetful.stop()
+    }
+  })
+})
+
+describe('a restart', () => {
+  const VAC = '/apis/storage.k8s.io/v1/volumeattributesclasses'
+  const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+  const off = ['v1', 'v1beta1', 'v1alpha1']
+    .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
+    .join(',')
+
+  it('SYS-15 with an API switched off keeps its objects; switched on again, they are there', async () => {
+    const dataDir = join(dir, 'switched')
+    const silver = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
+    const claim = {
+      metadata: { name: 'orders' },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        resources: { requests: { storage: '1Gi' } },
+        volumeAttributesClassName: 'silver',
+      },
+    }
+
+    const on = await startServer({ dataDir })
+    const stored = (await on.call('POST', VAC, silver)).json
+    const before = (await on.call('POST', CLAIMS, claim)).json
+    await on.stop()
+
+    const without = await startServer({ dataDir, flags: ['--runtime-config', off] })
+    expect((await without.call('GET', `${VAC}/silver`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
+    expect((await without.call('POST', VAC, silver)).status).toBe(404)
+    expect((await without.call('GET', `${CLAIMS}/orders`)).json).toEqual(before)
+    await without.stop()
+
+    const again = await startServer({ dataDir })
+    expect((await again.call('GET', `${VAC}/silver`)).json).toEqual(stored)
+    await again.stop()
+  })
+
+  it('SYS-15 with an API nobody has is refused, in words', async () => {
+    const attempt = startServer({
+      dataDir: join(dir, 'refused'),
+      flags: ['--runtime-config', 'storage.k8s.io/v9=false'],
+    })
+    await expect(attempt).rejects.toThrow(/nothing is called "storage\.k8s\.io\/v9"/)
+  })
+})
