@@ -94,9 +94,13 @@ export function pathSegmentProblems(value: string): NameProblems {
 
 /** The beginning of such a name, to which characters will be added. */
 export function pathSegmentPrefixProblems(value: string): NameProblems {
+  if (Buffer.byteLength(value) > PATH_SEGMENT_BYTES_MAX) return [`must be no more than ${PATH_SEGMENT_BYTES_MAX} bytes`]
+  if (/\p{Surrogate}/u.test(value)) return ['must be well-formed text']
   const found = ['/', '%'].filter((character) => value.includes(character))
   return found.length === 0 ? NONE : found.map((character) => `may not contain '${character}'`)
 }
+
+const PATH_SEGMENT_BYTES_MAX = 1_024 // a longer name would not fit into a key of the store
 
 /** The name of a CSI driver: a domain name in either case. An empty one is for the caller to call required. */
 export function csiDriverNameProblems(value: string): NameProblems {

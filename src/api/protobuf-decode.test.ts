@@ -53,13 +53,16 @@ describe('decodeProtobuf', () => {
       count: ptr(4, int64, ''),
       noText: opt(5, string, ''),
       text: ptr(6, string, ''),
+      noAmount: opt(7, quantity, ''),
+      amount: ptr(8, quantity, ''),
     }
     const zeros = (writer: ProtobufWriter) => {
       for (const number of [1, 2]) writer.boolean(number, false)
       for (const number of [3, 4]) writer.int(number, 0)
       for (const number of [5, 6]) writer.string(number, '')
+      for (const number of [7, 8]) writer.message(number, () => writer.string(1, '0'))
     }
-    expect(read(fields, zeros)).toEqual({ kept: false, count: 0, text: '' })
+    expect(read(fields, zeros)).toEqual({ kept: false, count: 0, text: '', amount: '0' })
     expect(read(fields, () => {})).toEqual({})
   })
 

@@ -62,7 +62,7 @@ function readField(name: string, field: Field, reader: ProtobufReader, object: P
 
 function isZero(type: Type, value: unknown): boolean {
   if (type.is === 'object') return Object.keys(value as Plain).length === 0
-  return value === '' || value === 0 || value === false
+  return value === '' || value === 0 || value === false || (type.is === 'quantity' && value === '0')
 }
 
 function readItem(item: Type, reader: ProtobufReader, items: unknown[], path: string[]): void {

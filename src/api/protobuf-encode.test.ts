@@ -73,9 +73,10 @@ function objectOf(type: ObjectType, depth: number): fc.Arbitrary<Record<string, 
 function fieldOf(field: Field, depth: number): fc.Arbitrary<unknown> {
   const isPointer = field.keepsEmpty && !field.required
   const value = plainOf(field.type, depth + 1).map((given) => {
+    if (field.type.is === 'list' || field.type.is === 'map') return isNothing(given) ? undefined : given
     if (given === undefined || isPointer) return given
     if (field.type.is === 'object') return isBlank(field.type, given as object) ? undefined : given
-    return isNothing(given) ? undefined : given
+    return isNothing(given) || (field.type.is === 'quantity' && given === '0') ? undefined : given
   })
   return fc.option(value, { nil: undefined, freq: depth > 2 ? 1 : 2 })
 }

@@ -48,15 +48,15 @@ export const PROTOBUF_SAMPLES: readonly ProtobufSample[] = [
     { metadata: { name: 'login', namespace: 'shop' }, data: { password: 'aHVudGVyMg==' } },
   ),
   sample(
-    'quota ceiling --hard=requests.storage=10Gi,persistentvolumeclaims=5 --scopes=BestEffort',
+    'quota ceiling --hard=requests.storage=10Gi,persistentvolumeclaims=5',
     resourceQuota,
     'ResourceQuota',
-    `6b3873000a130a027631120d5265736f7572636551756f746112680a1b0a076365696c696e6712001a0473686f7022002a00320038004200
-     12470a1d0a1670657273697374656e74766f6c756d65636c61696d7312030a01350a1a0a1072657175657374732e73746f72616765
-     12060a0431304769120a426573744566666f72741a001a002200`,
+    `6b3873000a130a027631120d5265736f7572636551756f7461125c0a1b0a076365696c696e6712001a0473686f7022002a00320038004200
+     123b0a1d0a1670657273697374656e74766f6c756d65636c61696d7312030a01350a1a0a1072657175657374732e73746f72616765
+     12060a04313047691a001a002200`,
     {
       metadata: { name: 'ceiling', namespace: 'shop' },
-      spec: { hard: { persistentvolumeclaims: '5', 'requests.storage': '10Gi' }, scopes: ['BestEffort'] },
+      spec: { hard: { persistentvolumeclaims: '5', 'requests.storage': '10Gi' } },
     },
   ),
   sample(

@@ -170,7 +170,8 @@ function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
 
 function sinkOf(outgoing: ServerResponse): StreamSink {
   return {
-    write: (chunk) => void outgoing.write(chunk),
+    // The listener ends streams when it stops, and an event may still be on its way to one.
+    write: (chunk) => void (outgoing.writableEnded || outgoing.write(chunk)),
     get pendingBytes() {
       return outgoing.writableLength
     },

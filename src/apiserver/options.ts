@@ -182,7 +182,7 @@ export interface DeleteOptions {
 export function parseDeleteOptions(body: unknown, query: URLSearchParams): DeleteOptions {
   const errors = new FieldErrors()
   const given = body === undefined ? fromQuery(query) : fromBody(body)
-  const dryRun = parseDryRun(body === undefined || !given.dryRun ? query.getAll('dryRun') : given.dryRun, errors)
+  const dryRun = parseDryRun([...query.getAll('dryRun'), ...(given.dryRun ?? [])], errors) // asked for anywhere
   let propagation = given.propagationPolicy
   if (propagation !== undefined && given.orphanDependents !== undefined) {
     errors.invalid('propagationPolicy', propagation, 'orphanDependents and deletionPropagation cannot be both set')

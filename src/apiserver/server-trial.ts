@@ -145,19 +145,24 @@ function follow(stream: NonNullable<ApiAnswer['stream']>): TrialWatch {
   const events: { type: string; object: any }[] = []
   const closing: (() => void)[] = []
   let ended = false
-  const end = () => {
-    if (ended) return
-    ended = true
+  let closed = false
+  const close = () => {
+    if (closed) return
+    closed = true
     for (const run of closing) run()
   }
   stream({
     write(chunk) {
+      if (ended) throw new Error('a watch was written to after its end')
       const lines = Buffer.from(chunk).toString('utf8').split('\n')
       if (lines.pop() !== '') throw new Error('a chunk of a watch does not end with a newline')
       events.push(...lines.map((line) => JSON.parse(line)))
     },
     pendingBytes: 0,
-    end,
+    end() {
+      ended = true
+      setImmediate(close) // as connections do, it takes a while
+    },
     onClose: (run) => void closing.push(run),
   })
   return {
@@ -171,7 +176,10 @@ function follow(stream: NonNullable<ApiAnswer['stream']>): TrialWatch {
         await new Promise((resolve) => setImmediate(resolve))
       }
     },
-    close: end,
+    close() {
+      ended = true
+      close()
+    },
   }
 }
 

@@ -136,6 +136,15 @@ describe('a watch', () => {
     expect(watch.events).toEqual([])
   })
 
+  it('says nothing after its end, though the connection takes a while to close', async () => {
+    trial = await startTrial()
+    const watch = await trial.watch(`${MAPS}?watch=1&timeoutSeconds=5&resourceVersion=${trial.store.revision}`)
+    const advanced = trial.clock.advance(5_000)
+    await Promise.all([advanced, create('a'), trial.store.close()]) // a late event, and a late end of the store
+    expect(watch.events.filter(({ object }) => object.code === 503)).toEqual([])
+    expect(watch.ended).toBe(true)
+  })
+
   it('without timeoutSeconds ends between 30 and 60 minutes later', async () => {
     trial = await startTrial()
     const watch = await trial.watch(`${MAPS}?watch=1&resourceVersion=${trial.store.revision}`)

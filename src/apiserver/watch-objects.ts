@@ -248,7 +248,7 @@ class WatchStream {
     if (bookmark && seconds > 4) {
       this.#after((seconds - 2) * 1000, () => this.#watch && this.#writeBookmark(this.#watch.revision))
     }
-    this.#after(seconds * 1000, () => this.#sink.end())
+    this.#after(seconds * 1000, () => this.#end())
   }
 
   #after(ms: number, run: () => void): void {
@@ -262,13 +262,19 @@ class WatchStream {
   #write(chunk: Uint8Array): void {
     if (this.#over) return
     this.#sink.write(chunk)
-    if (this.#sink.pendingBytes > WATCH_BACKLOG_BYTES_MAX) this.#sink.end()
+    if (this.#sink.pendingBytes > WATCH_BACKLOG_BYTES_MAX) this.#end()
   }
 
   /** Says why the stream cannot go on, then ends it. */
   #fail(error: unknown): void {
     if (this.#over) return
     this.#write(framed('ERROR', statusOf(error)))
+    this.#end()
+  }
+
+  /** Nothing may be written after this, though the connection takes a while to close. */
+  #end(): void {
+    this.#stop()
     this.#sink.end()
   }
 

@@ -3,6 +3,7 @@
 import { isRecord } from '../api/decode.ts'
 import { badRequest, methodNotAllowed } from '../api/status-error.ts'
 import { binding } from '../api/types/pod.ts'
+import { applyOf } from './apply-object.ts'
 import { decodeAs, decodeObjectBody, type ParsedBody, type RequestBody } from './body.ts'
 import { decide, type ObjectWriteVerb } from './commit.ts'
 import { checkBody } from './create-object.ts'
@@ -47,7 +48,9 @@ export function writeVerbOf(write: DescribedWrite, validation: FieldValidation):
     case 'patch': {
       if (write.patchType === 'apply') {
         const options = { force: write.force ?? false, fieldValidation: validation }
-        return { do: 'update', target, update: applyOf(parsedValue(write.body), target, options).update }
+        const { apiVersion, kind } = resource
+        const body = isRecord(write.body) ? { apiVersion, kind: kind.kind, ...write.body } : write.body
+        return { do: 'update', target, update: applyOf(parsed(body), target, options).update }
       }
       const media = PATCH_MEDIA_OF[write.patchType]
       if (!media)

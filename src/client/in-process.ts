@@ -23,7 +23,7 @@ import {
   writeVerbOf,
 } from '../apiserver/index.ts'
 import { deepFreeze } from '../base/freeze.ts'
-import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef } from './client.ts'
+import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef, Patch } from './client.ts'
 import { explainStoreError } from './in-process-errors.ts'
 import { watchInProcess } from './in-process-watch.ts'
 
@@ -88,7 +88,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     patch: (kind, ref, patch, { subresource, dryRun } = {}) =>
       explained(() => {
         const target = targetOf(kind, ref, subresource, dryRun)
-        return write({ verb: 'patch', target, patchType: patch.type, body: patch.body })
+        return write({ verb: 'patch', target, patchType: patch.type, body: patch.body, force: forceOf(patch) })
       }),
 
     delete: (kind, ref, request = {}) =>
@@ -128,12 +128,15 @@ function describe(
       }
     case 'patch': {
       const { type, body } = write.patch
-      return { verb: 'patch', target: targetOf(write.kind, write.ref, write.subresource), patchType: type, body }
+      const target = targetOf(write.kind, write.ref, write.subresource)
+      return { verb: 'patch', target, patchType: type, body, force: forceOf(write.patch) }
     }
     case 'delete':
       return { verb: 'delete', target: targetOf(write.kind, write.ref), options: deleteOptionsOf(write) }
   }
 }
+
+const forceOf = (patch: Patch): boolean => patch.type === 'apply' && patch.force === true
 
 const refOf = ({ metadata: { namespace, name } }: Readonly<KubeObject>): Partial<ObjectRef> => ({ namespace, name })
 

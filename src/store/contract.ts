@@ -19,7 +19,19 @@ import { expectModel, type HistoryModel, newModel, type WriteText } from './test
 
 export type OpenStore = (options: { clock: Clock; history?: HistoryOptions }) => Promise<Store>
 
-export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } = {}): void {
+export interface ContractOptions {
+  /** How many random histories are tried. Default 50. */
+  readonly runs?: number
+  /** Whether transactions that are asked for in the same breath are done in that order. Default true. */
+  readonly isOrdered?: boolean
+  /** Whether `brief` history that was dropped stays dropped when the store is opened again. Default true. */
+  readonly keepsBriefCut?: boolean
+}
+
+export function storeContract(
+  newPlace: () => Promise<OpenStore>,
+  { runs = 50, isOrdered = true, keepsBriefCut = true }: ContractOptions = {},
+): void {
   const opened: Store[] = []
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((store) => store.close()))
@@ -116,14 +128,24 @@ export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } 
     it('shows a decision what others deleted and created in the same breath', async () => {
       const { store } = await setUp()
       await put(store, 'a')
-      const seen: (string | undefined)[] = []
-      const look = () =>
-        store.transact((view) => {
-          seen.push(text(view.get('a')))
+      const look = async () => {
+        let seen: string | undefined
+        const { revision } = await store.transact((view) => {
+          seen = text(view.get('a')) // of the last run: there may be several
           return []
         })
-      await Promise.all([look(), remove(store, 'a'), look(), put(store, 'a', 'new'), look()])
-      expect(seen).toEqual(['a', undefined, 'new'])
+        return { seen, revision }
+      }
+      const [first, , second, , third] = await Promise.all([
+        look(),
+        remove(store, 'a'),
+        look(),
+        put(store, 'a', 'new'),
+        look(),
+      ])
+      const states = [undefined, 'a', undefined, 'new']
+      for (const { seen, revision } of [first, second, third]) expect(seen).toBe(states[revision])
+      if (isOrdered) expect([first, second, third].map(({ revision }) => revision)).toEqual([1, 2, 3])
     })
 
     it('rejects only the caller whose decision throws', async () => {
@@ -223,9 +245,10 @@ export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } 
       await Promise.all(keys.map((key) => put(store, key, 'before')))
       const listing = store.list({ prefix: 'k/' })
       await Promise.all(keys.map((key) => put(store, key, 'after')))
-      const { entries } = await listing
+      const { entries, revision } = await listing
       expect(entries).toHaveLength(5_000)
-      expect(new Set(entries.map(text))).toEqual(new Set(['before']))
+      expect(entries.filter((entry) => text(entry) === 'after')).toHaveLength(revision - 5_000)
+      if (isOrdered) expect(revision).toBe(5_000)
       await passTimeUntil(clock, () => store.stats().historyEntries === 0)
     })
   })
@@ -274,6 +297,20 @@ export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } 
         ['put z@1=', 'put a@1=', 'put m@1='],
         ['put z@1=', 'put a@1=', 'put m@1='],
       ])
+    })
+
+    it('SYS-3 replays large transactions whole, however long that takes', async () => {
+      const { store } = await setUp()
+      for (let at = 0; at < 5; at++) {
+        await store.transact(() => Array.from({ length: 300 }, (_, n) => ({ put: `k/${n}`, value: bytes('') })))
+      }
+      const calls: Revision[][] = []
+      const onEvents = (events: readonly StoreEvent[]) => void calls.push(events.map(({ revision }) => revision))
+      const watch = store.watch({ prefix: '', afterRevision: 0, onEvents, onEnd: () => {} })
+      await until(() => watch.revision === 5)
+      expect(calls.length).toBeGreaterThan(1)
+      expect(calls.flat()).toEqual(Array.from({ length: 1_500 }, (_, at) => Math.floor(at / 300) + 1))
+      for (const call of calls) expect(call.length % 300).toBe(0)
     })
 
     it('delivers what is under the prefix and knows when that was nothing', async () => {
@@ -484,23 +521,25 @@ export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } 
       expect(await put(again, 'c')).toBe(5)
     })
 
-    it('stays cut when the store is opened again, with the same split or another', async () => {
+    it.skipIf(!keepsBriefCut)('stays cut when the store is opened again, with the same split or another', async () => {
       const brief = { prefixes: ['lease/'], keepMs: 0, entriesMax: 0 }
       const { clock, store, openAgain } = await setUp({ keepMs: 60_000, brief })
-      for (let at = 1; at <= 5; at++) await put(store, 'lease/a', String(at))
-      await put(store, 'claim/a')
-      await put(store, 'claim/a')
+      await put(store, 'claim/a', '1')
+      await put(store, 'claim/a', '2')
+      for (let at = 3; at <= 7; at++) await put(store, 'lease/a', String(at))
       await passTimeUntil(clock, () => store.stats().historyEntries === 1)
       await put(store, 'claim/b')
       await store.close()
 
       const same = await openAgain()
-      await expect(same.list({ prefix: 'lease/', atRevision: 4 })).rejects.toThrow(CompactedError)
-      expect((await same.list({ prefix: 'claim/', atRevision: 6 })).entries).toHaveLength(1)
+      await expect(same.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
+      expect(text((await same.list({ prefix: 'claim/', atRevision: 1 })).entries[0])).toBe('1')
       await same.close()
       const other = await openAgain({ keepMs: 60_000 })
-      await expect(other.list({ prefix: 'lease/', atRevision: 4 })).rejects.toThrow(CompactedError)
-      expect(text(await other.get('lease/a'))).toBe('5')
+      await expect(other.list({ prefix: 'lease/', atRevision: 6 })).rejects.toThrow(CompactedError)
+      expect(text(await other.get('lease/a'))).toBe('7')
+      expect(other.stats().historyEntries).toBe(1) // claim/a@1: nobody can ask for it, but it has yet to be dropped
+      await passTimeUntil(clock, () => other.stats().historyEntries === 0)
     })
 
     it('SYS-3 tells a watcher that is overtaken by compaction', async () => {
@@ -639,7 +678,12 @@ export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } 
           if (it.do === 'transact') expect(await transact(it.writes)).toBe(model.transact(it.writes))
           else if (it.do === 'together') {
             const revisions = await Promise.all(it.all.map(transact))
-            expect(revisions).toEqual(it.all.map((chosen) => model.transact(chosen)))
+            const done = it.all.map((writes, at) => ({ writes, revision: revisions[at] as Revision }))
+            while (done.length > 0) {
+              if (!isOrdered) sortNextFirst(done, model)
+              const { writes, revision } = done.shift() as (typeof done)[number]
+              expect(revision).toBe(model.transact(writes))
+            }
           } else if (it.do === 'pass time') await clock.advance(it.ms)
           else {
             await store.close()
@@ -656,3 +700,9 @@ export function storeContract(newPlace: () => Promise<OpenStore>, { runs = 50 } 
 
 const encodeWrite = (write: WriteText): Write =>
   'put' in write ? { put: write.put, value: bytes(write.value) } : { delete: write.delete }
+
+/** Of those with the lowest revision, the one that wrote it, then those that found nothing to write. */
+function sortNextFirst(done: { writes: readonly WriteText[]; revision: Revision }[], model: HistoryModel): void {
+  const rank = (writes: readonly WriteText[]) => (model.wouldChange(writes) ? 0 : 1)
+  done.sort((a, b) => a.revision - b.revision || rank(a.writes) - rank(b.writes))
+}

@@ -212,3 +212,21 @@ describe('compaction', () => {
     expect(store.stats().historyEntries).toBeLessThanOrEqual(1_100)
   })
 })
+
+describe('expiry', () => {
+  it('spares a key that is renewed at the last moment', async () => {
+    const { clock, control, batches, store } = await setUp()
+    await store.transact(() => [{ put: 'a', value: bytes('old'), expiresAtMs: clock.nowMs() + 1_000 }])
+    const barrier = gate()
+    control.fate = barrier.wait
+    const busy = put(store, 'other')
+    await until(() => batches.length === 2)
+    const renewing = put(store, 'a', 'renewed')
+    await clock.advance(2_000) // now the store wants to delete it, after the renewal
+    barrier.open()
+    await Promise.all([busy, renewing])
+    await store.transact(() => [])
+    expect(text(await store.get('a'))).toBe('renewed')
+    expect(store.revision).toBe(3)
+  })
+})

@@ -182,7 +182,9 @@ export const resourceFieldSelector = object(
   {
     containerName: opt(1, string, 'Container to look at; needed in volumes, optional in environment variables.'),
     resource: req(2, string, 'Which figure to read, such as limits.cpu or requests.memory.'),
-    divisor: opt(3, quantity, 'Unit the figure is expressed in; 1 by default, and 1Mi gives mebibytes.'),
+    divisor: opt(3, quantity, 'Unit the figure is expressed in; 0 stands for 1, and 1Mi gives mebibytes.', {
+      default: '0',
+    }),
   },
   { atomic: true },
 )

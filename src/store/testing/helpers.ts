@@ -2,7 +2,7 @@
 import type { ManualClock } from '../../base/manual-clock.ts'
 import type { Entry, Revision, Store, StoreEvent, Watch } from '../store.ts'
 
-const TURNS_MAX = 200_000
+const TURNS_MAX = 5_000_000 // some of what is waited for takes a disk or another process
 
 export const bytes = (text: string): Uint8Array => Buffer.from(text)
 export const text = (entry: Entry | undefined): string | undefined => entry && Buffer.from(entry.value).toString()

@@ -11,17 +11,21 @@ export interface HistoryModel {
   /** Every change there was, as show() writes it. */
   readonly changes: { readonly key: string; readonly revision: Revision; readonly shown: string }[]
   transact(writes: readonly WriteText[]): Revision
+  wouldChange(writes: readonly WriteText[]): boolean
 }
 
 export function newModel(): HistoryModel {
   const states: Map<string, string>[] = [new Map()]
   const changes: HistoryModel['changes'] = []
+  const effectiveOf = (writes: readonly WriteText[]) =>
+    writes.filter((write) => 'put' in write || states.at(-1)?.has(write.delete))
   return {
     states,
     changes,
+    wouldChange: (writes) => effectiveOf(writes).length > 0,
     transact(writes) {
       const before = states.at(-1) as Map<string, string>
-      const effective = writes.filter((write) => 'put' in write || before.has(write.delete))
+      const effective = effectiveOf(writes)
       if (effective.length === 0) return states.length - 1
       const after = new Map(before)
       const revision = states.length

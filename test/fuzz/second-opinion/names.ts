@@ -23,9 +23,9 @@ export const isLabelValue = (text: string): boolean => text === '' || (text.leng
 export const isFileKey = (text: string): boolean =>
   text.length <= 253 && /^[-._a-zA-Z0-9]+$/.test(text) && text !== '.' && !text.startsWith('..')
 
-/** The least that every name must be: one segment of a URL. */
+/** The least that every name must be: one segment of a URL, of a sensible length. */
 export const isPathSegment = (text: string): boolean =>
-  text !== '' && text !== '.' && text !== '..' && !/[/%]/.test(text)
+  text !== '' && text.length <= 1_024 && text !== '.' && text !== '..' && !/[/%\p{Surrogate}]/u.test(text)
 
 export const isDriverName = (text: string): boolean => text.length <= 63 && isDnsSubdomain(text.toLowerCase())
 

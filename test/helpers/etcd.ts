@@ -1,0 +1,140 @@
+// Real etcd members on loopback, each in a directory of its own: started, killed and started again.
+// With CI=true a missing etcd fails the tests that need it; otherwise they are skipped.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface EtcdOptions {
+  /** Default 1. */
+  readonly members?: number
+  readonly flags?: readonly string[]
+}
+
+export interface EtcdMember {
+  /** HOST:PORT for clients. */
+  readonly endpoint: string
+  /** SIGKILL; resolves once the process is gone. */
+  kill(): Promise<void>
+  /** Starts it again on the same directory and address; resolves once it answers. */
+  start(): Promise<void>
+  /** Stops and continues the process without ending it: what a member looks like that hangs. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void
+  isLeader(): Promise<boolean>
+}
+
+export interface RunningEtcd {
+  readonly endpoints: readonly string[]
+  readonly members: readonly EtcdMember[]
+  /** The member that leads now; waits for one. */
+  leader(): Promise<EtcdMember>
+  remove(): Promise<void>
+}
+
+/** Why tests that need etcd are to be skipped, if so. */
+export function etcdMissing(): string | undefined {
+  try {
+    execFileSync('etcd', ['--version'], { stdio: 'ignore' })
+    return undefined
+  } catch {
+    return process.env.CI ? undefined : 'etcd is not installed (Debian: etcd-server)'
+  }
+}
+
+export async function startEtcd({ members: count = 1, flags = [] }: EtcdOptions = {}): Promise<RunningEtcd> {
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-etcd-'))
+  const ports = await freePorts(2 * count)
+  const names = Array.from({ length: count }, (_, at) => ({
+    name: `m${at}`,
+    client: `127.0.0.1:${ports[2 * at]}`,
+    peer: `http://127.0.0.1:${ports[2 * at + 1]}`,
+  }))
+  const cluster = names.map(({ name, peer }) => `${name}=${peer}`).join(',')
+  const members = names.map(({ name, client, peer }) =>
+    member(client, [
+      `--name=${name}`,
+      `--data-dir=${join(dir, name)}`,
+      `--listen-client-urls=http://${client}`,
+      `--advertise-client-urls=http://${client}`,
+      `--listen-peer-urls=${peer}`,
+      `--initial-advertise-peer-urls=${peer}`,
+      `--initial-cluster=${cluster}`,
+      '--heartbeat-interval=50',
+      '--election-timeout=500',
+      '--logger=zap',
+      '--log-level=error',
+      ...flags,
+    ]),
+  )
+  await Promise.all(members.map((it) => it.start()))
+  return {
+    endpoints: members.map(({ endpoint }) => endpoint),
+    members,
+    async leader() {
+      for (;;) {
+        for (const it of members) if (await it.isLeader()) return it
+        await pause()
+      }
+    },
+    async remove() {
+      await Promise.all(members.map((it) => it.kill()))
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+function member(endpoint: string, flags: readonly string[]): EtcdMember {
+  let child: ChildProcess | undefined
+  const get = async (path: string): Promise<string> => {
+    const response = await fetch(`http://${endpoint}${path}`, { signal: AbortSignal.timeout(1_000) })
+    return response.text()
+  }
+  return {
+    endpoint,
+    async start() {
+      const started = spawn('etcd', flags, { stdio: ['ignore', 'ignore', 'pipe'] })
+      child = started
+      let errors = ''
+      started.stderr.on('data', (text) => {
+        errors = (errors + text).slice(-20_000)
+      })
+      let failure: string | undefined
+      started.on('error', (error) => {
+        failure = error.message
+      })
+      started.on('exit', (code, signal) => {
+        failure = `it ended with ${code ?? signal}`
+      })
+      while (!(await get('/health').catch(() => ''))?.includes('"true"')) {
+        if (failure) throw new Error(`etcd did not start: ${failure}\n${errors}`)
+        await pause()
+      }
+    },
+    async kill() {
+      if (!child || child.exitCode !== null || child.signalCode !== null) return
+      const gone = once(child, 'exit')
+      child.kill('SIGKILL')
+      await gone
+    },
+    signal: (name) => void child?.kill(name),
+    isLeader: async () => /^etcd_server_is_leader 1$/m.test(await get('/metrics').catch(() => '')),
+  }
+}
+
+/** Ports that were free a moment ago, all different. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 20))
