@@ -1,5 +1,7 @@
 // The whole kubectl script, in the order it runs: each step stands on what the ones before have made.
 import { applying } from './kubectl/applying.ts'
+import { applyingServerSide } from './kubectl/applying-server-side.ts'
+import { asking } from './kubectl/asking.ts'
 import { changing } from './kubectl/changing.ts'
 import { creating } from './kubectl/creating.ts'
 import { deleting } from './kubectl/deleting.ts'
@@ -19,8 +21,10 @@ export const SCRIPT: readonly Step[] = [
   ...describing,
   ...explaining,
   ...refusing,
+  ...asking,
   ...watching,
   ...applying,
+  ...applyingServerSide,
   ...changing,
   ...waiting,
   ...deleting,

@@ -56,12 +56,15 @@ function readField(name: string, field: Field, reader: ProtobufReader, object: P
         ? readMessage(wireFieldsOf(type), reader.message(), (object[name] ?? {}) as Plain, path)
         : readValue(type, reader, path)
     if (value !== undefined && (isPointer(field) || !isZero(type, value))) object[name] = value
-    else delete object[name]
+    else if (object[name] !== undefined) delete object[name] // given before, and taken back
   }
 }
 
 function isZero(type: Type, value: unknown): boolean {
-  if (type.is === 'object') return Object.keys(value as Plain).length === 0
+  if (type.is === 'object') {
+    for (const _ in value as Plain) return false
+    return true
+  }
   return value === '' || value === 0 || value === false || (type.is === 'quantity' && value === '0')
 }
 

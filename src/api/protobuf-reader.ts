@@ -156,6 +156,11 @@ export class ProtobufReader {
   /** As a signed 64-bit number; one beyond the safe integers comes out rounded and beyond them too. */
   #varint(): number {
     const start = this.#at
+    const first = this.#bytes[start]!
+    if (first < 0x80 && start < this.#end) {
+      this.#at = start + 1
+      return first // by far the most are this short
+    }
     let low = 0 // 7 bytes of 7 bits
     let high = 0 // the 15 bits above those
     for (let index = 0; index < 10; index++) {

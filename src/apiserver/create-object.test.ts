@@ -29,6 +29,7 @@ describe('POST', () => {
         uid: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
         creationTimestamp: '2026-01-01T00:00:00Z',
         resourceVersion: String(trial.store.revision),
+        managedFields: [expect.objectContaining({ operation: 'Update', apiVersion: 'v1' })],
       },
       data: { k: 'v' },
     })

@@ -32,7 +32,12 @@ describe('PUT', () => {
     expect(status).toBe(200)
     expect(json).toEqual({
       ...old,
-      metadata: { ...old.metadata, labels: { new: 'yes' }, resourceVersion: String(trial.store.revision) },
+      metadata: {
+        ...old.metadata,
+        labels: { new: 'yes' },
+        resourceVersion: String(trial.store.revision),
+        managedFields: expect.any(Array),
+      },
       data: { other: '2' },
     })
   })

@@ -5,7 +5,7 @@ import { badRequest, methodNotAllowed } from '../api/status-error.ts'
 import { binding } from '../api/types/pod.ts'
 import { applyOf } from './apply-object.ts'
 import { decodeAs, decodeObjectBody, type ParsedBody, type RequestBody } from './body.ts'
-import { decide, type ObjectWriteVerb } from './commit.ts'
+import { decide, failedAt, type ObjectWriteVerb } from './commit.ts'
 import { checkBody } from './create-object.ts'
 import type { DeleteOptions, FieldValidation } from './options.ts'
 import { patchOf } from './patch.ts'
@@ -20,6 +20,16 @@ export type DescribedWrite = { readonly target: WriteTarget } & (
   | { readonly verb: 'patch'; readonly patchType: PatchType; readonly body: unknown; readonly force?: boolean }
   | { readonly verb: 'delete'; readonly options: DeleteOptions }
 )
+
+/** The writes of a commit; an error says which of them cannot be understood. */
+export const writeVerbsOf = (writes: readonly DescribedWrite[], validation: FieldValidation): ObjectWriteVerb[] =>
+  writes.map((write, index) => {
+    try {
+      return writeVerbOf(write, validation)
+    } catch (error) {
+      throw failedAt(error, index)
+    }
+  })
 
 export function writeVerbOf(write: DescribedWrite, validation: FieldValidation): ObjectWriteVerb {
   const { target } = write

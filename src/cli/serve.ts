@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import {
+  type ApiServer,
   BRIEF_PREFIXES,
   createApiServer,
   createAuthenticator,
@@ -17,7 +18,9 @@ import {
 import type { Clock, Random } from '../base/clock.ts'
 import { ensurePrivateDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
-import { runNamespaceController } from '../controllers/namespaces/index.ts'
+import { inProcessClient } from '../client/index.ts'
+import { createGarbageController } from '../controllers/garbage/index.ts'
+import { createNamespaceController } from '../controllers/namespaces/index.ts'
 import { openLmdbStore } from '../store/index.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
@@ -42,6 +45,9 @@ export interface Ready {
   readonly kubeconfig: string
   readonly dataDir: string
 }
+
+/** Who the controllers are to the API server. */
+const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
 const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
@@ -86,9 +92,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir })
 
-      const controllers = options.controllers
-        ? [runNamespaceController({ objects: server.objects, kinds: ALL_KINDS, log }, signal)]
-        : []
+      const controllers = options.controllers ? startControllers({ server, clock, random, log, signal }) : []
       await untilAborted(signal)
       log.info({}, 'stopping: no new requests, waiting for those in flight')
       bootstrap.failed('the server is shutting down')
@@ -100,6 +104,16 @@ export async function serve(options: ServeOptions): Promise<void> {
     await store.close()
     log.info({}, 'stopped')
   }
+}
+
+interface ControllerDeps extends Pick<ServeOptions, 'clock' | 'random' | 'log' | 'signal'> {
+  readonly server: ApiServer
+}
+
+function startControllers({ server, clock, random, log, signal }: ControllerDeps): Promise<void>[] {
+  const client = inProcessClient(server.objects, CONTROLLERS_USER)
+  const deps = { client, kinds: ALL_KINDS, clock, random, log }
+  return [createNamespaceController(deps), createGarbageController(deps)].map((controller) => controller.run(signal))
 }
 
 /** Names the serving certificate must carry for clients to accept it at this address. */

@@ -18,6 +18,8 @@ export interface CacheOptions<T extends KubeObject> {
   readonly clock: Clock
   readonly random: Random
   readonly log?: Logger
+  /** What to keep of each object, for caches that need only a part: must keep name, namespace, uid and resourceVersion. */
+  readonly reduce?: (object: Readonly<T>) => Readonly<T>
 }
 
 /** Called synchronously, in order; an update carries what was before. What they throw is logged. */
@@ -64,6 +66,7 @@ const BY_NAMESPACE = 'namespace'
 
 export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cache<T> {
   const { kind, clock, log = silentLog } = options
+  const reduce = options.reduce ?? withoutManagedFields
   const objects = new ObjectSet<T>()
   const indexFunctions = new Map<string, IndexFunction<T>>()
   const subscribers = new Set<CacheHandlers<T>>()
@@ -92,13 +95,13 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     if (old && old.metadata.uid === object.metadata.uid) {
       const [before = '0', now = '0'] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
       if (before === now || isOlder(now, before)) return false // told twice, or late
-      const next = withoutManagedFields(object)
+      const next = reduce(object)
       objects.put(key, next)
       tell((handlers) => handlers.updated?.(next, old))
       return true
     }
     if (old) drop(key) // the same name, another object: its end was not told
-    const added = withoutManagedFields(object)
+    const added = reduce(object)
     objects.put(key, added)
     tell((handlers) => handlers.added?.(added))
     return true
@@ -108,7 +111,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     const old = objects.get(key)
     if (!old) return false
     objects.delete(key)
-    const gone = last ? withoutManagedFields(last) : old
+    const gone = last ? reduce(last) : old
     tell((handlers) => handlers.deleted?.(gone))
     return true
   }

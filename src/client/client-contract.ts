@@ -369,8 +369,14 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
 
     it('a second conditional write of one object conflicts with the first', async () => {
       const read = await client.create(configMapKind, map('a'))
-      const write = { do: 'update', kind: configMapKind, object: { ...read, data: { k: 'v' } } } as const
-      const error = await errorOf(client.commit([write, { ...write, object: { ...read, data: { k: 'w' } } }]))
+      const write = {
+        do: 'update',
+        kind: configMapKind,
+        object: { ...read, data: { k: 'v' } } as object as typeof read,
+      } as const
+      const error = await errorOf(
+        client.commit([write, { ...write, object: { ...read, data: { k: 'w' } } as object as typeof read }]),
+      )
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
       expect(failedWrite(error)).toBe(1)
     })

@@ -56,17 +56,19 @@ export async function* watchInProcess<T extends KubeObject>(
       prefix: collectionPrefix(resource.stored as Kind, namespace),
       afterRevision: after,
       onEvents: (events) => {
+        const shown: WatchEvent<T>[] = []
         for (const event of events) {
-          const shown = eventOf(deps, event, matches)
-          if (shown) backlog.push({ type: shown.type, object: show(shown.object) as Readonly<T> })
+          const one = eventOf(deps, event, matches)
+          if (one) shown.push({ type: one.type, object: show(one.object) })
         }
+        backlog.push(shown)
       },
       onEnd: (reason) => backlog.end(explainStoreError(reason)),
     })
     const { clock } = deps
     const bookmark = () => {
       const current = watch!
-      backlog.push({ type: 'bookmark', resourceVersion: String(current.revision), endsInitialEvents: false })
+      backlog.push([{ type: 'bookmark', resourceVersion: String(current.revision), endsInitialEvents: false }])
       cancels[0] = clock.after(BOOKMARK_INTERVAL_MS, bookmark)
     }
     cancels[0] = clock.after(BOOKMARK_INTERVAL_MS, bookmark)
@@ -105,7 +107,8 @@ function watchQuery({ labelSelector, fieldSelector }: WatchRequest): URLSearchPa
 }
 
 interface Backlog<E> {
-  push(event: E): void
+  /** Whole transactions: who is cut off in the middle of one could not tell where to resume. */
+  push(events: readonly E[]): void
   /** After what is queued, the reader gets the end, or this error. */
   end(error?: Error): void
   next(): Promise<E | undefined>
@@ -122,9 +125,9 @@ function createBacklog<E>(): Backlog<E> {
     wake = undefined
   }
   return {
-    push(event) {
+    push(events) {
       if (ended) return
-      queue.push(event)
+      queue.push(...events)
       if (queue.length - taken >= WATCH_BACKLOG_EVENTS_MAX) ended = true
       signal()
     },

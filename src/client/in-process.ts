@@ -21,6 +21,7 @@ import {
   type Written,
   writeObject,
   writeVerbOf,
+  writeVerbsOf,
 } from '../apiserver/index.ts'
 import { deepFreeze } from '../base/freeze.ts'
 import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef, Patch } from './client.ts'
@@ -102,10 +103,7 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     commit: (writes) =>
       explained(async () => {
         const described = writes.map((one) => describe(one, targetOf))
-        const written = await commitObjects(
-          deps,
-          described.map((one) => writeVerbOf(one, 'Strict')),
-        )
+        const written = await commitObjects(deps, writeVerbsOf(described, 'Strict'))
         return written.map((one, index) => leftBehind(deps, described[index]!.target, one))
       }),
 

@@ -1,4 +1,21 @@
 // The door of the client library.
-export { type Cache, createCache } from './cache.ts'
-export type { Client } from './client.ts'
+export { type Cache, type CacheOptions, createCache } from './cache.ts'
+export { type CacheSet, createCacheSet } from './cache-set.ts'
+export type {
+  Client,
+  CommitWrite,
+  DeleteRequest,
+  ListRequest,
+  ObjectList,
+  ObjectRef,
+  Patch,
+  WatchEvent,
+  WatchRequest,
+  WriteOptions,
+} from './client.ts'
+export { failedWrite } from './client.ts'
+export { type Controller, type ControllerOptions, createController, type Source, source } from './controller.ts'
 export { inProcessClient } from './in-process.ts'
+export { keyOfObject, keyOfRef, type ObjectKey, refOfKey } from './object-key.ts'
+export { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'
+export { createWorkQueue, type WorkQueue } from './work-queue.ts'

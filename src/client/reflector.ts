@@ -146,10 +146,20 @@ export async function runReflector<T extends KubeObject>(
   }
 
   function take(event: WatchEvent<T>): void {
-    version = event.type === 'bookmark' ? event.resourceVersion : event.object.metadata.resourceVersion
-    if (version !== undefined && isOlder(newestSeen, version)) newestSeen = version
-    if (event.type === 'bookmark') sink.progressed(event.resourceVersion)
-    else sink.changed(event)
+    if (event.type === 'bookmark') {
+      version = event.resourceVersion
+      if (isOlder(newestSeen, version)) newestSeen = version
+      sink.progressed(version)
+      return
+    }
+    // One commit changes several objects in one version, and a stream can break between two of them: a version is
+    // complete only when a newer one comes. Resuming a little early tells the last few again; the sink drops those.
+    const { resourceVersion = '0' } = event.object.metadata
+    if (isOlder(newestSeen, resourceVersion)) {
+      version = newestSeen
+      newestSeen = resourceVersion
+    }
+    sink.changed(event)
   }
 }
 

@@ -75,6 +75,7 @@ const RETRIES_PER_SECOND = 50
 const RETRY_BURST = 500
 /** Reasons of stuck keys are kept for people; beyond this many the oldest is forgotten (the key itself loses nothing). */
 export const STUCK_REASONS_MAX = 100_000
+const EAGER_FAILURES_MAX = 3
 const REASON_CHARACTERS_MAX = 2_000
 
 interface Item {
@@ -241,8 +242,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         const isTimed = outcome.afterMs !== undefined
         const afterMs = outcome.afterMs ?? Math.max(backoffMs(backoff, item.failures, random), takeRetrySlotMs())
         item.failures = isTimed ? 0 : item.failures + 1
-        if (again)
-          makeReady(item) // something changed meanwhile: that is worth a try now
+        // Something changed meanwhile: worth a try now, unless it is our own failing that changes things.
+        if (again && item.failures <= EAGER_FAILURES_MAX) makeReady(item)
         else makeWaiting(item, afterMs)
         return
       }

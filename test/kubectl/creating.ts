@@ -87,7 +87,6 @@ export const creating: readonly Step[] = [
   },
   {
     name: 'create makes objects from flags',
-    needs: 'JSON from imperative create',
     async run({ kubectl }) {
       expect(await kubectl.out('create configmap flags --from-literal=a=b')).toBe('configmap/flags created\n')
       expect(await kubectl.out('create secret generic flags --from-literal=a=b')).toBe('secret/flags created\n')

@@ -21,7 +21,6 @@ export const scopedResourceSelectorRequirement = object(
     operator: req(2, oneOf('In', 'NotIn', 'Exists', 'DoesNotExist'), 'How the property relates to the values.'),
     values: opt(3, list(string), 'Values for In and NotIn; none for Exists and DoesNotExist.'),
   },
-  { atomic: true },
 )
 
 export const scopeSelector = object(

@@ -1,1 +1,1 @@
-export { runNamespaceController } from './namespace-controller.ts'
+export { createNamespaceController } from './namespace-controller.ts'

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { SYSTEM_USER } from '../../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
 import { silentLog } from '../../base/log.ts'
-import { runNamespaceController } from './namespace-controller.ts'
+import { inProcessClient } from '../../client/index.ts'
+import { createNamespaceController } from './namespace-controller.ts'
 
 const SHOP = '/api/v1/namespaces/shop'
 
@@ -11,10 +13,10 @@ let stop: () => Promise<void>
 
 function startController(): () => Promise<void> {
   const abort = new AbortController()
-  const running = runNamespaceController(
-    { objects: trial.server.objects, kinds: ALL_KINDS, log: silentLog },
-    abort.signal,
-  )
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const { clock } = trial
+  const controller = createNamespaceController({ client, kinds: ALL_KINDS, clock, random: () => 0.5, log: silentLog })
+  const running = controller.run(abort.signal)
   return () => {
     abort.abort()
     return running

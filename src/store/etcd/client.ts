@@ -49,6 +49,8 @@ const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.keepalive_time_ms': 10_000, // a member that vanished without a word is noticed
   'grpc.keepalive_timeout_ms': 5_000,
+  'grpc.enable_retries': 0, // we repeat ourselves what may be repeated
+  'grpc.enable_channelz': 0,
 }
 
 export interface EtcdTls {

@@ -1,0 +1,89 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { anyConfig, machinePlace } from './apply-trial.ts'
+import { compare } from './compare.ts'
+
+const between = (before: object, after: object) => compare(machinePlace, before, after)
+
+describe('compare', () => {
+  it('finds nothing between equal objects', () => {
+    fc.assert(
+      fc.property(anyConfig, (config) => {
+        expect(between(config, structuredClone(config))).toEqual({ removed: {}, modified: {}, added: {} })
+      }),
+    )
+  })
+
+  it('what is added one way is removed the other way', () => {
+    fc.assert(
+      fc.property(anyConfig, anyConfig, (a, b) => {
+        const there = between(a, b)
+        const back = between(b, a)
+        expect(there.added).toEqual(back.removed)
+        expect(there.modified).toEqual(back.modified)
+      }),
+    )
+  })
+
+  it('looks into objects, maps, sets and keyed items, and at everything else as a whole', () => {
+    const before = {
+      colour: 'red',
+      labels: { a: '1', b: '2' },
+      order: ['x', 'y'],
+      tags: ['s', 't'],
+      parts: [{ name: 'arm', weight: 1 }],
+      joint: { from: 'p', to: 'q' },
+      looseJoint: { from: 'p', to: 'q' },
+    }
+    const after = {
+      colour: 'blue',
+      labels: { a: '1', c: '3' },
+      order: ['y', 'x'],
+      tags: ['t', 'u'],
+      parts: [{ name: 'leg' }, { name: 'arm', weight: 2 }],
+      joint: { from: 'p' },
+      looseJoint: { from: 'p' },
+    }
+    expect(between(before, after)).toEqual({
+      modified: { 'f:colour': {}, 'f:order': {}, 'f:joint': {}, 'f:parts': { 'k:{"name":"arm"}': { 'f:weight': {} } } },
+      removed: { 'f:labels': { 'f:b': {} }, 'f:tags': { 'v:"s"': {} }, 'f:looseJoint': { 'f:to': {} } },
+      added: {
+        'f:labels': { 'f:c': {} },
+        'f:tags': { 'v:"u"': {} },
+        'f:parts': { 'k:{"name":"leg"}': { '.': {}, 'f:name': {} } },
+      },
+    })
+  })
+
+  it('an optional object comes into being with a node of its own, one that is always there does not', () => {
+    expect(between({}, { engine: { fuel: 'oil' }, metadata: { labels: { a: '1' } } }).added).toEqual({
+      'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } },
+      'f:engine': { '.': {}, 'f:fuel': {} },
+    })
+  })
+
+  it('a key that is left out counts as its default', () => {
+    const tools = (grip: object) => ({ parts: [{ name: 'arm', tools: [{ id: 1, ...grip }] }] })
+    expect(between(tools({}), tools({ grip: 'right' })).removed).toEqual({})
+    expect(between(tools({}), tools({ grip: 'left' })).removed).toMatchObject({
+      'f:parts': { 'k:{"name":"arm"}': { 'f:tools': { 'k:{"grip":"right","id":1}': {} } } },
+    })
+  })
+
+  it('items that share a key are one, and change as a whole', () => {
+    const twins = (weight: number) => ({
+      parts: [
+        { name: 'arm', weight: 1 },
+        { name: 'arm', weight },
+      ],
+    })
+    expect(between(twins(1), twins(2)).modified).toEqual({ 'f:parts': { 'k:{"name":"arm"}': {} } })
+    expect(between(twins(1), twins(1)).modified).toEqual({})
+    const one = { parts: [{ name: 'arm', weight: 1 }] }
+    expect(between(twins(1), one)).toEqual({
+      modified: {},
+      removed: { 'f:parts': { 'k:{"name":"arm"}': {} } },
+      added: { 'f:parts': { 'k:{"name":"arm"}': { '.': {}, 'f:name': {}, 'f:weight': {} } } },
+    })
+  })
+})

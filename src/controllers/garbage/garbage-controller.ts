@@ -1,0 +1,151 @@
+// Deletes what belongs to nobody any more, and carries out the two deletions that wait: foreground (dependents first)
+// and orphan (dependents stay). Owners of kinds that are not served are left alone, and so is what belongs to them.
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { OwnerReference } from '../../api/types/meta.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import { backOff, type Client, createController, done, type Outcome } from '../../client/index.ts'
+import { createOwnerGraph, type Node, nodeKey, type OwnerGraph } from './owner-graph.ts'
+import { FOREGROUND, type GarbageAction, type OwnerState, planGarbage } from './plan-garbage.ts'
+
+export interface GarbageOptions {
+  readonly client: Client
+  readonly kinds: readonly Kind[]
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+export function createGarbageController(options: GarbageOptions) {
+  const { client, clock, random, log } = options
+  const graph = createOwnerGraph(options)
+  const controller = createController({
+    name: 'garbage',
+    clock,
+    random,
+    log,
+    sources: graph.caches.map((cache) => ({
+      cache,
+      keysOf: (object: Readonly<KubeObject>) => concernedBy(graph, cache.kind, object),
+    })),
+    reconcile: (key) => reconcileNode(key, graph, client),
+  })
+  return {
+    queue: controller.queue,
+    run: async (signal: AbortSignal) => void (await Promise.all([graph.run(signal), controller.run(signal)])),
+  }
+}
+
+/** A change concerns the object itself, what belongs to it, and what it belongs to (an owner that waits for it). */
+function concernedBy(graph: OwnerGraph, kind: Kind, object: Readonly<KubeObject>): string[] {
+  const { uid = '', ownerReferences = [], namespace = '' } = object.metadata
+  const owners = ownerReferences.flatMap((reference) => {
+    const ownerKind = graph.kindOf(reference)
+    return ownerKind
+      ? [nodeKey(ownerKind, { metadata: { name: reference.name, namespace: ownerKind.namespaced ? namespace : '' } })]
+      : []
+  })
+  return [nodeKey(kind, object), ...graph.dependentsOf(uid).map((node) => nodeKey(node.kind, node.object)), ...owners]
+}
+
+async function reconcileNode(key: string, graph: OwnerGraph, client: Client): Promise<Outcome> {
+  const node = graph.find(key)
+  if (!node) return done // gone meanwhile
+  const references = node.object.metadata.ownerReferences ?? []
+  const owners = await Promise.all(
+    references.map(async (reference) => ({ reference, state: await stateOf(reference, node, graph, client) })),
+  )
+  const dependents = graph.dependentsOf(node.object.metadata.uid ?? '')
+  return applyGarbage(planGarbage({ node, owners, dependents }), node, client)
+}
+
+/** The cache may be behind, so only the server itself can say that an owner is gone. */
+async function stateOf(reference: OwnerReference, node: Node, graph: OwnerGraph, client: Client): Promise<OwnerState> {
+  const kind = graph.kindOf(reference)
+  if (!kind) return 'unknown'
+  const namespace = node.object.metadata.namespace ?? ''
+  if (kind.namespaced && !node.kind.namespaced) return 'unknown' // a cluster's object cannot belong to a namespace's
+  const ref = { name: reference.name, ...(kind.namespaced ? { namespace } : {}) }
+  const cached = graph.find(nodeKey(kind, { metadata: ref }))?.object
+  const owner = cached?.metadata.uid === reference.uid ? cached : await getOrNothing(client, kind, ref)
+  if (owner?.metadata.uid !== reference.uid) return 'absent'
+  const isWaiting = owner.metadata.deletionTimestamp && owner.metadata.finalizers?.includes(FOREGROUND)
+  return isWaiting && reference.blockOwnerDeletion ? 'leaving' : 'present'
+}
+
+async function getOrNothing(client: Client, kind: Kind, ref: { name: string; namespace?: string }) {
+  try {
+    return await client.get(kind, ref)
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return undefined
+    throw error
+  }
+}
+
+async function applyGarbage(action: GarbageAction, node: Node, client: Client): Promise<Outcome> {
+  try {
+    switch (action.do) {
+      case 'nothing':
+        return done
+      case 'delete':
+        await client.delete(node.kind, refOf(node), { ...preconditions(node), propagation: action.propagation })
+        return done
+      case 'disown':
+        await disown(client, node, action.uids)
+        return done
+      case 'delete-dependents':
+        for (const dependent of action.dependents) {
+          await ignoringGone(
+            client.delete(dependent.kind, refOf(dependent), { ...preconditions(dependent), propagation: 'Foreground' }),
+          )
+        }
+        return done // each one's end wakes this object again
+      case 'orphan-dependents':
+        for (const dependent of action.dependents)
+          await ignoringGone(disown(client, dependent, [node.object.metadata.uid ?? '']))
+        return done
+      case 'release':
+        await release(client, node, action.finalizer)
+        return done
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    if (error.code === 404) return done
+    if (error.code === 409) return backOff(`it changed meanwhile: ${error.message}`)
+    throw error
+  }
+}
+
+const refOf = ({ object: { metadata } }: Node) => ({
+  name: metadata.name ?? '',
+  ...(metadata.namespace ? { namespace: metadata.namespace } : {}),
+})
+
+/** Only the very object that was judged, in the very state it was judged in. */
+const preconditions = ({ object: { metadata } }: Node) => ({
+  ...(metadata.uid ? { uid: metadata.uid } : {}),
+  ...(metadata.resourceVersion ? { resourceVersion: metadata.resourceVersion } : {}),
+})
+
+function disown(client: Client, node: Node, uids: readonly string[]): Promise<unknown> {
+  const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
+  const kept = ownerReferences.filter((reference) => !uids.includes(reference.uid))
+  const body = { metadata: { uid, resourceVersion, ownerReferences: kept.length > 0 ? kept : null } }
+  return client.patch(node.kind, refOf(node), { type: 'merge', body })
+}
+
+function release(client: Client, node: Node, finalizer: string): Promise<unknown> {
+  const { uid, resourceVersion, finalizers = [] } = node.object.metadata
+  const kept = finalizers.filter((name) => name !== finalizer)
+  const body = { metadata: { uid, resourceVersion, finalizers: kept.length > 0 ? kept : null } }
+  return client.patch(node.kind, refOf(node), { type: 'merge', body })
+}
+
+async function ignoringGone(work: Promise<unknown>): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    if (!(error instanceof ApiError && error.code === 404)) throw error
+  }
+}

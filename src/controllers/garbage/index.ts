@@ -1,0 +1,1 @@
+export { createGarbageController, type GarbageOptions } from './garbage-controller.ts'

@@ -1,0 +1,231 @@
+// etcd that dies, changes its leader, hangs, loses answers or forgets: what callers and watchers see of it.
+import { afterEach, describe, expect, it } from 'vitest'
+import { type EtcdOptions, etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
+import { startTcpProxy, type TcpProxy } from '../../../test/helpers/tcp-proxy.ts'
+import { systemClock } from '../../base/clock.ts'
+import { CompactedError, type Store, StoreClosedError, StoreUnavailableError } from '../store.ts'
+import { bytes, type Collected, collect, put, show, text, until } from '../testing/helpers.ts'
+import { EtcdClient } from './client.ts'
+import type { EtcdStoreOptions } from './etcd-store.ts'
+import { openEtcdStore } from './index.ts'
+
+const missing = etcdMissing()
+const clock = systemClock()
+
+describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  const endings: (() => unknown)[] = []
+  afterEach(async () => {
+    for (const end of endings.splice(0).reverse()) await end()
+  })
+
+  async function etcdWith(options?: EtcdOptions): Promise<RunningEtcd> {
+    const etcd = await startEtcd(options)
+    endings.push(() => etcd.remove())
+    return etcd
+  }
+  async function open(endpoints: readonly string[], options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
+    const store = await openEtcdStore({ endpoints, clock, requestTimeoutMs: 2_000, ...options })
+    endings.push(() => store.close())
+    return store
+  }
+  async function proxyTo(endpoint: string): Promise<TcpProxy> {
+    const proxy = await startTcpProxy(endpoint)
+    endings.push(() => proxy.close())
+    return proxy
+  }
+
+  /** Writers that count, and know for each key how far they certainly and possibly came. */
+  function startWriting(store: Store) {
+    let isOver = false
+    const counts = Array.from({ length: 10 }, () => ({ acknowledged: 0, tried: 0, failed: 0, lost: 0 }))
+    const write = async (count: (typeof counts)[number], at: number) => {
+      while (!isOver) {
+        const n = ++count.tried
+        const value = bytes(String(n))
+        try {
+          await store.transact(() => [
+            { put: `w/${at}/a`, value },
+            { put: `w/${at}/b`, value },
+          ])
+          count.acknowledged = n
+        } catch (error) {
+          expect(error).toBeInstanceOf(StoreUnavailableError)
+          count.failed++
+          if ((error as StoreUnavailableError).mayBeWritten) count.lost++
+        }
+      }
+    }
+    const writing = Promise.all(counts.map(write))
+    const total = () => counts.reduce((sum, { acknowledged }) => sum + acknowledged, 0)
+    return {
+      counts,
+      async moreAcknowledged(more: number) {
+        const start = counts.map(({ acknowledged }) => acknowledged)
+        const goal = total() + more
+        while (total() < goal || counts.some(({ acknowledged }, at) => acknowledged === start[at])) await clock.sleep(5)
+      },
+      async stop() {
+        isOver = true
+        await writing
+      },
+    }
+  }
+
+  async function expectNothingLost(store: Store, { counts }: ReturnType<typeof startWriting>, watcher: Collected) {
+    for (const [at, { acknowledged, tried }] of counts.entries()) {
+      const [a, b] = (await store.list({ prefix: `w/${at}/` })).entries.map((entry) => Number(text(entry)))
+      expect(a).toBe(b)
+      expect(a).toBeGreaterThanOrEqual(acknowledged)
+      expect(a).toBeLessThanOrEqual(tried)
+    }
+    expect(watcher.ended).toEqual([])
+    await until(() => watcher.watch.revision >= store.revision)
+    const revisionOf = new Map<string, number>()
+    for (const { key, revision, entry } of watcher.events) {
+      const n = Number(text(entry))
+      expect(n, `${key}@${revision}: each write once, in order`).toBeGreaterThan(revisionOf.get(key) ?? 0)
+      revisionOf.set(key, n)
+    }
+  }
+
+  it('SYS-1 SYS-3 comes back after a crash: nothing acknowledged is lost, watchers go on', async () => {
+    const etcd = await etcdWith()
+    const store = await open(etcd.endpoints)
+    const watcher = collect(store)
+    const writing = startWriting(store)
+    for (let crash = 0; crash < 3; crash++) {
+      await writing.moreAcknowledged(200)
+      await etcd.members[0]?.kill()
+      await etcd.members[0]?.start()
+    }
+    await writing.moreAcknowledged(200)
+    await writing.stop()
+    await expectNothingLost(store, writing, watcher)
+    const fresh = await open(etcd.endpoints)
+    const replay = collect(fresh, { afterRevision: 0 })
+    await until(() => replay.watch.revision >= fresh.revision)
+    expect(replay.events.map(show)).toEqual(watcher.events.map(show))
+  })
+
+  it('SYS-1 SYS-3 goes on with another leader when the leader dies', async () => {
+    const etcd = await etcdWith({ members: 3 })
+    const store = await open(etcd.endpoints, { requestTimeoutMs: 5_000 })
+    const other = await open([...etcd.endpoints].reverse(), { requestTimeoutMs: 5_000 })
+    const watchers = [collect(store), collect(other)] as const
+    const writing = startWriting(store)
+    for (let change = 0; change < 2; change++) {
+      await writing.moreAcknowledged(100)
+      const leader = await etcd.leader()
+      await leader.kill()
+      await writing.moreAcknowledged(100)
+      await leader.start()
+    }
+    await writing.moreAcknowledged(100)
+    await writing.stop()
+    await expectNothingLost(store, writing, watchers[0])
+    await expectNothingLost(other, writing, watchers[1])
+    const newest = store.revision
+    await until(() => watchers.every(({ watch }) => watch.revision >= newest))
+    expect(watchers[1].events.map(show)).toEqual(watchers[0].events.map(show))
+  })
+
+  it('leaves a member that hangs', async () => {
+    const etcd = await etcdWith({ members: 3 })
+    const store = await open(etcd.endpoints, { requestTimeoutMs: 1_000 })
+    const { events } = collect(store)
+    await put(store, 'a', '1')
+    etcd.members[0]?.signal('SIGSTOP')
+    endings.push(() => etcd.members[0]?.signal('SIGCONT'))
+    const writeUntilDone = async (): Promise<unknown> =>
+      put(store, 'a', '2').catch((error) => {
+        expect(error).toBeInstanceOf(StoreUnavailableError)
+        return writeUntilDone()
+      })
+    await writeUntilDone()
+    while (text(await store.get('a').catch(() => undefined)) !== '2') await clock.sleep(50)
+    expect(text(events.at(-1)?.entry)).toBe('2')
+  })
+
+  it('says that it is unavailable when there is no etcd, within the time that is allowed', async () => {
+    const etcd = await etcdWith()
+    const store = await open(etcd.endpoints, { requestTimeoutMs: 300 })
+    await put(store, 'a')
+    await etcd.members[0]?.kill()
+    await expect(store.get('a')).rejects.toThrow(StoreUnavailableError)
+    await expect(store.list({ prefix: '' })).rejects.toThrow(StoreUnavailableError)
+    const refused = await put(store, 'a').catch((error) => error)
+    expect(refused).toBeInstanceOf(StoreUnavailableError)
+    await expect(openEtcdStore({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 300 })).rejects.toThrow(
+      /the store is unavailable: etcd does not answer/,
+    )
+    await etcd.members[0]?.start()
+    while (!(await store.get('a').catch(() => undefined))) await clock.sleep(20)
+    await put(store, 'b')
+  })
+
+  it('a write whose answer is lost is neither a success nor tried again', async () => {
+    const etcd = await etcdWith()
+    const proxy = await proxyTo(etcd.endpoints[0] as string)
+    const direct = await open(etcd.endpoints)
+    const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
+    await put(store, 'n', '0')
+    const { events } = collect(direct)
+    proxy.muteAnswers()
+    const lost = await put(store, 'n', '1').catch((error) => error)
+    expect(lost).toBeInstanceOf(StoreUnavailableError)
+    expect(lost).toMatchObject({ mayBeWritten: true })
+    expect(lost.message).toContain('the write may or may not have been kept')
+    expect(text(await direct.get('n'))).toBe('1')
+    proxy.cut()
+    proxy.mend()
+    while (text(await store.get('n').catch(() => undefined)) !== '1') await clock.sleep(20)
+    await put(store, 'n', '2')
+    await until(() => events.length >= 2)
+    expect(events.map(show)).toEqual([
+      expect.stringMatching(/^put n@\d+=1<0$/),
+      expect.stringMatching(/^put n@\d+=2<1$/),
+    ])
+  })
+
+  it('SYS-3 tells watchers when etcd has forgotten what they have not seen, and goes on', async () => {
+    const etcd = await etcdWith()
+    const proxy = await proxyTo(etcd.endpoints[0] as string)
+    const direct = await open(etcd.endpoints)
+    const store = await open([proxy.endpoint], { requestTimeoutMs: 300 })
+    const before = await put(store, 'old')
+    const watcher = collect(store)
+    proxy.cut()
+    for (let n = 0; n < 10; n++) await put(direct, 'a', String(n))
+    await direct.transact(() => [{ delete: 'old' }])
+    const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 2_000 })
+    const newest = Number((await raw.range({ key: Buffer.from('x') })).header?.revision)
+    await raw.compact(newest)
+    raw.close()
+    proxy.mend()
+    while (text(await store.get('a').catch(() => undefined)) !== '9') await clock.sleep(20)
+    expect(watcher.ended).toEqual([expect.any(CompactedError)])
+    expect(watcher.events).toEqual([])
+    expect(() => collect(store, { afterRevision: before })).toThrow(CompactedError)
+    expect(await store.get('old')).toBeUndefined()
+    const after = collect(store)
+    await put(direct, 'b')
+    await until(() => after.events.length === 1)
+  })
+
+  it('ends the store when etcd has lost what was acknowledged', async () => {
+    const etcd = await etcdWith()
+    const proxy = await proxyTo(etcd.endpoints[0] as string)
+    const store = await open([proxy.endpoint], { requestTimeoutMs: 1_000 })
+    for (let n = 0; n < 10; n++) await put(store, 'a', String(n))
+    proxy.cut()
+    const empty = await etcdWith()
+    proxy.retarget(empty.endpoints[0] as string)
+    proxy.mend()
+    let reason: unknown
+    while (!(reason instanceof StoreClosedError)) {
+      reason = await store.get('a').catch((error) => error)
+      await clock.sleep(20)
+    }
+    expect((reason as Error).message).toMatch(/etcd has gone back from revision \d+ to 1/)
+  })
+})

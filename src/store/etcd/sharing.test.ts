@@ -1,0 +1,198 @@
+// Several stores on one etcd, as several API servers have them: one order for all, whoever writes and whoever looks.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
+import { systemClock } from '../../base/clock.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import type { Store, StoreEvent } from '../store.ts'
+import { bytes, collect, passTimeUntil, put, show, text, until } from '../testing/helpers.ts'
+import { bundleChild, runChild } from '../testing/run-child.ts'
+import { EtcdClient } from './client.ts'
+import type { EtcdStoreOptions } from './etcd-store.ts'
+import { openEtcdStore } from './index.ts'
+
+const missing = etcdMissing()
+
+describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  let etcd: RunningEtcd
+  let places = 0
+  let prefix = ''
+  const opened: Store[] = []
+  const clock = systemClock()
+
+  beforeAll(async () => {
+    etcd = await startEtcd()
+  })
+  afterAll(() => etcd.remove())
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((store) => store.close()))
+  })
+
+  async function open(options: Partial<EtcdStoreOptions> = {}): Promise<Store> {
+    const store = await openEtcdStore({ endpoints: etcd.endpoints, prefix, clock, ...options })
+    opened.push(store)
+    return store
+  }
+  /** Two stores at a new place. */
+  async function openTwo(): Promise<[Store, Store]> {
+    prefix = `/shared-${places++}`
+    return [await open(), await open()]
+  }
+
+  it('SYS-1 what one has acknowledged, the other shows at once', async () => {
+    const [a, b] = await openTwo()
+    for (let n = 1; n <= 100; n++) {
+      const [writer, reader] = n % 2 ? [a, b] : [b, a]
+      await put(writer, 'k', String(n))
+      if (n % 3 === 0) expect(text(await reader.get('k'))).toBe(String(n))
+      else if (n % 3 === 1) expect((await reader.list({ prefix: 'k' })).entries.map(text)).toEqual([String(n)])
+      else {
+        let seen: string | undefined
+        await reader.transact((view) => {
+          seen = text(view.get('k'))
+          return []
+        })
+        expect(seen).toBe(String(n))
+      }
+    }
+  })
+
+  it('a refusal is never decided on what the other has changed already', async () => {
+    const [a, b] = await openTwo()
+    for (let n = 1; n <= 50; n++) {
+      const revision = await put(a, 'k', String(n))
+      await b.transact((view) => {
+        if (view.get('k')?.modRevision !== revision) throw new Error('conflict')
+        return []
+      })
+    }
+  })
+
+  it('counts together without losing a step', async () => {
+    const [a, b] = await openTwo()
+    const increment = (store: Store) =>
+      store.transact((view) => [{ put: 'n', value: bytes(String(Number(text(view.get('n')) ?? 0) + 1)) }])
+    const steps = Array.from({ length: 200 }, (_, at) => increment(at % 2 ? a : b))
+    const revisions = (await Promise.all(steps)).map(({ revision }) => revision)
+    expect(new Set(revisions).size).toBe(200)
+    expect(text(await a.get('n'))).toBe('200')
+  })
+
+  it('keeps what two keys promise each other, though each server changes only one of them', async () => {
+    const [a, b] = await openTwo()
+    const takeUnlessTaken = (store: Store, mine: string, other: string) =>
+      store.transact((view) => (view.get(other) ? [] : [{ put: mine, value: bytes('taken') }]))
+    for (let n = 0; n < 50; n++) {
+      await Promise.all([takeUnlessTaken(a, `${n}/x`, `${n}/y`), takeUnlessTaken(b, `${n}/y`, `${n}/x`)])
+      expect((await a.list({ prefix: `${n}/` })).entries).toHaveLength(1)
+    }
+  })
+
+  it('SYS-3 shows all watchers the same events in the same order', async () => {
+    const [a, b] = await openTwo()
+    const watchers = [a, b].map((store) => collect(store, { afterRevision: 0 }))
+    const write = async (store: Store, name: string) => {
+      for (let n = 0; n < 100; n++) {
+        await store.transact(() =>
+          n % 4 === 3
+            ? [{ delete: `k/${n % 5}` }, { put: `of/${name}`, value: bytes(String(n)) }]
+            : [{ put: `k/${n % 5}`, value: bytes(`${name}${n}`) }],
+        )
+      }
+    }
+    await Promise.all([write(a, 'a'), write(b, 'b'), write(a, 'c')])
+    const newest = Math.max(a.revision, b.revision)
+    await until(() => watchers.every(({ watch }) => watch.revision >= newest))
+    const [first, second] = watchers.map(({ events }) => events.map(show))
+    expect(first).toEqual(second)
+    const late = collect(await open(), { afterRevision: 0 })
+    await until(() => late.watch.revision >= newest)
+    expect(late.events.map(show)).toEqual(first)
+    expect(isInOrder(late.events)).toBe(true)
+  })
+
+  it('is not disturbed by other keys in the same etcd', async () => {
+    const [a] = await openTwo()
+    const watcher = collect(a)
+    const other = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
+    const writeElsewhere = () =>
+      other.txn({ success: [{ request: { case: 'requestPut', value: { key: Buffer.from('/elsewhere') } } }] })
+    for (let n = 0; n < 5; n++) {
+      const { header } = await writeElsewhere()
+      const revision = await put(a, 'k', String(n))
+      await writeElsewhere()
+      expect(header).toBeDefined()
+      expect((await a.list({ prefix: '' })).revision).toBeGreaterThan(revision)
+      expect(text(await a.get('k'))).toBe(String(n))
+    }
+    const again = await open()
+    expect(text(await again.get('k'))).toBe('4')
+    await until(() => watcher.events.length === 5)
+    expect(watcher.events.map(({ key }) => key)).toEqual(['k', 'k', 'k', 'k', 'k'])
+    other.close()
+  })
+
+  it('deletes an expired key once, though every server looks for it', async () => {
+    prefix = `/shared-${places++}`
+    const shared = manualClock()
+    const patience = { clock: shared, requestTimeoutMs: 1e12 }
+    const [a, b] = [await open(patience), await open(patience)]
+    const { events } = collect(a)
+    const expiresAtMs = shared.nowMs() + 1_000
+    await a.transact(() => Array.from({ length: 100 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })))
+    await passTimeUntil(shared, () => a.stats().keys === 0 && b.stats().keys === 0)
+    expect(events.filter(({ type }) => type === 'delete')).toHaveLength(100)
+  })
+
+  it('tells etcd to forget what history no longer keeps', async () => {
+    prefix = `/shared-${places++}`
+    const own = manualClock()
+    const store = await open({ clock: own, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
+    for (let n = 0; n < 5; n++) await put(store, 'a', String(n))
+    await own.advance(60_000)
+    await put(store, 'a', 'last')
+    const { createRevision } = (await store.get('a')) ?? {}
+    const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
+    const key = Buffer.from(`${prefix}/keys/a`)
+    const first = (await raw.range({ key })).kvs[0]?.createRevision
+    expect(createRevision).toBe(1)
+    expect((await raw.range({ key, revision: first })).kvs).toHaveLength(1)
+    let isForgotten = false
+    await passTimeUntil(own, async () => {
+      await raw.range({ key, revision: first }).catch((error) => {
+        isForgotten = error.isCompacted
+      })
+      return isForgotten
+    })
+    const again = await open()
+    expect(again.stats().compactedRevision).toBeGreaterThan(1)
+    expect(text(await again.get('a'))).toBe('last')
+    raw.close()
+  })
+
+  it('SYS-1 a writer killed in mid-write leaves whole transactions, and all that it acknowledged', async () => {
+    const program = await bundleChild('etcd-writer-child.ts')
+    for (let kill = 0; kill < 3; kill++) {
+      prefix = `/killed-${kill}`
+      const child = runChild([...program.command, etcd.endpoints[0] as string, prefix])
+      expect(await child.nextLine(), child.errors()).toBe('ready')
+      for (let line = 0; line < 100 + kill * 57; line++) await child.nextLine()
+      child.process.kill('SIGKILL')
+      await child.exited()
+      const store = await open()
+      const acknowledged = new Map(
+        child.lines.map((line) => /^ack (\d+) (\d+)$/.exec(line)?.slice(1) as [string, string]).filter(Boolean),
+      )
+      expect(acknowledged.size).toBe(20)
+      for (const [writer, n] of acknowledged) {
+        const [x, y, z] = (await store.list({ prefix: `w/${writer}/` })).entries.map(text)
+        expect(Number(x?.split('.')[0])).toBeGreaterThanOrEqual(Number(n))
+        expect(y).toBe(x)
+        expect(z).toBe(x)
+      }
+    }
+    await program.remove()
+  })
+})
+
+const isInOrder = (events: readonly StoreEvent[]) =>
+  events.every((event, at) => at === 0 || (events[at - 1] as StoreEvent).revision <= event.revision)

@@ -1,0 +1,65 @@
+// A TCP proxy on loopback that can be cut, or deafened: to lose answers, not questions, between a client and a server.
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+export interface TcpProxy {
+  /** HOST:PORT to connect to. */
+  readonly endpoint: string
+  /** Closes every connection and refuses new ones, until mend(). */
+  cut(): void
+  mend(): void
+  /** From now on nothing of what the server says arrives; what the client says still does. */
+  muteAnswers(): void
+  /** New connections go there. */
+  retarget(target: string): void
+  close(): Promise<void>
+}
+
+export async function startTcpProxy(target: string): Promise<TcpProxy> {
+  let [host = '', port] = target.split(':')
+  const sockets = new Set<Socket>()
+  let isCut = false
+  let isMuted = false
+  const server = createServer((client) => {
+    if (isCut) return void client.destroy()
+    const upstream = connect({ host, port: Number(port) })
+    for (const [socket, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        other.destroy()
+      })
+      socket.on('data', (bytes) => {
+        if (socket === upstream && isMuted) return
+        other.write(bytes)
+      })
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const cut = () => {
+    isCut = true
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    endpoint: `127.0.0.1:${(server.address() as { port: number }).port}`,
+    cut,
+    mend() {
+      isCut = false
+      isMuted = false
+    },
+    muteAnswers() {
+      isMuted = true
+    },
+    retarget(other) {
+      ;[host = '', port] = other.split(':')
+    },
+    async close() {
+      cut()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
