@@ -9,7 +9,7 @@ import { seededRandom } from './helpers/random.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { type SeenEvent, watchFrom } from './helpers/watch.ts'
 
-const KILLS = 50
+const KILLS = Number(process.env.CRASH_KILLS ?? 50)
 const WRITERS = 16
 const LOAD_MS = { min: 20, max: 400 }
 const PATH = '/api/v1/namespaces/default/configmaps'

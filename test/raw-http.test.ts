@@ -250,7 +250,7 @@ describe('a watch', () => {
     await other.call('POST', MAPS, { metadata: { name: 'before' } })
     await watch.until((events) => events.length === 1)
     expect(await other.stop()).toBe(0)
-    const [{ revision }] = (await watch.ended()) as [{ revision: number }]
+    const { revision } = (await watch.ended()).at(-1)!
     const again = await startServer({ dataDir: join(dir, 'stopping') })
     try {
       const resumed = watchFrom(again, MAPS, revision)

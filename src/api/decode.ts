@@ -19,8 +19,18 @@ export class DecodeError extends Error {
 
 const UNKNOWN_FIELDS_MAX = 50 // a hostile body gets this many named and the rest dropped unnamed
 
+/** An object of more fields and items than this is no object anyone wrote; deciding on it would hold up everyone. */
+const VALUES_MAX = 250_000
+
 class Context {
   keys = 0
+  #values = 0
+
+  count(values: number): void {
+    this.#values += values
+    if (this.#values > VALUES_MAX) throw new DecodeError(`the object has more than ${VALUES_MAX} fields and list items`)
+  }
+
   readonly unknown: string[] = []
   readonly partial: boolean
   constructor(partial: boolean) {
@@ -90,6 +100,7 @@ function decodeObject(
     }
   }
   const names = Object.keys(value)
+  context.count(names.length)
   context.keys += names.length
   if (names.length > met) noteUnknown(type, value, names, path, context, ignored)
   return object
@@ -112,6 +123,7 @@ function noteUnknown(
 
 function decodeList(item: Type, value: unknown, path: string, context: Context): unknown[] {
   if (!Array.isArray(value)) throw mismatch(path, 'a list', value)
+  context.count(value.length)
   return value.map((element, index) =>
     element === null ? zeroOf(item) : decodeValue(item, element, `${path}[${index}]`, context),
   )
@@ -120,7 +132,9 @@ function decodeList(item: Type, value: unknown, path: string, context: Context):
 function decodeMap(type: MapType, value: unknown, path: string, context: Context): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
   const object: Record<string, unknown> = {}
-  for (const name of Object.keys(value).sort()) {
+  const names = Object.keys(value).sort()
+  context.count(names.length)
+  for (const name of names) {
     context.keys++
     const raw = value[name]
     const decoded = raw === null ? zeroOf(type.value) : decodeValue(type.value, raw, `${path}[${name}]`, context)

@@ -12,7 +12,7 @@ import {
 } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type Store, StoreBusyError, StoreClosedError } from '../store/index.ts'
+import { type Store, StoreBusyError, StoreClosedError, StoreUnavailableError } from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { createDiscovery } from './discovery/index.ts'
 import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './exchange.ts'
@@ -203,6 +203,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   function explain(error: unknown, request: ApiRequest): ApiError {
     if (error instanceof ApiError) return error
     if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
+    if (error instanceof StoreUnavailableError) return unavailable(error.message)
     if (error instanceof StoreBusyError) return tooManyRequests(error.message)
     log.error({ err: error, method: request.method, path: request.path }, 'request failed unexpectedly')
     return internalError('the server met a problem of its own; its log has the details')

@@ -110,6 +110,13 @@ describe('finalizers', () => {
     })
   })
 
+  it('SYS-4 raise the generation with the mark, where the kind has one', async () => {
+    const url = '/apis/storage.k8s.io/v1/csidrivers'
+    await trial.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
+    expect((await trial.delete(`${url}/d`)).json.metadata.generation).toBe(2)
+    expect((await trial.delete(`${url}/d`)).json.metadata.generation).toBe(2)
+  })
+
   it('SYS-4 the mark cannot be taken back', async () => {
     await create('a', { finalizers: ['example.com/one'] })
     const { json } = await trial.delete(`${MAPS}/a`)

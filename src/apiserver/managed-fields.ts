@@ -48,7 +48,8 @@ export function trackUpdated(
   const live: readonly Entry[] = old.metadata.managedFields ?? []
   const { mine, foreign } = readable(target, target.subresource === '' ? adopted(target, asked, live) : live)
   delete next.metadata.managedFields
-  const entries = [...trackUpdate(trackedWrite(deps, target), mine, { before: old, after: next }), ...foreign]
+  const before = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
+  const entries = [...trackUpdate(trackedWrite(deps, target), mine, { before, after: next }), ...foreign]
   if (entries.length > 0) next.metadata.managedFields = entries
 }
 

@@ -195,17 +195,16 @@ function merged(target: WriteTarget, update: Update, asked: any, old: any): any 
   if (update.merge) return update.merge(asked, old)
   const rules = target.resource.kind.status
   if (target.subresource === 'status') {
-    const next = clone(old)
-    if (asked.status === undefined) delete next.status
-    else next.status = clone(asked.status)
-    if (rules?.takesMetadata) next.metadata = clone(asked.metadata)
-    return next
+    const { metadata } = rules?.takesMetadata ? asked : old
+    return draftOf({ ...old, metadata, status: asked.status })
   }
-  const next = clone(asked)
-  if (rules) {
-    if (old.status === undefined) delete next.status
-    else next.status = clone(old.status)
-  }
+  return draftOf(rules ? { ...asked, status: old.status } : asked)
+}
+
+/** A copy to change; the record of owners, which is large and comes from elsewhere, is not copied. */
+function draftOf(object: any): any {
+  const next = clone({ ...object, metadata: { ...object.metadata, managedFields: undefined } })
+  if (next.status === undefined) delete next.status
   return next
 }
 

@@ -40,11 +40,15 @@ export function manualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason)
-        const cancel = after(ms, resolve)
-        signal?.addEventListener('abort', () => {
+        const abort = () => {
           cancel()
-          reject(signal.reason)
+          reject(signal?.reason)
+        }
+        const cancel = after(ms, () => {
+          signal?.removeEventListener('abort', abort)
+          resolve()
         })
+        signal?.addEventListener('abort', abort, { once: true })
       }),
     async advance(ms) {
       const untilMs = nowMs + ms

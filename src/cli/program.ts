@@ -100,6 +100,11 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
     .summary(summary)
     .description(about)
     .addOption(dataDirOption())
+    .option('--store <url>', 'share an etcd instead of the embedded store: etcd://HOST:PORT[,HOST:PORT…][/PREFIX]')
+    .option('--etcd-ca <file>', 'certificate authority of an etcd reached by etcds://')
+    .option('--etcd-cert <file>', 'our certificate for that etcd')
+    .option('--etcd-key <file>', 'and its key')
+    .option('--pki-dir <dir>', 'keys and certificates; the same for servers that share a store (default: DATA-DIR/pki)')
     .option('--listen <host:port>', 'address to serve the API on', DEFAULT_LISTEN)
     .option('--feature-gates <gates>', 'switch features, e.g. VolumeProvisionedIO=false', '')
     .option('--runtime-config <versions>', 'switch API versions, e.g. storage.k8s.io/v1alpha1=false', '')
@@ -119,6 +124,9 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
       await serve({
         dataDir: dataDirOf(flags.dataDir),
+        store: flags.store,
+        etcdTls: { ca: flags.etcdCa, cert: flags.etcdCert, key: flags.etcdKey },
+        pkiDir: flags.pkiDir,
         listen: parseListen(flags.listen),
         featureGates: flags.featureGates,
         runtimeConfig: flags.runtimeConfig,

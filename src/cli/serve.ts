@@ -21,12 +21,17 @@ import type { Logger } from '../base/log.ts'
 import { inProcessClient } from '../client/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
-import { openLmdbStore } from '../store/index.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
+import { openStore, parseStore, type TlsFiles } from './store-flag.ts'
 
 export interface ServeOptions {
   readonly dataDir: string
+  /** `--store` as given; the embedded store without it. */
+  readonly store: string | undefined
+  readonly etcdTls: TlsFiles
+  /** Where keys and certificates are; servers that share a store need the same ones. Default: in dataDir. */
+  readonly pkiDir: string | undefined
   readonly listen: ListenAddress
   readonly featureGates: string
   readonly runtimeConfig: string
@@ -56,10 +61,13 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { dataDir, clock, random, log, signal } = options
   const gates = asUsage(() => parseFeatureGates(options.featureGates))
   const runtimeConfig = asUsage(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
+  const place = parseStore(options.store)
   await ensurePrivateDirectory(dataDir)
 
-  const store = await openLmdbStore({
-    dir: join(dataDir, 'store'),
+  const store = await openStore({
+    place,
+    tlsFiles: options.etcdTls,
+    dataDir,
     clock,
     history: {
       keepMs: options.historyMinutes * 60_000,
@@ -67,7 +75,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
   })
   try {
-    const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), hosts: hostsOf(options.listen), clock })
+    const pki = await loadOrCreatePki({
+      dir: options.pkiDir ?? join(dataDir, 'pki'),
+      hosts: hostsOf(options.listen),
+      clock,
+    })
     for (const { file, because } of pki.written) log.info({ file, because }, 'credentials written')
     const server = createApiServer({
       store,

@@ -127,7 +127,7 @@ function createBacklog<E>(): Backlog<E> {
   return {
     push(events) {
       if (ended) return
-      queue.push(...events)
+      for (const event of events) queue.push(event)
       if (queue.length - taken >= WATCH_BACKLOG_EVENTS_MAX) ended = true
       signal()
     },

@@ -46,7 +46,9 @@ describe('the in-process client', () => {
       .watch(configMapKind, { resourceVersion: from, signal: closing.signal })
       [Symbol.asyncIterator]()
     const first = events.next()
-    const maps = Array.from({ length: WATCH_BACKLOG_EVENTS_MAX + COMMIT_WRITES_MAX }, (_, index) => map(`m-${index}`))
+    const maps = Array.from({ length: WATCH_BACKLOG_EVENTS_MAX + 2 * COMMIT_WRITES_MAX }, (_, index) =>
+      map(`m-${index}`),
+    )
     for (let at = 0; at < maps.length; at += COMMIT_WRITES_MAX) {
       const some = maps.slice(at, at + COMMIT_WRITES_MAX)
       await client.commit(some.map((object) => ({ do: 'create', kind: configMapKind, object })))

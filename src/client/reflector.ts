@@ -85,6 +85,7 @@ export async function runReflector<T extends KubeObject>(
 
   /** One stream from its start to its end. */
   async function follow(): Promise<void> {
+    if (signal.aborted) return
     const stream = new AbortController()
     const stop = () => stream.abort()
     signal.addEventListener('abort', stop, { once: true })

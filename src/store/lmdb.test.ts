@@ -8,12 +8,14 @@ import { manualClock } from '../base/manual-clock.ts'
 import { storeContract } from './contract.ts'
 import { openLmdbStore } from './lmdb.ts'
 import { passTimeUntil, put, text } from './testing/helpers.ts'
-import { bundleChild, type Child, runChild } from './testing/run-child.ts'
+import { bundleChild, type Child, type ChildProgram, runChild } from './testing/run-child.ts'
 
 const madeDirs: string[] = []
 const children: Child[] = []
+const programs: ChildProgram[] = []
 afterEach(async () => {
   for (const child of children.splice(0)) child.process.kill('SIGKILL')
+  await Promise.all(programs.splice(0).map((program) => program.remove()))
   await Promise.all(madeDirs.splice(0).map((dir) => rm(dir, { recursive: true, force: true })))
 })
 
@@ -21,6 +23,12 @@ async function newDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-store-'))
   madeDirs.push(dir)
   return dir
+}
+
+async function bundle(name: string): Promise<ChildProgram> {
+  const program = await bundleChild(name)
+  programs.push(program)
+  return program
 }
 
 function start(command: readonly string[]): Child {
@@ -69,7 +77,7 @@ describe('LMDB store', () => {
 describe('a directory in use', () => {
   it('is refused to a second process, which learns who holds it, until the first is gone', async () => {
     const dir = await newDir()
-    const program = await bundleChild('hold-child.ts')
+    const program = await bundle('hold-child.ts')
     const holder = start([...program.command, dir])
     expect(await holder.nextLine()).toBe('open')
 
@@ -82,7 +90,6 @@ describe('a directory in use', () => {
     const store = await openLmdbStore({ dir, clock })
     await put(store, 'a')
     await store.close()
-    await program.remove()
   })
 
   it('is refused to a second store of the same process', async () => {
@@ -173,7 +180,7 @@ describe('a file that cannot be used', () => {
 describe('durability', () => {
   it('SYS-1 a write is acknowledged only after the disk has synced it', async (test) => {
     if (!hasStrace() && !process.env.CI) test.skip('strace is not installed')
-    const program = await bundleChild('durability-child.ts')
+    const program = await bundle('durability-child.ts')
     const dir = await newDir()
     const log = join(await newDir(), 'trace')
     const calls = 'openat,write,pwrite64,writev,pwritev,fdatasync,fsync,msync'
@@ -193,11 +200,10 @@ describe('durability', () => {
     expect(await traced.exited()).toEqual({ code: 0, signal: null })
     expect(traced.lines).toHaveLength(40)
     expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
-    await program.remove()
   })
 
   it('SYS-1 no acknowledged write is lost, and none is half there, when the process is killed', async () => {
-    const program = await bundleChild('crash-child.ts')
+    const program = await bundle('crash-child.ts')
     const dir = await newDir()
     const acknowledged = new Map<string, number>()
     let total = 0
@@ -225,11 +231,10 @@ describe('durability', () => {
     }
     expect(acknowledged.size).toBe(20)
     expect(total).toBeGreaterThan(4_000)
-    await program.remove()
   })
 
   it('a full disk refuses writes, and nothing else', async () => {
-    const program = await bundleChild('full-disk-child.ts')
+    const program = await bundle('full-disk-child.ts')
     const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh', ...program.command, await newDir()]
     const child = start(limited)
     await child.exited()
@@ -237,7 +242,6 @@ describe('durability', () => {
     expect(refused).toMatch(/^refused WriteRefusedError nothing was written: .*store\.mdb: the file may not grow/)
     expect(written).toMatch(/^written (\d+) revision \1 keys \1$/)
     expect(rest).toEqual(['read 10000', 'small true'])
-    await program.remove()
   })
 })
 

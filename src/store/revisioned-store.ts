@@ -8,7 +8,6 @@ import { ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
 import { AppendRefusedError, type Medium, type RecordPosition } from './medium.ts'
-import { nextTurn } from './next-turn.ts'
 import { RecentEvents } from './recent-events.ts'
 import {
   CompactedError,
@@ -114,6 +113,7 @@ class RevisionedStore implements Store {
     }
 
     this.#watches = new WatchHub({
+      clock,
       revision: () => this.#revision,
       logsFor: (prefix) => this.#history.logsFor(prefix),
       eventOf: (version) => this.#eventOf(version),
@@ -296,7 +296,7 @@ class RevisionedStore implements Store {
       revision,
       done: (async () => {
         for (const [at, version] of versions.entries()) {
-          if (at > 0 && at % LIST_ENTRIES_PER_TURN === 0) await nextTurn()
+          if (at > 0 && at % LIST_ENTRIES_PER_TURN === 0) await this.#clock.nextTurn()
           entries.push(this.#read(version))
         }
       })(),

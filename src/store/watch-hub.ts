@@ -1,8 +1,8 @@
 // Brings changes to watchers. A watcher is replaying (reads the change log, in slices) or live (is called when a
 // batch has become durable). It turns live in the same step in which it has read the last logged change, so there
 // is no gap; from then on it is called with newer batches only, so there is no repeat.
+import type { Clock } from '../base/clock.ts'
 import type { ChangeLog } from './change-log.ts'
-import { nextTurn } from './next-turn.ts'
 import { type PrefixGroup, PrefixGroups } from './prefix-groups.ts'
 import { CompactedError, type Revision, type StoreEvent, type Watch, type WatchOptions } from './store.ts'
 import type { Version } from './version.ts'
@@ -12,6 +12,7 @@ const REPLAY_EVENTS_PER_TURN = 500
 const REPLAY_CHANGES_PER_TURN = 20_000
 
 export interface WatchHubOptions {
+  readonly clock: Pick<Clock, 'nextTurn'>
   /** The newest durable revision. */
   readonly revision: () => Revision
   /** The logs in which changes under that prefix are found. */
@@ -101,7 +102,7 @@ export class WatchHub {
 
   async #replay(): Promise<void> {
     while (this.#replaying.length > 0) {
-      await nextTurn()
+      await this.#options.clock.nextTurn()
       const budget = { events: REPLAY_EVENTS_PER_TURN, changes: REPLAY_CHANGES_PER_TURN }
       while (budget.events > 0 && budget.changes > 0) {
         const watcher = this.#replaying.shift()

@@ -426,6 +426,7 @@ export const SERVED: readonly Served[] = [
         leaseDurationSeconds: 15,
         renewTime: '2026-01-01T00:00:00.123456Z',
         leaseTransitions: dice.int(3),
+        ...dice.maybe({ strategy: 'OldestEmulationVersion', preferredHolder: 'you' }),
       },
     }),
   },

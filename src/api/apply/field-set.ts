@@ -34,19 +34,25 @@ export function nodeOf(member: boolean, below: DraftSet): FieldSet | undefined {
 
 export function union(a: FieldSet, b: FieldSet): FieldSet {
   if (isEmptySet(a)) return b
-  if (isEmptySet(b)) return a
-  return unionBelow(a, b)
-}
-
-function unionBelow(a: FieldSet, b: FieldSet): DraftSet {
-  const both = withoutItself(a)
+  let both: DraftSet | undefined
   for (const element in b) {
     if (element === ITSELF) continue
     const mine = a[element]
     const theirs = b[element]!
-    both[element] = mine ? nodeOf(isMember(mine) || isMember(theirs), unionBelow(mine, theirs))! : theirs
+    const node = mine ? unionOfNodes(mine, theirs) : theirs
+    if (node === mine) continue
+    both ??= { ...a }
+    both[element] = node
   }
-  return both
+  return both ?? a
+}
+
+function unionOfNodes(a: FieldSet, b: FieldSet): FieldSet {
+  const isNew = isMember(b) && !isMember(a)
+  if (isEmptySet(b)) return isNew ? { [ITSELF]: LEAF, ...a } : a
+  if (isEmptySet(a)) return ITSELF in b ? b : { [ITSELF]: LEAF, ...b }
+  const both = union(a, b)
+  return isNew ? { [ITSELF]: LEAF, ...both } : both
 }
 
 export function intersection(a: FieldSet, b: FieldSet): DraftSet {

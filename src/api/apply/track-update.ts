@@ -2,6 +2,7 @@
 // alone, what it removes belongs to nobody. Objects without a record stay without one until someone applies to them.
 import { compare } from './compare.ts'
 import { difference, type FieldSet, isEmptySet, union } from './field-set.ts'
+import { createdFields } from './fields-of.ts'
 import {
   type Entry,
   entryOf,
@@ -23,7 +24,7 @@ export interface TrackedWrite {
 }
 
 export function trackCreate(write: TrackedWrite, object: object): Entry[] {
-  const fields = withoutUntracked(compare(write.place, {}, object).added)
+  const fields = withoutUntracked(createdFields(write.place, object as Record<string, unknown>))
   return isEmptySet(fields) ? [] : [entryOf(write.writer, 'Update', fields, write.time)]
 }
 
@@ -35,13 +36,14 @@ export function trackUpdate(
 ): readonly Entry[] {
   if (entries.length === 0) return entries
   const { removed, modified, added } = compare(place, before, after)
+  const left = takeAway(entries, removed)
   const set = union(modified, added)
-  const others = takeAway(entries, union(set, removed))
   const mine = withoutUntracked(set)
-  if (isEmptySet(mine)) return others === entries ? entries : inOrder(others)
-  const previous = others.find((entry) => isEntryOf(entry, writer, 'Update'))
+  if (isEmptySet(mine)) return left === entries ? entries : inOrder(left)
+  const previous = left.find((entry) => isEntryOf(entry, writer, 'Update'))
   const entry = entryOf(writer, 'Update', previous ? union(previous.fieldsV1, mine) : mine, time)
-  return inOrder(forgetOldest([...others.filter((other) => other !== previous), entry]))
+  const others = left.filter((other) => other !== previous)
+  return inOrder(forgetOldest([...takeAway(others, set), entry]))
 }
 
 /** Everybody loses these fields; who has nothing left is not in the record any more. */

@@ -19,7 +19,7 @@ export interface CacheRun {
 const HOUR_MS = 3_600_000
 const NAMES = 30
 
-export async function cacheFollows(seed: number, { hours = 3 } = {}): Promise<CacheRun> {
+export async function cacheFollows(seed: number, { hours = 2 } = {}): Promise<CacheRun> {
   const world = createWorld(seed)
   const dice = world.dice('scenario')
   const cluster = await createCluster(world, { keepMs: 120_000, entriesMax: 40 })
@@ -48,7 +48,7 @@ export async function cacheFollows(seed: number, { hours = 3 } = {}): Promise<Ca
   let refused = 0
   const untilMs = world.nowMs + hours * HOUR_MS
   while (world.nowMs < untilMs) {
-    await world.runFor(dice() * dice() * 120_000) // bursts and pauses
+    await world.runFor(dice() * dice() * 300_000) // bursts and pauses
     if (dice() < 0.02) cluster.server.crash()
     if (dice() < 0.3) cluster.server.start()
     if (dice() < 0.3) follower.start()

@@ -319,6 +319,7 @@ export class EtcdStore implements Store {
       const cancelTimeout = this.#clock.after(this.#options.requestTimeoutMs, () => {
         cancelLate()
         stopWaiting()
+        this.#feed?.renew() // the member it follows may hang
         reject(new StoreUnavailableError(`revision ${revision} of etcd has not arrived`))
       })
       let cancelLate = () => {}

@@ -27,6 +27,8 @@ export interface FeedChange {
 }
 
 export interface Feed {
+  /** Asks anew, where the client now thinks it is answered: nothing has come for too long. */
+  renew(): void
   stop(): void
 }
 
@@ -73,13 +75,19 @@ export function startFeed({ client, clock, span, afterRevision, onChanges, onCom
     onChanges(changes)
   }
 
+  function renew(): void {
+    if (isStopped) return
+    cancel()
+    connect()
+  }
+
   function stop(): void {
     isStopped = true
     cancel()
   }
 
   connect()
-  return { stop }
+  return { renew, stop }
 }
 
 function changeOf({ type, kv }: Event): FeedChange {

@@ -68,6 +68,7 @@ export class Replica {
     this.#history = this.#newHistory(0)
     this.#expiry = this.#newExpiry()
     this.#watches = new WatchHub({
+      clock,
       revision: () => this.#revision,
       logsFor: (prefix) => this.#history.logsFor(prefix),
       eventOf: (version) => this.#recentEvents.of(version, () => eventOf(version as HeldVersion)),

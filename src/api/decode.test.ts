@@ -1,0 +1,138 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { DecodeError, decode } from './decode.ts'
+import { countKeys } from './json-scan.ts'
+import {
+  boolean,
+  bytes,
+  int32,
+  int64,
+  intOrString,
+  list,
+  map,
+  microTime,
+  object,
+  opt,
+  ptr,
+  quantity,
+  rawJson,
+  req,
+  string,
+  time,
+} from './schema.ts'
+
+const inner = object('test.Inner', 'Inner.', {
+  name: req(1, string, 'Name.'),
+  count: opt(2, int32, 'Count.'),
+  on: ptr(3, boolean, 'On.'),
+})
+const outer = object('test.Outer', 'Outer.', {
+  title: opt(1, string, 'Title.'),
+  size: opt(2, quantity, 'Size.'),
+  at: opt(3, time, 'At.'),
+  exactly: opt(4, microTime, 'Exactly.'),
+  blob: opt(5, bytes, 'Blob.'),
+  port: opt(6, intOrString, 'Port.'),
+  big: opt(7, int64, 'Big.'),
+  items: opt(8, list(inner), 'Items.'),
+  labels: opt(9, map(string), 'Labels.'),
+  one: ptr(10, inner, 'One.'),
+  any: opt(11, rawJson, 'Any.'),
+})
+const decodeOuter = (value: unknown) => decode<any>(outer, value)
+
+describe('decode', () => {
+  it('drops nulls and empty optional values, keeps empty pointers, fills required ones', () => {
+    const value = { title: '', size: null, items: [], labels: {}, one: { count: 0, on: false } }
+    expect(decodeOuter(value).object).toEqual({ one: { name: '', on: false } })
+  })
+
+  it.each([
+    ['size', '1000M', '1G'],
+    ['size', 1024, '1024'],
+    ['at', '2026-01-31T12:00:00.9+01:00', '2026-01-31T11:00:00Z'],
+    ['exactly', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.123456Z'],
+    ['exactly', '2026-01-31T12:00:00Z', '2026-01-31T12:00:00.000000Z'],
+    ['blob', 'aGVs\nbG8=', 'aGVsbG8='],
+    ['port', 80, 80],
+    ['port', 'http', 'http'],
+  ])('writes %s %j canonically as %j', (field, given, stored) => {
+    expect(decodeOuter({ [field]: given }).object[field]).toBe(stored)
+  })
+
+  it.each([
+    [{ title: 7 }, 'title: expected a string, got number 7'],
+    [{ items: {} }, 'items: expected a list, got an object'],
+    [{ items: [{ name: 1 }] }, 'items[0].name: expected a string, got number 1'],
+    [{ items: [{ count: 1.5 }] }, 'items[0].count: expected a whole number, got number 1.5'],
+    [{ items: [{ count: 2 ** 31 }] }, 'items[0].count: 2147483648 is outside -2147483648 to 2147483647'],
+    [{ big: 2 ** 60 }, 'big: 1152921504606847000 is outside'],
+    [{ labels: { a: 1 } }, 'labels[a]: expected a string, got number 1'],
+    [{ size: 'much' }, 'size: "much" is not a quantity'],
+    [{ at: 'yesterday' }, 'at: "yesterday" is not a time'],
+    [{ at: '2026-02-30T00:00:00Z' }, 'at: "2026-02-30T00:00:00Z" is not a time'],
+    [{ blob: 'not base64!' }, 'blob: illegal base64 data'],
+    [[], 'body: expected an object, got a list'],
+    [{ one: [] }, 'one: expected an object, got a list'],
+  ])('SYS-10 refuses %j and says where and why', (value, message) => {
+    expect(() => decodeOuter(value)).toThrow(DecodeError)
+    expect(() => decodeOuter(value)).toThrow(message)
+  })
+
+  it('names unknown fields by path, and ignores those it is told to', () => {
+    const { unknown, object: decoded } = decode<any>(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, [
+      'kind',
+    ])
+    expect(unknown.toSorted()).toEqual(['extra', 'items[0].nam'])
+    expect(decoded).toEqual({ items: [{ name: '' }] })
+  })
+
+  it('writes fields in the order of the declaration and map keys in the order of the alphabet', () => {
+    const one = decodeOuter({ labels: { b: '2', a: '1' }, title: 't' }).object
+    const two = decodeOuter({ title: 't', labels: { a: '1', b: '2' } }).object
+    expect(JSON.stringify(one)).toBe(JSON.stringify(two))
+  })
+
+  it('SYS-10 keeps `__proto__` a key like any other', () => {
+    const { object: decoded } = decodeOuter(JSON.parse('{"labels":{"__proto__":"x"},"__proto__":{"title":"no"}}'))
+    expect(Object.keys(decoded.labels)).toEqual(['__proto__'])
+    expect(decoded.title).toBeUndefined()
+    expect(({} as any).title).toBeUndefined()
+  })
+
+  it('SYS-10 refuses objects of absurdly many items', () => {
+    expect(() => decodeOuter({ items: Array(300_000).fill(null) })).toThrow('more than 250000')
+  })
+
+  it('counts every key it met, so that a difference to the text means duplicates', () => {
+    fc.assert(
+      fc.property(fc.object({ maxDepth: 4 }), (value) => {
+        const text = JSON.stringify({ any: value, title: 'x' })
+        expect(decodeOuter(JSON.parse(text)).keys).toBe(countKeys(text))
+      }),
+    )
+  })
+
+  it('is idempotent: what it made decodes to itself', () => {
+    const anInner = fc.record(
+      { name: fc.string(), count: fc.integer({ min: -5, max: 5 }), on: fc.boolean() },
+      { requiredKeys: [] },
+    )
+    const anOuter = fc.record(
+      {
+        title: fc.string(),
+        size: fc.constantFrom('1Gi', '0.5', '2000m', 7),
+        labels: fc.dictionary(fc.string(), fc.string()),
+        items: fc.array(anInner),
+        one: anInner,
+      },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(anOuter, (value) => {
+        const once = decodeOuter(value).object
+        expect(decodeOuter(once).object).toEqual(once)
+      }),
+    )
+  })
+})

@@ -1,0 +1,87 @@
+// The command line as a person meets it: help, versions, mistakes, exit codes.
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../base/manual-clock.ts'
+import { parseListen, urlOf } from './flags.ts'
+import { runCommandLine } from './run.ts'
+
+async function run(...args: string[]) {
+  let out = ''
+  let err = ''
+  const code = await runCommandLine(['node', 'stowage', ...args], {
+    clock: manualClock(),
+    random: () => 0.5,
+    signal: new AbortController().signal,
+    write: (text) => {
+      out += text
+    },
+    complain: (text) => {
+      err += text
+    },
+  })
+  return { code, out, err }
+}
+
+describe('the command line', () => {
+  it('SYS-12 --help lists every command, and every command explains itself', async () => {
+    const { code, out } = await run('--help')
+    expect(code).toBe(0)
+    for (const name of ['up', 'server', 'kubeconfig', 'version', 'completion']) {
+      expect(out).toContain(`  ${name}`)
+      expect((await run(name, '--help')).out).toContain('Usage: stowage')
+    }
+  })
+
+  it('SYS-12 version speaks to people and to scripts', async () => {
+    expect((await run('version')).out).toMatch(/^stowage \S+ \(serves v1\.\d+\.\d+\S*, node/)
+    expect(JSON.parse((await run('version', '--output', 'json')).out)).toMatchObject({
+      api: expect.stringContaining('stowage'),
+    })
+  })
+
+  it.each([
+    [['frobnicate'], 2, "unknown command 'frobnicate'"],
+    [['up', '--no-such-flag'], 2, "unknown option '--no-such-flag'"],
+    [['up', '--listen', 'nonsense'], 2, 'expected HOST:PORT'],
+    [['up', '--listen', '127.0.0.1:99999'], 2, 'expected HOST:PORT'],
+    [['up', '--history-minutes', 'soon'], 2, 'expected a number above 0'],
+    [
+      ['up', '--data-dir', '/proc/stowage-cannot-be-here', '--feature-gates', 'Nope=true'],
+      2,
+      'unknown feature gate "Nope"',
+    ],
+    [
+      ['up', '--data-dir', '/proc/stowage-cannot-be-here', '--runtime-config', 'x/v9=false'],
+      2,
+      'nothing is called "x/v9"',
+    ],
+    [['version', '--output', 'xml'], 2, 'Allowed choices are text, json'],
+    [['completion', 'tcsh'], 2, 'choose one of bash, zsh, fish'],
+    [['kubeconfig', '--data-dir', '/nonexistent-stowage'], 2, 'no server has been started there'],
+    [[], 2, 'Usage: stowage'],
+  ])('SYS-12 %j ends with %i and says why', async (args, code, text) => {
+    const result = await run(...args)
+    expect(result.err).toContain(text)
+    expect(result.code).toBe(code)
+    expect(result.err).not.toMatch(/\n\s+at /) // no stacks for people
+  })
+
+  it.each(['bash', 'zsh', 'fish'])('completes commands and flags in %s', async (shell) => {
+    const { code, out } = await run('completion', shell)
+    expect(code).toBe(0)
+    expect(out).toContain('kubeconfig')
+    expect(out).toContain('data-dir')
+  })
+})
+
+describe('--listen', () => {
+  it.each([
+    ['127.0.0.1:7443', { host: '127.0.0.1', port: 7443 }, 'https://127.0.0.1:7443'],
+    ['7443', { host: '127.0.0.1', port: 7443 }, 'https://127.0.0.1:7443'],
+    [':7443', { host: '0.0.0.0', port: 7443 }, 'https://127.0.0.1:7443'],
+    ['[::1]:0', { host: '::1', port: 0 }, 'https://[::1]:0'],
+    ['storage.example.com:443', { host: 'storage.example.com', port: 443 }, 'https://storage.example.com:443'],
+  ])('%s', (text, address, url) => {
+    expect(parseListen(text)).toEqual(address)
+    expect(urlOf(address)).toBe(url)
+  })
+})

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { UsageError } from './flags.ts'
+import { parseStore } from './store-flag.ts'
+
+describe('--store', () => {
+  it('is the embedded store when it is not given', () => {
+    expect(parseStore(undefined)).toEqual({ is: 'embedded' })
+  })
+
+  it.each([
+    ['etcd://127.0.0.1:2379', { endpoints: ['127.0.0.1:2379'], prefix: undefined, isEncrypted: false }],
+    ['etcd://127.0.0.1:2379/', { endpoints: ['127.0.0.1:2379'], prefix: undefined, isEncrypted: false }],
+    ['etcd://a:1,b:2,[::1]:3/team/x', { endpoints: ['a:1', 'b:2', '[::1]:3'], prefix: '/team/x', isEncrypted: false }],
+    ['etcds://etcd.example:2379/s', { endpoints: ['etcd.example:2379'], prefix: '/s', isEncrypted: true }],
+  ])('%s names members and a prefix', (text, place) => {
+    expect(parseStore(text)).toEqual({ is: 'etcd', ...place })
+  })
+
+  it.each(['', 'etcd://', 'etcd://host', 'etcd://a:1,,b:2', 'redis://a:1', '/var/lib/x', 'etcd://a:1/with space'])(
+    'refuses %j and says what is expected',
+    (text) => {
+      expect(() => parseStore(text)).toThrow(UsageError)
+      expect(() => parseStore(text)).toThrow('expected etcd://HOST:PORT')
+    },
+  )
+})

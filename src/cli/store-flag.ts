@@ -1,0 +1,58 @@
+// `--store`: where a server keeps its objects, read from the flag and opened. Without the flag that is an embedded
+// store in the data directory; etcd is for several servers that share one.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { type EtcdTls, type HistoryOptions, openEtcdStore, openLmdbStore, type Store } from '../store/index.ts'
+import { UsageError } from './flags.ts'
+
+export type StorePlace = { readonly is: 'embedded' } | EtcdPlace
+
+export interface EtcdPlace {
+  readonly is: 'etcd'
+  readonly endpoints: readonly string[]
+  /** Undefined: the store's default. */
+  readonly prefix: string | undefined
+  readonly isEncrypted: boolean
+}
+
+/** Paths of PEM files, for `etcds://`. */
+export interface TlsFiles {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+}
+
+export function parseStore(text: string | undefined): StorePlace {
+  if (text === undefined) return { is: 'embedded' }
+  const [, scheme, hosts = '', path] = /^(etcds?):\/\/([^/\s]+)(\/\S*)?$/.exec(text.trim()) ?? []
+  const endpoints = hosts.split(',')
+  if (!scheme || !endpoints.every((endpoint) => /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+):\d{1,5}$/.test(endpoint))) {
+    throw new UsageError(
+      `--store ${JSON.stringify(text)}: expected etcd://HOST:PORT[,HOST:PORT…][/PREFIX], or etcds:// for TLS`,
+    )
+  }
+  const prefix = path === undefined || path === '/' ? undefined : path
+  return { is: 'etcd', endpoints, prefix, isEncrypted: scheme === 'etcds' }
+}
+
+export interface OpenStoreOptions {
+  readonly place: StorePlace
+  readonly tlsFiles: TlsFiles
+  readonly dataDir: string
+  readonly clock: Clock
+  readonly history: HistoryOptions
+}
+
+export async function openStore({ place, tlsFiles, dataDir, clock, history }: OpenStoreOptions): Promise<Store> {
+  if (place.is === 'embedded') return openLmdbStore({ dir: join(dataDir, 'store'), clock, history })
+  const tls = place.isEncrypted ? await readTls(tlsFiles) : undefined
+  return openEtcdStore({ endpoints: place.endpoints, prefix: place.prefix, tls, clock, history })
+}
+
+async function readTls({ ca, cert, key }: TlsFiles): Promise<EtcdTls> {
+  if ((cert === undefined) !== (key === undefined)) throw new UsageError('--etcd-cert and --etcd-key go together')
+  const read = (path: string | undefined) => (path === undefined ? undefined : readFile(path, 'utf8'))
+  const [caText, certText, keyText] = await Promise.all([read(ca), read(cert), read(key)])
+  return { ca: caText, cert: certText, key: keyText }
+}

@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { configMapKind } from '../api/kinds/config-map.ts'
+import { namespaceKind } from '../api/kinds/namespace.ts'
+import { SYSTEM_USER } from '../apiserver/index.ts'
+import { startTrial } from '../apiserver/server-trial.ts'
+import { createCacheSet } from './cache-set.ts'
+import { createController, source } from './controller.ts'
+import { flakyClient } from './flaky-client.ts'
+import { inProcessClient } from './in-process.ts'
+import { keyOfObject } from './object-key.ts'
+import { done, stuck } from './outcome.ts'
+
+const stops: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop()
+})
+
+const map = (name: string, wants = '') => ({
+  metadata: { namespace: 'default', name, labels: { wants } },
+  data: { k: 'v' },
+})
+
+async function aWorld() {
+  const { server, clock, store } = await startTrial()
+  const client = flakyClient(inProcessClient(server.objects, SYSTEM_USER))
+  const caches = createCacheSet({ client, clock, random: () => 0.5 })
+  stops.push(async () => {
+    await caches.stop()
+    await store.close()
+  })
+  return { client, clock, caches, store }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (let turns = 0; !condition(); turns++) {
+    if (turns > 10_000) throw new Error('did not happen')
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+describe('a controller', () => {
+  it('reconciles what exists, what changes, and what is woken by another object', async () => {
+    const { client, clock, caches } = await aWorld()
+    await client.create(configMapKind, map('early'))
+    const maps = caches.of(configMapKind)
+    const namespaces = caches.of(namespaceKind)
+    maps.addIndex('wants', ({ metadata }) => [metadata.labels?.wants ?? ''])
+    const worked: string[] = []
+    const controller = createController({
+      name: 'test',
+      clock,
+      random: () => 0.5,
+      sources: [
+        source({ cache: maps, keysOf: (object) => [keyOfObject(object)] }),
+        source({
+          cache: namespaces,
+          keysOf: ({ metadata: { name = '' } }) => maps.byIndex('wants', name).map(keyOfObject),
+        }),
+      ],
+      reconcile: async (key) => {
+        worked.push(key)
+        const wants = maps.get(key)?.metadata.labels?.wants
+        if (wants && !namespaces.get(wants)) return stuck(`namespace "${wants}" is missing`)
+        return done
+      },
+    })
+    const closing = new AbortController()
+    const over = controller.run(closing.signal)
+    await until(() => worked.includes('default/early'))
+    await client.create(configMapKind, map('late', 'shop'))
+    await until(() => controller.queue.standing('default/late')?.because === 'namespace "shop" is missing')
+    await client.create(namespaceKind, { metadata: { name: 'shop' } })
+    await until(() => controller.queue.standing('default/late') === undefined)
+    expect(worked.filter((key) => key === 'default/late').length).toBe(2)
+    closing.abort()
+    await over
+  })
+
+  it('begins only when everything it reads is there', async () => {
+    const { client, clock, caches } = await aWorld()
+    await client.create(configMapKind, map('a'))
+    let sizeAtFirst: number | undefined
+    const maps = caches.of(configMapKind)
+    const namespaces = caches.of(namespaceKind)
+    const controller = createController({
+      name: 'test',
+      clock,
+      random: () => 0.5,
+      sources: [source({ cache: maps, keysOf: (object) => [keyOfObject(object)] })],
+      reads: [namespaces],
+      reconcile: async () => {
+        sizeAtFirst ??= namespaces.size
+        return done
+      },
+    })
+    const closing = new AbortController()
+    const over = controller.run(closing.signal)
+    await until(() => sizeAtFirst !== undefined)
+    expect(sizeAtFirst).toBe(4)
+    closing.abort()
+    await over
+  })
+})
+
+describe('a set of caches', () => {
+  it('watches each kind once however many ask, and stops with the last', async () => {
+    const { client, caches, store } = await aWorld()
+    const first = caches.acquire(configMapKind)
+    const second = caches.acquire(configMapKind)
+    const other = caches.acquire(configMapKind, { labelSelector: 'a=b' })
+    expect(second.cache).toBe(first.cache)
+    expect(other.cache).not.toBe(first.cache)
+    await until(() => client.streams === 2)
+    await first.release()
+    await first.release()
+    expect(client.streams).toBe(2)
+    await second.release()
+    expect(client.streams).toBe(1)
+    await other.release()
+    expect(client.streams).toBe(0)
+    expect(store.stats().watchers).toBe(0)
+    expect(caches.all()).toEqual([])
+  })
+})

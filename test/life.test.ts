@@ -1,0 +1,146 @@
+// A server's life as its operator sees it: first start, second start, two on one directory, an orderly stop.
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildProgram } from './helpers/build.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { watchFrom } from './helpers/watch.ts'
+
+const MAPS = '/api/v1/namespaces/default/configmaps'
+
+describe('a server’s life', () => {
+  let dataDir: string
+  const running = new Set<RunningServer>()
+  const start = async (flags: string[] = [], command: 'up' | 'server' = 'up') => {
+    const server = await startServer({ dataDir, flags, command })
+    running.add(server)
+    return server
+  }
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'stowage-life-'))
+  })
+  afterEach(async () => {
+    for (const server of running) await server.kill().catch(() => {})
+    running.clear()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  it('SYS-1 a second start continues with the same data, CA and credentials', async () => {
+    const first = await start()
+    await first.call('POST', MAPS, { metadata: { name: 'kept' }, data: { a: '1' } })
+    const { uid, resourceVersion } = (await first.call('GET', `${MAPS}/kept`)).json.metadata
+    expect(await first.stop()).toBe(0)
+
+    const second = await start()
+    expect([second.ca, second.token]).toEqual([first.ca, first.token])
+    const { metadata, data } = (await second.call('GET', `${MAPS}/kept`)).json
+    expect([metadata.uid, metadata.resourceVersion, data]).toEqual([uid, resourceVersion, { a: '1' }])
+    const { json } = await second.call('POST', MAPS, { metadata: { name: 'newer' } })
+    expect(Number(json.metadata.resourceVersion)).toBeGreaterThan(Number(resourceVersion))
+  })
+
+  it('SYS-1 SYS-9 keeps private files private', async () => {
+    const { kubeconfig } = await start()
+    for (const file of [
+      kubeconfig,
+      join(dataDir, 'pki', 'ca.key'),
+      join(dataDir, 'pki', 'tokens.json'),
+      join(dataDir, 'pki', 'serving.key'),
+    ]) {
+      expect((await stat(file)).mode & 0o777, file).toBe(0o600)
+    }
+    for (const dir of [dataDir, join(dataDir, 'pki'), join(dataDir, 'store')]) {
+      expect((await stat(dir)).mode & 0o077, dir).toBe(0)
+    }
+  })
+
+  it('SYS-1 refuses a second process on the directory, says whose it is, and leaves the first alone', async () => {
+    const first = await start()
+    const again = promisify(execFile)(process.execPath, [
+      await buildProgram(),
+      'up',
+      '--data-dir',
+      dataDir,
+      '--listen',
+      '127.0.0.1:0',
+    ])
+    const refusal = await again.then(
+      () => undefined,
+      (error) => error,
+    )
+    expect(refusal?.code).toBe(1)
+    expect(refusal.stderr).toContain(dataDir)
+    expect(refusal.stderr).toContain(String(first.pid))
+    expect((await first.call('GET', '/readyz')).text).toBe('ok')
+  })
+
+  it('SYS-1 is not kept out by what a killed process left behind', async () => {
+    const first = await start()
+    await first.kill()
+    const second = await start()
+    expect((await second.call('GET', '/readyz')).text).toBe('ok')
+  })
+
+  it('SIGTERM ends watches, answers what is in flight and exits with 0', async () => {
+    const server = await start()
+    const watch = watchFrom(server, MAPS, 1)
+    await server.call('POST', MAPS, { metadata: { name: 'last' } })
+    await watch.until((seen) => seen.some(({ object }) => object.metadata.name === 'last'))
+    const late = server
+      .call('POST', MAPS, { metadata: { name: 'in-flight' } })
+      .then(({ status }) => status)
+      .catch(() => 'refused')
+    expect(await server.stop()).toBe(0)
+    await watch.ended()
+    const answered = await late
+    const after = await start()
+    const { status } = await after.call('GET', `${MAPS}/in-flight`)
+    if (answered === 201) expect(status).toBe(200) // acknowledged means kept
+  })
+
+  it('says what is wrong when the port is taken', async () => {
+    const first = await start()
+    const other = await mkdtemp(join(tmpdir(), 'stowage-life-'))
+    const { port } = new URL(first.url)
+    const taken = promisify(execFile)(process.execPath, [
+      await buildProgram(),
+      'up',
+      '--data-dir',
+      other,
+      '--listen',
+      `127.0.0.1:${port}`,
+    ])
+    await expect(taken).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('another program does already'),
+    })
+    await rm(other, { recursive: true, force: true })
+  })
+
+  it('`server` is the API alone: a deleted namespace waits for a controller', async () => {
+    const server = await start([], 'server')
+    await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await server.call('DELETE', '/api/v1/namespaces/shop')
+    const { json } = await server.call('GET', '/api/v1/namespaces/shop')
+    expect(json.status.phase).toBe('Terminating')
+  })
+
+  it('`kubeconfig` prints the viewer, who may read all but secrets', async () => {
+    await start()
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      await buildProgram(),
+      'kubeconfig',
+      '--user',
+      'viewer',
+      '--data-dir',
+      dataDir,
+    ])
+    const admin = await readFile(join(dataDir, 'admin.kubeconfig'), 'utf8')
+    expect(stdout).toContain('stowage-viewer')
+    const address = (text: string) => /server: (.*)/.exec(text)?.[1]
+    expect(address(stdout)).toBe(address(admin))
+  })
+})
