@@ -14,6 +14,7 @@ import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { type Store, StoreBusyError, StoreClosedError, StoreUnavailableError } from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
+import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery } from './discovery/index.ts'
 import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './exchange.ts'
 import { createHealth, type Health } from './health.ts'
@@ -74,7 +75,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   const limits = { ...LIMITS, ...options.limits }
   const metrics = createApiMetrics(store)
   const health = createHealth()
-  const discovery = createDiscovery(resources)
+  const discovery = createDiscovery(withCommits(resources))
   const openApi = createOpenApi(resources)
   const deps: ObjectDeps = {
     store,
@@ -111,6 +112,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (!route) throw noSuchPath()
     await authorize(user, route)
     if (route.is === 'path') return answerPath(request, route)
+    if (isCommit(route)) {
+      const commit = { request, user, authorize: (write: ResourceRequest) => authorize(user, write) }
+      return limited('mutating', () => handleCommit(deps, commit))
+    }
     const resource = resources.find(route.group, route.version, route.plural)
     if (!resource) throw noSuchPath()
     const call = { request, route, resource, user }

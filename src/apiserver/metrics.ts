@@ -60,6 +60,21 @@ export function createApiMetrics(store: Store): ApiMetrics {
         this.set(value())
       },
     })
+  const commits = new Histogram({
+    name: 'stowage_store_commit_duration_seconds',
+    help: 'Time to make one group commit durable.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+    registers,
+  })
+  const commitWrites = new Counter({
+    name: 'stowage_store_commit_writes_total',
+    help: 'Writes made durable; divided by the number of commits, how many shared one.',
+    registers,
+  })
+  store.onCommit?.((seconds, writes) => {
+    commits.observe(seconds)
+    commitWrites.inc(writes)
+  })
   fromStore('stowage_store_revision', 'Newest durable revision.', () => store.revision)
   fromStore(
     'stowage_store_compacted_revision',

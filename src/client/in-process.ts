@@ -24,7 +24,7 @@ import {
   writeVerbsOf,
 } from '../apiserver/index.ts'
 import { deepFreeze } from '../base/freeze.ts'
-import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef, Patch } from './client.ts'
+import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef, Patch, WriteOptions } from './client.ts'
 import { explainStoreError } from './in-process-errors.ts'
 import { watchInProcess } from './in-process-watch.ts'
 
@@ -34,13 +34,14 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     if (!resource) throw noSuchPath()
     return resource
   }
-  const targetOf = (kind: Kind, ref: Partial<ObjectRef>, subresource = '', dryRun = false): WriteTarget => ({
+  const targetOf = (kind: Kind, ref: Partial<ObjectRef>, options: WriteOptions = {}): WriteTarget => ({
     resource: resourceOf(kind),
     namespace: kind.namespaced ? (ref.namespace ?? '') : '',
     name: ref.name ?? '',
-    subresource,
+    subresource: options.subresource ?? '',
     user,
-    dryRun,
+    dryRun: options.dryRun ?? false,
+    ...(options.fieldManager ? { fieldManager: options.fieldManager } : {}),
   })
   const write = async (described: DescribedWrite): Promise<any> => {
     const { target } = described
@@ -69,40 +70,41 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
         }
       }),
 
-    create: (kind, object, { subresource, dryRun } = {}) =>
+    create: (kind, object, options = {}) =>
       explained(async () => {
-        const target = targetOf(kind, refOf(object), subresource, dryRun)
+        const { subresource } = options
+        const target = targetOf(kind, refOf(object), options)
         if (subresource === 'eviction') {
-          const options = parseDeleteOptions((object as any).deleteOptions ?? {}, new URLSearchParams())
-          await deleteObject(deps, { ...target, subresource: '' }, { ...options, dryRun: target.dryRun })
+          const asked = parseDeleteOptions((object as any).deleteOptions ?? {}, new URLSearchParams())
+          await deleteObject(deps, { ...target, subresource: '' }, { ...asked, dryRun: target.dryRun })
           return object
         }
         const left = await write({ verb: 'create', target, body: object })
         return subresource ? object : left
       }),
 
-    update: (kind, object, { subresource, dryRun } = {}) =>
-      explained(() =>
-        write({ verb: 'update', target: targetOf(kind, refOf(object), subresource, dryRun), body: object }),
-      ),
+    update: (kind, object, options) =>
+      explained(() => write({ verb: 'update', target: targetOf(kind, refOf(object), options), body: object })),
 
-    patch: (kind, ref, patch, { subresource, dryRun } = {}) =>
+    patch: (kind, ref, patch, options) =>
       explained(() => {
-        const target = targetOf(kind, ref, subresource, dryRun)
+        const target = targetOf(kind, ref, options)
         return write({ verb: 'patch', target, patchType: patch.type, body: patch.body, force: forceOf(patch) })
       }),
 
     delete: (kind, ref, request = {}) =>
       explained(() => {
-        const target = targetOf(kind, ref, '', request.dryRun)
+        const target = targetOf(kind, ref, { dryRun: request.dryRun })
         return write({ verb: 'delete', target, options: deleteOptionsOf(request) })
       }),
 
     watch: (kind, request) => watchInProcess(deps, () => resourceOf(kind), request),
 
-    commit: (writes) =>
+    commit: (writes, { fieldManager } = {}) =>
       explained(async () => {
-        const described = writes.map((one) => describe(one, targetOf))
+        const described = writes.map((one) =>
+          describe(one, (kind, ref, subresource) => targetOf(kind, ref, { subresource, fieldManager })),
+        )
         const written = await commitObjects(deps, writeVerbsOf(described, 'Strict'))
         return written.map((one, index) => leftBehind(deps, described[index]!.target, one))
       }),

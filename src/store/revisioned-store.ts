@@ -10,6 +10,7 @@ import { KeyIndex } from './key-index.ts'
 import { AppendRefusedError, type Medium, type RecordPosition } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
 import {
+  type CommitListener,
   CompactedError,
   type Decide,
   type Entry,
@@ -66,6 +67,7 @@ interface Decided {
 class RevisionedStore implements Store {
   readonly #medium: Medium
   readonly #clock: Clock
+  readonly #commitListeners = new Set<CommitListener>()
   readonly #index: KeyIndex
   readonly #history: History
   readonly #expiry: ExpiryQueue
@@ -120,6 +122,10 @@ class RevisionedStore implements Store {
     })
     this.#scheduleCompaction()
     this.#scheduleExpiry()
+  }
+
+  onCommit(listener: CommitListener): void {
+    this.#commitListeners.add(listener)
   }
 
   get revision(): Revision {
@@ -238,8 +244,11 @@ class RevisionedStore implements Store {
     const drop = this.#toDrop
     if (batch.records.length === 0 && drop.length === 0) return
     const floors = drop.length > 0 ? this.#history.floors : undefined
+    const startedMs = this.#clock.monotonicMs()
     await this.#medium.write({ append: batch.records, drop, floors })
     this.#toDrop = []
+    const seconds = (this.#clock.monotonicMs() - startedMs) / 1000
+    for (const listener of this.#commitListeners) listener(seconds, batch.records.length)
   }
 
   #apply(batch: Batch): void {

@@ -110,9 +110,14 @@ export interface Store {
   watch(options: WatchOptions): Watch
   /** Numbers for /metrics. */
   stats(): StoreStats
+  /** Told of every commit that reached the disk. */
+  onCommit?(listener: CommitListener): void
   /** Waits for what was accepted, then releases everything. Later calls fail with StoreClosedError. */
   close(): Promise<void>
 }
+
+/** How long the disk took, and how many writes shared it. */
+export type CommitListener = (seconds: number, writes: number) => void
 
 export interface StoreStats {
   readonly keys: number

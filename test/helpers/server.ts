@@ -11,6 +11,8 @@ import { buildProgram } from './build.ts'
 
 export interface ServerOptions {
   readonly dataDir: string
+  /** Where the server keeps its credentials, if not in dataDir; tell it so in `flags`. */
+  readonly pkiDir?: string
   /** `up` unless given. */
   readonly command?: 'up' | 'server'
   readonly flags?: readonly string[]
@@ -42,7 +44,12 @@ export interface Reply {
   readonly json: any
 }
 
-export async function startServer({ dataDir, command = 'up', flags = [] }: ServerOptions): Promise<RunningServer> {
+export async function startServer({
+  dataDir,
+  pkiDir = join(dataDir, 'pki'),
+  command = 'up',
+  flags = [],
+}: ServerOptions): Promise<RunningServer> {
   const program = await buildProgram()
   const child = spawn(
     process.execPath,
@@ -56,8 +63,8 @@ export async function startServer({ dataDir, command = 'up', flags = [] }: Serve
   const gone = once(child, 'exit')
   const ready = await firstLine(child, gone, () => log)
   const { url, kubeconfig } = JSON.parse(ready) as { url: string; kubeconfig: string }
-  const ca = await readFile(join(dataDir, 'pki', 'ca.crt'), 'utf8')
-  const tokens = JSON.parse(await readFile(join(dataDir, 'pki', 'tokens.json'), 'utf8')).tokens as {
+  const ca = await readFile(join(pkiDir, 'ca.crt'), 'utf8')
+  const tokens = JSON.parse(await readFile(join(pkiDir, 'tokens.json'), 'utf8')).tokens as {
     token: string
     user: string
   }[]

@@ -1,0 +1,79 @@
+// A watch over HTTP: one JSON event per line of an answer that does not end. A connection that says nothing for too
+// long is taken for dead: servers send bookmarks about once a minute.
+import type { IncomingMessage } from 'node:http'
+import type { Kind, KubeObject } from '../api/kind.ts'
+import { ApiError } from '../api/status-error.ts'
+import type { Clock } from '../base/clock.ts'
+import { deepFreeze } from '../base/freeze.ts'
+import type { WatchEvent } from './client.ts'
+import { unreachable } from './http-transport.ts'
+import { LineSplitter } from './line-splitter.ts'
+import { errorOfStatus, plainObject } from './wire.ts'
+
+export const WATCH_SILENCE_MS = 150_000
+const LINE_BYTES_MAX = 16 * 1024 * 1024 // no server stores objects a tenth as large
+
+export interface WatchStreamOptions {
+  readonly incoming: IncomingMessage
+  readonly kind: Kind
+  readonly server: string
+  readonly clock: Clock
+  readonly silenceMs: number
+  readonly signal: AbortSignal
+}
+
+export async function* readWatch<T extends KubeObject>(options: WatchStreamOptions): AsyncGenerator<WatchEvent<T>> {
+  const { incoming, server, clock, silenceMs, signal } = options
+  const lines = new LineSplitter(LINE_BYTES_MAX)
+  const stop = () => incoming.destroy()
+  let cancelSilence = () => {}
+  const heard = () => {
+    cancelSilence()
+    cancelSilence = clock.after(silenceMs, () =>
+      incoming.destroy(new Error(`the watch was silent for ${silenceMs / 1_000} s`)),
+    )
+  }
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    if (signal.aborted) return
+    heard()
+    for await (const chunk of incoming) {
+      heard()
+      for (const line of lines.push(chunk as Buffer)) {
+        const event = eventOf<T>(line)
+        if (event) yield event
+        if (signal.aborted) return
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw unreachable(error, server)
+  } finally {
+    cancelSilence()
+    signal.removeEventListener('abort', stop)
+    incoming.destroy()
+  }
+}
+
+const TYPES = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
+
+/** Undefined for kinds of events nobody has heard of yet. */
+function eventOf<T extends KubeObject>(line: string): WatchEvent<T> | undefined {
+  let event: { type: string; object: any }
+  try {
+    event = JSON.parse(line)
+  } catch {
+    throw new ApiError(502, 'BadGateway', `the watch sent a line that is no JSON: ${line.slice(0, 100)}`)
+  }
+  const { type, object } = event
+  if (type === 'ERROR') throw errorOfStatus(object, 500)
+  if (type === 'BOOKMARK') {
+    const { resourceVersion = '0', annotations } = object.metadata
+    return {
+      type: 'bookmark',
+      resourceVersion,
+      endsInitialEvents: annotations?.['k8s.io/initial-events-end'] === 'true',
+    }
+  }
+  const known = TYPES[type as keyof typeof TYPES]
+  return known && { type: known, object: deepFreeze(plainObject<T>(object)) }
+}

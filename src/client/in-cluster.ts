@@ -1,0 +1,35 @@
+// The connection of a program that runs in a pod: the address from the environment, the CA and a token from files.
+// The token is renewed on disk by the kubelet, so it is read again now and then.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import type { Connection } from './connection.ts'
+import { rereadFile } from './reread-file.ts'
+
+const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+export interface InClusterOptions {
+  readonly clock: Clock
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly dir?: string
+}
+
+export const isInCluster = (env: InClusterOptions['env']): boolean =>
+  Boolean(env.KUBERNETES_SERVICE_HOST && env.KUBERNETES_SERVICE_PORT)
+
+export async function inClusterConnection(options: InClusterOptions): Promise<Connection> {
+  const { clock, env, dir = SERVICE_ACCOUNT_DIR } = options
+  if (!isInCluster(env)) {
+    throw new Error(
+      'Not running in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set. Give a kubeconfig.',
+    )
+  }
+  const host = env.KUBERNETES_SERVICE_HOST!
+  const token = rereadFile(join(dir, 'token'), clock)
+  await token()
+  return {
+    server: `https://${host.includes(':') ? `[${host}]` : host}:${env.KUBERNETES_SERVICE_PORT}`,
+    ca: await readFile(join(dir, 'ca.crt'), 'utf8'),
+    credentials: async () => ({ token: (await token()).trim() }),
+  }
+}

@@ -1,0 +1,80 @@
+// Two servers on one etcd: clients may talk to either. And what they are told while etcd is away.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { etcdMissing, type RunningEtcd, startEtcd } from './helpers/etcd.ts'
+import { type Reply, type RunningServer, startServer } from './helpers/server.ts'
+
+const MAPS = '/api/v1/namespaces/default/configmaps'
+const configMap = (name: string, n: number) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name },
+  data: { n: String(n) },
+})
+
+const missing = etcdMissing()
+
+describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  let dir: string
+  let etcd: RunningEtcd
+  const running: RunningServer[] = []
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-etcd-servers-'))
+    etcd = await startEtcd()
+  })
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((server) => server.kill()))
+    await etcd.remove()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  async function start(name: string): Promise<RunningServer> {
+    const flags = ['--store', `etcd://${etcd.endpoints.join(',')}/test`, '--pki-dir', join(dir, 'pki')]
+    const server = await startServer({ dataDir: join(dir, name), pkiDir: join(dir, 'pki'), command: 'server', flags })
+    running.push(server)
+    return server
+  }
+
+  it('SYS-1 show each other’s writes at once, refuse what is out of date, and keep everything over a kill', async () => {
+    const a = await start('a')
+    const b = await start('b')
+    const created = await a.call('POST', MAPS, configMap('m', 0))
+    expect(created.status).toBe(201)
+    let current: Reply = created
+    for (let n = 1; n <= 20; n++) {
+      const [writer, reader] = n % 2 ? [b, a] : [a, b]
+      const { resourceVersion } = current.json.metadata
+      const next = { ...configMap('m', n), metadata: { name: 'm', resourceVersion } }
+      current = await writer.call('PUT', `${MAPS}/m`, next)
+      expect(current.status).toBe(200)
+      expect((await reader.call('GET', `${MAPS}/m`)).json.data).toEqual({ n: String(n) })
+      expect((await reader.call('PUT', `${MAPS}/m`, next)).status).toBe(409)
+    }
+    await a.kill()
+    expect((await b.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
+    const again = await start('a')
+    expect((await again.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
+  })
+
+  it('are unavailable, and say when to come back, while etcd is away', async () => {
+    const server = await start('a')
+    await server.call('POST', MAPS, configMap('m', 0))
+    await etcd.members[0]?.kill()
+    for (const reply of await Promise.all([
+      server.call('GET', `${MAPS}/m`),
+      server.call('POST', MAPS, configMap('n', 0)),
+    ])) {
+      expect(reply.status).toBe(503)
+      expect(reply.headers['retry-after']).toBe('1')
+      expect(reply.json).toMatchObject({ kind: 'Status', reason: 'ServiceUnavailable' })
+      expect(reply.json.message).toContain('the store is unavailable')
+    }
+    await etcd.members[0]?.start()
+    const statusNow = async () => (await server.call('GET', `${MAPS}/m`)).status
+    while ((await statusNow()) === 503) await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(await statusNow()).toBe(200)
+    expect((await server.call('POST', MAPS, configMap('o', 0))).status).toBe(201)
+  })
+})
