@@ -176,6 +176,8 @@ export const expired = (message: string, continueToken?: string): ApiError =>
 export const bodyTooLarge = (maxBytes: number): ApiError =>
   new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`)
 
+export const patchTooLarge = (why: string): ApiError => new ApiError(413, 'RequestEntityTooLarge', why)
+
 export const unsupportedMediaType = (got: string, supported: readonly string[]): ApiError =>
   new ApiError(
     415,

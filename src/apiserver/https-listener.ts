@@ -176,6 +176,7 @@ function sinkOf(outgoing: ServerResponse): StreamSink {
       return outgoing.writableLength
     },
     end: () => void outgoing.end(),
+    cut: () => void outgoing.destroy(),
     // The response's own close: the request's fires as soon as its body was read.
     onClose: (run) => void outgoing.once('close', run),
   }

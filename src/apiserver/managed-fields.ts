@@ -38,16 +38,21 @@ export function trackCreated(deps: ObjectDeps, target: WriteTarget, object: any)
 const withoutStatus = ({ resource }: WriteTarget, object: any): any =>
   resource.kind.status && object.status !== undefined ? { ...object, status: undefined } : object
 
-/** `asked` is what the client wants the record to be; subresources do not listen to that. */
+/**
+ * `next` comes without a record and leaves with one. `asked` is what the client wants it to be; subresources do not
+ * listen to that.
+ */
 export function trackUpdated(
   deps: ObjectDeps,
   target: WriteTarget,
   { next, old, asked }: { next: any; old: any; asked: readonly ManagedFieldsEntry[] | undefined },
 ): void {
-  if (!deps.trackManagedFields) return
   const live: readonly Entry[] = old.metadata.managedFields ?? []
+  if (!deps.trackManagedFields) {
+    if (live.length > 0) next.metadata.managedFields = live
+    return
+  }
   const { mine, foreign } = readable(target, target.subresource === '' ? adopted(target, asked, live) : live)
-  delete next.metadata.managedFields
   const before = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
   const entries = [...trackUpdate(trackedWrite(deps, target), mine, { before, after: next }), ...foreign]
   if (entries.length > 0) next.metadata.managedFields = entries

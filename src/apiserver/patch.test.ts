@@ -106,7 +106,7 @@ describe('PATCH', () => {
       'too many operations',
       JSON.stringify(Array.from({ length: 10_001 }, () => ({ op: 'test', path: '/data/k', value: '1' }))),
       'json',
-      422,
+      413,
     ],
   ])('SYS-10 with %s is refused and changes nothing', async (_, body, type, code) => {
     const { status, json } = await raw(body, `application/${type}-patch+json`)

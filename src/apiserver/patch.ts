@@ -7,7 +7,7 @@ import type { JsonObject, JsonValue } from '../api/json-value.ts'
 import { applyMergePatch } from '../api/merge-patch.ts'
 import { mergeShapeOf } from '../api/merge-shape.ts'
 import { PatchError } from '../api/patch-error.ts'
-import { badRequest, invalid, unsupportedMediaType } from '../api/status-error.ts'
+import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../api/status-error.ts'
 import { strategicMerge } from '../api/strategic-merge.ts'
 import { clone } from '../base/clone.ts'
 import { mediaType, type ParsedBody, parseJsonBody } from './body.ts'
@@ -62,6 +62,7 @@ export function patchOf(
       } catch (error) {
         if (!(error instanceof PatchError)) throw error
         if (error.failure === 'malformed') throw badRequest(`the patch could not be read: ${error.message}`)
+        if (error.failure === 'too large') throw patchTooLarge(error.message)
         throw cannotApply(resource, name, error.message)
       }
       checkStillSameKind(patched, resource)

@@ -163,6 +163,10 @@ function follow(stream: NonNullable<ApiAnswer['stream']>): TrialWatch {
       ended = true
       setImmediate(close) // as connections do, it takes a while
     },
+    cut() {
+      ended = true
+      close()
+    },
     onClose: (run) => void closing.push(run),
   })
   return {

@@ -215,6 +215,5 @@ function keepServerOwned(meta: any, old: any): any {
     if (old[field] === undefined) delete kept[field]
     else kept[field] = old[field]
   }
-  if (old.managedFields !== undefined) kept.managedFields = old.managedFields
   return kept
 }

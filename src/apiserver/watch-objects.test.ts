@@ -345,3 +345,44 @@ describe('forms of a watch', () => {
     ])
   })
 })
+
+describe('a client that never reads', () => {
+  it('SYS-10 is cut off once its backlog is too large, and its watch on the store is let go', async () => {
+    const { server, post, store } = await startTrial()
+    const before = store.stats().watchers
+    const { stream } = await server.handle({
+      method: 'GET',
+      path: '/api/v1/configmaps',
+      query: new URLSearchParams('watch=1&resourceVersion=1'),
+      headers: {},
+      headerNames: () => [],
+      headerValues: () => [],
+      readBody: async () => new Uint8Array(),
+    })
+    let pendingBytes = 0
+    let ended: string | undefined
+    stream?.({
+      write: (chunk) => {
+        pendingBytes += chunk.length
+      },
+      get pendingBytes() {
+        return pendingBytes
+      },
+      end: () => {
+        ended ??= 'end'
+      },
+      cut: () => {
+        ended ??= 'cut'
+      },
+      onClose: () => {},
+    })
+    const data = { blob: 'x'.repeat(900_000) }
+    for (let i = 0; i < 25 && !ended; i++) {
+      await post('/api/v1/namespaces/default/configmaps', { metadata: { name: `c${i}` }, data })
+      await new Promise((resolve) => setImmediate(resolve)) // the watch gets its turn
+    }
+    expect(ended).toBe('cut')
+    expect(pendingBytes).toBeLessThan(18 * 1024 * 1024)
+    expect(store.stats().watchers).toBe(before)
+  })
+})

@@ -19,6 +19,8 @@ export interface StreamSink {
   /** Bytes handed over that the client has not taken yet. */
   readonly pendingBytes: number
   end(): void
+  /** Ends it at once, dropping what the client has not taken: it does not read, and its backlog must go. */
+  cut(): void
   /** Runs once, when the stream is over for whatever reason. */
   onClose(run: () => void): void
 }
@@ -262,7 +264,9 @@ class WatchStream {
   #write(chunk: Uint8Array): void {
     if (this.#over) return
     this.#sink.write(chunk)
-    if (this.#sink.pendingBytes > WATCH_BACKLOG_BYTES_MAX) this.#end()
+    if (this.#sink.pendingBytes <= WATCH_BACKLOG_BYTES_MAX) return
+    this.#stop()
+    this.#sink.cut()
   }
 
   /** Says why the stream cannot go on, then ends it. */

@@ -91,6 +91,7 @@ function sinkOf(connection: import('ws').WebSocket): StreamSink {
       return connection.bufferedAmount
     },
     end: () => connection.close(1000),
+    cut: () => connection.terminate(),
     onClose: (run) => void connection.once('close', run),
   }
 }

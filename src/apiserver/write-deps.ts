@@ -67,7 +67,15 @@ export async function transactOne(
 
 export const ruleContext = ({ clock, gates }: ObjectDeps): RuleContext => ({ nowMs: clock.nowMs(), gates })
 
-export const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
+export function timestamp(ms: number): string {
+  const second = Math.floor(ms / 1000)
+  if (second !== lastTimestamp.second) {
+    lastTimestamp = { second, text: `${new Date(second * 1000).toISOString().slice(0, 19)}Z` }
+  }
+  return lastTimestamp.text
+}
+/** Most writes of a second ask for the same text. */
+let lastTimestamp = { second: 0, text: '1970-01-01T00:00:00Z' }
 
 /** The object as the requested kind shows it: itself, or the face of what is stored. */
 export const faceOf = (resource: Resource, stored: Shared): any => resource.kind.faceOf?.fromStored(stored) ?? stored

@@ -120,7 +120,12 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       if (error instanceof ApiError && error.code === 401) connection.forgetCredentials?.()
       if (!signal.aborted) throw error
     } finally {
-      observer?.answered({ verb: 'WATCH', resource: kind.plural, code, seconds: (clock.monotonicMs() - startedMs) / 1_000 })
+      observer?.answered({
+        verb: 'WATCH',
+        resource: kind.plural,
+        code,
+        seconds: (clock.monotonicMs() - startedMs) / 1_000,
+      })
     }
   }
 
@@ -144,10 +149,12 @@ export function httpClient(options: HttpClientOptions): HttpClient {
 
   async function patch(kind: Kind, ref: ObjectRef, change: Patch, write: WriteOptions = {}): Promise<any> {
     const force = change.type === 'apply' && change.force ? 'true' : undefined
-    const manager = change.type === 'apply' ? (write.fieldManager ?? options.userAgent ?? 'stowage') : write.fieldManager
+    const manager =
+      change.type === 'apply' ? (write.fieldManager ?? options.userAgent ?? 'stowage') : write.fieldManager
     const query = writeQuery({ ...write, fieldManager: manager }, { force })
     const path = (await pathOf(kind, ref, write.subresource)) + query
-    const body = change.type === 'apply' ? await wireObject(kind, change.body as KubeObject) : JSON.stringify(change.body)
+    const body =
+      change.type === 'apply' ? await wireObject(kind, change.body as KubeObject) : JSON.stringify(change.body)
     const headers = { 'content-type': PATCH_MEDIA[change.type] }
     return received(await send('PATCH', kind, { method: 'PATCH', path, body, headers, signal: write.signal }))
   }
@@ -169,7 +176,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       if (!(error instanceof ApiError && error.code === 404)) throw error
       commits = false
     }
-    return commits
+    return commits === true
   }
 
   async function commit(writes: readonly CommitWrite[], write: { fieldManager?: string; signal?: AbortSignal } = {}) {
@@ -291,7 +298,8 @@ function deleteOptionsOf({ propagation, gracePeriodSeconds, uid, resourceVersion
 
 function queryOf(parameters: Readonly<Record<string, string | number | boolean | undefined>>): string {
   const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined && value !== '') query.set(name, String(value))
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined && value !== '') query.set(name, String(value))
   const text = query.toString()
   return text ? `?${text}` : ''
 }

@@ -345,6 +345,7 @@ async function tryStream(stream: NonNullable<ApiAnswer['stream']>, wrong: string
     write: (chunk) => void chunks.push(chunk),
     pendingBytes: 0,
     end: close,
+    cut: close,
     onClose: (run) => void onClose.push(run),
   })
   for (let turn = 0; turn < 4; turn++) await nextTurn()

@@ -127,6 +127,9 @@ describe('schemas of fields', () => {
     })
     expect(published(list(string), { list: 'set' })['x-kubernetes-list-type']).toBe('set')
     expect(published(room, { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
+    expect(published(room, { atomic: false })['x-kubernetes-map-type']).toBe('granular')
+    const whole = object('io.example.v1.Key', 'A key.', { teeth: req(1, int32, 'How many.') }, { atomic: true })
+    expect(schemaOf(inOpenApi3(), whole)['x-kubernetes-map-type']).toBe('atomic')
     expect(published(map(string), { atomic: true })['x-kubernetes-map-type']).toBe('atomic')
   })
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import { manualClock } from '../../base/manual-clock.ts'
-import type { Store, StoreEvent } from '../store.ts'
+import { type Store, type StoreEvent, WriteRefusedError } from '../store.ts'
 import { bytes, collect, passTimeUntil, put, show, text, until } from '../testing/helpers.ts'
 import { bundleChild, runChild } from '../testing/run-child.ts'
 import { EtcdClient } from './client.ts'
@@ -108,6 +108,49 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     await until(() => late.watch.revision >= newest)
     expect(late.events.map(show)).toEqual(first)
     expect(isInOrder(late.events)).toBe(true)
+  })
+
+  it('SYS-3 replays more than etcd sends in one piece, whole transactions at a time', async () => {
+    const [a] = await openTwo()
+    const value = Buffer.alloc(100_000, 'x')
+    for (let n = 0; n < 40; n++) {
+      await a.transact(() => Array.from({ length: 5 }, (_, at) => ({ put: `k/${n}/${at}`, value })))
+    }
+    const calls: (readonly StoreEvent[])[] = []
+    const watch = (await open()).watch({
+      prefix: '',
+      afterRevision: 0,
+      onEvents: (events) => void calls.push(events),
+      onEnd: () => {},
+    })
+    await until(() => watch.revision >= 40)
+    for (const events of calls) expect(events.length % 5).toBe(0)
+    const keys = Array.from({ length: 200 }, (_, at) => `k/${Math.floor(at / 5)}/${at % 5}`)
+    expect(calls.flat().map(({ key }) => key)).toEqual(keys)
+  })
+
+  it('refuses what etcd refuses, and nothing of it is kept', async () => {
+    const [a] = await openTwo()
+    const tooMany = Array.from({ length: 200 }, (_, at) => ({ put: `k/${at}`, value: bytes('') }))
+    await expect(a.transact(() => tooMany)).rejects.toThrow(WriteRefusedError)
+    await expect(a.transact(() => tooMany)).rejects.toThrow('too many operations')
+    const tooLarge = [{ put: 'large', value: Buffer.alloc(3_000_000) }]
+    await expect(a.transact(() => tooLarge)).rejects.toThrow(WriteRefusedError)
+    expect((await a.list({ prefix: '' })).entries).toEqual([])
+  })
+
+  it('refuses a prefix that something else uses, or a newer version', async () => {
+    await openTwo()
+    const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
+    const writeAbout = (value: string) => {
+      const about = { key: Buffer.from(`${prefix}/about`), value: Buffer.from(value) }
+      return raw.txn({ success: [{ request: { case: 'requestPut', value: about } }] })
+    }
+    await writeAbout('something')
+    await expect(open()).rejects.toThrow(`under ${prefix} is not a Stowage store`)
+    await writeAbout('{"store":"stowage","format":7}')
+    await expect(open()).rejects.toThrow('is a store of format 7; this version of Stowage reads format 1')
+    raw.close()
   })
 
   it('is not disturbed by other keys in the same etcd', async () => {

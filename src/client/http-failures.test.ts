@@ -1,0 +1,352 @@
+// What goes wrong between a client and a server, against servers that do it on purpose.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { configMapKind } from '../api/kinds/config-map.ts'
+import { storageClassKind } from '../api/kinds/storage-class.ts'
+import { ApiError } from '../api/status-error.ts'
+import { systemClock } from '../base/clock.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import { createCache } from './cache.ts'
+import { failedWrite, type WatchEvent } from './client.ts'
+import { type HttpClientOptions, httpClient } from './http-client.ts'
+import { startHttpTrial } from './http-trial.ts'
+
+const stops: (() => Promise<unknown> | unknown)[] = []
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop()
+})
+
+type Respond = (request: IncomingMessage, response: ServerResponse) => void
+
+/** A server of plain HTTP that behaves as told. */
+async function aServer(respond: Respond, options: Partial<HttpClientOptions> = {}) {
+  const requests: string[] = []
+  const server: Server = createServer((request, response) => {
+    requests.push(`${request.method} ${request.url}`)
+    respond(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const connection = { server: `http://127.0.0.1:${port}`, credentials: async () => ({ token: 'secret-token' }) }
+  const client = httpClient({ connection, clock: systemClock(), ...options })
+  stops.push(async () => {
+    client.close()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return { server, client, requests }
+}
+
+const json = (response: ServerResponse, status: number, body: unknown, headers = {}) => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers })
+  response.end(JSON.stringify(body))
+}
+const status = (code: number, reason: string, message = 'as told') => ({ kind: 'Status', code, reason, message })
+const object = (name: string, resourceVersion = '5') => ({
+  kind: 'ConfigMap',
+  apiVersion: 'v1',
+  metadata: { namespace: 'default', name, uid: name, resourceVersion },
+})
+const ref = { namespace: 'default', name: 'a' }
+const errorOf = (work: Promise<unknown>): Promise<ApiError> =>
+  work.then(
+    () => expect.fail('it succeeded'),
+    (error) => error,
+  )
+async function until(condition: () => boolean): Promise<void> {
+  for (let turns = 0; !condition(); turns++) {
+    if (turns > 100_000) throw new Error('did not happen')
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+describe('a request', () => {
+  it('comes back when the server says when: 429 and 503 with Retry-After', async () => {
+    const answers = [429, 503, 200]
+    const { client, requests } = await aServer((_request, response) => {
+      const code = answers.shift()!
+      if (code === 200) json(response, 200, object('a'))
+      else json(response, code, status(code, 'Busy'), { 'retry-after': '0' })
+    })
+    expect((await client.get(configMapKind, ref)).metadata.name).toBe('a')
+    expect(requests.length).toBe(3)
+  })
+
+  it('does not come back for ever, nor when it was not told to', async () => {
+    const busy = await aServer((_, response) => json(response, 429, status(429, 'Busy'), { 'retry-after': '0' }))
+    expect(await errorOf(busy.client.get(configMapKind, ref))).toMatchObject({ code: 429 })
+    expect(busy.requests.length).toBe(11)
+    const broken = await aServer((_, response) => json(response, 503, status(503, 'ServiceUnavailable')))
+    expect(await errorOf(broken.client.create(configMapKind, object('a')))).toMatchObject({ code: 503 })
+    expect(broken.requests.length).toBe(1)
+  })
+
+  it('that cannot reach the server is an ApiError 503', async () => {
+    const { client, server } = await aServer((_, response) => json(response, 200, object('a')))
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+    const error = await errorOf(client.get(configMapKind, ref))
+    expect(error).toBeInstanceOf(ApiError)
+    expect(error).toMatchObject({
+      code: 503,
+      reason: 'ServiceUnavailable',
+      message: expect.stringContaining('ECONNREFUSED'),
+    })
+  })
+
+  it('is not repeated when it was a write and its connection broke', async () => {
+    const { client, requests } = await aServer((request) => void request.socket.destroy())
+    expect(await errorOf(client.create(configMapKind, object('a')))).toMatchObject({ code: 503 })
+    expect(requests.length).toBe(1)
+    expect(await errorOf(client.get(configMapKind, ref))).toMatchObject({ code: 503 })
+    expect(requests.length).toBe(3)
+  })
+
+  it('that is never answered ends after its time', async () => {
+    const clock = manualClock()
+    let asked = false
+    const { client } = await aServer(
+      () => {
+        asked = true
+      },
+      { clock, timeoutMs: 5_000 },
+    )
+    const error = errorOf(client.get(configMapKind, ref))
+    await until(() => asked)
+    await clock.advance(5_000)
+    expect(await error).toMatchObject({ code: 504, reason: 'Timeout' })
+  })
+
+  it('ends when its signal fires', async () => {
+    const { client } = await aServer(() => {})
+    const closing = new AbortController()
+    const error = errorOf(client.get(configMapKind, ref, { signal: closing.signal }))
+    closing.abort()
+    expect(await error).toBeInstanceOf(ApiError)
+  })
+
+  it('answered by a proxy rather than an API server says so', async () => {
+    const { client } = await aServer((_, response) => {
+      response.writeHead(502, { 'content-type': 'text/html' })
+      response.end('<h1>Bad Gateway</h1>')
+    })
+    expect(await errorOf(client.get(configMapKind, ref))).toMatchObject({
+      code: 502,
+      message: expect.stringContaining('Bad Gateway'),
+    })
+  })
+
+  it('carries the type of its patch', async () => {
+    const types: unknown[] = []
+    const { client } = await aServer((request, response) => {
+      types.push(request.headers['content-type'])
+      json(response, 200, object('a'))
+    })
+    for (const type of ['merge', 'strategic', 'apply'] as const)
+      await client.patch(configMapKind, ref, { type, body: {} })
+    await client.patch(configMapKind, ref, { type: 'json', body: [] })
+    expect(types).toEqual([
+      'application/merge-patch+json',
+      'application/strategic-merge-patch+json',
+      'application/apply-patch+yaml',
+      'application/json-patch+json',
+    ])
+  })
+
+  it('never shows its token in an error', async () => {
+    const { client, server } = await aServer((request) => void request.socket.destroy())
+    const error = await errorOf(client.get(configMapKind, ref))
+    expect(JSON.stringify([error, error.message, error.stack])).not.toContain('secret-token')
+    void server
+  })
+})
+
+describe('a commit to a server that has none', () => {
+  it('is done one by one, in order, and stops at the first that fails, saying which', async () => {
+    const { client, requests } = await aServer((request, response) => {
+      if (request.url!.startsWith('/apis/stowage.dev')) return json(response, 404, status(404, 'NotFound'))
+      if (request.method === 'DELETE') return json(response, 409, status(409, 'Conflict'))
+      return json(response, 200, object('a'))
+    })
+    expect(await client.commitsAtomically()).toBe(false)
+    requests.length = 0
+    const error = await errorOf(
+      client.commit([
+        { do: 'create', kind: configMapKind, object: object('a') },
+        { do: 'delete', kind: configMapKind, ref },
+        { do: 'create', kind: configMapKind, object: object('b') },
+      ]),
+    )
+    expect(error).toMatchObject({ code: 409 })
+    expect(failedWrite(error)).toBe(1)
+    expect(requests).toEqual([
+      'POST /api/v1/namespaces/default/configmaps',
+      'DELETE /api/v1/namespaces/default/configmaps/a',
+    ])
+  })
+})
+
+describe('a kind with several versions', () => {
+  it('is spoken to in the first of them that the server has', async () => {
+    const { client, requests } = await aServer((request, response) => {
+      if (request.url === '/apis/storage.k8s.io/v1') return json(response, 404, status(404, 'NotFound'))
+      if (request.url === '/apis/storage.k8s.io/v1beta1')
+        return json(response, 200, { resources: [{ name: 'storageclasses' }] })
+      return json(response, 200, { items: [], metadata: { resourceVersion: '1' } })
+    })
+    await client.list(storageClassKind)
+    await client.list(storageClassKind)
+    expect(requests.slice(1)).toEqual([
+      'GET /apis/storage.k8s.io/v1beta1',
+      'GET /apis/storage.k8s.io/v1beta1/storageclasses',
+      'GET /apis/storage.k8s.io/v1',
+      'GET /apis/storage.k8s.io/v1beta1/storageclasses',
+    ])
+  })
+})
+
+describe('a watch', () => {
+  const read = async (events: AsyncIterable<WatchEvent<any>>, into: WatchEvent<any>[] = []) => {
+    for await (const event of events) into.push(event)
+    return into
+  }
+  const line = (type: string, body: unknown) => `${JSON.stringify({ type, object: body })}\n`
+  const open = (response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.flushHeaders()
+  }
+
+  it('reads events however the bytes are cut, and skips what it does not know', async () => {
+    const text = line('ADDED', object('ä', '6')) + line('SPECIAL', {}) + line('DELETED', object('b', '7'))
+    const bytes = Buffer.from(text)
+    const { client } = await aServer((_, response) => {
+      open(response)
+      const step = (at: number) => {
+        if (at >= bytes.length) return void response.end()
+        response.write(bytes.subarray(at, at + 7), () => setImmediate(step, at + 7))
+      }
+      step(0)
+    })
+    const events = await read(
+      client.watch(configMapKind, { resourceVersion: '5', signal: new AbortController().signal }),
+    )
+    expect(
+      events.map((event) => (event.type === 'added' || event.type === 'deleted' ? event.object.metadata.name : '')),
+    ).toEqual(['ä', 'b'])
+  })
+
+  it('that died without a word is given up after a while: no byte, no bookmark', async () => {
+    const clock = manualClock()
+    let opened = 0
+    const { client } = await aServer(
+      (_, response) => {
+        open(response)
+        response.write(line('ADDED', object('a')))
+        opened++
+      },
+      { clock, watchSilenceMs: 60_000 },
+    )
+    const seen: WatchEvent<any>[] = []
+    const over = errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal }), seen))
+    await until(() => opened === 1 && seen.length === 1)
+    await clock.advance(59_000)
+    await clock.advance(1_000)
+    expect(await over).toMatchObject({ code: 503, message: expect.stringContaining('silent for 60 s') })
+  })
+
+  it('fails with the error the server sends, as an event or as its answer', async () => {
+    const asEvent = await aServer((_, response) => {
+      open(response)
+      response.end(line('ERROR', status(410, 'Expired', 'too old')))
+    })
+    const signal = new AbortController().signal
+    expect(await errorOf(read(asEvent.client.watch(configMapKind, { resourceVersion: '1', signal })))).toMatchObject({
+      code: 410,
+      reason: 'Expired',
+    })
+    const asAnswer = await aServer((_, response) => json(response, 429, status(429, 'TooManyRequests')))
+    expect(await errorOf(read(asAnswer.client.watch(configMapKind, { signal })))).toMatchObject({ code: 429 })
+  })
+
+  it('fails on a line without end rather than filling the memory', async () => {
+    const chunk = Buffer.alloc(1024 * 1024, 'x')
+    const { client } = await aServer((_, response) => {
+      open(response)
+      const more = () => void (!response.destroyed && response.write(chunk, more))
+      more()
+    })
+    const error = await errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal })))
+    expect(error).toMatchObject({ code: 503, message: expect.stringContaining('longer than') })
+  })
+
+  it('cut in the middle of a line is broken, not ended', async () => {
+    const { client } = await aServer((_, response) => {
+      open(response)
+      response.write('{"type":"ADD', () => response.destroy())
+    })
+    expect(await errorOf(read(client.watch(configMapKind, { signal: new AbortController().signal })))).toMatchObject({
+      code: 503,
+    })
+  })
+})
+
+describe('a cache over HTTP', () => {
+  it('keeps sockets and listeners flat over many reconnects', async () => {
+    const { client, listener, trial, stop } = await startHttpTrial()
+    stops.push(stop)
+    void listener
+    const closing = new AbortController()
+    for (let round = 0; round < 300; round++) {
+      const one = new AbortController()
+      for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: one.signal })) {
+        if (event.type === 'bookmark') break
+      }
+    }
+    await until(() => client.sockets() <= 2 && trial.store.stats().watchers === 0)
+    closing.abort()
+  })
+
+  it('follows a server that was gone for a while, and misses no delete', async () => {
+    const clock = manualClock()
+    const first = await startHttpTrial({}, { clock })
+    const map = (name: string) => ({ metadata: { namespace: 'default', name } })
+    const { client } = first
+    let current = first.connection.server
+    const moving = httpClient({
+      clock,
+      connection: first.connection,
+    })
+    void current
+    await client.create(configMapKind, map('a'))
+    await client.create(configMapKind, map('b'))
+    const cache = createCache({ client: moving, kind: configMapKind, clock, random: () => 0.5 })
+    const closing = new AbortController()
+    const running = cache.run(closing.signal)
+    await until(() => cache.size === 2)
+    await first.listener.stop()
+    await first.trial.delete('/api/v1/namespaces/default/configmaps/a')
+    const { listenHttps } = await import('../apiserver/index.ts')
+    const { silentLog } = await import('../base/log.ts')
+    const again = await listenHttps({
+      handle: first.trial.server.handle,
+      pki: first.pki,
+      host: '127.0.0.1',
+      port: Number(new URL(current).port),
+      clock: systemClock(),
+      log: silentLog,
+    })
+    current = ''
+    for (let i = 0; cache.size === 2 && i < 2_000; i++) {
+      await clock.advance(100)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(cache.list().map(({ metadata }) => metadata.name)).toEqual(['b'])
+    closing.abort()
+    await running
+    moving.close()
+    client.close()
+    await again.stop()
+    await first.trial.store.close()
+  })
+})
