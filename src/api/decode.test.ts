@@ -79,6 +79,16 @@ describe('decode', () => {
     expect(() => decodeOuter(value)).toThrow(message)
   })
 
+  it('of a part of an object fills in nothing and keeps what is empty', () => {
+    const value = { title: '', size: '1024Ki', items: [{ count: 0 }], labels: {}, at: null }
+    expect(decode<any>(outer, value, [], { partial: true }).object).toEqual({
+      title: '',
+      size: '1Mi',
+      items: [{ count: 0 }],
+      labels: {},
+    })
+  })
+
   it('names unknown fields by path, and ignores those it is told to', () => {
     const { unknown, object: decoded } = decode<any>(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, [
       'kind',

@@ -1,0 +1,112 @@
+// Drives a server through the official Go client, step by step, and prints how each step went: "ok NAME" or
+// "failed NAME: REASON". The steps are in the files beside this one; every one works in the namespace of this run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+type step struct {
+	name string
+	run  func(context.Context, *trial) error
+}
+
+var steps = []step{
+	{"discovery", discover},
+	{"create", createTyped},
+	{"update", updateTyped},
+	{"errors", readErrors},
+	{"strategic patch", patchStrategically},
+	{"merge patch", patchMerging},
+	{"json patch", patchJSON},
+	{"apply", applyTyped},
+	{"delete", deleteTyped},
+	{"pages", listInPages},
+	{"binding", bindPod},
+	{"review", reviewAccess},
+	{"watch resumed", resumeWatch},
+	{"storage informers", syncStorageInformers},
+	{"scheduler informers", syncSchedulerInformers},
+	{"informer events", followInformer},
+	{"informer reconnects", reconnectInformer},
+	{"selecting informer", selectInInformer},
+	{"dynamic client", useDynamicClient},
+	{"dynamic informer", followDynamicInformer},
+	{"metadata client", useMetadataClient},
+	{"metadata informer", followMetadataInformer},
+	{"leader election", electLeader},
+	{"core events", recordCoreEvents},
+	{"events", recordEvents},
+}
+
+const stepTimeout = 20 * time.Second
+
+// trial is what the steps share.
+type trial struct {
+	namespace string
+	config    *rest.Config
+	clients   kubernetes.Interface
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	wire      *wire
+}
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "how to reach the server")
+	namespace := flag.String("namespace", "", "namespace to create and work in")
+	contentType := flag.String("content-type", "", "what typed clients send (default: their own choice)")
+	flag.Parse()
+	t, err := newTrial(*kubeconfig, *namespace, *contentType)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	failed := false
+	for _, step := range steps {
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+		if err := step.run(ctx, t); err != nil {
+			failed = true
+			fmt.Printf("failed %s: %v\n", step.name, err)
+		} else {
+			fmt.Printf("ok %s\n", step.name)
+		}
+		cancel()
+	}
+	if failed {
+		os.Exit(1)
+	}
+}
+
+func newTrial(kubeconfig, namespace, contentType string) (*trial, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.ContentType = contentType
+	t := &trial{namespace: namespace, config: config, wire: newWire(config)}
+	if t.clients, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if t.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if t.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	_, err = t.clients.CoreV1().Namespaces().Create(context.Background(), space, metav1.CreateOptions{})
+	return t, err
+}
