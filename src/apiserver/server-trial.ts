@@ -10,6 +10,7 @@ import { type ApiServer, createApiServer } from './api-server.ts'
 import { createBuiltIns } from './bootstrap.ts'
 import type { ApiAnswer } from './exchange.ts'
 import { parseRuntimeConfig } from './resources.ts'
+import type { Authorizer } from './security/index.ts'
 import { versionInfo } from './version.ts'
 
 export interface TrialOptions {
@@ -21,6 +22,8 @@ export interface TrialOptions {
   /** A disk that outlives the server, to start another one on. */
   readonly medium?: Medium
   readonly random?: Random
+  /** Default: everyone may do everything. */
+  readonly authorizer?: Authorizer
 }
 
 export interface TrialServer {
@@ -73,7 +76,7 @@ export async function startTrial(options: TrialOptions = {}): Promise<TrialServe
     gates: parseFeatureGates(options.gates),
     runtimeConfig: parseRuntimeConfig(options.runtimeConfig ?? '', ALL_KINDS),
     authenticator: { authenticate: () => ({ is: 'known', user: ADMIN }), authenticateToken: () => undefined },
-    authorizer: { authorize: () => ({ allowed: true }) },
+    authorizer: options.authorizer ?? { authorize: () => ({ allowed: true }) },
     version: versionInfo(),
   })
   await createBuiltIns(server.objects)

@@ -345,25 +345,18 @@ async function wholeAnswer(incoming: IncomingMessage): Promise<Answer> {
   return { status: incoming.statusCode ?? 0, headers: incoming.headers, text }
 }
 
-/** Which version of a kind the server has: the first of ours that it serves, asked once per group. */
+/** Which version of a kind the server has: the first of ours that it serves. What is missing may be installed later. */
 function createVersions(transport: Transport) {
-  const served = new Map<string, Promise<boolean>>()
-  const serves = (kind: Kind, version: string): Promise<boolean> => {
-    const id = `${kind.group}/${version}/${kind.plural}`
-    let known = served.get(id)
-    if (!known) {
-      known = ask(transport, kind, version)
-      served.set(id, known)
-      // Only a yes is remembered: what is missing now may be installed later.
-      void known.then(
-        (yes) => !yes && served.delete(id),
-        () => served.delete(id),
-      )
-    }
-    return known
-  }
+  const found = new Map<string, string>()
   const find = async (kind: Kind): Promise<string | undefined> => {
-    for (const version of kind.versions) if (await serves(kind, version)) return version
+    const id = `${kind.group}/${kind.plural}`
+    const known = found.get(id)
+    if (known) return known
+    for (const version of kind.versions) {
+      if (!(await ask(transport, kind, version))) continue
+      found.set(id, version)
+      return version
+    }
     return undefined
   }
   return {

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { listenHttps, loadOrCreatePki } from '../apiserver/index.ts'
+import { type HttpsListener, listenHttps, loadOrCreatePki } from '../apiserver/index.ts'
 import { startTrial, type TrialOptions } from '../apiserver/server-trial.ts'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
@@ -20,7 +20,9 @@ export async function startHttpTrial(options: TrialOptions = {}, clientOptions: 
   const pki = await keys
   const clock = systemClock()
   const { handle } = trial.server
-  const listener = await listenHttps({ handle, pki, host: '127.0.0.1', port: 0, clock, log: silentLog })
+  const listen = (port: number) => listenHttps({ handle, pki, host: '127.0.0.1', port, clock, log: silentLog })
+  const listener = await listen(0)
+  let again: HttpsListener | undefined
   const connection = {
     server: `https://127.0.0.1:${listener.port}`,
     ca: pki.caCert,
@@ -33,9 +35,13 @@ export async function startHttpTrial(options: TrialOptions = {}, clientOptions: 
     pki,
     connection,
     listener,
+    /** On the same port, after the listener was stopped. */
+    async listenAgain() {
+      again = await listen(listener.port)
+    },
     async stop() {
       client.close()
-      await listener.stop()
+      await (again ?? listener).stop()
       await trial.store.close()
     },
   }

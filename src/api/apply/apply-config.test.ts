@@ -138,6 +138,23 @@ describe('apply', () => {
     expect(updated.applyAs('me', {}).object.engine).toEqual({ power: 3 })
   })
 
+  /** As if the server had added it by itself. */
+  const withUnowned = ({ object, entries, steps }: Owned, more: Config) =>
+    new Owned({ ...object, ...more }, entries, steps)
+
+  it('what the server added inside an object goes with it', () => {
+    const machine = withUnowned(nothing.applyAs('me', { engine: { fuel: 'oil' } }), {
+      engine: { fuel: 'oil', power: 3 },
+    })
+    expect(machine.applyAs('me', { colour: 'red' }).object).not.toHaveProperty('engine')
+  })
+
+  it('what the server added beside what others own stays', () => {
+    const owned = nothing.applyAs('me', { labels: { a: '1' } }).applyAs('other', { labels: { b: '2' } })
+    const machine = withUnowned(owned, { labels: { a: '1', b: '2', added: '3' } })
+    expect(machine.applyAs('me', {}).object.labels).toEqual({ b: '2', added: '3' })
+  })
+
   it('follows the order of the configuration and leaves the others where they were', () => {
     const machine = nothing.applyAs('other', { tags: ['a', 'b', 'c', 'd'] }).applyAs('me', { tags: ['d', 'x', 'b'] })
     expect(machine.object.tags).toEqual(['a', 'c', 'd', 'x', 'b'])

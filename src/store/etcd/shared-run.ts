@@ -3,11 +3,16 @@
 
 export function sharedRun<T>(run: () => Promise<T>): () => Promise<T> {
   let current: Promise<T> | undefined
+  let isBegun = false
   let next: Promise<T> | undefined
 
   function start(): Promise<T> {
     next = undefined
-    const running = Promise.resolve().then(run) // those who ask in the same breath share it too
+    isBegun = false
+    const running = Promise.resolve().then(() => {
+      isBegun = true // those who asked in the same breath share it too
+      return run()
+    })
     const finish = () => {
       if (current === running) current = undefined
     }
@@ -18,6 +23,7 @@ export function sharedRun<T>(run: () => Promise<T>): () => Promise<T> {
 
   return () => {
     if (!current) return start()
+    if (!isBegun) return current
     next ??= current.then(start, start)
     return next
   }

@@ -1,0 +1,120 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { COMMIT_WRITES_MAX } from './commit.ts'
+import { startTrial, type TrialServer } from './server-trial.ts'
+
+const COMMITS = '/apis/stowage.dev/v1/commits'
+const create = (name: string) => ({
+  verb: 'create',
+  apiVersion: 'v1',
+  resource: 'configmaps',
+  namespace: 'default',
+  body: { metadata: { name } },
+})
+const get = (name: string) => trial.get(`/api/v1/namespaces/default/configmaps/${name}`)
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial()
+})
+
+describe('POST commits', () => {
+  it('does all writes in one version and answers what they left behind', async () => {
+    await trial.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'old' } })
+    const { status, json } = await trial.post(COMMITS, {
+      writes: [
+        create('a'),
+        {
+          verb: 'patch',
+          apiVersion: 'v1',
+          resource: 'configmaps',
+          namespace: 'default',
+          name: 'a',
+          patchType: 'json',
+          body: [{ op: 'add', path: '/data', value: { k: 'v' } }],
+        },
+        { verb: 'delete', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'old' },
+        {
+          verb: 'create',
+          apiVersion: 'storage.k8s.io/v1',
+          resource: 'storageclasses',
+          body: { metadata: { name: 'fast' }, provisioner: 'example.com/p' },
+        },
+      ],
+    })
+    expect(status).toBe(200)
+    expect(json.results).toMatchObject([
+      { kind: 'ConfigMap', data: { k: 'v' } },
+      { data: { k: 'v' } },
+      null,
+      { kind: 'StorageClass' },
+    ])
+    const version = String(trial.store.revision)
+    expect(json.results[0].metadata.resourceVersion).toBe(version)
+    expect(json.results[3].metadata.resourceVersion).toBe(version)
+    expect((await get('old')).status).toBe(404)
+  })
+
+  it('does nothing when one write fails, and answers its Status with its place', async () => {
+    const { status, json } = await trial.post(COMMITS, { writes: [create('a'), create('b'), create('a')] })
+    expect(status).toBe(409)
+    expect(json).toMatchObject({
+      reason: 'AlreadyExists',
+      details: { causes: [{ reason: 'CommitWriteFailed', field: 'writes[2]' }] },
+    })
+    expect((await get('b')).status).toBe(404)
+  })
+
+  it.each([
+    ['no list', { writes: 7 }, 400],
+    ['a write that is none', { writes: [null] }, 400],
+    ['an unknown verb', { writes: [{ ...create('a'), verb: 'watch' }] }, 400],
+    ['an unknown resource', { writes: [{ ...create('a'), resource: 'widgets' }] }, 404],
+    ['a missing namespace', { writes: [{ ...create('a'), namespace: undefined }] }, 400],
+    ['a missing name', { writes: [{ ...create('a'), verb: 'delete' }] }, 400],
+    ['an unknown patch type', { writes: [{ ...create('a'), verb: 'patch', name: 'a', patchType: 'x' }] }, 400],
+    ['a body of the wrong kind', { writes: [{ ...create('a'), body: { kind: 'Secret', metadata: {} } }] }, 400],
+    ['too many writes', { writes: Array.from({ length: COMMIT_WRITES_MAX + 1 }, (_, i) => create(`m${i}`)) }, 400],
+    [
+      'a namespace that does not match',
+      { writes: [{ ...create('a'), body: { metadata: { name: 'a', namespace: 'x' } } }] },
+      400,
+    ],
+  ])('refuses %s', async (_what, body, code) => {
+    const before = trial.store.revision
+    expect((await trial.post(COMMITS, body)).status).toBe(code)
+    expect(trial.store.revision).toBe(before)
+  })
+
+  it('cannot be got, listed or deleted, and has no dry run', async () => {
+    expect((await trial.get(COMMITS)).status).toBe(404)
+    expect((await trial.post(`${COMMITS}?dryRun=All`, { writes: [create('a')] })).status).toBe(400)
+    expect((await get('a')).status).toBe(404)
+  })
+
+  it('authorizes every write with its own verb, and none is done when one may not be', async () => {
+    const asked: string[] = []
+    trial = await startTrial({
+      authorizer: {
+        authorize: (attributes: any) => {
+          asked.push(`${attributes.verb} ${attributes.resource}${attributes.name ? `/${attributes.name}` : ''}`)
+          return { allowed: attributes.verb !== 'delete' }
+        },
+      },
+    })
+    await trial.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'old' } })
+    asked.length = 0
+    const gone = { verb: 'delete', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'old' }
+    const { status, json } = await trial.post(COMMITS, { writes: [create('a'), gone] })
+    expect(status).toBe(403)
+    expect(json.details.causes).toMatchObject([{ field: 'writes[1]' }])
+    expect(asked).toEqual(['create commits', 'create configmaps', 'delete configmaps/old'])
+    expect((await get('a')).status).toBe(404)
+  })
+
+  it('is announced by discovery, for those who can use it', async () => {
+    const list = (await trial.get('/apis/stowage.dev/v1')).json
+    expect(list.resources).toMatchObject([{ name: 'commits', kind: 'Commit', namespaced: false, verbs: ['create'] }])
+    const groups = (await trial.get('/apis')).json.groups.map(({ name }: { name: string }) => name)
+    expect(groups).toContain('stowage.dev')
+  })
+})

@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { eventKind } from '../api/kinds/event.ts'
+import { storageClassKind } from '../api/kinds/storage-class.ts'
+import { ApiError } from '../api/status-error.ts'
+import { SYSTEM_USER } from '../apiserver/index.ts'
+import { startTrial } from '../apiserver/server-trial.ts'
+import { createEventRecorder } from './events.ts'
+import { inProcessClient } from './in-process.ts'
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+const warning = (message: string) => ({ type: 'Warning', reason: 'ProvisioningFailed', message }) as const
+const claim = { metadata: { namespace: 'default', name: 'orders', uid: 'u1', resourceVersion: '7' } }
+
+async function aRecorder() {
+  const { server, clock } = await startTrial()
+  const client = inProcessClient(server.objects, SYSTEM_USER)
+  const failing = { error: undefined as Error | undefined }
+  const guarded = {
+    ...client,
+    create: (async (...args: Parameters<typeof client.create>) => {
+      if (failing.error) throw failing.error
+      return client.create(...args)
+    }) as typeof client.create,
+  }
+  let state = 1
+  const random = () => {
+    state = (state * 48_271) % 2_147_483_647
+    return state / 2_147_483_647
+  }
+  const recorder = createEventRecorder({
+    client: guarded,
+    clock,
+    random,
+    component: 'stowage-test',
+    instance: 'host-1',
+  })
+  const closing = new AbortController()
+  const running = recorder.run(closing.signal)
+  const tell = (message: string, about: any = claim) =>
+    recorder.record(persistentVolumeClaimKind, about, warning(message))
+  const quiet = async () => {
+    for (let i = 0; i < 1_000 && recorder.stats().pending > 0; i++) await turn()
+    await turn()
+    await turn()
+  }
+  const events = async () => (await client.list(eventKind)).items
+  return { client, clock, recorder, failing, closing, running, tell, quiet, events }
+}
+
+describe('an event recorder', () => {
+  it('tells what happened, to what, and who says so', async () => {
+    const { tell, quiet, events } = await aRecorder()
+    tell('no space left')
+    await quiet()
+    expect(await events()).toMatchObject([
+      {
+        metadata: { namespace: 'default', name: expect.stringMatching(/^orders\.[0-9a-f]{16}$/) },
+        involvedObject: {
+          kind: 'PersistentVolumeClaim',
+          apiVersion: 'v1',
+          namespace: 'default',
+          name: 'orders',
+          uid: 'u1',
+        },
+        type: 'Warning',
+        reason: 'ProvisioningFailed',
+        message: 'no space left',
+        count: 1,
+        reportingComponent: 'stowage-test',
+        reportingInstance: 'host-1',
+      },
+    ])
+  })
+
+  it('SYS-11 counts on one event what happens again', async () => {
+    const { clock, tell, quiet, events } = await aRecorder()
+    for (let i = 0; i < 5; i++) {
+      tell('no space left')
+      await quiet()
+      await clock.advance(60_000)
+    }
+    const [event, ...others] = await events()
+    expect(others).toEqual([])
+    expect(event?.count).toBe(5)
+    expect(Date.parse(event!.lastTimestamp!) - Date.parse(event!.firstTimestamp!)).toBe(240_000)
+  })
+
+  it('tells what expired meanwhile anew', async () => {
+    const { client, tell, quiet, events } = await aRecorder()
+    tell('no space left')
+    await quiet()
+    const [{ metadata }] = (await events()) as any
+    await client.delete(eventKind, { namespace: 'default', name: metadata.name })
+    tell('no space left')
+    await quiet()
+    expect(await events()).toHaveLength(1)
+  })
+
+  it('puts events of cluster-wide objects into the namespace default', async () => {
+    const { recorder, quiet, events } = await aRecorder()
+    recorder.record(storageClassKind, { metadata: { name: 'fast', uid: 'u2' } }, warning('bad'))
+    await quiet()
+    expect((await events())[0]?.metadata.namespace).toBe('default')
+  })
+
+  it('SYS-11 combines what differs only in words once there is too much of it', async () => {
+    const { tell, quiet, events } = await aRecorder()
+    for (let i = 0; i < 20; i++) {
+      tell(`attempt ${i} failed`)
+      await quiet()
+    }
+    const all = await events()
+    expect(all).toHaveLength(11)
+    const [combined] = all.filter(({ message }) => message?.startsWith('(combined from similar events): '))
+    expect(combined).toMatchObject({ count: 10, message: expect.stringContaining('attempt 19') })
+  })
+
+  it('lets one object say only so much, and others still speak', async () => {
+    const { clock, recorder, tell, quiet } = await aRecorder()
+    for (let i = 0; i < 100; i++) {
+      tell('the same')
+      await quiet()
+    }
+    expect(recorder.stats()).toMatchObject({ sent: 25, dropped: 75 })
+    tell('another', { metadata: { ...claim.metadata, name: 'other', uid: 'u3' } })
+    await quiet()
+    expect(recorder.stats().sent).toBe(26)
+    await clock.advance(300_000)
+    tell('the same')
+    await quiet()
+    expect(recorder.stats().sent).toBe(27)
+  })
+
+  it('never throws and never grows without bound while the server is away', async () => {
+    const { clock, recorder, failing, tell, quiet, events } = await aRecorder()
+    failing.error = new ApiError(503, 'ServiceUnavailable', 'away')
+    for (let i = 0; i < 5_000; i++) tell('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
+    expect(recorder.stats().pending).toBeLessThanOrEqual(1_000)
+    failing.error = undefined
+    await clock.advance(60_000)
+    await quiet()
+    expect((await events()).length).toBeGreaterThan(900)
+  })
+
+  it('gives up what the server refuses, without blocking the rest', async () => {
+    const { recorder, failing, tell, quiet, events } = await aRecorder()
+    failing.error = new ApiError(403, 'Forbidden', 'namespace is being terminated')
+    tell('a')
+    await quiet()
+    failing.error = undefined
+    tell('b')
+    await quiet()
+    expect(recorder.stats()).toMatchObject({ sent: 1, dropped: 1 })
+    expect((await events()).map(({ message }) => message)).toEqual(['b'])
+  })
+
+  it('sends what is pending before it stops', async () => {
+    const { closing, running, tell, events } = await aRecorder()
+    for (let i = 0; i < 5; i++) tell(`m${i}`)
+    closing.abort()
+    await running
+    expect(await events()).toHaveLength(5)
+  })
+
+  it('shortens a message to what an event can carry', async () => {
+    const { tell, quiet, events } = await aRecorder()
+    tell('ü'.repeat(5_000))
+    await quiet()
+    expect(Buffer.byteLength((await events())[0]!.message!)).toBeLessThanOrEqual(1_024)
+  })
+})

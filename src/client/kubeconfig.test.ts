@@ -1,0 +1,146 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { configMapKind } from '../api/kinds/config-map.ts'
+import { systemClock } from '../base/clock.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import { buildKubeconfig } from '../cli/kubeconfig.ts'
+import { httpClient } from './http-client.ts'
+import { startHttpTrial } from './http-trial.ts'
+import { inClusterConnection } from './in-cluster.ts'
+import { kubeconfigConnection } from './kubeconfig.ts'
+
+async function aDirectory(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-kubeconfig-'))
+  onTestFinished(() => rm(dir, { recursive: true }))
+  return dir
+}
+
+async function aKubeconfig(user: object, cluster: object = {}) {
+  const dir = await aDirectory()
+  const path = join(dir, 'config')
+  const config = {
+    'current-context': 'main',
+    contexts: [
+      { name: 'main', context: { cluster: 'c', user: 'u', namespace: 'shop' } },
+      { name: 'other', context: { cluster: 'c', user: 'nobody' } },
+    ],
+    clusters: [{ name: 'c', cluster: { server: 'https://host:6443/', ...cluster } }],
+    users: [{ name: 'u', user }],
+  }
+  await writeFile(path, JSON.stringify(config)) // JSON is YAML
+  return { dir, path }
+}
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+describe('a kubeconfig', () => {
+  it('SYS-2 as the server writes it lets its client in', async () => {
+    const { trial, connection, pki, stop } = await startHttpTrial()
+    onTestFinished(stop)
+    const path = join(await aDirectory(), 'admin.kubeconfig')
+    const credential = { user: 'admin', cert: pki.admin.cert, key: pki.admin.key }
+    await writeFile(path, buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential }))
+    const client = httpClient({
+      connection: await kubeconfigConnection({ path, clock: systemClock() }),
+      clock: systemClock(),
+    })
+    onTestFinished(() => client.close())
+    await client.create(configMapKind, { metadata: { namespace: 'default', name: 'a' } })
+    expect((await trial.get('/api/v1/namespaces/default/configmaps/a')).status).toBe(200)
+  })
+
+  it('gives the certificate, the CA and the names it holds inline', async () => {
+    const { path } = await aKubeconfig(
+      { 'client-certificate-data': base64('CERT'), 'client-key-data': base64('KEY') },
+      { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kube', 'insecure-skip-tls-verify': true },
+    )
+    const connection = await kubeconfigConnection({ path, clock: manualClock() })
+    expect(connection).toMatchObject({
+      server: 'https://host:6443',
+      namespace: 'shop',
+      ca: 'CA',
+      serverName: 'kube',
+      insecure: true,
+    })
+    expect(await connection.credentials()).toEqual({ cert: 'CERT', key: 'KEY' })
+  })
+
+  it('reads files beside it, and a token file again when it is renewed', async () => {
+    const { dir, path } = await aKubeconfig({ tokenFile: 'token' }, { 'certificate-authority': 'ca.crt' })
+    await writeFile(join(dir, 'ca.crt'), 'CA')
+    await writeFile(join(dir, 'token'), 'one\n')
+    const clock = manualClock()
+    const { ca, credentials } = await kubeconfigConnection({ path, clock })
+    expect(ca).toBe('CA')
+    expect(await credentials()).toEqual({ token: 'one' })
+    await writeFile(join(dir, 'token'), 'two\n')
+    expect(await credentials()).toEqual({ token: 'one' })
+    await clock.advance(60_000)
+    expect(await credentials()).toEqual({ token: 'two' })
+    await rm(join(dir, 'token'))
+    await clock.advance(60_000)
+    expect(await credentials()).toEqual({ token: 'two' })
+  })
+
+  it('asks a program for credentials once, until they expire or are refused', async () => {
+    const clock = manualClock()
+    const { dir, path } = await aKubeconfig({
+      exec: {
+        apiVersion: 'client.authentication.k8s.io/v1',
+        command: './login',
+        args: ['me'],
+        env: [{ name: 'X', value: 'y' }],
+      },
+    })
+    const expires = new Date(clock.nowMs() + 60_000).toISOString()
+    const program = `#!/bin/sh
+echo x >> "$(dirname "$0")/runs"
+n=$(wc -l < "$(dirname "$0")/runs" | tr -d ' ')
+echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${expires}\\"}}"
+`
+    await writeFile(join(dir, 'login'), program)
+    await chmod(join(dir, 'login'), 0o755)
+    const { credentials, forgetCredentials } = await kubeconfigConnection({ path, clock })
+    expect(await Promise.all([credentials(), credentials()])).toEqual([{ token: 'me-y-1' }, { token: 'me-y-1' }])
+    expect(await credentials()).toEqual({ token: 'me-y-1' })
+    forgetCredentials!()
+    expect(await credentials()).toEqual({ token: 'me-y-2' })
+    await clock.advance(55_000)
+    expect(await credentials()).toEqual({ token: 'me-y-3' })
+  })
+
+  it('says what its program did wrong, without what it printed', async () => {
+    const { path } = await aKubeconfig({ exec: { command: 'sh', args: ['-c', 'echo hunter2; exit 3'] } })
+    const { credentials } = await kubeconfigConnection({ path, clock: manualClock() })
+    const error: Error = await credentials().then(
+      () => expect.fail('it succeeded'),
+      (reason) => reason,
+    )
+    expect(error.message).toBe('sh failed to give credentials (exit 3)')
+  })
+
+  it('says what is missing or not supported', async () => {
+    const { path } = await aKubeconfig({ 'auth-provider': { name: 'gcp' } })
+    const open = (context?: string) => kubeconfigConnection({ path, context, clock: manualClock() })
+    await expect(open()).rejects.toThrow('user field "auth-provider" is not supported')
+    await expect(open('nope')).rejects.toThrow('has no context called "nope"; it has "main", "other"')
+    await expect(open('other')).rejects.toThrow('has no user called "nobody"')
+  })
+})
+
+describe('a program in a pod', () => {
+  it('finds its server in the environment and its token in a file', async () => {
+    const dir = await aDirectory()
+    await writeFile(join(dir, 'ca.crt'), 'CA')
+    await writeFile(join(dir, 'token'), 'one')
+    const env = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' }
+    const connection = await inClusterConnection({ clock: manualClock(), env, dir })
+    expect(connection).toMatchObject({ server: 'https://[fd00::1]:443', ca: 'CA' })
+    expect(await connection.credentials()).toEqual({ token: 'one' })
+    await expect(inClusterConnection({ clock: manualClock(), env: {}, dir })).rejects.toThrow(
+      'Not running in a cluster',
+    )
+  })
+})

@@ -1,0 +1,55 @@
+import { Registry } from 'prom-client'
+import { describe, expect, it } from 'vitest'
+import { configMapKind } from '../api/kinds/config-map.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import { createClientMetrics } from './metrics.ts'
+import { retryAfter } from './outcome.ts'
+import { createWorkQueue } from './work-queue.ts'
+
+describe('the metrics of the client library', () => {
+  it('SYS-11 count under the names operators know', async () => {
+    const registry = new Registry()
+    const metrics = createClientMetrics(registry)
+    const clock = manualClock()
+    const observer = metrics.queueObserver('claims')
+    const queue = createWorkQueue({ name: 'claims', clock, random: () => 0, observer })
+    metrics.queues.add(queue)
+    metrics.caches.add({
+      kind: configMapKind,
+      lastEventAgeMs: () => 5_000,
+      stats: () => ({ objects: 3, relists: 2, foundByRelist: 1 }),
+    })
+    metrics.requests.answered({ verb: 'LIST', resource: 'configmaps', code: 200, seconds: 0.2 })
+    metrics.requests.answered({ verb: 'WATCH', resource: 'configmaps', code: 410, seconds: 300 })
+    metrics.leadership('provisioner', true)
+    const closing = new AbortController()
+    queue.add('a')
+    queue.add('b')
+    const before = await registry.metrics()
+    const over = queue.run(async () => retryAfter(1_000, 'later'), closing.signal)
+    await new Promise((resolve) => setImmediate(resolve))
+    const after = await registry.metrics()
+    closing.abort()
+    await over
+
+    expect(before).toContain('workqueue_depth{name="claims"} 2')
+    for (const line of [
+      'rest_client_requests_total{method="GET",code="200",resource="configmaps"} 1',
+      'rest_client_requests_total{method="GET",code="410",resource="configmaps"} 1',
+      'rest_client_request_duration_seconds_count{verb="LIST",resource="configmaps"} 1',
+      'workqueue_depth{name="claims"} 0',
+      'workqueue_adds_total{name="claims"} 2',
+      'workqueue_retries_total{name="claims"} 2',
+      'workqueue_queue_duration_seconds_count{name="claims"} 2',
+      'workqueue_work_duration_seconds_count{name="claims"} 2',
+      'workqueue_unfinished_work_seconds{name="claims"} 0',
+      'workqueue_longest_running_processor_seconds{name="claims"} 0',
+      'stowage_watch_last_event_age_seconds{resource="configmaps"} 5',
+      'stowage_cache_missed_changes{resource="configmaps"} 1',
+      'leader_election_master_status{name="provisioner"} 1',
+    ]) {
+      expect(after).toContain(line)
+    }
+    expect(after).not.toContain('verb="WATCH"')
+  })
+})
