@@ -18,7 +18,7 @@ import {
 import type { Clock, Random } from '../base/clock.ts'
 import { ensurePrivateDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
-import { inProcessClient } from '../client/index.ts'
+import { createClientMetrics, inProcessClient } from '../client/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
@@ -124,7 +124,8 @@ interface ControllerDeps extends Pick<ServeOptions, 'clock' | 'random' | 'log' |
 
 function startControllers({ server, clock, random, log, signal }: ControllerDeps): Promise<void>[] {
   const client = inProcessClient(server.objects, CONTROLLERS_USER)
-  const deps = { client, kinds: ALL_KINDS, clock, random, log }
+  const metrics = createClientMetrics(server.metrics.registry)
+  const deps = { client, kinds: ALL_KINDS, clock, random, log, metrics }
   return [createNamespaceController(deps), createGarbageController(deps)].map((controller) => controller.run(signal))
 }
 

@@ -5,9 +5,11 @@ import { ApiError } from '../../api/status-error.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { backOff, type Client, createController, done, type Outcome } from '../../client/index.ts'
+import { backOff, type Client, type ClientMetrics, createController, done, type Outcome } from '../../client/index.ts'
 import { createOwnerGraph, type Node, nodeKey, type OwnerGraph } from './owner-graph.ts'
 import { FOREGROUND, type GarbageAction, type OwnerState, planGarbage } from './plan-garbage.ts'
+
+const NAME = 'garbage'
 
 export interface GarbageOptions {
   readonly client: Client
@@ -15,22 +17,25 @@ export interface GarbageOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly metrics?: ClientMetrics
 }
 
 export function createGarbageController(options: GarbageOptions) {
-  const { client, clock, random, log } = options
+  const { client, clock, random, log, metrics } = options
   const graph = createOwnerGraph(options)
   const controller = createController({
-    name: 'garbage',
+    name: NAME,
     clock,
     random,
     log,
+    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
     sources: graph.caches.map((cache) => ({
       cache,
       keysOf: (object: Readonly<KubeObject>) => concernedBy(graph, cache.kind, object),
     })),
     reconcile: (key) => reconcileNode(key, graph, client),
   })
+  metrics?.queues.add(controller.queue)
   return {
     queue: controller.queue,
     run: async (signal: AbortSignal) => void (await Promise.all([graph.run(signal), controller.run(signal)])),

@@ -9,6 +9,7 @@ import type { Logger } from '../../base/log.ts'
 import {
   type Cache,
   type Client,
+  type ClientMetrics,
   createCache,
   createController,
   done,
@@ -23,13 +24,15 @@ export interface NamespaceControllerOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  readonly metrics?: ClientMetrics
 }
 
+const NAME = 'namespaces'
 const CONTENT_FINALIZER = 'kubernetes'
 const CONTENT_REMAINS = 'NamespaceContentRemaining'
 
 export function createNamespaceController(options: NamespaceControllerOptions) {
-  const { client, kinds, clock, random, log } = options
+  const { client, kinds, clock, random, log, metrics } = options
   const namespaces = createCache<Namespace>({ client, kind: namespaceKind, clock, random, log })
   const contents = kinds.filter((kind) => kind.namespaced && !kind.faceOf && !kind.isQuestion && !kind.isForeign)
   // Only names are kept of what lives in namespaces: enough to know when the last of it is gone.
@@ -37,10 +40,11 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
     createCache<KubeObject>({ client, kind, clock, random, log, reduce: nameOnly }),
   )
   const controller = createController({
-    name: 'namespaces',
+    name: NAME,
     clock,
     random,
     log,
+    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
     sources: [
       source({ cache: namespaces, keysOf: (namespace) => [namespace.metadata.name ?? ''] }),
       ...residents.map((cache) =>
@@ -52,6 +56,8 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
     ],
     reconcile: (name) => reconcileNamespace(name, { client, namespaces, contents, clock }),
   })
+  metrics?.queues.add(controller.queue)
+  for (const cache of [namespaces, ...residents]) metrics?.caches.add(cache)
   return {
     queue: controller.queue,
     run: async (signal: AbortSignal) =>

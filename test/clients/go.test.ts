@@ -1,0 +1,102 @@
+// The official Go client, as controllers and CSI sidecars use it: the program in go/ goes through its steps against a
+// server, once as current clients behave (protobuf, watches that begin with the state) and once as older ones do.
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { programMissing } from '../helpers/programs.ts'
+import { type RunningServer, startServer } from '../helpers/server.ts'
+
+const run = promisify(execFile)
+const missing = programMissing('go', ['version'])
+
+/** The steps of go/main.go, and what each shows. */
+const STEPS = {
+  discovery: 'SYS-2 finds the same resources by aggregated and by plain discovery',
+  create: 'SYS-4 creates objects of every storage kind with nothing lost',
+  update: 'SYS-4 updates objects and their status, and is refused an old version',
+  errors: 'SYS-4 tells errors apart by reason and field',
+  'strategic patch': 'SYS-4 merges lists by key',
+  'merge patch': 'SYS-4 merges maps',
+  'json patch': 'SYS-4 carries out operations, and none when a test fails',
+  apply: 'SYS-2 applies server-side, with conflicts, force and removal of what is no longer applied',
+  delete: 'SYS-4 deletes with preconditions, propagation and by selector',
+  pages: 'SYS-4 lists in pages',
+  binding: 'SYS-4 binds a pod to a node, once',
+  review: 'SYS-9 asks what it may do',
+  'watch resumed': 'SYS-3 sees every change once and in order, through lost connections',
+  'storage informers': 'SYS-5 syncs the caches of a storage controller',
+  'scheduler informers': 'SYS-5 syncs the caches of a kube-scheduler',
+  'informer events': 'SYS-3 is told of additions, updates and deletions',
+  'informer reconnects': 'SYS-3 catches up after lost connections',
+  'selecting informer': 'SYS-3 is told only of what it selects',
+  'dynamic client': 'SYS-5 writes objects it has no types for',
+  'dynamic informer': 'SYS-5 watches objects it has no types for',
+  'metadata client': 'SYS-5 reads and patches metadata alone',
+  'metadata informer': 'SYS-5 watches metadata alone',
+  'leader election': 'SYS-8 elects a leader, and the next when it resigns',
+  'core events': 'SYS-11 counts a repeated event',
+  events: 'SYS-11 makes a series of a repeated event',
+} as const
+
+const MODES = [
+  { client: 'protobuf, state by watch', flags: [], env: { KUBE_FEATURE_WatchListClient: 'true' } },
+  {
+    client: 'JSON, state by list',
+    flags: ['-content-type', 'application/json'],
+    env: { KUBE_FEATURE_WatchListClient: 'false' },
+  },
+]
+
+/** Compiling the client library takes minutes the first time; Go keeps the result. */
+const BUILD_TIMEOUT_MS = 15 * 60_000
+
+describe.skipIf(missing)(`the Go client${missing ? ` (skipped: ${missing})` : ''}`, () => {
+  let dir: string
+  let program: string
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-go-client-'))
+    program = join(dir, 'clients')
+    await run('go', ['build', '-o', program, '.'], { cwd: new URL('go', import.meta.url).pathname })
+  }, BUILD_TIMEOUT_MS)
+  afterAll(() => rm(dir, { recursive: true, force: true }))
+
+  describe.each(MODES)('$client', ({ client, flags, env }) => {
+    let server: RunningServer
+    let output: Output
+    beforeAll(async () => {
+      server = await startServer({ dataDir: join(dir, client), command: 'server' })
+      const all = ['-kubeconfig', server.kubeconfig, '-namespace', 'shop', ...flags]
+      output = await outputOf(program, all, { ...process.env, ...env })
+    })
+    afterAll(() => server?.stop())
+
+    it.each(Object.entries(STEPS))('%s: %s', (step) => {
+      expect(output.lines.filter((line) => nameIn(line) === step)).toEqual([`ok ${step}`])
+    })
+
+    it('goes through exactly these steps', () => {
+      expect(output.lines.map(nameIn)).toEqual(Object.keys(STEPS))
+      expect(output).toMatchObject({ exitCode: 0 })
+    })
+  })
+})
+
+/** "create" of "failed create: REASON". */
+const nameIn = (line: string) => /^(?:ok|failed) ([^:]+)/.exec(line)?.[1]
+
+interface Output {
+  readonly lines: readonly string[]
+  readonly errors: string
+  readonly exitCode: number
+}
+
+async function outputOf(program: string, flags: readonly string[], env: NodeJS.ProcessEnv): Promise<Output> {
+  const { stdout, stderr, code } = await run(program, flags, { env }).then(
+    (done) => ({ ...done, code: 0 }),
+    (failure: { stdout: string; stderr: string; code: number }) => failure,
+  )
+  return { lines: stdout.split('\n').filter((line) => line !== ''), errors: stderr, exitCode: code }
+}

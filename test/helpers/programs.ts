@@ -1,0 +1,13 @@
+// Programs of other people that some tests need. With CI=true a missing one fails those tests; otherwise they are
+// skipped, and say what is missing.
+import { execFileSync } from 'node:child_process'
+
+/** Why tests that need the program are to be skipped, if so. */
+export function programMissing(program: string, versionFlags: readonly string[]): string | undefined {
+  try {
+    execFileSync(program, versionFlags, { stdio: 'ignore' })
+    return undefined
+  } catch {
+    return process.env.CI ? undefined : `${program} is not installed`
+  }
+}
