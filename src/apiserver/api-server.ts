@@ -12,7 +12,13 @@ import {
 } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type Store, StoreBusyError, StoreClosedError, StoreUnavailableError } from '../store/index.ts'
+import {
+  type Store,
+  StoreBusyError,
+  StoreClosedError,
+  StoreUnavailableError,
+  WriteRefusedError,
+} from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery } from './discovery/index.ts'
@@ -210,6 +216,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
     if (error instanceof StoreUnavailableError) return unavailable(error.message)
     if (error instanceof StoreBusyError) return tooManyRequests(error.message)
+    if (error instanceof WriteRefusedError) {
+      log.error({ err: error, path: request.path }, 'the store did not take a write')
+      return internalError(`the store did not take the write: ${error.message}`)
+    }
     log.error({ err: error, method: request.method, path: request.path }, 'request failed unexpectedly')
     return internalError('the server met a problem of its own; its log has the details')
   }

@@ -1,5 +1,6 @@
 // `stowage up` and `stowage server`: opens the store, wires the API server and its controllers, listens, and
 // stays until it is told to stop. The whole system can be read off here.
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
@@ -17,10 +18,12 @@ import {
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { ensurePrivateDirectory, writePrivateFile } from '../base/files.ts'
+import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
-import { createClientMetrics, inProcessClient } from '../client/index.ts'
+import { createClientMetrics, createLeaderElection, inProcessClient } from '../client/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
+import type { Store } from '../store/index.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
 import { openStore, parseStore, type TlsFiles } from './store-flag.ts'
@@ -51,6 +54,8 @@ export interface Ready {
   readonly dataDir: string
 }
 
+/** Held by the process whose controllers work, where several share a store. */
+const CONTROLLERS_LEASE = 'stowage-controllers'
 /** Who the controllers are to the API server. */
 const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
@@ -104,8 +109,10 @@ export async function serve(options: ServeOptions): Promise<void> {
       log.info({ url, dataDir, revision: store.revision }, 'ready')
       options.onReady({ url, kubeconfig, dataDir })
 
-      const controllers = options.controllers ? startControllers({ server, clock, random, log, signal }) : []
-      await untilAborted(signal)
+      const controllers = options.controllers
+        ? [runControllers({ server, clock, random, log, signal, isShared: place.is === 'etcd' })]
+        : []
+      await untilOver(signal, store)
       log.info({}, 'stopping: no new requests, waiting for those in flight')
       bootstrap.failed('the server is shutting down')
       await Promise.all(controllers)
@@ -120,13 +127,30 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 interface ControllerDeps extends Pick<ServeOptions, 'clock' | 'random' | 'log' | 'signal'> {
   readonly server: ApiServer
+  /** Other processes may run controllers on the same store: only the leader's work. */
+  readonly isShared: boolean
 }
 
-function startControllers({ server, clock, random, log, signal }: ControllerDeps): Promise<void>[] {
+async function runControllers({ server, clock, random, log, signal, isShared }: ControllerDeps): Promise<void> {
   const client = inProcessClient(server.objects, CONTROLLERS_USER)
   const metrics = createClientMetrics(server.metrics.registry)
-  const deps = { client, kinds: ALL_KINDS, clock, random, log, metrics }
-  return [createNamespaceController(deps), createGarbageController(deps)].map((controller) => controller.run(signal))
+  const run = async (until: AbortSignal) => {
+    const deps = { client, kinds: ALL_KINDS, clock, random, log, metrics }
+    const controllers = [createNamespaceController(deps), createGarbageController(deps)]
+    await Promise.all(controllers.map((controller) => controller.run(until)))
+  }
+  if (!isShared) return run(signal)
+  const election = createLeaderElection({
+    client,
+    clock,
+    random,
+    log,
+    namespace: 'kube-system',
+    name: CONTROLLERS_LEASE,
+    identity: `${hostname()}_${randomUuid(random)}`,
+    onChange: (isLeader) => metrics.leadership(CONTROLLERS_LEASE, isLeader),
+  })
+  await election.run(run, signal)
 }
 
 /** Names the serving certificate must carry for clients to accept it at this address. */
@@ -140,8 +164,22 @@ function asUsage<T>(parse: () => T): T {
   }
 }
 
-const untilAborted = (signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
+/** Until the process is told to stop, or its store has ended on its own: then nothing is left to serve. */
+const untilOver = (signal: AbortSignal, store: Store) =>
+  new Promise<void>((resolve, reject) => {
+    const watch = store.watch({
+      prefix: NOTHING,
+      afterRevision: store.revision,
+      onEvents: () => {},
+      onEnd: (reason) => reject(new Error(`The store has failed, so the server ends: ${reason.message}`)),
+    })
+    const stop = () => {
+      watch.close()
+      resolve()
+    }
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
   })
+
+/** A prefix no key has. */
+const NOTHING = '\u0000'

@@ -63,7 +63,8 @@ export function createTransport(options: TransportOptions): Transport {
   let agent: { cert: string | undefined; agent: HttpAgent | HttpsAgent } | undefined
   const agentFor = ({ cert, key }: Credentials) => {
     if (agent && agent.cert === cert) return agent.agent
-    agent?.agent.destroy()
+    // Idle ones are closed; those in use, watches above all, go on to their end.
+    for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
     const made = isPlain ? new HttpAgent(kept) : new HttpsAgent({ ...kept, ...tls, ...(cert ? { cert, key } : {}) })
     agent = { cert, agent: made }
     return made

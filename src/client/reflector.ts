@@ -5,6 +5,7 @@
 //   nothing known ──state (WatchList, or pages of a list)──→ follow from its version
 //   stream ends, breaks or falls silent ──→ follow from the last version seen
 //   410, or a version the server has not reached ──→ nothing known: the state again, compared with what was
+import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
@@ -49,6 +50,7 @@ export async function runReflector<T extends KubeObject>(
   signal: AbortSignal,
 ): Promise<void> {
   const { client, kind, clock, random, log, sink } = options
+  setMaxListeners(0, signal) // one listener per cache, and a process has dozens; that none is left behind is tested
   const selection = {
     namespace: options.namespace,
     labelSelector: options.labelSelector,
