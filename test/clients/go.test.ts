@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { programMissing } from '../helpers/programs.ts'
 import { type RunningServer, startServer } from '../helpers/server.ts'
+import { runSteps, type StepsRun } from './steps.ts'
 
 const run = promisify(execFile)
 const missing = programMissing('go', ['version'])
@@ -65,38 +66,20 @@ describe.skipIf(missing)(`the Go client${missing ? ` (skipped: ${missing})` : ''
 
   describe.each(MODES)('$client', ({ client, flags, env }) => {
     let server: RunningServer
-    let output: Output
+    let steps: StepsRun
     beforeAll(async () => {
       server = await startServer({ dataDir: join(dir, client), command: 'server' })
-      const all = ['-kubeconfig', server.kubeconfig, '-namespace', 'shop', ...flags]
-      output = await outputOf(program, all, { ...process.env, ...env })
+      steps = await runSteps(program, ['-kubeconfig', server.kubeconfig, '-namespace', 'shop', ...flags], env)
     })
     afterAll(() => server?.stop())
 
     it.each(Object.entries(STEPS))('%s: %s', (step) => {
-      expect(output.lines.filter((line) => nameIn(line) === step)).toEqual([`ok ${step}`])
+      expect(steps.byName.get(step), steps.errors).toBe(`ok ${step}`)
     })
 
     it('goes through exactly these steps', () => {
-      expect(output.lines.map(nameIn)).toEqual(Object.keys(STEPS))
-      expect(output).toMatchObject({ exitCode: 0 })
+      expect(steps.names).toEqual(Object.keys(STEPS))
+      expect(steps.exitCode).toBe(0)
     })
   })
 })
-
-/** "create" of "failed create: REASON". */
-const nameIn = (line: string) => /^(?:ok|failed) ([^:]+)/.exec(line)?.[1]
-
-interface Output {
-  readonly lines: readonly string[]
-  readonly errors: string
-  readonly exitCode: number
-}
-
-async function outputOf(program: string, flags: readonly string[], env: NodeJS.ProcessEnv): Promise<Output> {
-  const { stdout, stderr, code } = await run(program, flags, { env }).then(
-    (done) => ({ ...done, code: 0 }),
-    (failure: { stdout: string; stderr: string; code: number }) => failure,
-  )
-  return { lines: stdout.split('\n').filter((line) => line !== ''), errors: stderr, exitCode: code }
-}

@@ -1,0 +1,61 @@
+// The controllers of `stowage up`, run outside of it: the same code, over HTTP, against a server that has none.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../src/api/kinds/index.ts'
+import { systemClock, systemRandom } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { type HttpClient, httpClient, kubeconfigConnection } from '../src/client/index.ts'
+import { createGarbageController } from '../src/controllers/garbage/index.ts'
+import { createNamespaceController } from '../src/controllers/namespaces/index.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+
+describe('controllers against a remote server', () => {
+  const stop = new AbortController()
+  let dataDir: string
+  let server: RunningServer
+  let client: HttpClient
+  let running: Promise<unknown>
+
+  beforeAll(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'stowage-remote-'))
+    server = await startServer({ dataDir, command: 'server' })
+    const clock = systemClock()
+    client = httpClient({ connection: await kubeconfigConnection({ path: server.kubeconfig, clock }), clock })
+    const deps = { client, kinds: ALL_KINDS, clock, random: systemRandom(), log: silentLog }
+    const controllers = [createNamespaceController(deps), createGarbageController(deps)]
+    running = Promise.all(controllers.map((controller) => controller.run(stop.signal)))
+  })
+  afterAll(async () => {
+    stop.abort()
+    await running
+    client.close()
+    await server.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  async function untilGone(path: string): Promise<void> {
+    for (;;) {
+      const { status } = await server.call('GET', path)
+      if (status === 404) return
+      await new Promise((resolve) => setTimeout(resolve, 20)) // asked again until the test's own limit
+    }
+  }
+
+  it('SYS-5 empty a deleted namespace', async () => {
+    await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await server.call('POST', '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
+    await server.call('DELETE', '/api/v1/namespaces/shop')
+    await untilGone('/api/v1/namespaces/shop')
+    expect((await server.call('GET', '/api/v1/namespaces/shop/configmaps/a')).status).toBe(404)
+  })
+
+  it('SYS-5 collect what belonged to a deleted owner', async () => {
+    const { json } = await server.call('POST', '/api/v1/namespaces/default/configmaps', { metadata: { name: 'owner' } })
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: json.metadata.uid }]
+    await server.call('POST', '/api/v1/namespaces/default/secrets', { metadata: { name: 'child', ownerReferences } })
+    await server.call('DELETE', '/api/v1/namespaces/default/configmaps/owner')
+    await untilGone('/api/v1/namespaces/default/secrets/child')
+  })
+})
