@@ -2,22 +2,26 @@
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { measureApi } from './api.ts'
+import { measureClients } from './clients.ts'
+import { runClient } from './lib/client-role.ts'
 import { runEcho } from './lib/echo-role.ts'
+import { runEtcd } from './lib/etcd-role.ts'
 import { type Figure, passes, ratioOf } from './lib/figure.ts'
 import { runLoad } from './lib/load-role.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import type { Suite } from './lib/suite.ts'
 import { tableOf } from './lib/table.ts'
 
-const SUITES: Readonly<Record<string, Suite>> = { api: measureApi }
-const ROLES: Readonly<Record<string, RunJob>> = { load: runLoad, echo: runEcho }
+const SUITES: Readonly<Record<string, Suite>> = { api: measureApi, clients: measureClients }
+const ROLES: Readonly<Record<string, RunJob>> = { load: runLoad, echo: runEcho, client: runClient, etcd: runEtcd }
 
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
 Suites: ${Object.keys(SUITES).join(', ')} (default: all)
 
   --json FILE     write the figures as JSON too
-  --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts
+  --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts; clients has
+                  writes, events, memory, etcd
   --dir DIR       make scratch directories there, to measure that disk
   --profile DIR   leave CPU profiles of the measured processes there
   --help          this text
@@ -41,23 +45,33 @@ async function main(): Promise<number> {
     return unknown === undefined ? 0 : 2
   }
 
-  const results: { suite: string; figures: Figure[] }[] = []
+  const results: SuiteResult[] = []
   for (const suite of names) {
+    const notes: string[] = []
     const figures = await SUITES[suite]!({
       parts: values.only?.split(',') ?? [],
       dir: values.dir,
       profileDir: values.profile,
       progress: (text) => void process.stderr.write(`${suite}: ${text}\n`),
+      note: (text) => void notes.push(text),
     })
-    results.push({ suite, figures })
+    results.push({ suite, figures, notes })
     process.stdout.write(`\n${suite}\n\n${tableOf(figures)}\n`)
+    for (const note of notes) process.stdout.write(`${note}\n`)
   }
   if (values.json) await writeFile(values.json, `${JSON.stringify(results.map(asJson), null, 2)}\n`)
   return results.some(({ figures }) => figures.some((figure) => passes(figure) === false)) ? 1 : 0
 }
 
-const asJson = ({ suite, figures }: { suite: string; figures: readonly Figure[] }) => ({
+interface SuiteResult {
+  readonly suite: string
+  readonly figures: readonly Figure[]
+  readonly notes: readonly string[]
+}
+
+const asJson = ({ suite, figures, notes }: SuiteResult) => ({
   suite,
+  notes,
   figures: figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), pass: passes(figure) })),
 })
 

@@ -12,8 +12,13 @@ export interface Role<Job, Result> {
 
 export const ROLE_ARGUMENT = '--role'
 
-export function startRole<Job, Result>(name: string): Role<Job, Result> {
-  const child = fork(process.argv[1]!, [ROLE_ARGUMENT, name], { serialization: 'advanced' })
+export interface RoleOptions {
+  /** Flags for node itself. */
+  readonly nodeFlags?: readonly string[]
+}
+
+export function startRole<Job, Result>(name: string, { nodeFlags = [] }: RoleOptions = {}): Role<Job, Result> {
+  const child = fork(process.argv[1]!, [ROLE_ARGUMENT, name], { serialization: 'advanced', execArgv: [...nodeFlags] })
   return {
     run: (job) =>
       new Promise<Result>((resolve, reject) => {

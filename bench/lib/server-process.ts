@@ -12,14 +12,17 @@ export interface ServerProcess {
 
 export interface ServerOptions {
   readonly dataDir: string
+  /** As for --store. Default: the embedded store in dataDir. */
+  readonly store?: string
   /** Where to leave a CPU profile when it stops. */
   readonly profileDir?: string
 }
 
-export async function startServer({ dataDir, profileDir }: ServerOptions): Promise<ServerProcess> {
+export async function startServer({ dataDir, store, profileDir }: ServerOptions): Promise<ServerProcess> {
   const program = join(dirname(process.argv[1]!), 'stowage.js')
   const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
   const flags = ['--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', '--log-level', 'warn']
+  if (store) flags.push('--store', store)
   const startMs = performance.now()
   const child = spawn(process.execPath, [...profile, program, 'server', ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -9,6 +9,8 @@ export interface SuiteOptions {
   /** Where the measured processes leave CPU profiles. They are slower then. */
   readonly profileDir?: string
   progress(text: string): void
+  /** A sentence to print below the table: what the figures mean, or why some are missing. */
+  note(text: string): void
 }
 
 export type Suite = (options: SuiteOptions) => Promise<Figure[]>

@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 describe('POST commits', () => {
   it('does all writes in one version and answers what they left behind', async () => {
-    await trial.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'old' } })
+    await trial.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'old' } })
     const { status, json } = await trial.post(COMMITS, {
       writes: [
         create('a'),
@@ -32,7 +32,7 @@ describe('POST commits', () => {
           patchType: 'json',
           body: [{ op: 'add', path: '/data', value: { k: 'v' } }],
         },
-        { verb: 'delete', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'old' },
+        { verb: 'delete', apiVersion: 'v1', resource: 'secrets', namespace: 'default', name: 'old' },
         {
           verb: 'create',
           apiVersion: 'storage.k8s.io/v1',
@@ -51,17 +51,20 @@ describe('POST commits', () => {
     const version = String(trial.store.revision)
     expect(json.results[0].metadata.resourceVersion).toBe(version)
     expect(json.results[3].metadata.resourceVersion).toBe(version)
-    expect((await get('old')).status).toBe(404)
+    expect((await trial.get('/api/v1/namespaces/default/secrets/old')).status).toBe(404)
   })
 
   it('does nothing when one write fails, and answers its Status with its place', async () => {
-    const { status, json } = await trial.post(COMMITS, { writes: [create('a'), create('b'), create('a')] })
+    const { status, json } = await trial.post(COMMITS, {
+      writes: [create('a'), { ...create('b'), resource: 'secrets' }, create('a')],
+    })
     expect(status).toBe(409)
     expect(json).toMatchObject({
       reason: 'AlreadyExists',
       details: { causes: [{ reason: 'CommitWriteFailed', field: 'writes[2]' }] },
     })
-    expect((await get('b')).status).toBe(404)
+    expect((await get('a')).status).toBe(404)
+    expect((await trial.get('/api/v1/namespaces/default/secrets/b')).status).toBe(404)
   })
 
   it.each([

@@ -25,6 +25,7 @@ export async function commitObjects(deps: ObjectDeps, verbs: readonly ObjectWrit
   if (verbs.length > COMMIT_WRITES_MAX) {
     throw badRequest(`a commit may hold ${COMMIT_WRITES_MAX} writes; this one has ${verbs.length}: split it`)
   }
+  checkOneOfEachKind(verbs)
   let written: Written[] = []
   const { revision } = await deps.store.transact((view) => {
     const overlay = new Overlay(view, deps.objects)
@@ -44,6 +45,33 @@ export async function commitObjects(deps: ObjectDeps, verbs: readonly ObjectWrit
   // A version that only existed between two writes of this commit is, in the end, the commit's own.
   return written.map((one) => (one.revision > 0 ? one : { ...one, revision }))
 }
+
+/**
+ * All writes of a commit have one version, and a watcher whose stream breaks resumes after the last version it read.
+ * Were there two events of its kind with that version, it could miss the second.
+ */
+function checkOneOfEachKind(verbs: readonly ObjectWriteVerb[]): void {
+  const names = new Map<string, string>()
+  for (const [index, verb] of verbs.entries()) {
+    const { stored } = verb.target.resource
+    const kind = `${stored.plural}.${stored.group}`
+    // A create may have its name generated: then it is another object than any other write's.
+    const name = verb.do === 'create' ? nameOfNew(verb, index) : keyOf(verb.target)
+    const other = names.get(kind)
+    if (other !== undefined && other !== name) {
+      throw failedAt(
+        badRequest(
+          `one commit may write one object of a kind; this one writes several ${stored.plural}: use several commits`,
+        ),
+        index,
+      )
+    }
+    names.set(kind, name)
+  }
+}
+
+const nameOfNew = ({ target, body }: { target: WriteTarget; body: any }, index: number): string =>
+  body.metadata.name ? keyOf({ ...target, name: body.metadata.name }) : `new object ${index}`
 
 /** One version is one text: where a later write of the commit changed the object again, that is what was left behind. */
 function asLeft(written: Written, last: Write | undefined): Written {

@@ -175,6 +175,7 @@ function sinkOf(outgoing: ServerResponse): StreamSink {
     get pendingBytes() {
       return outgoing.writableLength
     },
+    onDrain: (run) => void (outgoing.writableNeedDrain ? outgoing.once('drain', run) : run()),
     end: () => void outgoing.end(),
     cut: () => void outgoing.destroy(),
     // The response's own close: the request's fires as soon as its body was read.

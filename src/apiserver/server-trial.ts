@@ -162,6 +162,7 @@ function follow(stream: NonNullable<ApiAnswer['stream']>): TrialWatch {
       events.push(...lines.map((line) => JSON.parse(line)))
     },
     pendingBytes: 0,
+    onDrain: (run) => run(),
     end() {
       ended = true
       setImmediate(close) // as connections do, it takes a while

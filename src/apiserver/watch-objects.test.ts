@@ -368,6 +368,7 @@ describe('a client that never reads', () => {
       get pendingBytes() {
         return pendingBytes
       },
+      onDrain: () => {},
       end: () => {
         ended ??= 'end'
       },
@@ -385,4 +386,81 @@ describe('a client that never reads', () => {
     expect(pendingBytes).toBeLessThan(18 * 1024 * 1024)
     expect(store.stats().watchers).toBe(before)
   })
+
+  it('SYS-10 sets the pace of the state it asked for, however large that is', async () => {
+    const client = await openState()
+    while (!client.lines().some((line) => line.includes('initial-events-end'))) {
+      expect(client.ended).toBeUndefined()
+      expect(client.pendingBytes).toBeLessThan(3 * 1024 * 1024)
+      client.take()
+      await nextTurn()
+    }
+    expect(client.lines().filter((line) => line.includes('"ADDED"') && line.includes('"blob"'))).toHaveLength(25)
+  })
+
+  it('SYS-10 is cut off when it takes nothing of the state for a minute', async () => {
+    const client = await openState()
+    for (let turn = 0; turn < 20; turn++) await nextTurn()
+    await trial.clock.advance(59_000)
+    expect(client.ended).toBeUndefined()
+    await trial.clock.advance(2_000)
+    expect(client.ended).toBe('cut')
+    expect(client.pendingBytes).toBeLessThan(3 * 1024 * 1024)
+  })
 })
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+/** Asks for a state of 22 MB by watch; nothing is taken from the stream until take() is called. */
+async function openState() {
+  trial = await startTrial()
+  const data = { blob: 'x'.repeat(900_000) }
+  for (let i = 0; i < 25; i++) await trial.post(MAPS, { metadata: { name: `c${i}` }, data })
+  const { stream } = await trial.server.handle({
+    method: 'GET',
+    path: MAPS,
+    query: new URLSearchParams(
+      'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true',
+    ),
+    headers: {},
+    headerNames: () => [],
+    headerValues: () => [],
+    readBody: async () => new Uint8Array(),
+  })
+  const chunks: Uint8Array[] = []
+  let pendingBytes = 0
+  let ended: string | undefined
+  let waiting: (() => void)[] = []
+  stream?.({
+    write(chunk) {
+      chunks.push(chunk)
+      pendingBytes += chunk.length
+    },
+    get pendingBytes() {
+      return pendingBytes
+    },
+    onDrain: (run) => void waiting.push(run),
+    end: () => {
+      ended ??= 'end'
+    },
+    cut: () => {
+      ended ??= 'cut'
+    },
+    onClose: () => {},
+  })
+  return {
+    lines: () => Buffer.concat(chunks).toString('utf8').split('\n'),
+    get pendingBytes() {
+      return pendingBytes
+    },
+    get ended() {
+      return ended
+    },
+    take() {
+      pendingBytes = 0
+      const drained = waiting
+      waiting = []
+      for (const run of drained) run()
+    },
+  }
+}

@@ -18,6 +18,8 @@ export interface StreamSink {
   write(chunk: Uint8Array): void
   /** Bytes handed over that the client has not taken yet. */
   readonly pendingBytes: number
+  /** Runs once, when the client has taken everything. */
+  onDrain(run: () => void): void
   end(): void
   /** Ends it at once, dropping what the client has not taken: it does not read, and its backlog must go. */
   cut(): void
@@ -28,8 +30,13 @@ export interface StreamSink {
 /** A client that lets this much pile up is cut off; it resumes from the last version it read. */
 const WATCH_BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 const BOOKMARK_INTERVAL_MS = 60_000
-/** Synthetic events of the current state are written in slices of this many. */
+/** Synthetic events of the current state are written in slices of this many, or of this size. */
 const INITIAL_SLICE = 500
+const INITIAL_SLICE_BYTES = 512 * 1024
+/** The client sets the pace of the state: before more than this is pending, it must have taken all of it... */
+const INITIAL_PENDING_BYTES_MAX = 1024 * 1024
+/** ...and when it does not within this time, it does not read and is cut off. */
+const INITIAL_STALL_MS_MAX = 60_000
 
 export interface WatchDeps extends ReadDeps {
   readonly clock: Clock
@@ -66,6 +73,7 @@ class WatchStream {
   #watch: Watch | undefined
   #over = false
   #sentColumns = false
+  #onStop = () => {}
 
   constructor(
     deps: WatchDeps,
@@ -105,17 +113,35 @@ class WatchStream {
       limit: 0,
       continueToken: '',
     })
-    for (let at = 0; at < entries.length && !this.#over; at += INITIAL_SLICE) {
-      const chunks = entries
-        .slice(at, at + INITIAL_SLICE)
-        .map((entry) =>
-          this.#eventBytes('ADDED', entry.value, entry.modRevision, () => this.#deps.objects.decode(entry)),
-        )
+    for (let at = 0; at < entries.length && !this.#over; ) {
+      const chunks: Buffer[] = []
+      for (let bytes = 0; bytes < INITIAL_SLICE_BYTES && chunks.length < INITIAL_SLICE && at < entries.length; at++) {
+        const entry = entries[at]!
+        const decode = () => this.#deps.objects.decode(entry)
+        const chunk = this.#eventBytes('ADDED', entry.value, entry.modRevision, decode)
+        chunks.push(chunk)
+        bytes += chunk.length
+      }
       this.#write(Buffer.concat(chunks))
       await this.#deps.clock.nextTurn()
+      if (this.#sink.pendingBytes > INITIAL_PENDING_BYTES_MAX) await this.#drained()
     }
     if (options.sendInitialEvents && options.allowBookmarks) this.#writeBookmark(revision, true)
     return revision
+  }
+
+  /** Settles when the client has taken everything, or when the stream is over. */
+  #drained(): Promise<void> {
+    if (this.#over) return Promise.resolve()
+    return new Promise((resolve) => {
+      const cancel = this.#after(INITIAL_STALL_MS_MAX, () => this.#cut())
+      const goOn = () => {
+        cancel()
+        resolve()
+      }
+      this.#onStop = goOn
+      this.#sink.onDrain(goOn)
+    })
   }
 
   #follow(afterRevision: number): void {
@@ -253,18 +279,25 @@ class WatchStream {
     this.#after(seconds * 1000, () => this.#end())
   }
 
-  #after(ms: number, run: () => void): void {
+  #after(ms: number, run: () => void): () => void {
     const cancel = this.#deps.clock.after(ms, () => {
       this.#timers.delete(cancel)
       if (!this.#over) run()
     })
     this.#timers.add(cancel)
+    return () => {
+      this.#timers.delete(cancel)
+      cancel()
+    }
   }
 
   #write(chunk: Uint8Array): void {
     if (this.#over) return
     this.#sink.write(chunk)
-    if (this.#sink.pendingBytes <= WATCH_BACKLOG_BYTES_MAX) return
+    if (this.#sink.pendingBytes > WATCH_BACKLOG_BYTES_MAX) this.#cut()
+  }
+
+  #cut(): void {
     this.#stop()
     this.#sink.cut()
   }
@@ -288,6 +321,7 @@ class WatchStream {
     this.#watch?.close()
     for (const cancel of this.#timers) cancel()
     this.#timers.clear()
+    this.#onStop()
   }
 }
 

@@ -82,13 +82,24 @@ function refuse(socket: Duplex, { status, headers, body = new Uint8Array() }: Ap
 }
 
 function sinkOf(connection: import('ws').WebSocket): StreamSink {
+  let waiting: (() => void)[] = []
+  const sent = () => {
+    if (waiting.length === 0 || connection.bufferedAmount > 0) return
+    const drained = waiting
+    waiting = []
+    for (const run of drained) run()
+  }
   return {
     write(chunk) {
       // A chunk is whole events, one per line; each becomes a frame of its own.
-      for (const line of Buffer.from(chunk).toString('utf8').split('\n')) if (line) connection.send(line)
+      for (const line of Buffer.from(chunk).toString('utf8').split('\n')) if (line) connection.send(line, sent)
     },
     get pendingBytes() {
       return connection.bufferedAmount
+    },
+    onDrain(run) {
+      waiting.push(run)
+      sent()
     },
     end: () => connection.close(1000),
     cut: () => connection.terminate(),

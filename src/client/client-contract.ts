@@ -6,6 +6,8 @@ import { configMapKind } from '../api/kinds/config-map.ts'
 import { leaseKind } from '../api/kinds/lease.ts'
 import { namespaceKind } from '../api/kinds/namespace.ts'
 import { podKind } from '../api/kinds/pod.ts'
+import { secretKind } from '../api/kinds/secret.ts'
+import { serviceAccountKind } from '../api/kinds/service-account.ts'
 import { storageClassKind } from '../api/kinds/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { TrialServer } from '../apiserver/server-trial.ts'
@@ -306,13 +308,13 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
 
     it('is done in the given order, each write seeing those before it, in one version', async () => {
       expect(await client.commitsAtomically()).toBe(true)
-      await client.create(configMapKind, map('old'))
+      await client.create(secretKind, map('old'))
       const left = await client.commit([
         { do: 'create', kind: configMapKind, object: map('a', { k: '1' }) },
         { do: 'patch', kind: configMapKind, ref: inDefault('a'), patch: update },
         { do: 'create', kind: namespaceKind, object: { metadata: { name: 'shop' } } },
-        { do: 'create', kind: configMapKind, object: map('b', {}, { namespace: 'shop' }) },
-        { do: 'delete', kind: configMapKind, ref: inDefault('old') },
+        { do: 'create', kind: serviceAccountKind, object: { metadata: { namespace: 'shop', name: 'b' } } },
+        { do: 'delete', kind: secretKind, ref: inDefault('old') },
       ])
       const version = String(trial.store.revision)
       expect(left.map((object) => object?.metadata.resourceVersion)).toEqual([
@@ -324,7 +326,8 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
       ])
       expect(left[0]).toEqual(left[1])
       expect(await client.get(configMapKind, inDefault('a'))).toEqual(left[1])
-      expect((await client.list(configMapKind)).items.map(({ metadata }) => metadata.name)).toEqual(['a', 'b'])
+      expect((await client.list(secretKind)).items).toEqual([])
+      expect(await client.get(serviceAccountKind, { namespace: 'shop', name: 'b' })).toEqual(left[3])
     })
 
     it('leaves nothing behind when one write fails, and says which', async () => {
@@ -333,7 +336,7 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
       const before = trial.store.revision
       const error = await errorOf(
         client.commit([
-          { do: 'create', kind: configMapKind, object: map('b') },
+          { do: 'create', kind: secretKind, object: map('b') },
           { do: 'update', kind: configMapKind, object: read },
           { do: 'delete', kind: configMapKind, ref: inDefault('a') },
         ]),
@@ -341,7 +344,15 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
       expect(failedWrite(error)).toBe(1)
       expect(trial.store.revision).toBe(before)
-      expect(await errorOf(client.get(configMapKind, inDefault('b')))).toMatchObject({ code: 404 })
+      expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
+    })
+
+    it('SYS-3 writes one object of a kind: a watcher that resumes by version could miss a second', async () => {
+      const both = ['a', 'b'].map((name) => ({ do: 'create', kind: configMapKind, object: map(name) }) as const)
+      const error = await errorOf(client.commit(both))
+      expect(error).toMatchObject({ code: 400, message: expect.stringContaining('several configmaps') })
+      expect(failedWrite(error)).toBe(1)
+      expect((await client.list(configMapKind)).items).toEqual([])
     })
 
     it('says which write when it cannot even be read', async () => {

@@ -51,7 +51,7 @@ describe('the in-process client', () => {
     )
     for (let at = 0; at < maps.length; at += COMMIT_WRITES_MAX) {
       const some = maps.slice(at, at + COMMIT_WRITES_MAX)
-      await client.commit(some.map((object) => ({ do: 'create', kind: configMapKind, object })))
+      await Promise.all(some.map((object) => client.create(configMapKind, object)))
     }
     const names: string[] = []
     let version = from

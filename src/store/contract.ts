@@ -521,7 +521,8 @@ export function storeContract(
       expect(await put(again, 'c')).toBe(5)
     })
 
-    it.skipIf(!keepsBriefCut)('stays cut when the store is opened again, with the same split or another', async () => {
+    const whereKept = keepsBriefCut ? it : () => {} // nothing to promise where the cut is in memory only
+    whereKept('stays cut when the store is opened again, with the same split or another', async () => {
       const brief = { prefixes: ['lease/'], keepMs: 0, entriesMax: 0 }
       const { clock, store, openAgain } = await setUp({ keepMs: 60_000, brief })
       await put(store, 'claim/a', '1')
@@ -589,14 +590,16 @@ export function storeContract(
       expect(text(await store.get('cleared'))).toBe('cleared')
     })
 
-    it('takes many keys in one transaction', async () => {
+    it('SYS-3 takes many keys that are due at once, each with a revision of its own to resume from', async () => {
       const { clock, store } = await setUp()
+      const { events } = collect(store)
       const expiresAtMs = clock.nowMs() + 1_000
       await store.transact(() =>
         Array.from({ length: 700 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })),
       )
-      await passTimeUntil(clock, () => store.stats().keys === 0)
-      expect(store.revision).toBe(2)
+      await passTimeUntil(clock, () => events.length === 1_400)
+      expect(store.stats().keys).toBe(0)
+      expect(new Set(events.slice(700).map(({ revision }) => revision)).size).toBe(700)
     })
 
     it('survives opening the store again', async () => {

@@ -1,5 +1,6 @@
 // Which keys to delete when: a heap of versions by their moment.
 // A version that was superseded meanwhile is skipped when its turn comes, so renewing a key costs one push.
+import type { Store } from './store.ts'
 import type { Version } from './version.ts'
 
 const STALE_MIN = 1_024 // superseded versions are swept out once they are this many and the majority
@@ -83,3 +84,13 @@ export class ExpiryQueue {
 }
 
 const momentOf = (version: Version): number => version.expiresAtMs ?? Number.POSITIVE_INFINITY
+
+/**
+ * Deletes what is due and has not changed since. Each key in a transaction of its own, so that a watcher can resume
+ * between any two; what is durable together anyway (a group commit) stays so.
+ */
+export async function deleteExpired({ transact }: Pick<Store, 'transact'>, due: readonly Version[]): Promise<void> {
+  const expire = ({ key, revision }: Version) =>
+    transact((view) => (view.get(key)?.modRevision === revision ? [{ delete: key }] : []))
+  await Promise.all(due.map(expire))
+}

@@ -4,7 +4,7 @@
 // What waits while a batch is being written becomes the next batch.
 import type { Clock } from '../base/clock.ts'
 import { Batch, type Outcome } from './batch.ts'
-import { ExpiryQueue } from './expiry.ts'
+import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
 import { AppendRefusedError, type Medium, type RecordPosition } from './medium.ts'
@@ -381,11 +381,7 @@ class RevisionedStore implements Store {
     if (due.length > 0) {
       this.#isExpiring = true
       try {
-        const isUnchanged = (view: { get(key: string): Entry | undefined }, version: Version) =>
-          view.get(version.key)?.modRevision === version.revision
-        await this.transact((view) =>
-          due.filter((version) => isUnchanged(view, version)).map((version) => ({ delete: version.key })),
-        )
+        await deleteExpired({ transact: (decide) => this.transact(decide) }, due)
       } catch {
         // Refused for now, or the store has ended: the keys are still due.
         for (const version of due) this.#expiry.add(version)

@@ -344,6 +344,7 @@ async function tryStream(stream: NonNullable<ApiAnswer['stream']>, wrong: string
   stream({
     write: (chunk) => void chunks.push(chunk),
     pendingBytes: 0,
+    onDrain: (run) => run(),
     end: close,
     cut: close,
     onClose: (run) => void onClose.push(run),

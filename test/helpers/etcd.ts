@@ -11,6 +11,8 @@ export interface EtcdOptions {
   /** Default 1. */
   readonly members?: number
   readonly flags?: readonly string[]
+  /** Where the members' directories are made. Default: the system's temporary directory. */
+  readonly dir?: string
 }
 
 export interface EtcdMember {
@@ -43,8 +45,12 @@ export function etcdMissing(): string | undefined {
   }
 }
 
-export async function startEtcd({ members: count = 1, flags = [] }: EtcdOptions = {}): Promise<RunningEtcd> {
-  const dir = await mkdtemp(join(tmpdir(), 'stowage-etcd-'))
+export async function startEtcd({
+  members: count = 1,
+  flags = [],
+  dir: parent = tmpdir(),
+}: EtcdOptions = {}): Promise<RunningEtcd> {
+  const dir = await mkdtemp(join(parent, 'stowage-etcd-'))
   const ports = await freePorts(2 * count)
   const names = Array.from({ length: count }, (_, at) => ({
     name: `m${at}`,

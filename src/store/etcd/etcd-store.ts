@@ -6,6 +6,7 @@
 // etcd's compaction knows no prefixes: `brief` history is short in the replica, and comes back when a store is opened.
 // Compaction concerns all of an etcd cluster, so the cluster should be Stowage's own, or compacted by somebody else.
 import type { Clock } from '../../base/clock.ts'
+import { deleteExpired } from '../expiry.ts'
 import {
   type Decide,
   type Entry,
@@ -380,11 +381,7 @@ export class EtcdStore implements Store {
     if (due.length > 0) {
       this.#isExpiring = true
       try {
-        const isUnchanged = (view: { get(key: string): Entry | undefined }, version: Version) =>
-          view.get(version.key)?.modRevision === version.revision
-        await this.transact((view) =>
-          due.filter((version) => isUnchanged(view, version)).map((version) => ({ delete: version.key })),
-        )
+        await deleteExpired({ transact: (decide) => this.transact(decide) }, due)
       } catch {
         this.#replica.giveBackExpired(due) // still due
         notBeforeMs = this.#clock.nowMs() + RETRY_MS

@@ -198,7 +198,7 @@ def delete(trial):
     other = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid="11111111-2222-3333-4444-555555555555"))
     refused("delete of another UID", lambda: drop(body=other), 409, "Conflict")
     refused("unknown policy", lambda: drop(propagation_policy="Sideways"), 422, "Invalid")
-    equal("status", drop(grace_period_seconds=0, propagation_policy="Background").status, "Success")
+    equal("status", drop(grace_period_seconds=0, propagation_policy="Background")["status"], "Success")
     refused("read", lambda: core.read_namespaced_config_map("doomed", NAMESPACE), 404, "NotFound")
     core.delete_collection_namespaced_config_map(NAMESPACE, label_selector="paged=yes")
     equal("left", core.list_namespaced_config_map(NAMESPACE, label_selector="paged").items, [])

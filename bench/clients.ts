@@ -1,0 +1,219 @@
+// The client library, measured from its callers' side: writes and watched caches without the wire and over it, what a
+// cached claim weighs, and durable creates on an etcd. Figures and their limits are measured in turns.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadOrCreatePki } from '../src/apiserver/index.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { etcdMissing, startEtcd } from '../test/helpers/etcd.ts'
+import { type CallersOptions, type Calls, callsPerSecond } from './lib/callers.ts'
+import { boundClaim, claimNamed } from './lib/claims.ts'
+import type { ClientJob, ClientResults } from './lib/client-role.ts'
+import type { EtcdJob } from './lib/etcd-role.ts'
+import { type Figure, medianOf } from './lib/figure.ts'
+import { measureGroupCommit } from './lib/group-commit.ts'
+import { type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
+import { startRole } from './lib/role.ts'
+import { startServer } from './lib/server-process.ts'
+import type { SuiteOptions } from './lib/suite.ts'
+
+const ROUNDS = 3
+const CALLERS: CallersOptions = { callers: 256, warmUpMs: 800, measureMs: 1_200 }
+const COMMIT_MS = 400
+const FOLLOWED_CLAIMS = 2_000
+/** A burst fits into what a server keeps for a reader that is behind: a longer one would measure reconnects. */
+const BURST_CHANGES = 4_000
+const BURSTS = 3
+const WEIGHED_CLAIMS = 20_000
+
+const CACHED_CLAIM_KB_MAX = 3
+const ETCD_RATIO_MIN = 0.5
+
+const ETCD_PREFIX = '/bench'
+const CLAIMS_PATH = '/api/v1/namespaces/default/persistentvolumeclaims'
+const CREATE: RequestText = { method: 'POST', path: CLAIMS_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
+const IN_PROCESS = 'the same in the process of the server'
+
+type Scratch = SuiteOptions & { readonly dir: string }
+
+export async function measureClients(options: SuiteOptions): Promise<Figure[]> {
+  const dir = await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-'))
+  const parts = { writes: measureWrites, events: measureEvents, memory: measureMemory, etcd: measureEtcd }
+  const figures: Figure[] = []
+  try {
+    for (const [part, measure] of Object.entries(parts)) {
+      if (options.parts.length > 0 && !options.parts.includes(part)) continue
+      figures.push(...(await measure({ ...options, dir })))
+    }
+    return figures
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+/** A process that holds the server and calls it directly, and one that reaches it over HTTPS. */
+interface Pair {
+  readonly inProcess: ClientProcess
+  readonly overHttp: ClientProcess
+  stop(): void
+}
+
+interface ClientProcess {
+  run<Job extends ClientJob>(job: Job): Promise<ClientResults[Job['do']]>
+}
+
+async function startPair(server: Omit<Extract<ClientJob, { do: 'serve' }>, 'do'>): Promise<Pair> {
+  const start = () => startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc'] })
+  const [inProcess, overHttp] = [start(), start()]
+  const to = await inProcess.run({ do: 'serve', ...server })
+  await overHttp.run({ do: 'connect', to })
+  return {
+    inProcess,
+    overHttp,
+    stop() {
+      overHttp.stop()
+      inProcess.stop()
+    },
+  }
+}
+
+async function measureWrites({ dir, progress, note }: Scratch): Promise<Figure[]> {
+  note('Over HTTP the client has a process of its own beside that of the server; in process both share one.')
+  const figures: Figure[] = []
+  for (const store of ['memory', 'lmdb'] as const) {
+    const pair = await startPair({ store, dir: join(dir, store), claims: 0 })
+    const rounds = { inProcess: [] as number[], overHttp: [] as number[], limit: [] as number[] }
+    try {
+      for (let round = 1; round <= ROUNDS; round++) {
+        progress(`creates, ${store}, round ${round} of ${ROUNDS}`)
+        const created = await pair.inProcess.run({ do: 'create', ...CALLERS })
+        rounds.inProcess.push(callsPerSecond(created))
+        rounds.overHttp.push(callsPerSecond(await pair.overHttp.run({ do: 'create', ...CALLERS })))
+        rounds.limit.push(
+          store === 'memory'
+            ? callsPerSecond(await pair.inProcess.run({ do: 'put', ...CALLERS }))
+            : measureGroupCommit({
+                dir,
+                valueBytes: created.objectBytes,
+                writers: CALLERS.callers,
+                measureMs: COMMIT_MS,
+              }),
+        )
+      }
+    } finally {
+      pair.stop()
+    }
+    const name = (way: string) => `creates ${way}, ${store}, ${CALLERS.callers} callers`
+    const inProcess = medianOf(rounds.inProcess)
+    const of = store === 'memory' ? 'the store with as many bytes' : 'group commit of as many bytes'
+    figures.push(
+      { name: name('in process'), unit: '/s', value: inProcess, limit: { value: medianOf(rounds.limit), of } },
+      {
+        name: name('over HTTP'),
+        unit: '/s',
+        value: medianOf(rounds.overHttp),
+        limit: { value: inProcess, of: IN_PROCESS },
+      },
+    )
+  }
+  return figures
+}
+
+async function measureEvents({ dir, progress }: Scratch): Promise<Figure[]> {
+  const pair = await startPair({ store: 'memory', dir: join(dir, 'events'), claims: FOLLOWED_CLAIMS })
+  const rounds = { inProcess: [] as number[], overHttp: [] as number[] }
+  try {
+    for (let round = 1; round <= ROUNDS; round++) {
+      progress(`${BURSTS * BURST_CHANGES} changes to a cache, round ${round} of ${ROUNDS}`)
+      rounds.inProcess.push(await eventRate(() => followHere(pair)))
+      rounds.overHttp.push(await eventRate(() => followOverHttp(pair)))
+    }
+  } finally {
+    pair.stop()
+  }
+  const limit = { value: medianOf(rounds.inProcess), of: IN_PROCESS }
+  return [{ name: 'changes applied to a cache over HTTP', unit: '/s', value: medianOf(rounds.overHttp), limit }]
+}
+
+async function eventRate(follow: () => Promise<Calls>): Promise<number> {
+  let [count, seconds] = [0, 0]
+  for (let burst = 0; burst < BURSTS; burst++) {
+    const followed = await follow()
+    count += followed.count
+    seconds += followed.seconds
+  }
+  return count / seconds
+}
+
+const followHere = ({ inProcess }: Pair) => inProcess.run({ do: 'follow', changes: BURST_CHANGES, here: true })
+
+async function followOverHttp({ inProcess, overHttp }: Pair): Promise<Calls> {
+  await overHttp.run({ do: 'follow', changes: 0, here: false })
+  const followed = overHttp.run({ do: 'follow', changes: BURST_CHANGES, here: false })
+  await inProcess.run({ do: 'change', changes: BURST_CHANGES })
+  return followed
+}
+
+async function measureMemory({ dir, progress }: Scratch): Promise<Figure[]> {
+  progress(`a cache of ${WEIGHED_CLAIMS} claims`)
+  const pair = await startPair({ store: 'memory', dir: join(dir, 'memory'), claims: WEIGHED_CLAIMS })
+  try {
+    const overHttp = await pair.overHttp.run({ do: 'weigh' })
+    const inProcess = await pair.inProcess.run({ do: 'weigh' })
+    const figure = (name: string, { bytesPerClaim }: { bytesPerClaim: number }): Figure => ({
+      name,
+      unit: 'kB',
+      value: bytesPerClaim / 1000,
+      limit: { value: sentBytes() / 1000, of: 'its JSON, managed fields and all' },
+      target: { valueMax: CACHED_CLAIM_KB_MAX },
+    })
+    return [figure('memory per cached claim, over HTTP', overHttp), figure('the same in process', inProcess)]
+  } finally {
+    pair.stop()
+  }
+}
+
+const sentBytes = (): number => boundClaim({ number: 1, namespace: 'default', change: 0 }).value.length
+
+async function measureEtcd({ dir, profileDir, progress, note }: Scratch): Promise<Figure[]> {
+  const missing = etcdMissing()
+  if (missing) {
+    note(`Creates on etcd are left out: ${missing}.`)
+    return []
+  }
+  note('On etcd the load, the API server and etcd share the processors; the limit has one process less among them.')
+  const etcd = await startEtcd({ dir })
+  const endpoint = etcd.endpoints[0]!
+  const dataDir = join(dir, 'on-etcd')
+  const server = await startServer({ dataDir, store: `etcd://${endpoint}${ETCD_PREFIX}`, profileDir })
+  const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
+  const load = startRole<RequestsJob, LoadResult>('load')
+  const raw = startRole<EtcdJob, Calls>('etcd')
+  const { callers, ...times } = CALLERS
+  const rounds = { creates: [] as number[], transactions: [] as number[] }
+  try {
+    for (let round = 1; round <= ROUNDS; round++) {
+      progress(`creates on etcd, round ${round} of ${ROUNDS}`)
+      const api = { port: server.port, ca: pki.caCert, ...pki.admin }
+      const created = await load.run({ do: 'requests', endpoint: api, clients: callers, request: CREATE, ...times })
+      const keyPrefix = `${ETCD_PREFIX}-limit/keys/core/persistentvolumeclaims/default/claim-`
+      const limit = await raw.run({ endpoint, keyPrefix, valueBytes: created.bodyBytes, ...CALLERS })
+      rounds.creates.push(created.count / created.seconds)
+      rounds.transactions.push(callsPerSecond(limit))
+    }
+  } finally {
+    load.stop()
+    raw.stop()
+    await server.stop()
+    await etcd.remove()
+  }
+  return [
+    {
+      name: `durable creates on etcd, ${callers} clients`,
+      unit: '/s',
+      value: medianOf(rounds.creates),
+      limit: { value: medianOf(rounds.transactions), of: 'etcd transactions of as many bytes' },
+      target: { ratioMin: ETCD_RATIO_MIN },
+    },
+  ]
+}

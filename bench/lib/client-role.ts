@@ -1,0 +1,213 @@
+// A process with a client of the library in it. It holds either the API server itself, so that the client calls it
+// directly, or a connection to a process that does.
+//   create   callers create claims, each the next when it has the answer to the last
+//   change   claims are changed in the store of this process, as fast as it takes them
+//   follow   a watched cache counts the changes that reach it
+//   weigh    what a full cache adds to the heap, per claim
+import { join } from 'node:path'
+import { allGatesOn } from '../../src/api/feature-gates.ts'
+import type { KubeObject } from '../../src/api/kind.ts'
+import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim.ts'
+import { ALL_KINDS } from '../../src/api/kinds/index.ts'
+import {
+  createApiServer,
+  createAuthenticator,
+  createBasicAuthorizer,
+  createBuiltIns,
+  listenHttps,
+  loadOrCreatePki,
+  objectKey,
+  versionInfo,
+} from '../../src/apiserver/index.ts'
+import { systemClock, systemRandom } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { type Cache, type Client, createCache, httpClient, inProcessClient } from '../../src/client/index.ts'
+import { openLmdbStore, openMemoryStore, type Store } from '../../src/store/index.ts'
+import { type CallersOptions, type Calls, runCallers } from './callers.ts'
+import { boundClaim, claimNamed } from './claims.ts'
+
+export type ClientJob =
+  | { readonly do: 'serve'; readonly store: 'memory' | 'lmdb'; readonly dir: string; readonly claims: number }
+  | { readonly do: 'connect'; readonly to: Place }
+  | ({ readonly do: 'create' } & CallersOptions)
+  /** The store alone, with values as large as created claims were. */
+  | ({ readonly do: 'put' } & CallersOptions)
+  | { readonly do: 'change'; readonly changes: number }
+  /** `here`: this process makes the changes too. */
+  | { readonly do: 'follow'; readonly changes: number; readonly here: boolean }
+  | { readonly do: 'weigh' }
+
+/** Where a serving process can be reached. */
+export interface Place {
+  readonly server: string
+  readonly ca: string
+  readonly token: string
+}
+
+export interface ClientResults {
+  readonly serve: Place
+  readonly connect: undefined
+  readonly create: Calls & { readonly objectBytes: number }
+  readonly put: Calls
+  readonly change: undefined
+  readonly follow: Calls
+  readonly weigh: { readonly bytesPerClaim: number }
+}
+
+const USER = { name: 'system:bench', groups: ['system:masters'] }
+const NAMESPACE = 'default'
+const CREATED_NAMESPACE = 'kube-public' // caches follow the other one
+const CLAIMS_PER_TRANSACTION = 500
+const clock = systemClock()
+
+let client: Client
+let store: Store
+let storedClaims = 0
+let objectBytes = 0
+let numbersUsed = 0
+
+export async function runClient(job: ClientJob): Promise<ClientResults[ClientJob['do']]> {
+  switch (job.do) {
+    case 'serve':
+      return serve(job)
+    case 'connect':
+      client = httpClient({ connection: { ...job.to, credentials: async () => ({ token: job.to.token }) }, clock })
+      return undefined
+    case 'create':
+      return { ...(await runCallers(job, createClaim)), objectBytes }
+    case 'put':
+      return runCallers(job, putValue)
+    case 'change':
+      return change(job.changes)
+    case 'follow':
+      return follow(job)
+    case 'weigh':
+      return weigh()
+  }
+}
+
+async function serve({ store: which, dir, claims }: Extract<ClientJob, { do: 'serve' }>): Promise<Place> {
+  store =
+    which === 'memory' ? await openMemoryStore({ clock }) : await openLmdbStore({ dir: join(dir, 'store'), clock })
+  const pki = await loadOrCreatePki({ dir: join(dir, 'pki'), clock })
+  const server = createApiServer({
+    store,
+    clock,
+    random: systemRandom(),
+    log: silentLog,
+    kinds: ALL_KINDS,
+    gates: allGatesOn,
+    authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
+    authorizer: createBasicAuthorizer(),
+    version: versionInfo(),
+  })
+  await createBuiltIns(server.objects)
+  for (let from = 0; from < claims; from += CLAIMS_PER_TRANSACTION) {
+    const count = Math.min(CLAIMS_PER_TRANSACTION, claims - from)
+    await store.transact(() => Array.from({ length: count }, (_, at) => putOf(from + at)))
+  }
+  storedClaims = claims
+  const { port } = await listenHttps({ handle: server.handle, pki, host: '127.0.0.1', port: 0, clock, log: silentLog })
+  client = inProcessClient(server.objects, USER)
+  return { server: `https://127.0.0.1:${port}`, ca: pki.caCert, token: pki.admin.token! }
+}
+
+/** A claim's name says which it is, so its key and uid stay the same when it is changed. */
+function putOf(number: number, change = 0) {
+  const claim = boundClaim({ number, namespace: NAMESPACE, change })
+  return { put: objectKey(claimKind, NAMESPACE, claim.name), value: claim.value }
+}
+
+async function createClaim(): Promise<void> {
+  const { metadata, spec } = claimNamed(uniqueName())
+  const claim = { metadata: { ...metadata, namespace: CREATED_NAMESPACE }, spec } as KubeObject
+  const created = await client.create<KubeObject>(claimKind, claim)
+  if (objectBytes === 0) objectBytes = Buffer.byteLength(JSON.stringify(created))
+}
+
+async function putValue(): Promise<void> {
+  const write = { put: `bench/${uniqueName()}`, value: Buffer.alloc(objectBytes, 'x') }
+  await store.transact(() => [write])
+}
+
+const uniqueName = (): string => `claim-${process.pid}-${String(++numbersUsed).padStart(10, '0')}`
+
+async function change(changes: number): Promise<undefined> {
+  const writes = Array.from({ length: changes }, (_, at) => putOf(at % storedClaims, ++numbersUsed))
+  await Promise.all(writes.map((write) => store.transact(() => [write])))
+}
+
+/** A cache, and the changes it was told of since they were last taken. */
+interface Follower {
+  take(changes: number): Promise<Calls>
+}
+
+let follower: Promise<Follower> | undefined
+
+/** Without changes it only begins to follow. */
+async function follow({ changes, here }: Extract<ClientJob, { do: 'follow' }>): Promise<Calls> {
+  follower ??= startFollower()
+  const { take } = await follower
+  if (changes === 0) return { count: 0, seconds: 0 }
+  const [taken] = await Promise.all([take(changes), here ? change(changes) : undefined])
+  return taken
+}
+
+async function startFollower(): Promise<Follower> {
+  const cache = await fillCache()
+  let firstMs = 0
+  let lastMs = 0
+  let count = 0
+  let check = () => {}
+  cache.subscribe({
+    updated() {
+      lastMs = performance.now()
+      if (++count === 1) firstMs = lastMs
+      check()
+    },
+  })
+  return {
+    /** Time runs from the first change to the last, so the first is not counted. */
+    async take(changes) {
+      await new Promise<void>((resolve) => {
+        check = () => count >= changes && resolve()
+        check()
+      })
+      count = 0
+      const { relists } = cache.stats()
+      if (relists !== 1) throw new Error(`the cache listed ${relists} times: this would measure reconnects`)
+      return { count: changes - 1, seconds: (lastMs - firstMs) / 1000 }
+    },
+  }
+}
+
+async function fillCache(): Promise<Cache<any>> {
+  const { signal } = new AbortController()
+  const cache = createCache({ client, kind: claimKind, namespace: NAMESPACE, clock, random: systemRandom() })
+  void cache.run(signal)
+  await cache.whenSynced(signal)
+  return cache
+}
+
+/** Everything that is remembered anyway, such as what the server has just decoded, is remembered before. */
+async function weigh(): Promise<{ bytesPerClaim: number }> {
+  for (let page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION }); ; ) {
+    if (!page.continueToken) break
+    const { continueToken } = page
+    page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION, continueToken })
+  }
+  const beforeBytes = await heapBytes()
+  const cache = await fillCache()
+  const addedBytes = (await heapBytes()) - beforeBytes
+  return { bytesPerClaim: addedBytes / cache.size }
+}
+
+/** Needs --expose-gc. Twice, with turns of the event loop between: what streams still hold goes last. */
+async function heapBytes(): Promise<number> {
+  for (let turn = 0; turn < 3; turn++) {
+    globalThis.gc?.()
+    await clock.sleep(50)
+  }
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

@@ -1,0 +1,59 @@
+// The official Python client, typed and dynamic: the program in python/ goes through its steps against a server, and
+// against one that forgets old states as soon as it may.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { preparePython } from '../helpers/python.ts'
+import { type RunningServer, startServer } from '../helpers/server.ts'
+import { runSteps, type StepsRun } from './steps.ts'
+
+const FOLDER = new URL('python', import.meta.url).pathname
+const environment = await preparePython(join(FOLDER, 'requirements.txt'))
+const because = environment.is === 'missing' ? ` (skipped: ${environment.because})` : ''
+
+/** The steps of python/steps.py, and what each shows. */
+const STEPS = {
+  create: 'SYS-4 creates objects, and changes only the status by a status update',
+  errors: 'SYS-4 tells errors apart by code and reason',
+  pages: 'SYS-4 lists in pages',
+  'dict patch': 'SYS-4 merges a dict strategically',
+  'list patch': 'SYS-4 carries out a list of operations',
+  'watch resumed': 'SYS-3 sees every change once and in order when it resumes',
+  'informer loop': 'SYS-3 misses nothing between one watch and the next',
+  'watch expired': 'SYS-3 is told 410 Expired for a version no longer kept',
+  delete: 'SYS-4 deletes with options in the query',
+  'dynamic client': 'SYS-5 reads, patches, watches and deletes objects it has no types for',
+  'server-side apply': 'SYS-2 applies server-side, with conflicts, force and removal of what is no longer applied',
+} as const
+
+describe.skipIf(environment.is === 'missing')(`the Python client${because}`, () => {
+  let dir: string
+  const servers: RunningServer[] = []
+  let steps: StepsRun
+  beforeAll(async () => {
+    if (environment.is === 'missing') return
+    dir = await mkdtemp(join(tmpdir(), 'stowage-python-client-'))
+    for (const [name, flags] of [
+      ['data', []],
+      ['forgetful', ['--history-minutes', '0.0001']],
+    ] as const) {
+      servers.push(await startServer({ dataDir: join(dir, name), command: 'server', flags }))
+    }
+    const kubeconfigs = servers.map(({ kubeconfig }) => kubeconfig)
+    steps = await runSteps(environment.python, [join(FOLDER, 'steps.py'), ...kubeconfigs, dir])
+  })
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server.stop()))
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it.each(Object.entries(STEPS))('%s: %s', (step) => {
+    expect(steps.byName.get(step), steps.errors).toBe(`ok ${step}`)
+  })
+
+  it('goes through exactly these steps', () => {
+    expect(steps.names).toEqual(Object.keys(STEPS))
+    expect(steps.exitCode).toBe(0)
+  })
+})

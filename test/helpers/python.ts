@@ -1,0 +1,29 @@
+// A Python environment with the packages of a requirements file, kept between runs outside the repository.
+// With CI=true failing to make one fails the tests that need it; otherwise they are skipped, and say why.
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+export type PythonEnvironment = { readonly is: 'ready'; readonly python: string } | { is: 'missing'; because: string }
+
+const run = promisify(execFile)
+
+export async function preparePython(requirementsFile: string): Promise<PythonEnvironment> {
+  const dir = join(tmpdir(), 'stowage-test-venv')
+  const python = join(dir, 'bin', 'python')
+  const stamp = join(dir, 'stowage-requirements.txt')
+  const wanted = await readFile(requirementsFile, 'utf8')
+  try {
+    if ((await readFile(stamp, 'utf8').catch(() => '')) !== wanted) {
+      await run('python3', ['-m', 'venv', '--clear', dir])
+      await run(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirementsFile])
+      await writeFile(stamp, wanted)
+    }
+    return { is: 'ready', python }
+  } catch (error) {
+    if (process.env.CI) throw error
+    return { is: 'missing', because: error instanceof Error ? error.message.split('\n', 1)[0]! : String(error) }
+  }
+}
