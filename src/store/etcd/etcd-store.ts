@@ -23,7 +23,6 @@ import {
   type Write,
   WriteRefusedError,
 } from '../store.ts'
-import type { Version } from '../version.ts'
 import { EtcdClient, EtcdRefusedError, type EtcdTls } from './client.ts'
 import { type Feed, type FeedChange, startFeed } from './feed.ts'
 import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
