@@ -104,8 +104,9 @@ describe('printYaml', () => {
 
   it('is undone by parseYaml', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }) as fc.Arbitrary<JsonValue>, async (value) => {
-        expect(await read(await printYaml(value))).toEqual(JSON.parse(JSON.stringify(value)))
+      fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (given) => {
+        const value: JsonValue = JSON.parse(JSON.stringify(given)) // JSON has no negative zero
+        expect(await read(await printYaml(value))).toEqual(value)
       }),
     )
   })
