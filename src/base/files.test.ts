@@ -71,3 +71,21 @@ describe('readTextIfPresent', () => {
     await expect(readTextIfPresent(dir)).rejects.toThrow('EISDIR')
   })
 })
+
+describe('ensurePrivateDirectory where nothing can be made', () => {
+  it('SYS-10 fails at once where the system makes no directories, and where a file stands in the way', async () => {
+    await expect(ensurePrivateDirectory('/proc/stowage-cannot-be-here/data')).rejects.toThrow(
+      '/proc/stowage-cannot-be-here',
+    )
+    const dir = aDirectory()
+    writeFileSync(join(dir, 'file'), '')
+    await expect(ensurePrivateDirectory(join(dir, 'file'))).rejects.toThrow()
+    await expect(ensurePrivateDirectory(join(dir, 'file', 'below'))).rejects.toThrow()
+  })
+
+  it('makes a deep path at once, also when two want it', async () => {
+    const deep = join(aDirectory(), 'a', 'b', 'c')
+    await Promise.all([ensurePrivateDirectory(deep), ensurePrivateDirectory(deep)])
+    expect(modeOf(deep)).toBe(0o700)
+  })
+})

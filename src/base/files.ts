@@ -29,18 +29,41 @@ export async function writePrivateFile(path: string, text: string): Promise<void
 
 /** Makes `path` and its parents if missing, and closes `path` to everyone but its owner. */
 export async function ensurePrivateDirectory(path: string): Promise<void> {
-  const firstMade = await mkdir(path, { recursive: true, mode: OWNER_ONLY_DIRECTORY })
+  const firstMade = await makeDirectories(resolve(path))
   const { mode } = await stat(path)
   if (mode & OTHERS) await chmod(path, OWNER_ONLY_DIRECTORY)
   if (!firstMade) return
 
   // Each new name lives in its parent: flush them from the innermost to the first that was there before.
-  const outermost = dirname(resolve(firstMade))
+  const outermost = dirname(firstMade)
   for (let parent = dirname(resolve(path)); ; parent = dirname(parent)) {
     await syncDirectory(parent)
     if (parent === outermost) return
   }
 }
+
+/**
+ * The outermost directory that had to be made, if any. Not node's own recursive mkdir: where the system lets nobody
+ * make directories though their parent is there (/proc), that one tries for ever.
+ */
+async function makeDirectories(path: string, tries = DIRECTORY_DEPTH_MAX): Promise<string | undefined> {
+  try {
+    await mkdir(path, { mode: OWNER_ONLY_DIRECTORY })
+    return path
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const known = await stat(path).catch(() => undefined)
+    if (known?.isDirectory()) return undefined
+    const parent = dirname(path)
+    const isParentMissing = (await stat(parent).catch(() => undefined)) === undefined
+    if (code !== 'ENOENT' || !isParentMissing || tries === 0) throw error
+    const outermost = await makeDirectories(parent, tries - 1)
+    return (await makeDirectories(path, 0)) === undefined ? outermost : (outermost ?? path)
+  }
+}
+
+/** More parents than this cannot be missing from any path a system takes. */
+const DIRECTORY_DEPTH_MAX = 1_000
 
 /** The file's text, or nothing if there is no such file. Every other failure is thrown. */
 export async function readTextIfPresent(path: string): Promise<string | undefined> {
