@@ -17,8 +17,8 @@ import { measureBareNode, type ServerProcess, startServer } from './lib/server-p
 import type { SuiteOptions } from './lib/suite.ts'
 
 const ROUNDS = 3
-const WARM_UP_MS = 500
-const MEASURE_MS = 1_200
+const WARM_UP_MS = 2_000
+const MEASURE_MS = 2_000
 const COMMIT_MS = 400
 const CREATING_CLIENTS = [1, 16, 256]
 const GETTING_CLIENTS = 16

@@ -90,11 +90,11 @@ function eventOf(
   event: StoreEvent,
   matches: ((object: Readonly<KubeObject>) => boolean) | undefined,
 ): { type: 'added' | 'modified' | 'deleted'; object: Readonly<KubeObject> } | undefined {
-  const old = event.previous && objects.decode(event.previous)
   const next = event.entry && objects.decode(event.entry)
-  const before = old !== undefined && (!matches || matches(old))
+  const before = event.previous !== undefined && (!matches || matches(objects.decode(event.previous)))
   if (next && (!matches || matches(next))) return { type: before ? 'modified' : 'added', object: next }
   if (!before) return undefined
+  const old = objects.decode(event.previous!)
   const metadata = { ...old.metadata, resourceVersion: String(event.revision) }
   return { type: 'deleted', object: { ...old, metadata } }
 }
