@@ -1,11 +1,20 @@
 // The program: the real clock, the real dice, the signals that stop it, and the command line. Nothing else.
+import { setMaxListeners } from 'node:events'
 import { systemClock, systemRandom } from './base/clock.ts'
 import { runCommandLine } from './cli/run.ts'
 
 const stop = new AbortController()
+setMaxListeners(0, stop.signal) // every watch of every controller listens to it
+// Whoever read our output may be gone; that is no reason to die.
+process.stdout.on('error', () => {})
+const SAME_WISH_MS = 1_000
+let askedMs = 0
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
   process.on(name, () => {
-    if (stop.signal.aborted) process.exit(130) // asked twice: now
+    // Asked again after a while: now. At once it is the same wish, told by both a terminal and its npm.
+    if (stop.signal.aborted && performance.now() - askedMs > SAME_WISH_MS) process.exit(130)
+    if (stop.signal.aborted) return
+    askedMs = performance.now()
     stop.abort(new Error(`stopped by ${name}`))
   })
 }

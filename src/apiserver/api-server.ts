@@ -21,7 +21,7 @@ import {
 } from '../store/index.ts'
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
-import { createDiscovery } from './discovery/index.ts'
+import { createDiscovery, findSubresource } from './discovery/index.ts'
 import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './exchange.ts'
 import { createHealth, type Health } from './health.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
@@ -98,7 +98,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   async function handle(request: ApiRequest): Promise<ApiAnswer> {
     const startedMs = clock.monotonicMs()
     const route = parseRoute(request.method, request.path, request.query)
-    const labels = labelsOf(route)
+    const labels = labelsOf(route, resources)
     let answer: ApiAnswer
     try {
       answer = await answerRequest(request, route, labels)
@@ -229,10 +229,16 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
 
 const refused = ({ code, reason, message, details }: Refusal): ApiError => new ApiError(code, reason, message, details)
 
-function labelsOf(route: ResourceRequest | PathRequest | undefined): RequestLabels {
-  if (!route || route.is === 'path') return { verb: 'GET', group: '', version: '', resource: '', subresource: '' }
-  const { verb, group, version, plural: resource, subresource } = route
-  return { verb: VERB_LABELS[verb], group, version, resource, subresource }
+/** Only what is served becomes a label: what strangers invent in paths would fill memory and dashboards. */
+function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {
+  const none = { group: '', version: '', resource: '', subresource: '' }
+  if (!route || route.is === 'path') return { verb: 'GET', ...none }
+  const { group, version, plural, subresource } = route
+  const verb = VERB_LABELS[route.verb]
+  const resource = resources.find(group, version, plural)
+  if (!resource) return { verb, ...none, resource: 'other' }
+  const known = subresource === '' || findSubresource(resource.kind, subresource) ? subresource : 'other'
+  return { verb, group, version, resource: plural, subresource: known }
 }
 
 const VERB_LABELS = {

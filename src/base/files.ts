@@ -29,9 +29,14 @@ export async function writePrivateFile(path: string, text: string): Promise<void
 
 /** Makes `path` and its parents if missing, and closes `path` to everyone but its owner. */
 export async function ensurePrivateDirectory(path: string): Promise<void> {
-  const firstMade = await makeDirectories(resolve(path))
+  await ensureDirectory(path)
   const { mode } = await stat(path)
   if (mode & OTHERS) await chmod(path, OWNER_ONLY_DIRECTORY)
+}
+
+/** Makes `path` and its parents if missing, for the owner alone. A directory that was there before is left as it is. */
+export async function ensureDirectory(path: string): Promise<void> {
+  const firstMade = await makeDirectories(resolve(path))
   if (!firstMade) return
 
   // Each new name lives in its parent: flush them from the innermost to the first that was there before.

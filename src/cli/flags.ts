@@ -9,7 +9,10 @@ export const DEFAULT_LISTEN = '127.0.0.1:7443'
 export const defaultDataDir = (env: NodeJS.ProcessEnv = process.env): string =>
   join(env.XDG_DATA_HOME?.startsWith('/') ? env.XDG_DATA_HOME : join(homedir(), '.local', 'share'), 'stowage')
 
-export const dataDirOf = (flag: string | undefined): string => resolve(flag ?? defaultDataDir())
+export function dataDirOf(flag: string | undefined): string {
+  if (flag === '') throw new UsageError('--data-dir is empty: name a directory, or leave the flag out')
+  return resolve(flag ?? defaultDataDir())
+}
 
 export interface ListenAddress {
   readonly host: string

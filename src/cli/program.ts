@@ -142,7 +142,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
           deps.write(
             `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
               `  API         ${ready.url}\n  kubeconfig  ${ready.kubeconfig}\n  data        ${ready.dataDir}\n` +
-              `\nTry it:\n  export KUBECONFIG=${ready.kubeconfig}\n  kubectl get namespaces\n`,
+              `\nTry it:\n  export KUBECONFIG=${shellWord(ready.kubeconfig)}\n  kubectl get namespaces\n`,
           )
         },
       })
@@ -150,3 +150,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
 }
 
 const dataDirOption = () => new Option('--data-dir <dir>', `where everything is kept (default: ${defaultDataDir()})`)
+
+/** A word for the shell, quoted where it must be. */
+const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

@@ -1,5 +1,6 @@
 // `stowage up` and `stowage server`: opens the store, wires the API server and its controllers, listens, and
 // stays until it is told to stop. The whole system can be read off here.
+import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parseFeatureGates } from '../api/feature-gates.ts'
@@ -17,7 +18,7 @@ import {
   versionInfo,
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
-import { ensurePrivateDirectory, writePrivateFile } from '../base/files.ts'
+import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
 import { createClientMetrics, createLeaderElection, inProcessClient } from '../client/index.ts'
@@ -67,7 +68,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   const gates = asUsage(() => parseFeatureGates(options.featureGates))
   const runtimeConfig = asUsage(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const place = parseStore(options.store)
-  await ensurePrivateDirectory(dataDir)
+  await ensureDirectory(dataDir).catch((error) => {
+    throw new Error(`Cannot use ${dataDir} as data directory: ${plainly(error)}. Choose another with --data-dir.`)
+  })
 
   const store = await openStore({
     place,
@@ -135,6 +138,7 @@ async function runControllers({ server, clock, random, log, signal, isShared }: 
   const client = inProcessClient(server.objects, CONTROLLERS_USER)
   const metrics = createClientMetrics(server.metrics.registry)
   const run = async (until: AbortSignal) => {
+    setMaxListeners(0, until) // every watch of every controller listens to it
     const deps = { client, kinds: ALL_KINDS, clock, random, log, metrics }
     const controllers = [createNamespaceController(deps), createGarbageController(deps)]
     await Promise.all(controllers.map((controller) => controller.run(until)))
@@ -155,6 +159,20 @@ async function runControllers({ server, clock, random, log, signal, isShared }: 
 
 /** Names the serving certificate must carry for clients to accept it at this address. */
 const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
+
+/** What the system said, in words. */
+function plainly(error: NodeJS.ErrnoException): string {
+  const words: Record<string, string> = {
+    EACCES: 'permission denied',
+    EPERM: 'not permitted',
+    EROFS: 'the file system is read-only',
+    EEXIST: 'it is a file',
+    ENOTDIR: 'a part of the path is a file',
+    ENOENT: 'no directory can be made there',
+    ENOSPC: 'the disk is full',
+  }
+  return words[error.code ?? ''] ?? error.message
+}
 
 function asUsage<T>(parse: () => T): T {
   try {
