@@ -24,6 +24,7 @@ import type { Logger } from '../base/log.ts'
 import { createClientMetrics, createLeaderElection, inProcessClient } from '../client/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
+import { createProtectionControllers } from '../controllers/protection/index.ts'
 import type { Store } from '../store/index.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
@@ -140,7 +141,11 @@ async function runControllers({ server, clock, random, log, signal, isShared }: 
   const run = async (until: AbortSignal) => {
     setMaxListeners(0, until) // every watch of every controller listens to it
     const deps = { client, kinds: ALL_KINDS, clock, random, log, metrics }
-    const controllers = [createNamespaceController(deps), createGarbageController(deps)]
+    const controllers = [
+      createNamespaceController(deps),
+      createGarbageController(deps),
+      createProtectionControllers(deps),
+    ]
     await Promise.all(controllers.map((controller) => controller.run(until)))
   }
   if (!isShared) return run(signal)

@@ -102,6 +102,28 @@ describe('garbage collection', () => {
     await until(isGone(`${MAPS}/owner`), 'the owner to go')
   })
 
+  it('foreground: objects that own each other, in a ring of two or three, or themselves, still go', async () => {
+    const own = (name: string, uid: string) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      name,
+      uid,
+      blockOwnerDeletion: true,
+    })
+    const rings = [['self'], ['a', 'b'], ['x', 'y', 'z']]
+    for (const ring of rings) {
+      const uids = new Map<string, string>()
+      for (const name of ring) uids.set(name, (await owner(name)).uid)
+      for (const [index, name] of ring.entries()) {
+        const next = ring[(index + 1) % ring.length]!
+        await trial.patch(`${MAPS}/${name}`, { metadata: { ownerReferences: [own(next, uids.get(next)!)] } }, 'merge')
+      }
+      await quiet()
+      await trial.delete(`${MAPS}/${ring[0]}`, { propagationPolicy: 'Foreground' })
+      for (const name of ring) await until(isGone(`${MAPS}/${name}`), `${name} of the ring ${ring} to go`)
+    }
+  })
+
   it('SYS-4 orphan: dependents outlive their owner and belong to nobody', async () => {
     await dependent('child', await owner())
     await quiet()

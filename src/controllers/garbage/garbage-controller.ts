@@ -62,7 +62,8 @@ async function reconcileNode(key: string, graph: OwnerGraph, client: Client): Pr
     references.map(async (reference) => ({ reference, state: await stateOf(reference, node, graph, client) })),
   )
   const dependents = graph.dependentsOf(node.object.metadata.uid ?? '')
-  return applyGarbage(planGarbage({ node, owners, dependents }), node, client)
+  const situation = { node, owners, dependents, waitsForItself: isInRing(node, graph) }
+  return applyGarbage(planGarbage(situation), node, client)
 }
 
 /** The cache may be behind, so only the server itself can say that an owner is gone. */
@@ -110,6 +111,9 @@ async function applyGarbage(action: GarbageAction, node: Node, client: Client): 
         for (const dependent of action.dependents)
           await ignoringGone(disown(client, dependent, [node.object.metadata.uid ?? '']))
         return done
+      case 'unblock':
+        await unblock(client, node)
+        return done
       case 'release':
         await release(client, node, action.finalizer)
         return done
@@ -137,6 +141,38 @@ function disown(client: Client, node: Node, uids: readonly string[]): Promise<un
   const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
   const kept = ownerReferences.filter((reference) => !uids.includes(reference.uid))
   const body = { metadata: { uid, resourceVersion, ownerReferences: kept.length > 0 ? kept : null } }
+  return client.patch(node.kind, refOf(node), { type: 'merge', body })
+}
+
+/** Owners that wait for their dependents, followed upwards, lead back to where they started. */
+function isInRing(start: Node, graph: OwnerGraph): boolean {
+  const seen = new Set<string>()
+  const next = [start]
+  for (let node = next.pop(); node; node = next.pop()) {
+    for (const reference of node.object.metadata.ownerReferences ?? []) {
+      const kind = graph.kindOf(reference)
+      if (!reference.blockOwnerDeletion || !kind) continue
+      const { namespace } = node.object.metadata
+      const owner = graph.find(
+        nodeKey(kind, { metadata: { name: reference.name, ...(kind.namespaced ? { namespace } : {}) } }),
+      )
+      if (owner?.object.metadata.uid !== reference.uid || !isWaiting(owner)) continue
+      if (reference.uid === start.object.metadata.uid) return true
+      if (seen.has(reference.uid)) continue
+      seen.add(reference.uid)
+      next.push(owner)
+    }
+  }
+  return false
+}
+
+const isWaiting = ({ object: { metadata } }: Node): boolean =>
+  metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(FOREGROUND) ?? false)
+
+function unblock(client: Client, node: Node): Promise<unknown> {
+  const { uid, resourceVersion, ownerReferences = [] } = node.object.metadata
+  const unblocked = ownerReferences.map((reference) => ({ ...reference, blockOwnerDeletion: false }))
+  const body = { metadata: { uid, resourceVersion, ownerReferences: unblocked } }
   return client.patch(node.kind, refOf(node), { type: 'merge', body })
 }
 

@@ -19,6 +19,8 @@ export type GarbageAction =
   | { readonly do: 'delete-dependents'; readonly dependents: readonly Node[] }
   /** It wants its dependents to outlive it. */
   | { readonly do: 'orphan-dependents'; readonly dependents: readonly Node[] }
+  /** It waits for itself in a ring of owners: it stops holding back the others. */
+  | { readonly do: 'unblock' }
   /** Nothing holds it back any more. */
   | { readonly do: 'release'; readonly finalizer: string }
 
@@ -26,9 +28,11 @@ export interface Situation {
   readonly node: Node
   readonly owners: readonly { readonly reference: OwnerReference; readonly state: OwnerState }[]
   readonly dependents: readonly Node[]
+  /** Following owners that wait for their dependents leads back to it. */
+  readonly waitsForItself?: boolean
 }
 
-export function planGarbage({ node, owners, dependents }: Situation): GarbageAction {
+export function planGarbage({ node, owners, dependents, waitsForItself }: Situation): GarbageAction {
   const { metadata } = node.object
   const finalizers = metadata.finalizers ?? []
   if (metadata.deletionTimestamp) {
@@ -37,6 +41,7 @@ export function planGarbage({ node, owners, dependents }: Situation): GarbageAct
     }
     if (!finalizers.includes(FOREGROUND)) return { do: 'nothing' } // already on its way
     const blocking = dependents.filter((dependent) => blocks(dependent, metadata.uid ?? ''))
+    if (waitsForItself) return { do: 'unblock' }
     if (blocking.length === 0) return { do: 'release', finalizer: FOREGROUND }
     const staying = blocking.filter(({ object }) => !object.metadata.deletionTimestamp)
     return staying.length > 0 ? { do: 'delete-dependents', dependents: staying } : { do: 'nothing' }

@@ -1,0 +1,1 @@
+export { createProtectionControllers, type ProtectionOptions } from './protection-controller.ts'

@@ -1,0 +1,167 @@
+// Lets go of claims, volumes and attributes classes that are being deleted once nothing uses them any more, by taking
+// away the finalizer that admission gave them. Woken by the object itself and by whatever stopped using it.
+//   a claim    while a pod that runs, or is about to, names it
+//   a volume   while it is bound
+//   a class    while a claim or volume has, had or wants it
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import {
+  backOff,
+  type Cache,
+  type Client,
+  type ClientMetrics,
+  createCache,
+  createController,
+  done,
+  keyOfObject,
+  type Outcome,
+  refOfKey,
+  source,
+  stuck,
+} from '../../client/index.ts'
+import { attributesClassesOf, claimsOf, isDone } from './users.ts'
+
+export interface ProtectionOptions {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics?: ClientMetrics
+}
+
+const BY_CLAIM = 'claim'
+const BY_CLASS = 'attributes class'
+
+export function createProtectionControllers({ client, clock, random, log, metrics }: ProtectionOptions) {
+  const cacheOf = <T extends KubeObject>(kind: Kind<T>): Cache<T> =>
+    createCache<T>({ client, kind, clock, random, log })
+  const claims = cacheOf(persistentVolumeClaimKind)
+  const volumes = cacheOf(persistentVolumeKind)
+  const classes = cacheOf(volumeAttributesClassKind)
+  const pods = cacheOf(podKind)
+  pods.addIndex(BY_CLAIM, (pod) => (isDone(pod) ? [] : claimsOf(pod)))
+  claims.addIndex(BY_CLASS, attributesClassesOf)
+  volumes.addIndex(BY_CLASS, ({ spec }) => (spec?.volumeAttributesClassName ? [spec.volumeAttributesClassName] : []))
+
+  const common = { clock, random, log }
+  const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })
+  const controllers = [
+    createController({
+      ...common,
+      ...observed('claim-protection'),
+      sources: [source({ cache: claims, keysOf: (object) => own(object) }), source({ cache: pods, keysOf: claimsOf })],
+      reconcile: (key) => reconcileClaim(key, { client, claims, pods }),
+    }),
+    createController({
+      ...common,
+      ...observed('volume-protection'),
+      sources: [source({ cache: volumes, keysOf: (object) => own(object) })],
+      reconcile: (key) => reconcileVolume(key, { client, volumes }),
+    }),
+    createController({
+      ...common,
+      ...observed('attributes-class-protection'),
+      sources: [
+        source({ cache: classes, keysOf: (object) => own(object) }),
+        source({ cache: claims, keysOf: attributesClassesOf }),
+        source({ cache: volumes, keysOf: ({ spec }) => [spec?.volumeAttributesClassName ?? ''].filter(Boolean) }),
+      ],
+      reconcile: (key) => reconcileClass(key, { client, classes, claims, volumes }),
+    }),
+  ]
+  for (const { queue } of controllers) metrics?.queues.add(queue)
+  return {
+    queues: controllers.map(({ queue }) => queue),
+    run: async (signal: AbortSignal) => {
+      const caches = [claims, volumes, classes, pods]
+      await Promise.all([...caches.map((cache) => cache.run(signal)), ...controllers.map((one) => one.run(signal))])
+    },
+  }
+}
+
+const own = (object: Readonly<KubeObject>): string[] => [keyOfObject(object)]
+
+async function reconcileClaim(
+  key: string,
+  { client, claims, pods }: { client: Client; claims: Cache<PersistentVolumeClaim>; pods: Cache<Pod> },
+): Promise<Outcome> {
+  const claim = claims.get(key)
+  if (!claim || !isHeldBack(claim, CLAIM_FINALIZER)) return done
+  const users = pods.byIndex(BY_CLAIM, key)
+  if (users.length > 0) return inUse('pod', users)
+  // The cache may be behind: a pod that came a moment ago must be seen before the claim goes.
+  const { items } = await client.list(podKind, { namespace: refOfKey(key).namespace ?? '' })
+  const late = items.filter((pod) => !isDone(pod) && claimsOf(pod).includes(key))
+  if (late.length > 0) return inUse('pod', late)
+  return release(client, persistentVolumeClaimKind, claim, CLAIM_FINALIZER)
+}
+
+async function reconcileVolume(
+  key: string,
+  { client, volumes }: { client: Client; volumes: Cache<PersistentVolume> },
+): Promise<Outcome> {
+  const volume = volumes.get(key)
+  if (!volume || !isHeldBack(volume, VOLUME_FINALIZER)) return done
+  const { namespace = '', name = '' } = volume.spec?.claimRef ?? {}
+  if (volume.status?.phase === 'Bound') return stuck(`it is bound to the claim ${namespace}/${name}`)
+  return release(client, persistentVolumeKind, volume, VOLUME_FINALIZER)
+}
+
+interface ClassDeps {
+  readonly client: Client
+  readonly classes: Cache<any>
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+}
+
+async function reconcileClass(key: string, { client, classes, claims, volumes }: ClassDeps): Promise<Outcome> {
+  const attributesClass = classes.get(key)
+  if (!attributesClass || !isHeldBack(attributesClass, CLASS_FINALIZER)) return done
+  const users = claims.byIndex(BY_CLASS, key)
+  if (users.length > 0) return inUse('claim', users)
+  const provided = volumes.byIndex(BY_CLASS, key)
+  if (provided.length > 0) return inUse('volume', provided)
+  return release(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
+}
+
+const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection'
+const VOLUME_FINALIZER = 'kubernetes.io/pv-protection'
+const CLASS_FINALIZER = 'kubernetes.io/vac-protection'
+
+const isHeldBack = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
+  metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(finalizer) ?? false)
+
+const inUse = (what: string, users: readonly Readonly<KubeObject>[]): Outcome => {
+  const [first] = users
+  const others = users.length > 1 ? ` and ${users.length - 1} more` : ''
+  return stuck(`it is used by the ${what} ${keyOfObject(first!)}${others}`)
+}
+
+/** Only in the very state that was judged: whoever started to use it meanwhile has changed it or will be refused. */
+async function release<T extends KubeObject>(
+  client: Client,
+  kind: Kind<T>,
+  object: Readonly<T>,
+  finalizer: string,
+): Promise<Outcome> {
+  const { name = '', namespace, uid, resourceVersion, finalizers = [] } = object.metadata
+  const kept = finalizers.filter((one) => one !== finalizer)
+  const body = { metadata: { uid, resourceVersion, finalizers: kept.length > 0 ? kept : null } }
+  try {
+    await client.patch(kind, { name, ...(namespace ? { namespace } : {}) }, { type: 'merge', body })
+    return done
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return done
+    if (error instanceof ApiError && error.code === 409) return backOff('it changed meanwhile')
+    throw error
+  }
+}
