@@ -1,6 +1,6 @@
 // A server's life as its operator sees it: first start, second start, two on one directory, an orderly stop.
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -82,6 +82,56 @@ describe('a server’s life', () => {
     await first.kill()
     const second = await start()
     expect((await second.call('GET', '/readyz')).text).toBe('ok')
+  })
+
+  it('SYS-1 refuses to start empty where there was a store', async () => {
+    const first = await start()
+    await first.stop()
+    await truncate(join(dataDir, 'store', 'store.mdb'), 0)
+    const again = promisify(execFile)(process.execPath, [
+      await buildProgram(),
+      'up',
+      '--data-dir',
+      dataDir,
+      '--listen',
+      '127.0.0.1:0',
+    ])
+    await expect(again).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('is missing or empty') })
+  })
+
+  it('leaves a directory that was there before as open as it was', async () => {
+    await chmod(dataDir, 0o755)
+    await start()
+    expect((await stat(dataDir)).mode & 0o777).toBe(0o755)
+    for (const inside of ['store', 'pki']) expect((await stat(join(dataDir, inside))).mode & 0o777).toBe(0o700)
+  })
+
+  it('SYS-10 SYS-11 what strangers invent in paths is no label of its metrics', async () => {
+    const server = await start()
+    for (let i = 0; i < 50; i++) await server.call('GET', `/apis/invented${i}.example.com/v1/things${i}`)
+    await server.call('GET', '/api/v1/namespaces/default/secrets%00')
+    const { text } = await server.call('GET', '/metrics')
+    expect(text).not.toMatch(/invented|things/)
+    expect(text).not.toContain('\u0000')
+    expect(text).toContain('resource="other"')
+  })
+
+  it('SYS-2 deletes a claim and a volume that nothing uses, and a namespace with a claim in it', async () => {
+    const server = await start()
+    const claim = {
+      metadata: { name: 'c' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    }
+    await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
+    for (const namespace of ['default', 'shop']) {
+      await server.call('POST', `/api/v1/namespaces/${namespace}/persistentvolumeclaims`, claim)
+    }
+    await server.call('DELETE', '/api/v1/namespaces/default/persistentvolumeclaims/c')
+    await server.call('DELETE', '/api/v1/namespaces/shop')
+    for (const path of ['/api/v1/namespaces/default/persistentvolumeclaims/c', '/api/v1/namespaces/shop']) {
+      while ((await server.call('GET', path)).status !== 404) await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    expect(server.log()).not.toContain('MaxListenersExceededWarning')
   })
 
   it('SIGTERM ends watches, answers what is in flight and exits with 0', async () => {

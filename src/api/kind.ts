@@ -63,6 +63,8 @@ export interface Kind<T extends KubeObject = any> {
   nameErrors(name: string): readonly string[]
   /** Defaults that depend on other fields; constant ones stand in the declaration. */
   defaults?(object: T): void
+  /** Writes amounts in their one unit; also of a part of an object, which is all that an apply sends. */
+  normalize?(part: Partial<T>): void
   prepareForCreate?(object: T, context: RuleContext): void
   prepareForUpdate?(next: T, old: T, context: RuleContext): void
   /** Everything that must hold of an object on its own; `old` is the stored object on updates. */

@@ -33,6 +33,19 @@ const ownersOf = ({ metadata: { managedFields = [] } }: any) =>
 const stored = async (url: string) => (await trial.get(url)).json
 
 describe('apply', () => {
+  it('PIO-1 takes the same amount in another unit for the same: two managers share it', async () => {
+    const claim = (throughput: string | number) => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'c' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi', throughput } } },
+    })
+    expect((await apply(`${CLAIMS}/c`, claim(125), 'fieldManager=a')).status).toBe(201)
+    expect((await apply(`${CLAIMS}/c`, claim('125Mi'), 'fieldManager=b')).status).toBe(200)
+    expect((await apply(`${CLAIMS}/c`, claim(125), 'fieldManager=b')).status).toBe(200)
+    expect((await apply(`${CLAIMS}/c`, claim(126), 'fieldManager=b')).status).toBe(409)
+  })
+
   it('SYS-2 creates a missing object, then changes it', async () => {
     const created = await apply(`${MAPS}/a`, configMap({ k: '1' }))
     expect(created).toMatchObject({ status: 201, json: { kind: 'ConfigMap', data: { k: '1' } } })

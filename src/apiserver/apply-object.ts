@@ -97,6 +97,7 @@ function decodeConfig(given: JsonObject, target: WriteTarget): any {
       ...(unknown.length > 0 ? [] : configProblems(objectPlace(kind.type), object)),
     ]
     if (problems.length > 0) throw refuse(problems.join(', '))
+    kind.normalize?.(object)
     return { ...object, metadata: object.metadata ?? {} }
   } catch (error) {
     if (error instanceof DecodeError) throw refuse(error.message)

@@ -8,18 +8,26 @@ import { buildKubeconfig } from './kubeconfig.ts'
 
 export interface PrintKubeconfigOptions {
   readonly dataDir: string
+  /** Where the credentials are, if not in the data directory. */
+  readonly pkiDir?: string
   readonly user: 'admin' | 'viewer'
   readonly server: string | undefined
   readonly clock: Clock
 }
 
-export async function printKubeconfig({ dataDir, user, server, clock }: PrintKubeconfigOptions): Promise<string> {
-  if ((await readTextIfPresent(join(dataDir, 'pki', 'ca.crt'))) === undefined) {
+export async function printKubeconfig({
+  dataDir,
+  pkiDir = join(dataDir, 'pki'),
+  user,
+  server,
+  clock,
+}: PrintKubeconfigOptions): Promise<string> {
+  if ((await readTextIfPresent(join(pkiDir, 'ca.crt'))) === undefined) {
     throw new UsageError(
-      `There are no credentials in ${dataDir}: no server has been started there. Run "stowage up" first, or name its directory with --data-dir.`,
+      `There are no credentials in ${pkiDir}: no server has been started there. Run "stowage up" first, or name its directory with --data-dir or --pki-dir.`,
     )
   }
-  const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock })
+  const pki = await loadOrCreatePki({ dir: pkiDir, clock })
   const url = server ?? (await lastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
   return buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki[user] })
 }

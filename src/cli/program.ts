@@ -47,6 +47,7 @@ export function createProgram(deps: ProgramDeps): Command {
     )
     .addOption(dataDirOption())
     .addOption(new Option('--user <name>', 'whose kubeconfig').choices(['admin', 'viewer']).default('admin'))
+    .option('--pki-dir <dir>', 'where the server keeps its credentials (default: pki in the data directory)')
     .option('--server <url>', 'address to write into it (default: the one the server last listened on)')
     .addHelpText('after', '\nExample:\n  stowage kubeconfig --user viewer > viewer.kubeconfig\n')
     .action(async (flags) => {
@@ -54,6 +55,7 @@ export function createProgram(deps: ProgramDeps): Command {
       deps.write(
         await printKubeconfig({
           dataDir: dataDirOf(flags.dataDir),
+          pkiDir: flags.pkiDir,
           user: flags.user,
           server: flags.server,
           clock: deps.clock,

@@ -1,6 +1,7 @@
 // `stowage up` and `stowage server`: opens the store, wires the API server and its controllers, listens, and
 // stays until it is told to stop. The whole system can be read off here.
 import { setMaxListeners } from 'node:events'
+import { stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parseFeatureGates } from '../api/feature-gates.ts'
@@ -73,6 +74,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     throw new Error(`Cannot use ${dataDir} as data directory: ${plainly(error)}. Choose another with --data-dir.`)
   })
 
+  if (place.is === 'embedded') await checkStoreIsThere(dataDir)
   const store = await openStore({
     place,
     tlsFiles: options.etcdTls,
@@ -164,6 +166,25 @@ async function runControllers({ server, clock, random, log, signal, isShared }: 
 
 /** Names the serving certificate must carry for clients to accept it at this address. */
 const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])
+
+/**
+ * A kubeconfig is written only once a server was ready, which it never is without a store. A store that is gone or
+ * emptied since then was lost; starting anew on its place would hide that.
+ */
+async function checkStoreIsThere(dataDir: string): Promise<void> {
+  const kubeconfig = join(dataDir, 'admin.kubeconfig')
+  const file = join(dataDir, 'store', 'store.mdb')
+  const sizeOf = (path: string) =>
+    stat(path).then(
+      ({ size }) => size,
+      () => 0,
+    )
+  if ((await sizeOf(kubeconfig)) === 0 || (await sizeOf(file)) > 0) return
+  throw new Error(
+    `A server has been ready in ${dataDir} before, but its store ${file} is missing or empty. ` +
+      `Restore it from a backup, or remove ${kubeconfig} to start with an empty one.`,
+  )
+}
 
 /** What the system said, in words. */
 function plainly(error: NodeJS.ErrnoException): string {

@@ -25,6 +25,9 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   type: persistentVolumeClaim,
 
   nameErrors: dns1123SubdomainProblems,
+  normalize(part) {
+    if (part.spec) part.spec = withClaimIoInBytes(part.spec)
+  },
   prepareForCreate(claim, context) {
     claim.spec = preparedSpec(claim.spec ?? {}, undefined, context)
     claim.status = { phase: 'Pending' }

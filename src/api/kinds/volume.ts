@@ -24,6 +24,9 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
   type: persistentVolume,
 
   nameErrors: dns1123SubdomainProblems,
+  normalize({ spec }) {
+    if (spec?.capacity) spec.capacity = withIoInBytes(spec.capacity)
+  },
   prepareForCreate(volume, context) {
     volume.spec = preparedSpec(volume.spec ?? {}, undefined, context)
     volume.status = { phase: 'Pending', lastPhaseTransitionTime: timestamp(context.nowMs) }
