@@ -7,6 +7,17 @@ const configMaps = (...names: string[]) =>
     .map((name) => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, labels: {batch: "1"}}\n`)
     .join('---\n')
 
+/** A pod that a node has been given: it uses its claim. */
+const POD_ON_A_NODE = `
+apiVersion: v1
+kind: Pod
+metadata: {name: user}
+spec:
+  nodeName: some-node
+  containers: [{name: c, image: registry.example.com/c:1}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: orders}}]
+`
+
 export const deleting: readonly Step[] = [
   {
     name: 'delete --dry-run=server deletes nothing',
@@ -66,12 +77,10 @@ export const deleting: readonly Step[] = [
   {
     name: 'delete of a claim in use shows it as Terminating until nothing protects it',
     async run({ kubectl }) {
+      await kubectl.out('create -f -', { stdin: POD_ON_A_NODE })
       await kubectl.out('delete pvc orders --wait=false')
       expect(await kubectl.out('get pvc orders')).toMatch(/^orders +Terminating /m)
-      await kubectl.out('delete pod web --grace-period=0 --force')
-      await kubectl
-        .run(['patch', 'pvc', 'orders', '--type=merge', '-p', '{"metadata":{"finalizers":null}}'])
-        .catch(() => {})
+      await kubectl.out('delete pod user --grace-period=0 --force')
       await kubectl.out('delete pvc orders --ignore-not-found --timeout=60s')
       await kubectl.refusal('get pvc orders')
     },
