@@ -113,7 +113,7 @@ describe('an event recorder', () => {
     const all = await events()
     expect(all).toHaveLength(11)
     const [combined] = all.filter(({ message }) => message?.startsWith('(combined from similar events): '))
-    expect(combined).toMatchObject({ count: 10, message: expect.stringContaining('attempt 19') })
+    expect(combined).toMatchObject({ count: 10, series: { count: 10 }, message: expect.stringContaining('attempt 19') })
   })
 
   it('lets one object say only so much, and others still speak', async () => {

@@ -144,7 +144,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const { namespace, name } = before
     const count = before.count + one.count
     const { message } = one.happening
-    const body = { count, message, lastTimestamp: timestamp(one.lastMs) }
+    // Both ways of counting: `count` for those who know events of old, the series for those who read events.k8s.io.
+    const series = { count, lastObservedTime: microTimestamp(one.lastMs) }
+    const body = { count, message, lastTimestamp: timestamp(one.lastMs), series }
     await client.patch(eventKind, { namespace, name }, { type: 'strategic', body })
     told.set(one.key, { namespace, name, count, lastMs: one.lastMs })
   }
@@ -210,6 +212,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 }
 
 const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
+const microTimestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`
 
 function shortened(message: string): string {
   const bytes = Buffer.from(message)
