@@ -20,7 +20,7 @@ describe.skipIf(missing)(`etcd store${missing ? ` (skipped: ${missing})` : ''}`,
     async () => {
       const prefix = `/place-${places++}`
       // In these tests time flies, while etcd takes its own: no call is ever late.
-      const patience = { requestTimeoutMs: 1e12, transactionWritesMax: 1_000 }
+      const patience = { requestTimeoutMs: 1e12, transactionWritesMax: 1_000, groupMax: 1 }
       return (options) => openEtcdStore({ endpoints: etcd.endpoints, prefix, ...patience, ...options })
     },
     { runs: 15, isOrdered: false, keepsBriefCut: false },
