@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type ManualClock, manualClock } from '../../base/manual-clock.ts'
 import { StoreUnavailableError, WriteRefusedError } from '../store.ts'
-import { type Commit, CommitQueue, type GroupLimits, type Member } from './commit-queue.ts'
+import { type Commit, CommitQueue, MEMBERS_MAX, type Member } from './commit-queue.ts'
 
 const keysOf = (group: readonly Member[]) => group.map(({ reads }) => [...reads.keys()].join('+')).join(' ')
 const member = (keys: string, valueBytes = 1): Member => ({
@@ -11,13 +11,13 @@ const member = (keys: string, valueBytes = 1): Member => ({
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 /** A queue whose calls end when they are told to. */
-function setUp(limits: Partial<GroupLimits> = {}) {
+function setUp({ operationsMax = 128 } = {}) {
   const calls: { keys: string; end: (error?: Error) => Promise<unknown> }[] = []
   const clock: ManualClock = manualClock()
   const queue = new CommitQueue({
     clock,
     waitMsMax: 1_000,
-    limits: () => ({ membersMax: 4, operationsMax: 100, ...limits }),
+    operationsMax,
     send: (group) =>
       new Promise((resolve, reject) => {
         const end = (error?: Error) => {
@@ -54,16 +54,17 @@ describe('the commit queue', () => {
   it('gathers while two calls are under way, in order, and answers each member', async () => {
     const { calls, commit, keepBusy, sent } = setUp()
     await keepBusy()
-    const commits = ['a', 'b', 'c', 'd', 'e'].map((key) => commit(key))
+    const keys = Array.from({ length: MEMBERS_MAX + 1 }, (_, at) => `k${at}`)
+    const commits = keys.map((key) => commit(key))
     await turn()
     expect(sent()).toEqual(['busy-1', 'busy-2'])
     await calls[1]?.end()
-    expect(sent().slice(2)).toEqual(['a b c d'])
     await calls[0]?.end()
-    expect(sent().slice(2)).toEqual(['a b c d', 'e'])
+    expect(sent().slice(2)).toEqual([keys.slice(0, MEMBERS_MAX).join(' '), keys.at(-1)])
     await calls[2]?.end()
     await calls[3]?.end()
-    expect(await Promise.all(commits)).toEqual([0, 1, 2, 3, 0].map((revision) => ({ isDone: true, revision })))
+    const places = keys.map((_, at) => at % MEMBERS_MAX)
+    expect(await Promise.all(commits)).toEqual(places.map((revision) => ({ isDone: true, revision })))
   })
 
   it('keeps groups within what etcd takes: operations, with room for what the group itself needs', async () => {

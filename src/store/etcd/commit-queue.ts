@@ -4,6 +4,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { type Revision, StoreUnavailableError, type Write, WriteRefusedError } from '../store.ts'
 
+export const MEMBERS_MAX = 100 // with etcd's default of 128 operations, each may have more than one
 const GROUP_BYTES_MAX = 1024 * 1024 // etcd takes 1.5 MiB at once (--max-request-bytes)
 const CALLS_MAX = 2 // one is on its way to the disk while the next is prepared
 
@@ -22,16 +23,11 @@ export interface Commit {
 export interface CommitQueueOptions {
   /** Answers for each member. A WriteRefusedError concerns all of them: none was written. */
   readonly send: (group: readonly Member[]) => Promise<readonly Commit[]>
-  readonly limits: () => GroupLimits
+  /** etcd's --max-txn-ops: members, and what the largest of them compares or writes, together. */
+  readonly operationsMax: number
   readonly clock: Clock
   /** Who has waited longer when the turn comes is refused, so that a queue does not outlive its callers. */
   readonly waitMsMax: number
-}
-
-export interface GroupLimits {
-  readonly membersMax: number
-  /** etcd's --max-txn-ops: members, and what the largest of them compares or writes, together. */
-  readonly operationsMax: number
 }
 
 interface Waiting extends Member {
@@ -65,7 +61,7 @@ export class CommitQueue {
   #sendNext(): void {
     this.#refuseLate()
     while (this.#waiting.length > 0 && this.#calls < CALLS_MAX) {
-      const group = this.#waiting.splice(0, countFitting(this.#waiting, this.#options.limits()))
+      const group = this.#waiting.splice(0, countFitting(this.#waiting, this.#options.operationsMax))
       this.#calls++
       void this.#send(group).finally(() => {
         this.#calls--
@@ -98,12 +94,12 @@ export class CommitQueue {
 }
 
 /** How many of the first go into one group: at least one. */
-function countFitting(waiting: readonly Member[], { membersMax, operationsMax }: GroupLimits): number {
+function countFitting(waiting: readonly Member[], operationsMax: number): number {
   let count = 0
   let operations = 0
   let bytes = 0
   for (const member of waiting) {
-    if (count >= membersMax) break
+    if (count >= MEMBERS_MAX) break
     operations = Math.max(operations, operationsOf(member))
     bytes += bytesOf(member)
     const isTooMuch = count + 2 + operations > operationsMax || bytes > GROUP_BYTES_MAX

@@ -28,7 +28,7 @@ import { type Feed, type FeedChange, startFeed } from './feed.ts'
 import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
 import { groupCommits, groupRequest, lastRevisionIn, readChanges, readValue } from './group.ts'
 import { ABOUT, type Layout, layoutOf } from './layout.ts'
-import { Numbering, SPAN } from './numbering.ts'
+import { Numbering } from './numbering.ts'
 import { type Change, Replica } from './replica.ts'
 import { sharedRun } from './shared-run.ts'
 import { Transactor } from './transactor.ts'
@@ -37,7 +37,6 @@ const PREFIX = '/stowage'
 const REQUEST_TIMEOUT_MS = 5_000
 const COMPACT_EVERY_MS = 5 * 60_000
 const TRANSACTION_WRITES_MAX = 128 // etcd's default of --max-txn-ops
-const GROUP_MAX = 100 // leaves room for members with more than one write
 const REPLAY_REVISIONS_MAX = 200_000 // older history is not read when a store is opened
 const SNAPSHOT_PAGE_KEYS = 2_000
 const TICK_AFTER_MS = 25 // the replica is late: perhaps the revision belongs to somebody else's keys
@@ -59,11 +58,6 @@ export interface EtcdStoreOptions {
   readonly compactEveryMs?: number
   /** How many writes etcd takes at once (--max-txn-ops): expired keys are deleted by so many. Default 128. */
   readonly transactionWritesMax?: number
-  /**
-   * How many transactions share one revision of etcd. A store that is created with 1 has etcd's revisions, which rise
-   * by one; otherwise they leave room for groups (numbering.ts). Default 100.
-   */
-  readonly groupMax?: number
 }
 
 export class EtcdStore implements Store {
@@ -76,7 +70,7 @@ export class EtcdStore implements Store {
   readonly #newestRevision = sharedRun(() => this.#askNewestRevision())
   readonly #tick = sharedRun(() => this.#writeTick())
   readonly #commits: CommitQueue
-  #numbering = new Numbering({ base: 0, span: SPAN })
+  #numbering = new Numbering({ base: 0 })
   #feed: Feed | undefined
   #bytesOnDisk = 0
   #cancelExpiry = () => {}
@@ -105,7 +99,6 @@ export class EtcdStore implements Store {
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       compactEveryMs: COMPACT_EVERY_MS,
       transactionWritesMax: TRANSACTION_WRITES_MAX,
-      groupMax: GROUP_MAX,
       ...definedOf(options),
     }
     const { endpoints, clock, history, requestTimeoutMs } = this.#options
@@ -117,10 +110,7 @@ export class EtcdStore implements Store {
       clock,
       waitMsMax: requestTimeoutMs,
       send: (group) => this.#send(group),
-      limits: () => ({
-        membersMax: Math.min(this.#options.groupMax, this.#numbering.span),
-        operationsMax: this.#options.transactionWritesMax,
-      }),
+      operationsMax: this.#options.transactionWritesMax,
     })
     this.#transactor = new Transactor({
       get: (key) => this.#replica.get(key),
@@ -178,25 +168,24 @@ export class EtcdStore implements Store {
     this.#scheduleCompaction()
   }
 
-  /** Answers how revisions have been numbered since this store was created, which may be now. */
+  /** Answers how revisions are numbered since this store was created, which may be now. */
   async #findOrCreate(): Promise<Numbering> {
     const key = this.#layout.about
-    const ours = { ...ABOUT, span: this.#options.groupMax === 1 ? 1 : SPAN }
     const { header, succeeded, responses } = await this.#client.txn({
       compare: [{ key, target: Compare_CompareTarget.CREATE, targetUnion: { case: 'createRevision', value: 0n } }],
-      success: [{ request: { case: 'requestPut', value: { key, value: Buffer.from(JSON.stringify(ours)) } } }],
+      success: [{ request: { case: 'requestPut', value: { key, value: Buffer.from(JSON.stringify(ABOUT)) } } }],
       failure: [{ request: { case: 'requestRange', value: { key } } }],
     })
-    if (succeeded) return new Numbering({ base: Number(header?.revision), span: ours.span })
+    if (succeeded) return new Numbering({ base: Number(header?.revision) })
     const found = responses[0]?.response
     const about = found?.case === 'responseRange' ? found.value.kvs[0] : undefined
-    const { store, format, span } = parseAbout(about)
+    const { store, format } = parseAbout(about)
     const where = `etcd at ${this.#options.endpoints.join(',')} under ${this.#options.prefix}`
     if (!about || store !== ABOUT.store) throw new Error(`${where} is not a Stowage store`)
     if (format !== ABOUT.format) {
       throw new Error(`${where} is a store of format ${format}; this version of Stowage reads format ${ABOUT.format}`)
     }
-    return new Numbering({ base: Number(about.createRevision), span: Number(span) })
+    return new Numbering({ base: Number(about.createRevision) })
   }
 
   /**
@@ -438,7 +427,7 @@ export class EtcdStore implements Store {
   }
 }
 
-function parseAbout(about: KeyValue | undefined): { store?: unknown; format?: unknown; span?: unknown } {
+function parseAbout(about: KeyValue | undefined): { store?: unknown; format?: unknown } {
   try {
     return JSON.parse(Buffer.from(about?.value ?? []).toString()) ?? {}
   } catch {

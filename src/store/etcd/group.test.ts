@@ -186,7 +186,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     const store = await open()
     const [, at] = await together(store, [[write('a')], [write('b')]])
     const { createRevision } = (await raw.range({ key: layoutOf(prefix).about })).kvs[0] ?? {}
-    const numbering = new Numbering({ base: Number(createRevision), span: SPAN })
+    const numbering = new Numbering({ base: Number(createRevision) })
     const old = await store.list({ prefix: '' })
     await put(store, 'b', 'changed by another')
     const group: Member[] = [

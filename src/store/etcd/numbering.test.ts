@@ -4,7 +4,7 @@ import { Numbering, SPAN } from './numbering.ts'
 
 describe('the numbering', () => {
   it('begins at 0 whatever etcd has seen before', () => {
-    expect(new Numbering({ base: 7_000, span: SPAN }).revisionOf(7_000n)).toBe(0)
+    expect(new Numbering({ base: 7_000 }).revisionOf(7_000n)).toBe(0)
   })
 
   it('finds etcd’s revision and the place in the group again, and keeps their order', () => {
@@ -15,7 +15,7 @@ describe('the numbering', () => {
     })
     fc.assert(
       fc.property(moment, moment, (a, b) => {
-        const numbering = new Numbering({ base, span: SPAN })
+        const numbering = new Numbering({ base })
         const [first, second] = [a, b].map(({ etcd, place }) => numbering.revisionOf(etcd, place)) as [number, number]
         expect(numbering.etcdRevisionOf(first)).toBe(a.etcd)
         expect(numbering.placeOf(first)).toBe(a.place)
