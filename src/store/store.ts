@@ -2,7 +2,8 @@
 // A store knows keys and bytes, nothing else. Backends: memory.ts, lmdb.ts, etcd/;
 // contract.ts is the one test all of them pass.
 //
-// Revisions are whole numbers that rise by one with every transaction that changed something.
+// Revisions are whole numbers that rise with every transaction that changed something: by one in the embedded stores,
+// with gaps on etcd, where transactions are numbered within the revisions of etcd that they share.
 // All writes of a transaction share its revision. What is readable is durable: neither reads nor
 // watches ever show a write that a power cut could take back.
 

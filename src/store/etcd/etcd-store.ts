@@ -1,5 +1,5 @@
-// A store on etcd, which several API servers can share. Writes are etcd transactions (transactor.ts); reads and watches
-// are answered by a replica in memory (replica.ts) that follows etcd (feed.ts). Before a read of the newest state, etcd
+// A store on etcd, which several API servers can share. Writes are etcd transactions (transactor.ts), sent in groups
+// (commit-queue.ts, group.ts); reads and watches are answered by a replica in memory (replica.ts) that follows etcd (feed.ts). Before a read of the newest state, etcd
 // is asked which revision that is, and the replica must have come that far: so what one server has acknowledged, every
 // server shows.
 //
@@ -20,17 +20,18 @@ import {
   StoreUnavailableError,
   type Watch,
   type WatchOptions,
-  type Write,
   WriteRefusedError,
 } from '../store.ts'
 import { EtcdClient, EtcdRefusedError, type EtcdTls } from './client.ts'
+import { type Commit, CommitQueue, type Member } from './commit-queue.ts'
 import { type Feed, type FeedChange, startFeed } from './feed.ts'
 import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
+import { groupCommits, groupRequest, lastRevisionIn, readChanges, readValue } from './group.ts'
 import { ABOUT, type Layout, layoutOf } from './layout.ts'
+import { Numbering } from './numbering.ts'
 import { type Change, Replica } from './replica.ts'
 import { sharedRun } from './shared-run.ts'
-import { type Commit, Transactor } from './transactor.ts'
-import { decodeValue, encodeValue } from './value-codec.ts'
+import { Transactor } from './transactor.ts'
 
 const PREFIX = '/stowage'
 const REQUEST_TIMEOUT_MS = 5_000
@@ -55,7 +56,7 @@ export interface EtcdStoreOptions {
   readonly requestTimeoutMs?: number
   /** How often etcd is told to forget what `history` no longer keeps. 0: never, etcd does it itself. Default 5 minutes. */
   readonly compactEveryMs?: number
-  /** How many expired keys are deleted at once; etcd must allow it (--max-txn-ops). Default 128. */
+  /** How many writes etcd takes at once (--max-txn-ops): expired keys are deleted by so many. Default 128. */
   readonly transactionWritesMax?: number
 }
 
@@ -68,8 +69,8 @@ export class EtcdStore implements Store {
   readonly #transactor: Transactor
   readonly #newestRevision = sharedRun(() => this.#askNewestRevision())
   readonly #tick = sharedRun(() => this.#writeTick())
-  /** etcd's revision when this store was created: our revision 0. */
-  #base = 0
+  readonly #commits: CommitQueue
+  #numbering = new Numbering({ base: 0 })
   #feed: Feed | undefined
   #bytesOnDisk = 0
   #cancelExpiry = () => {}
@@ -105,10 +106,16 @@ export class EtcdStore implements Store {
     this.#client = new EtcdClient({ endpoints, tls, clock, requestTimeoutMs })
     this.#layout = layoutOf(this.#options.prefix)
     this.#replica = new Replica({ clock, history })
+    this.#commits = new CommitQueue({
+      clock,
+      waitMsMax: requestTimeoutMs,
+      send: (group) => this.#send(group),
+      operationsMax: this.#options.transactionWritesMax,
+    })
     this.#transactor = new Transactor({
       get: (key) => this.#replica.get(key),
       revision: () => this.#replica.revision,
-      commit: (reads, writes) => this.#commit(reads, writes),
+      commit: (member) => this.#commits.commit(member),
       refresh: () => this.#refresh(),
       catchUp: (revision) => this.#catchUp(revision),
     })
@@ -154,22 +161,22 @@ export class EtcdStore implements Store {
   // Opening
 
   async #start(): Promise<void> {
-    this.#base = await this.#findOrCreate()
+    this.#numbering = await this.#findOrCreate()
     await this.#catchUp(await this.#synchronize())
     this.#bytesOnDisk = Number((await this.#client.status()).dbSize)
     this.#scheduleExpiry()
     this.#scheduleCompaction()
   }
 
-  /** Answers etcd's revision at which this store was created, which may be now. */
-  async #findOrCreate(): Promise<number> {
+  /** Answers how revisions are numbered since this store was created, which may be now. */
+  async #findOrCreate(): Promise<Numbering> {
     const key = this.#layout.about
     const { header, succeeded, responses } = await this.#client.txn({
       compare: [{ key, target: Compare_CompareTarget.CREATE, targetUnion: { case: 'createRevision', value: 0n } }],
       success: [{ request: { case: 'requestPut', value: { key, value: Buffer.from(JSON.stringify(ABOUT)) } } }],
       failure: [{ request: { case: 'requestRange', value: { key } } }],
     })
-    if (succeeded) return Number(header?.revision)
+    if (succeeded) return new Numbering({ base: Number(header?.revision) })
     const found = responses[0]?.response
     const about = found?.case === 'responseRange' ? found.value.kvs[0] : undefined
     const { store, format } = parseAbout(about)
@@ -178,7 +185,7 @@ export class EtcdStore implements Store {
     if (format !== ABOUT.format) {
       throw new Error(`${where} is a store of format ${format}; this version of Stowage reads format ${ABOUT.format}`)
     }
-    return Number(about.createRevision)
+    return new Numbering({ base: Number(about.createRevision) })
   }
 
   /**
@@ -187,12 +194,14 @@ export class EtcdStore implements Store {
    */
   async #synchronize(): Promise<Revision> {
     for (;;) {
-      const newest = (await this.#askNewestRevision()) + this.#base
-      const wanted = Math.max(this.#base, newest - REPLAY_REVISIONS_MAX)
+      const newest = await this.#askNewestRevision()
+      const oldest = this.#numbering.etcdRevisionOf(0)
+      const wanted = Math.max(oldest, this.#numbering.etcdRevisionOf(newest) - REPLAY_REVISIONS_MAX)
       const from = Math.max(wanted, await this.#compactedAfter(wanted))
       try {
+        const group = await this.#client.range({ key: this.#layout.group, revision: BigInt(from) })
         const state = await this.#stateAt(from)
-        this.#replica.load(state, from - this.#base)
+        this.#replica.load(state, lastRevisionIn(from, group.kvs[0], this.#numbering))
       } catch (error) {
         if (error instanceof EtcdRefusedError && error.isCompacted) continue // compacted meanwhile: begin later
         throw error
@@ -205,7 +214,7 @@ export class EtcdStore implements Store {
         onChanges: (changes) => this.#apply(changes),
         onCompacted: () => void this.#reload(),
       })
-      return newest - this.#base
+      return newest
     }
   }
 
@@ -242,7 +251,7 @@ export class EtcdStore implements Store {
         limit: BigInt(SNAPSHOT_PAGE_KEYS),
         revision: BigInt(revision),
       })
-      for (const kv of kvs) state.push(this.#putOf(kv, this.#layout.storeKey(kv.key) as string))
+      for (const kv of kvs) state.push(readValue(kv, this.#layout.storeKey(kv.key) as string, this.#numbering))
       const last = kvs.at(-1)
       if (!more || !last) return state
       from = Buffer.concat([last.key, Buffer.of(0)])
@@ -264,25 +273,14 @@ export class EtcdStore implements Store {
 
   // Following
 
-  #apply(changes: readonly FeedChange[]): void {
+  #apply(events: readonly FeedChange[]): void {
     try {
-      const ours: Change[] = []
-      for (const { is, kv, revision } of changes) {
-        const key = this.#layout.storeKey(kv.key)
-        if (key === undefined) continue
-        const at = revision - this.#base
-        ours.push(is === 'put' ? this.#putOf(kv, key) : { key, revision: at, createRevision: at })
-      }
-      this.#replica.apply(ours, (changes.at(-1) as FeedChange).revision - this.#base)
+      const { changes, revision } = readChanges(events, { layout: this.#layout, numbering: this.#numbering })
+      this.#replica.apply(changes, revision)
     } catch (error) {
       this.#break(`what etcd holds under ${this.#options.prefix} cannot be read`, error)
     }
     this.#scheduleExpiry()
-  }
-
-  #putOf(kv: KeyValue, key: string): Change {
-    const revision = Number(kv.modRevision) - this.#base
-    return { key, revision, createRevision: Number(kv.createRevision) - this.#base, ...decodeValue(kv.value) }
   }
 
   /** Settles once the replica shows everything that was written before the call, on any server. */
@@ -290,14 +288,13 @@ export class EtcdStore implements Store {
     await this.#catchUp(await this.#newestRevision())
   }
 
+  /** Answers the first of the store's revisions in etcd's newest: the replica takes all of them at once. */
   async #askNewestRevision(): Promise<Revision> {
-    const knownRevision = this.#replica.revision
+    const known = this.#numbering.etcdRevisionOf(this.#replica.revision)
     const { header } = await this.#client.range({ key: this.#layout.about, countOnly: true })
-    const revision = Number(header?.revision) - this.#base
-    if (revision < knownRevision) {
-      throw this.#break(`etcd has gone back from revision ${knownRevision + this.#base} to ${header?.revision}`)
-    }
-    return revision
+    const newest = Number(header?.revision)
+    if (newest < known) throw this.#break(`etcd has gone back from revision ${known} to ${newest}`)
+    return this.#numbering.revisionOf(newest)
   }
 
   /**
@@ -320,7 +317,9 @@ export class EtcdStore implements Store {
         cancelLate()
         stopWaiting()
         this.#feed?.renew() // the member it follows may hang
-        reject(new StoreUnavailableError(`revision ${revision} of etcd has not arrived`))
+        reject(
+          new StoreUnavailableError(`revision ${this.#numbering.etcdRevisionOf(revision)} of etcd has not arrived`),
+        )
       })
       let cancelLate = () => {}
       if (onLate) cancelLate = this.#clock.after(TICK_AFTER_MS, onLate)
@@ -334,31 +333,18 @@ export class EtcdStore implements Store {
 
   // Writing
 
-  async #commit(reads: ReadonlyMap<string, Revision>, writes: readonly Write[]): Promise<Commit> {
+  async #send(group: readonly Member[]): Promise<readonly Commit[]> {
     try {
-      const { header, succeeded } = await this.#client.txn({
-        compare: [...reads].map(([key, revision]) => ({
-          key: this.#layout.etcdKey(key),
-          target: Compare_CompareTarget.MOD,
-          targetUnion: { case: 'modRevision', value: BigInt(revision === 0 ? 0 : revision + this.#base) },
-        })),
-        success: writes.map((write) => ({ request: this.#requestOf(write) })),
-      })
-      const revision = Number(header?.revision) - this.#base
+      const get = (key: string) => this.#replica.get(key)
+      const request = groupRequest(group, { layout: this.#layout, numbering: this.#numbering, get })
+      const commits = groupCommits(group, await this.#client.txn(request), this.#numbering)
+      const done = commits.findLast(({ isDone }) => isDone)
       // If it does not arrive in time it is written all the same; reads wait for it.
-      if (succeeded) await this.#reach(revision).catch(() => {})
-      return { isDone: succeeded, revision }
+      if (done) await this.#reach(done.revision).catch(() => {})
+      return commits
     } catch (error) {
       throw error instanceof EtcdRefusedError ? new WriteRefusedError(error.message, error) : error
     }
-  }
-
-  #requestOf(write: Write) {
-    if ('delete' in write) {
-      return { case: 'requestDeleteRange' as const, value: { key: this.#layout.etcdKey(write.delete) } }
-    }
-    const value = encodeValue(write.value, write.expiresAtMs)
-    return { case: 'requestPut' as const, value: { key: this.#layout.etcdKey(write.put), value } }
   }
 
   // Forgetting
@@ -402,7 +388,7 @@ export class EtcdStore implements Store {
   async #compact(): Promise<void> {
     const revision = this.#replica.oldestRevision
     try {
-      if (revision > this.#compactedRevision) await this.#client.compact(revision + this.#base)
+      if (revision > this.#compactedRevision) await this.#client.compact(this.#numbering.etcdRevisionOf(revision))
     } catch (error) {
       if (!(error instanceof EtcdRefusedError)) return // unavailable: next time
     }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { storeContract } from '../contract.ts'
+import { Counts, countedStore } from '../testing/counted.ts'
 import { openEtcdStore } from './index.ts'
 
 const missing = etcdMissing()
@@ -19,9 +20,11 @@ describe.skipIf(missing)(`etcd store${missing ? ` (skipped: ${missing})` : ''}`,
   storeContract(
     async () => {
       const prefix = `/place-${places++}`
+      const counts = new Counts()
       // In these tests time flies, while etcd takes its own: no call is ever late.
       const patience = { requestTimeoutMs: 1e12, transactionWritesMax: 1_000 }
-      return (options) => openEtcdStore({ endpoints: etcd.endpoints, prefix, ...patience, ...options })
+      return async (options) =>
+        countedStore(await openEtcdStore({ endpoints: etcd.endpoints, prefix, ...patience, ...options }), counts)
     },
     { runs: 15, isOrdered: false, keepsBriefCut: false },
   )

@@ -187,6 +187,25 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     ])
   })
 
+  it('when the answer for a group is lost, each of its transactions is told so, and nothing is written by halves', async () => {
+    const etcd = await etcdWith()
+    const proxy = await proxyTo(etcd.endpoints[0] as string)
+    const direct = await open(etcd.endpoints)
+    const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
+    await put(store, 'before')
+    proxy.muteAnswers()
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, (_, at) => put(store, `k/${at}`).catch((error) => error)),
+    )
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ name: 'StoreUnavailableError', mayBeWritten: true })
+    expect((await direct.list({ prefix: 'k/' })).entries).toHaveLength(20)
+    proxy.cut()
+    proxy.mend()
+    const recovered = async () => (await store.list({ prefix: 'k/' }).catch(() => undefined))?.entries
+    while ((await recovered())?.length !== 20) await clock.sleep(20)
+    expect(await recovered()).toEqual((await direct.list({ prefix: 'k/' })).entries)
+  })
+
   it('SYS-3 tells watchers when etcd has forgotten what they have not seen, and goes on', async () => {
     const etcd = await etcdWith()
     const proxy = await proxyTo(etcd.endpoints[0] as string)

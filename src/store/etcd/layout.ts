@@ -1,16 +1,20 @@
 // Where things are in etcd, below the prefix: `keys/` holds the store's keys, `about` says whose they are and when the
-// store began, `tick` is written when only a new revision is wanted. Revisions of the store are etcd's, counted from
-// the one that created `about`: a new store begins at 0 whatever etcd has seen before.
+// store began, `tick` is written when only a new revision is wanted, `group` says how many transactions the revision
+// that wrote it holds, and `place/N` comes before the deletes of the Nth of them (group.ts).
 
 export interface Layout {
   readonly about: Uint8Array
   readonly tick: Uint8Array
+  readonly group: Uint8Array
   /** Everything of this store: from `start` up to, not including, `end`. */
   readonly all: KeySpan
   readonly keys: KeySpan
   etcdKey(key: string): Uint8Array
-  /** The store's key, or nothing for `about` and `tick`. */
+  placeKey(place: number): Uint8Array
+  /** The store's key, or nothing for a key that is not below `keys/`. */
   storeKey(etcdKey: Uint8Array): string | undefined
+  /** The number of a place key, or nothing for any other. */
+  placeOf(etcdKey: Uint8Array): number | undefined
 }
 
 export interface KeySpan {
@@ -18,23 +22,34 @@ export interface KeySpan {
   readonly end: Uint8Array
 }
 
-export const ABOUT = { store: 'stowage', format: 1 }
+export const ABOUT = { store: 'stowage', format: 2 }
 
 export function layoutOf(prefix: string): Layout {
   const root = `${prefix.replace(/\/+$/, '')}/`
   const keys = `${root}keys/`
-  const keysBytes = Buffer.byteLength(keys)
-  const keysText = Buffer.from(keys)
+  const places = `${root}place/`
+  const nameBelow = (parent: string) => {
+    const parentBytes = Buffer.from(parent)
+    return (etcdKey: Uint8Array): string | undefined => {
+      const bytes = Buffer.from(etcdKey.buffer, etcdKey.byteOffset, etcdKey.byteLength)
+      const { length } = parentBytes
+      if (bytes.length <= length || bytes.compare(parentBytes, 0, length, 0, length) !== 0) return undefined
+      return bytes.toString('utf8', length)
+    }
+  }
+  const placeName = nameBelow(places)
   return {
     about: Buffer.from(`${root}about`),
     tick: Buffer.from(`${root}tick`),
+    group: Buffer.from(`${root}group`),
     all: spanOf(root),
     keys: spanOf(keys),
     etcdKey: (key) => Buffer.from(keys + key),
-    storeKey(etcdKey) {
-      const bytes = Buffer.from(etcdKey.buffer, etcdKey.byteOffset, etcdKey.byteLength)
-      if (bytes.length <= keysBytes || bytes.compare(keysText, 0, keysBytes, 0, keysBytes) !== 0) return undefined
-      return bytes.toString('utf8', keysBytes)
+    placeKey: (place) => Buffer.from(`${places}${place}`),
+    storeKey: nameBelow(keys),
+    placeOf(etcdKey) {
+      const name = placeName(etcdKey)
+      return name === undefined ? undefined : Number(name)
     },
   }
 }

@@ -4,6 +4,7 @@
 // A decision that writes nothing, or refuses, counts only if it was made on what etcd says now: the replica may be late.
 import { checkWrites } from '../batch.ts'
 import { type Decide, type Entry, type Revision, StoreBusyError, type TransactionView, type Write } from '../store.ts'
+import type { Commit, Member } from './commit-queue.ts'
 import { KeyLocks } from './key-locks.ts'
 
 const WAITING_MAX = 100_000 // more unfinished transactions are refused with StoreBusyError
@@ -12,18 +13,12 @@ const ATTEMPTS_MAX = 100 // lost races against other servers; each means that an
 export interface TransactorOptions {
   readonly get: (key: string) => Entry | undefined
   readonly revision: () => Revision
-  /** Writes, if every key read still has the revision it had (0: does not exist). All or nothing. */
-  readonly commit: (reads: ReadonlyMap<string, Revision>, writes: readonly Write[]) => Promise<Commit>
+  /** All or nothing. Called in the order in which transactions are decided; every key written is among those read. */
+  readonly commit: (member: Member) => Promise<Commit>
   /** Settles once `get` shows everything that was written before the call, on any server. */
   readonly refresh: () => Promise<void>
   /** Settles once `get` shows that revision. */
   readonly catchUp: (revision: Revision) => Promise<void>
-}
-
-export interface Commit {
-  readonly isDone: boolean
-  /** When it was done, or found to be impossible; `get` shows it already if it was done. */
-  readonly revision: Revision
 }
 
 interface Transaction {
@@ -97,7 +92,7 @@ export class Transactor {
       checkWrites(chosen)
       busy ??= chosen.map(keyOf).find((key) => this.#locks.isHeld(key))
       if (busy !== undefined) return { is: 'busy', key: busy }
-      const writes = chosen.filter((write) => 'put' in write || read(write.delete) !== undefined)
+      const writes = chosen.filter((write) => read(keyOf(write)) !== undefined || 'put' in write)
       return { is: 'made', writes, reads }
     } catch (error) {
       return busy === undefined ? { is: 'refused', error, reads } : { is: 'busy', key: busy }
@@ -108,7 +103,7 @@ export class Transactor {
     const keys = writes.map(keyOf)
     this.#locks.hold(keys)
     try {
-      const { isDone, revision } = await this.#options.commit(reads, writes)
+      const { isDone, revision } = await this.#options.commit({ reads, writes })
       if (isDone) return transaction.resolve({ revision })
       if (++transaction.attempts >= ATTEMPTS_MAX) throw new StoreBusyError(this.#unfinished.size)
       await this.#options.catchUp(revision)

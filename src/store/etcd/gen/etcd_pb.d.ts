@@ -220,6 +220,13 @@ export declare type RequestOp = Message<'etcdserverpb.RequestOp'> & {
         value: DeleteRangeRequest
         case: 'requestDeleteRange'
       }
+    | {
+        /**
+         * @generated from field: etcdserverpb.TxnRequest request_txn = 4;
+         */
+        value: TxnRequest
+        case: 'requestTxn'
+      }
     | { case: undefined; value?: undefined }
 }
 
@@ -257,6 +264,13 @@ export declare type ResponseOp = Message<'etcdserverpb.ResponseOp'> & {
          */
         value: DeleteRangeResponse
         case: 'responseDeleteRange'
+      }
+    | {
+        /**
+         * @generated from field: etcdserverpb.TxnResponse response_txn = 4;
+         */
+        value: TxnResponse
+        case: 'responseTxn'
       }
     | { case: undefined; value?: undefined }
 }
