@@ -16,7 +16,6 @@ for (const proto of new Set(protoFiles.map(dirname))) {
     plugins: [{ local: 'protoc-gen-es', out, opt: ['target=js+dts', 'import_extension=js'] }],
   }
   run('buf', ['generate', join('src', proto), '--template', JSON.stringify(template)])
-  run('biome', ['check', '--write', '--log-level=error', out])
 }
 
 function run(command, args) {

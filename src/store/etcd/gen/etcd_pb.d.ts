@@ -5,327 +5,316 @@
 // @generated from file etcd.proto (package etcdserverpb, syntax proto3)
 /* eslint-disable */
 
-import type { Message } from '@bufbuild/protobuf'
-import type { GenEnum, GenFile, GenMessage, GenService } from '@bufbuild/protobuf/codegenv2'
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file etcd.proto.
  */
-export declare const file_etcd: GenFile
+export declare const file_etcd: GenFile;
 
 /**
  * @generated from message etcdserverpb.ResponseHeader
  */
-export declare type ResponseHeader = Message<'etcdserverpb.ResponseHeader'> & {
+export declare type ResponseHeader = Message<"etcdserverpb.ResponseHeader"> & {
   /**
    * @generated from field: uint64 cluster_id = 1;
    */
-  clusterId: bigint
+  clusterId: bigint;
 
   /**
    * @generated from field: int64 revision = 3;
    */
-  revision: bigint
-}
+  revision: bigint;
+};
 
 /**
  * Describes the message etcdserverpb.ResponseHeader.
  * Use `create(ResponseHeaderSchema)` to create a new message.
  */
-export declare const ResponseHeaderSchema: GenMessage<ResponseHeader>
+export declare const ResponseHeaderSchema: GenMessage<ResponseHeader>;
 
 /**
  * @generated from message etcdserverpb.KeyValue
  */
-export declare type KeyValue = Message<'etcdserverpb.KeyValue'> & {
+export declare type KeyValue = Message<"etcdserverpb.KeyValue"> & {
   /**
    * @generated from field: bytes key = 1;
    */
-  key: Uint8Array
+  key: Uint8Array;
 
   /**
    * @generated from field: int64 create_revision = 2;
    */
-  createRevision: bigint
+  createRevision: bigint;
 
   /**
    * @generated from field: int64 mod_revision = 3;
    */
-  modRevision: bigint
+  modRevision: bigint;
 
   /**
    * @generated from field: bytes value = 5;
    */
-  value: Uint8Array
-}
+  value: Uint8Array;
+};
 
 /**
  * Describes the message etcdserverpb.KeyValue.
  * Use `create(KeyValueSchema)` to create a new message.
  */
-export declare const KeyValueSchema: GenMessage<KeyValue>
+export declare const KeyValueSchema: GenMessage<KeyValue>;
 
 /**
  * @generated from message etcdserverpb.RangeRequest
  */
-export declare type RangeRequest = Message<'etcdserverpb.RangeRequest'> & {
+export declare type RangeRequest = Message<"etcdserverpb.RangeRequest"> & {
   /**
    * @generated from field: bytes key = 1;
    */
-  key: Uint8Array
+  key: Uint8Array;
 
   /**
    * @generated from field: bytes range_end = 2;
    */
-  rangeEnd: Uint8Array
+  rangeEnd: Uint8Array;
 
   /**
    * @generated from field: int64 limit = 3;
    */
-  limit: bigint
+  limit: bigint;
 
   /**
    * @generated from field: int64 revision = 4;
    */
-  revision: bigint
+  revision: bigint;
 
   /**
    * @generated from field: bool count_only = 9;
    */
-  countOnly: boolean
-}
+  countOnly: boolean;
+};
 
 /**
  * Describes the message etcdserverpb.RangeRequest.
  * Use `create(RangeRequestSchema)` to create a new message.
  */
-export declare const RangeRequestSchema: GenMessage<RangeRequest>
+export declare const RangeRequestSchema: GenMessage<RangeRequest>;
 
 /**
  * @generated from message etcdserverpb.RangeResponse
  */
-export declare type RangeResponse = Message<'etcdserverpb.RangeResponse'> & {
+export declare type RangeResponse = Message<"etcdserverpb.RangeResponse"> & {
   /**
    * @generated from field: etcdserverpb.ResponseHeader header = 1;
    */
-  header?: ResponseHeader | undefined
+  header?: ResponseHeader | undefined;
 
   /**
    * @generated from field: repeated etcdserverpb.KeyValue kvs = 2;
    */
-  kvs: KeyValue[]
+  kvs: KeyValue[];
 
   /**
    * @generated from field: bool more = 3;
    */
-  more: boolean
+  more: boolean;
 
   /**
    * @generated from field: int64 count = 4;
    */
-  count: bigint
-}
+  count: bigint;
+};
 
 /**
  * Describes the message etcdserverpb.RangeResponse.
  * Use `create(RangeResponseSchema)` to create a new message.
  */
-export declare const RangeResponseSchema: GenMessage<RangeResponse>
+export declare const RangeResponseSchema: GenMessage<RangeResponse>;
 
 /**
  * @generated from message etcdserverpb.PutRequest
  */
-export declare type PutRequest = Message<'etcdserverpb.PutRequest'> & {
+export declare type PutRequest = Message<"etcdserverpb.PutRequest"> & {
   /**
    * @generated from field: bytes key = 1;
    */
-  key: Uint8Array
+  key: Uint8Array;
 
   /**
    * @generated from field: bytes value = 2;
    */
-  value: Uint8Array
-}
+  value: Uint8Array;
+};
 
 /**
  * Describes the message etcdserverpb.PutRequest.
  * Use `create(PutRequestSchema)` to create a new message.
  */
-export declare const PutRequestSchema: GenMessage<PutRequest>
+export declare const PutRequestSchema: GenMessage<PutRequest>;
 
 /**
  * @generated from message etcdserverpb.PutResponse
  */
-export declare type PutResponse = Message<'etcdserverpb.PutResponse'> & {}
+export declare type PutResponse = Message<"etcdserverpb.PutResponse"> & {
+};
 
 /**
  * Describes the message etcdserverpb.PutResponse.
  * Use `create(PutResponseSchema)` to create a new message.
  */
-export declare const PutResponseSchema: GenMessage<PutResponse>
+export declare const PutResponseSchema: GenMessage<PutResponse>;
 
 /**
  * @generated from message etcdserverpb.DeleteRangeRequest
  */
-export declare type DeleteRangeRequest = Message<'etcdserverpb.DeleteRangeRequest'> & {
+export declare type DeleteRangeRequest = Message<"etcdserverpb.DeleteRangeRequest"> & {
   /**
    * @generated from field: bytes key = 1;
    */
-  key: Uint8Array
-}
+  key: Uint8Array;
+};
 
 /**
  * Describes the message etcdserverpb.DeleteRangeRequest.
  * Use `create(DeleteRangeRequestSchema)` to create a new message.
  */
-export declare const DeleteRangeRequestSchema: GenMessage<DeleteRangeRequest>
+export declare const DeleteRangeRequestSchema: GenMessage<DeleteRangeRequest>;
 
 /**
  * @generated from message etcdserverpb.DeleteRangeResponse
  */
-export declare type DeleteRangeResponse = Message<'etcdserverpb.DeleteRangeResponse'> & {}
+export declare type DeleteRangeResponse = Message<"etcdserverpb.DeleteRangeResponse"> & {
+};
 
 /**
  * Describes the message etcdserverpb.DeleteRangeResponse.
  * Use `create(DeleteRangeResponseSchema)` to create a new message.
  */
-export declare const DeleteRangeResponseSchema: GenMessage<DeleteRangeResponse>
+export declare const DeleteRangeResponseSchema: GenMessage<DeleteRangeResponse>;
 
 /**
  * @generated from message etcdserverpb.RequestOp
  */
-export declare type RequestOp = Message<'etcdserverpb.RequestOp'> & {
+export declare type RequestOp = Message<"etcdserverpb.RequestOp"> & {
   /**
    * @generated from oneof etcdserverpb.RequestOp.request
    */
-  request:
-    | {
-        /**
-         * @generated from field: etcdserverpb.RangeRequest request_range = 1;
-         */
-        value: RangeRequest
-        case: 'requestRange'
-      }
-    | {
-        /**
-         * @generated from field: etcdserverpb.PutRequest request_put = 2;
-         */
-        value: PutRequest
-        case: 'requestPut'
-      }
-    | {
-        /**
-         * @generated from field: etcdserverpb.DeleteRangeRequest request_delete_range = 3;
-         */
-        value: DeleteRangeRequest
-        case: 'requestDeleteRange'
-      }
-    | {
-        /**
-         * @generated from field: etcdserverpb.TxnRequest request_txn = 4;
-         */
-        value: TxnRequest
-        case: 'requestTxn'
-      }
-    | { case: undefined; value?: undefined }
-}
+  request: {
+    /**
+     * @generated from field: etcdserverpb.RangeRequest request_range = 1;
+     */
+    value: RangeRequest;
+    case: "requestRange";
+  } | {
+    /**
+     * @generated from field: etcdserverpb.PutRequest request_put = 2;
+     */
+    value: PutRequest;
+    case: "requestPut";
+  } | {
+    /**
+     * @generated from field: etcdserverpb.DeleteRangeRequest request_delete_range = 3;
+     */
+    value: DeleteRangeRequest;
+    case: "requestDeleteRange";
+  } | {
+    /**
+     * @generated from field: etcdserverpb.TxnRequest request_txn = 4;
+     */
+    value: TxnRequest;
+    case: "requestTxn";
+  } | { case: undefined; value?: undefined };
+};
 
 /**
  * Describes the message etcdserverpb.RequestOp.
  * Use `create(RequestOpSchema)` to create a new message.
  */
-export declare const RequestOpSchema: GenMessage<RequestOp>
+export declare const RequestOpSchema: GenMessage<RequestOp>;
 
 /**
  * @generated from message etcdserverpb.ResponseOp
  */
-export declare type ResponseOp = Message<'etcdserverpb.ResponseOp'> & {
+export declare type ResponseOp = Message<"etcdserverpb.ResponseOp"> & {
   /**
    * @generated from oneof etcdserverpb.ResponseOp.response
    */
-  response:
-    | {
-        /**
-         * @generated from field: etcdserverpb.RangeResponse response_range = 1;
-         */
-        value: RangeResponse
-        case: 'responseRange'
-      }
-    | {
-        /**
-         * @generated from field: etcdserverpb.PutResponse response_put = 2;
-         */
-        value: PutResponse
-        case: 'responsePut'
-      }
-    | {
-        /**
-         * @generated from field: etcdserverpb.DeleteRangeResponse response_delete_range = 3;
-         */
-        value: DeleteRangeResponse
-        case: 'responseDeleteRange'
-      }
-    | {
-        /**
-         * @generated from field: etcdserverpb.TxnResponse response_txn = 4;
-         */
-        value: TxnResponse
-        case: 'responseTxn'
-      }
-    | { case: undefined; value?: undefined }
-}
+  response: {
+    /**
+     * @generated from field: etcdserverpb.RangeResponse response_range = 1;
+     */
+    value: RangeResponse;
+    case: "responseRange";
+  } | {
+    /**
+     * @generated from field: etcdserverpb.PutResponse response_put = 2;
+     */
+    value: PutResponse;
+    case: "responsePut";
+  } | {
+    /**
+     * @generated from field: etcdserverpb.DeleteRangeResponse response_delete_range = 3;
+     */
+    value: DeleteRangeResponse;
+    case: "responseDeleteRange";
+  } | {
+    /**
+     * @generated from field: etcdserverpb.TxnResponse response_txn = 4;
+     */
+    value: TxnResponse;
+    case: "responseTxn";
+  } | { case: undefined; value?: undefined };
+};
 
 /**
  * Describes the message etcdserverpb.ResponseOp.
  * Use `create(ResponseOpSchema)` to create a new message.
  */
-export declare const ResponseOpSchema: GenMessage<ResponseOp>
+export declare const ResponseOpSchema: GenMessage<ResponseOp>;
 
 /**
  * @generated from message etcdserverpb.Compare
  */
-export declare type Compare = Message<'etcdserverpb.Compare'> & {
+export declare type Compare = Message<"etcdserverpb.Compare"> & {
   /**
    * @generated from field: etcdserverpb.Compare.CompareResult result = 1;
    */
-  result: Compare_CompareResult
+  result: Compare_CompareResult;
 
   /**
    * @generated from field: etcdserverpb.Compare.CompareTarget target = 2;
    */
-  target: Compare_CompareTarget
+  target: Compare_CompareTarget;
 
   /**
    * @generated from field: bytes key = 3;
    */
-  key: Uint8Array
+  key: Uint8Array;
 
   /**
    * @generated from oneof etcdserverpb.Compare.target_union
    */
-  targetUnion:
-    | {
-        /**
-         * @generated from field: int64 create_revision = 5;
-         */
-        value: bigint
-        case: 'createRevision'
-      }
-    | {
-        /**
-         * @generated from field: int64 mod_revision = 6;
-         */
-        value: bigint
-        case: 'modRevision'
-      }
-    | { case: undefined; value?: undefined }
-}
+  targetUnion: {
+    /**
+     * @generated from field: int64 create_revision = 5;
+     */
+    value: bigint;
+    case: "createRevision";
+  } | {
+    /**
+     * @generated from field: int64 mod_revision = 6;
+     */
+    value: bigint;
+    case: "modRevision";
+  } | { case: undefined; value?: undefined };
+};
 
 /**
  * Describes the message etcdserverpb.Compare.
  * Use `create(CompareSchema)` to create a new message.
  */
-export declare const CompareSchema: GenMessage<Compare>
+export declare const CompareSchema: GenMessage<Compare>;
 
 /**
  * @generated from enum etcdserverpb.Compare.CompareResult
@@ -340,7 +329,7 @@ export enum Compare_CompareResult {
 /**
  * Describes the enum etcdserverpb.Compare.CompareResult.
  */
-export declare const Compare_CompareResultSchema: GenEnum<Compare_CompareResult>
+export declare const Compare_CompareResultSchema: GenEnum<Compare_CompareResult>;
 
 /**
  * @generated from enum etcdserverpb.Compare.CompareTarget
@@ -365,162 +354,161 @@ export enum Compare_CompareTarget {
 /**
  * Describes the enum etcdserverpb.Compare.CompareTarget.
  */
-export declare const Compare_CompareTargetSchema: GenEnum<Compare_CompareTarget>
+export declare const Compare_CompareTargetSchema: GenEnum<Compare_CompareTarget>;
 
 /**
  * @generated from message etcdserverpb.TxnRequest
  */
-export declare type TxnRequest = Message<'etcdserverpb.TxnRequest'> & {
+export declare type TxnRequest = Message<"etcdserverpb.TxnRequest"> & {
   /**
    * @generated from field: repeated etcdserverpb.Compare compare = 1;
    */
-  compare: Compare[]
+  compare: Compare[];
 
   /**
    * @generated from field: repeated etcdserverpb.RequestOp success = 2;
    */
-  success: RequestOp[]
+  success: RequestOp[];
 
   /**
    * @generated from field: repeated etcdserverpb.RequestOp failure = 3;
    */
-  failure: RequestOp[]
-}
+  failure: RequestOp[];
+};
 
 /**
  * Describes the message etcdserverpb.TxnRequest.
  * Use `create(TxnRequestSchema)` to create a new message.
  */
-export declare const TxnRequestSchema: GenMessage<TxnRequest>
+export declare const TxnRequestSchema: GenMessage<TxnRequest>;
 
 /**
  * @generated from message etcdserverpb.TxnResponse
  */
-export declare type TxnResponse = Message<'etcdserverpb.TxnResponse'> & {
+export declare type TxnResponse = Message<"etcdserverpb.TxnResponse"> & {
   /**
    * @generated from field: etcdserverpb.ResponseHeader header = 1;
    */
-  header?: ResponseHeader | undefined
+  header?: ResponseHeader | undefined;
 
   /**
    * @generated from field: bool succeeded = 2;
    */
-  succeeded: boolean
+  succeeded: boolean;
 
   /**
    * @generated from field: repeated etcdserverpb.ResponseOp responses = 3;
    */
-  responses: ResponseOp[]
-}
+  responses: ResponseOp[];
+};
 
 /**
  * Describes the message etcdserverpb.TxnResponse.
  * Use `create(TxnResponseSchema)` to create a new message.
  */
-export declare const TxnResponseSchema: GenMessage<TxnResponse>
+export declare const TxnResponseSchema: GenMessage<TxnResponse>;
 
 /**
  * @generated from message etcdserverpb.CompactionRequest
  */
-export declare type CompactionRequest = Message<'etcdserverpb.CompactionRequest'> & {
+export declare type CompactionRequest = Message<"etcdserverpb.CompactionRequest"> & {
   /**
    * @generated from field: int64 revision = 1;
    */
-  revision: bigint
-}
+  revision: bigint;
+};
 
 /**
  * Describes the message etcdserverpb.CompactionRequest.
  * Use `create(CompactionRequestSchema)` to create a new message.
  */
-export declare const CompactionRequestSchema: GenMessage<CompactionRequest>
+export declare const CompactionRequestSchema: GenMessage<CompactionRequest>;
 
 /**
  * @generated from message etcdserverpb.CompactionResponse
  */
-export declare type CompactionResponse = Message<'etcdserverpb.CompactionResponse'> & {}
+export declare type CompactionResponse = Message<"etcdserverpb.CompactionResponse"> & {
+};
 
 /**
  * Describes the message etcdserverpb.CompactionResponse.
  * Use `create(CompactionResponseSchema)` to create a new message.
  */
-export declare const CompactionResponseSchema: GenMessage<CompactionResponse>
+export declare const CompactionResponseSchema: GenMessage<CompactionResponse>;
 
 /**
  * @generated from message etcdserverpb.WatchRequest
  */
-export declare type WatchRequest = Message<'etcdserverpb.WatchRequest'> & {
+export declare type WatchRequest = Message<"etcdserverpb.WatchRequest"> & {
   /**
    * @generated from oneof etcdserverpb.WatchRequest.request_union
    */
-  requestUnion:
-    | {
-        /**
-         * @generated from field: etcdserverpb.WatchCreateRequest create_request = 1;
-         */
-        value: WatchCreateRequest
-        case: 'createRequest'
-      }
-    | { case: undefined; value?: undefined }
-}
+  requestUnion: {
+    /**
+     * @generated from field: etcdserverpb.WatchCreateRequest create_request = 1;
+     */
+    value: WatchCreateRequest;
+    case: "createRequest";
+  } | { case: undefined; value?: undefined };
+};
 
 /**
  * Describes the message etcdserverpb.WatchRequest.
  * Use `create(WatchRequestSchema)` to create a new message.
  */
-export declare const WatchRequestSchema: GenMessage<WatchRequest>
+export declare const WatchRequestSchema: GenMessage<WatchRequest>;
 
 /**
  * @generated from message etcdserverpb.WatchCreateRequest
  */
-export declare type WatchCreateRequest = Message<'etcdserverpb.WatchCreateRequest'> & {
+export declare type WatchCreateRequest = Message<"etcdserverpb.WatchCreateRequest"> & {
   /**
    * @generated from field: bytes key = 1;
    */
-  key: Uint8Array
+  key: Uint8Array;
 
   /**
    * @generated from field: bytes range_end = 2;
    */
-  rangeEnd: Uint8Array
+  rangeEnd: Uint8Array;
 
   /**
    * @generated from field: int64 start_revision = 3;
    */
-  startRevision: bigint
+  startRevision: bigint;
 
   /**
    * @generated from field: bool fragment = 8;
    */
-  fragment: boolean
-}
+  fragment: boolean;
+};
 
 /**
  * Describes the message etcdserverpb.WatchCreateRequest.
  * Use `create(WatchCreateRequestSchema)` to create a new message.
  */
-export declare const WatchCreateRequestSchema: GenMessage<WatchCreateRequest>
+export declare const WatchCreateRequestSchema: GenMessage<WatchCreateRequest>;
 
 /**
  * @generated from message etcdserverpb.Event
  */
-export declare type Event = Message<'etcdserverpb.Event'> & {
+export declare type Event = Message<"etcdserverpb.Event"> & {
   /**
    * @generated from field: etcdserverpb.Event.EventType type = 1;
    */
-  type: Event_EventType
+  type: Event_EventType;
 
   /**
    * @generated from field: etcdserverpb.KeyValue kv = 2;
    */
-  kv?: KeyValue | undefined
-}
+  kv?: KeyValue | undefined;
+};
 
 /**
  * Describes the message etcdserverpb.Event.
  * Use `create(EventSchema)` to create a new message.
  */
-export declare const EventSchema: GenMessage<Event>
+export declare const EventSchema: GenMessage<Event>;
 
 /**
  * @generated from enum etcdserverpb.Event.EventType
@@ -540,92 +528,93 @@ export enum Event_EventType {
 /**
  * Describes the enum etcdserverpb.Event.EventType.
  */
-export declare const Event_EventTypeSchema: GenEnum<Event_EventType>
+export declare const Event_EventTypeSchema: GenEnum<Event_EventType>;
 
 /**
  * @generated from message etcdserverpb.WatchResponse
  */
-export declare type WatchResponse = Message<'etcdserverpb.WatchResponse'> & {
+export declare type WatchResponse = Message<"etcdserverpb.WatchResponse"> & {
   /**
    * @generated from field: etcdserverpb.ResponseHeader header = 1;
    */
-  header?: ResponseHeader | undefined
+  header?: ResponseHeader | undefined;
 
   /**
    * @generated from field: bool created = 3;
    */
-  created: boolean
+  created: boolean;
 
   /**
    * @generated from field: bool canceled = 4;
    */
-  canceled: boolean
+  canceled: boolean;
 
   /**
    * @generated from field: int64 compact_revision = 5;
    */
-  compactRevision: bigint
+  compactRevision: bigint;
 
   /**
    * @generated from field: string cancel_reason = 6;
    */
-  cancelReason: string
+  cancelReason: string;
 
   /**
    * More parts of the same response follow.
    *
    * @generated from field: bool fragment = 7;
    */
-  fragment: boolean
+  fragment: boolean;
 
   /**
    * @generated from field: repeated etcdserverpb.Event events = 11;
    */
-  events: Event[]
-}
+  events: Event[];
+};
 
 /**
  * Describes the message etcdserverpb.WatchResponse.
  * Use `create(WatchResponseSchema)` to create a new message.
  */
-export declare const WatchResponseSchema: GenMessage<WatchResponse>
+export declare const WatchResponseSchema: GenMessage<WatchResponse>;
 
 /**
  * @generated from message etcdserverpb.StatusRequest
  */
-export declare type StatusRequest = Message<'etcdserverpb.StatusRequest'> & {}
+export declare type StatusRequest = Message<"etcdserverpb.StatusRequest"> & {
+};
 
 /**
  * Describes the message etcdserverpb.StatusRequest.
  * Use `create(StatusRequestSchema)` to create a new message.
  */
-export declare const StatusRequestSchema: GenMessage<StatusRequest>
+export declare const StatusRequestSchema: GenMessage<StatusRequest>;
 
 /**
  * @generated from message etcdserverpb.StatusResponse
  */
-export declare type StatusResponse = Message<'etcdserverpb.StatusResponse'> & {
+export declare type StatusResponse = Message<"etcdserverpb.StatusResponse"> & {
   /**
    * @generated from field: etcdserverpb.ResponseHeader header = 1;
    */
-  header?: ResponseHeader | undefined
+  header?: ResponseHeader | undefined;
 
   /**
    * @generated from field: string version = 2;
    */
-  version: string
+  version: string;
 
   /**
    * @generated from field: int64 db_size = 3;
    */
-  dbSize: bigint
-}
+  dbSize: bigint;
+};
 
 /**
  * Describes the message etcdserverpb.StatusResponse.
  * Use `create(StatusResponseSchema)` to create a new message.
  */
-export declare const StatusResponseSchema: GenMessage<StatusResponse>
+export declare const StatusResponseSchema: GenMessage<StatusResponse>;
 
 /**
  * @generated from service etcdserverpb.KV
@@ -635,27 +624,27 @@ export declare const KV: GenService<{
    * @generated from rpc etcdserverpb.KV.Range
    */
   range: {
-    methodKind: 'unary'
-    input: typeof RangeRequestSchema
-    output: typeof RangeResponseSchema
-  }
+    methodKind: "unary";
+    input: typeof RangeRequestSchema;
+    output: typeof RangeResponseSchema;
+  },
   /**
    * @generated from rpc etcdserverpb.KV.Txn
    */
   txn: {
-    methodKind: 'unary'
-    input: typeof TxnRequestSchema
-    output: typeof TxnResponseSchema
-  }
+    methodKind: "unary";
+    input: typeof TxnRequestSchema;
+    output: typeof TxnResponseSchema;
+  },
   /**
    * @generated from rpc etcdserverpb.KV.Compact
    */
   compact: {
-    methodKind: 'unary'
-    input: typeof CompactionRequestSchema
-    output: typeof CompactionResponseSchema
-  }
-}>
+    methodKind: "unary";
+    input: typeof CompactionRequestSchema;
+    output: typeof CompactionResponseSchema;
+  },
+}>;
 
 /**
  * @generated from service etcdserverpb.Watch
@@ -665,11 +654,11 @@ export declare const Watch: GenService<{
    * @generated from rpc etcdserverpb.Watch.Watch
    */
   watch: {
-    methodKind: 'bidi_streaming'
-    input: typeof WatchRequestSchema
-    output: typeof WatchResponseSchema
-  }
-}>
+    methodKind: "bidi_streaming";
+    input: typeof WatchRequestSchema;
+    output: typeof WatchResponseSchema;
+  },
+}>;
 
 /**
  * @generated from service etcdserverpb.Maintenance
@@ -679,8 +668,9 @@ export declare const Maintenance: GenService<{
    * @generated from rpc etcdserverpb.Maintenance.Status
    */
   status: {
-    methodKind: 'unary'
-    input: typeof StatusRequestSchema
-    output: typeof StatusResponseSchema
-  }
-}>
+    methodKind: "unary";
+    input: typeof StatusRequestSchema;
+    output: typeof StatusResponseSchema;
+  },
+}>;
+

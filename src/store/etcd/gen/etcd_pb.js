@@ -5,184 +5,212 @@
 // @generated from file etcd.proto (package etcdserverpb, syntax proto3)
 /* eslint-disable */
 
-import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from '@bufbuild/protobuf/codegenv2'
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 
 /**
  * Describes the file etcd.proto.
  */
-export const file_etcd =
-  /*@__PURE__*/
-  fileDesc(
-    'CgpldGNkLnByb3RvEgxldGNkc2VydmVycGIiNgoOUmVzcG9uc2VIZWFkZXISEgoKY2x1c3Rlcl9pZBgBIAEoBBIQCghyZXZpc2lvbhgDIAEoAyJVCghLZXlWYWx1ZRILCgNrZXkYASABKAwSFwoPY3JlYXRlX3JldmlzaW9uGAIgASgDEhQKDG1vZF9yZXZpc2lvbhgDIAEoAxINCgV2YWx1ZRgFIAEoDCJjCgxSYW5nZVJlcXVlc3QSCwoDa2V5GAEgASgMEhEKCXJhbmdlX2VuZBgCIAEoDBINCgVsaW1pdBgDIAEoAxIQCghyZXZpc2lvbhgEIAEoAxISCgpjb3VudF9vbmx5GAkgASgIIn8KDVJhbmdlUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEiMKA2t2cxgCIAMoCzIWLmV0Y2RzZXJ2ZXJwYi5LZXlWYWx1ZRIMCgRtb3JlGAMgASgIEg0KBWNvdW50GAQgASgDIigKClB1dFJlcXVlc3QSCwoDa2V5GAEgASgMEg0KBXZhbHVlGAIgASgMIg0KC1B1dFJlc3BvbnNlIiEKEkRlbGV0ZVJhbmdlUmVxdWVzdBILCgNrZXkYASABKAwiFQoTRGVsZXRlUmFuZ2VSZXNwb25zZSLvAQoJUmVxdWVzdE9wEjMKDXJlcXVlc3RfcmFuZ2UYASABKAsyGi5ldGNkc2VydmVycGIuUmFuZ2VSZXF1ZXN0SAASLwoLcmVxdWVzdF9wdXQYAiABKAsyGC5ldGNkc2VydmVycGIuUHV0UmVxdWVzdEgAEkAKFHJlcXVlc3RfZGVsZXRlX3JhbmdlGAMgASgLMiAuZXRjZHNlcnZlcnBiLkRlbGV0ZVJhbmdlUmVxdWVzdEgAEi8KC3JlcXVlc3RfdHhuGAQgASgLMhguZXRjZHNlcnZlcnBiLlR4blJlcXVlc3RIAEIJCgdyZXF1ZXN0IvkBCgpSZXNwb25zZU9wEjUKDnJlc3BvbnNlX3JhbmdlGAEgASgLMhsuZXRjZHNlcnZlcnBiLlJhbmdlUmVzcG9uc2VIABIxCgxyZXNwb25zZV9wdXQYAiABKAsyGS5ldGNkc2VydmVycGIuUHV0UmVzcG9uc2VIABJCChVyZXNwb25zZV9kZWxldGVfcmFuZ2UYAyABKAsyIS5ldGNkc2VydmVycGIuRGVsZXRlUmFuZ2VSZXNwb25zZUgAEjEKDHJlc3BvbnNlX3R4bhgEIAEoCzIZLmV0Y2RzZXJ2ZXJwYi5UeG5SZXNwb25zZUgAQgoKCHJlc3BvbnNlIpICCgdDb21wYXJlEjMKBnJlc3VsdBgBIAEoDjIjLmV0Y2RzZXJ2ZXJwYi5Db21wYXJlLkNvbXBhcmVSZXN1bHQSMwoGdGFyZ2V0GAIgASgOMiMuZXRjZHNlcnZlcnBiLkNvbXBhcmUuQ29tcGFyZVRhcmdldBILCgNrZXkYAyABKAwSGQoPY3JlYXRlX3JldmlzaW9uGAUgASgDSAASFgoMbW9kX3JldmlzaW9uGAYgASgDSAAiGgoNQ29tcGFyZVJlc3VsdBIJCgVFUVVBTBAAIjEKDUNvbXBhcmVUYXJnZXQSCwoHVkVSU0lPThAAEgoKBkNSRUFURRABEgcKA01PRBACQg4KDHRhcmdldF91bmlvbiKIAQoKVHhuUmVxdWVzdBImCgdjb21wYXJlGAEgAygLMhUuZXRjZHNlcnZlcnBiLkNvbXBhcmUSKAoHc3VjY2VzcxgCIAMoCzIXLmV0Y2RzZXJ2ZXJwYi5SZXF1ZXN0T3ASKAoHZmFpbHVyZRgDIAMoCzIXLmV0Y2RzZXJ2ZXJwYi5SZXF1ZXN0T3AiewoLVHhuUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEhEKCXN1Y2NlZWRlZBgCIAEoCBIrCglyZXNwb25zZXMYAyADKAsyGC5ldGNkc2VydmVycGIuUmVzcG9uc2VPcCIlChFDb21wYWN0aW9uUmVxdWVzdBIQCghyZXZpc2lvbhgBIAEoAyIUChJDb21wYWN0aW9uUmVzcG9uc2UiWwoMV2F0Y2hSZXF1ZXN0EjoKDmNyZWF0ZV9yZXF1ZXN0GAEgASgLMiAuZXRjZHNlcnZlcnBiLldhdGNoQ3JlYXRlUmVxdWVzdEgAQg8KDXJlcXVlc3RfdW5pb24iXgoSV2F0Y2hDcmVhdGVSZXF1ZXN0EgsKA2tleRgBIAEoDBIRCglyYW5nZV9lbmQYAiABKAwSFgoOc3RhcnRfcmV2aXNpb24YAyABKAMSEAoIZnJhZ21lbnQYCCABKAgiegoFRXZlbnQSKwoEdHlwZRgBIAEoDjIdLmV0Y2RzZXJ2ZXJwYi5FdmVudC5FdmVudFR5cGUSIgoCa3YYAiABKAsyFi5ldGNkc2VydmVycGIuS2V5VmFsdWUiIAoJRXZlbnRUeXBlEgcKA1BVVBAAEgoKBkRFTEVURRABIsgBCg1XYXRjaFJlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchIPCgdjcmVhdGVkGAMgASgIEhAKCGNhbmNlbGVkGAQgASgIEhgKEGNvbXBhY3RfcmV2aXNpb24YBSABKAMSFQoNY2FuY2VsX3JlYXNvbhgGIAEoCRIQCghmcmFnbWVudBgHIAEoCBIjCgZldmVudHMYCyADKAsyEy5ldGNkc2VydmVycGIuRXZlbnQiDwoNU3RhdHVzUmVxdWVzdCJgCg5TdGF0dXNSZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISDwoHdmVyc2lvbhgCIAEoCRIPCgdkYl9zaXplGAMgASgDMtABCgJLVhJACgVSYW5nZRIaLmV0Y2RzZXJ2ZXJwYi5SYW5nZVJlcXVlc3QaGy5ldGNkc2VydmVycGIuUmFuZ2VSZXNwb25zZRI6CgNUeG4SGC5ldGNkc2VydmVycGIuVHhuUmVxdWVzdBoZLmV0Y2RzZXJ2ZXJwYi5UeG5SZXNwb25zZRJMCgdDb21wYWN0Eh8uZXRjZHNlcnZlcnBiLkNvbXBhY3Rpb25SZXF1ZXN0GiAuZXRjZHNlcnZlcnBiLkNvbXBhY3Rpb25SZXNwb25zZTJNCgVXYXRjaBJECgVXYXRjaBIaLmV0Y2RzZXJ2ZXJwYi5XYXRjaFJlcXVlc3QaGy5ldGNkc2VydmVycGIuV2F0Y2hSZXNwb25zZSgBMAEyUgoLTWFpbnRlbmFuY2USQwoGU3RhdHVzEhsuZXRjZHNlcnZlcnBiLlN0YXR1c1JlcXVlc3QaHC5ldGNkc2VydmVycGIuU3RhdHVzUmVzcG9uc2ViBnByb3RvMw',
-  )
+export const file_etcd = /*@__PURE__*/
+  fileDesc("CgpldGNkLnByb3RvEgxldGNkc2VydmVycGIiNgoOUmVzcG9uc2VIZWFkZXISEgoKY2x1c3Rlcl9pZBgBIAEoBBIQCghyZXZpc2lvbhgDIAEoAyJVCghLZXlWYWx1ZRILCgNrZXkYASABKAwSFwoPY3JlYXRlX3JldmlzaW9uGAIgASgDEhQKDG1vZF9yZXZpc2lvbhgDIAEoAxINCgV2YWx1ZRgFIAEoDCJjCgxSYW5nZVJlcXVlc3QSCwoDa2V5GAEgASgMEhEKCXJhbmdlX2VuZBgCIAEoDBINCgVsaW1pdBgDIAEoAxIQCghyZXZpc2lvbhgEIAEoAxISCgpjb3VudF9vbmx5GAkgASgIIn8KDVJhbmdlUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEiMKA2t2cxgCIAMoCzIWLmV0Y2RzZXJ2ZXJwYi5LZXlWYWx1ZRIMCgRtb3JlGAMgASgIEg0KBWNvdW50GAQgASgDIigKClB1dFJlcXVlc3QSCwoDa2V5GAEgASgMEg0KBXZhbHVlGAIgASgMIg0KC1B1dFJlc3BvbnNlIiEKEkRlbGV0ZVJhbmdlUmVxdWVzdBILCgNrZXkYASABKAwiFQoTRGVsZXRlUmFuZ2VSZXNwb25zZSLvAQoJUmVxdWVzdE9wEjMKDXJlcXVlc3RfcmFuZ2UYASABKAsyGi5ldGNkc2VydmVycGIuUmFuZ2VSZXF1ZXN0SAASLwoLcmVxdWVzdF9wdXQYAiABKAsyGC5ldGNkc2VydmVycGIuUHV0UmVxdWVzdEgAEkAKFHJlcXVlc3RfZGVsZXRlX3JhbmdlGAMgASgLMiAuZXRjZHNlcnZlcnBiLkRlbGV0ZVJhbmdlUmVxdWVzdEgAEi8KC3JlcXVlc3RfdHhuGAQgASgLMhguZXRjZHNlcnZlcnBiLlR4blJlcXVlc3RIAEIJCgdyZXF1ZXN0IvkBCgpSZXNwb25zZU9wEjUKDnJlc3BvbnNlX3JhbmdlGAEgASgLMhsuZXRjZHNlcnZlcnBiLlJhbmdlUmVzcG9uc2VIABIxCgxyZXNwb25zZV9wdXQYAiABKAsyGS5ldGNkc2VydmVycGIuUHV0UmVzcG9uc2VIABJCChVyZXNwb25zZV9kZWxldGVfcmFuZ2UYAyABKAsyIS5ldGNkc2VydmVycGIuRGVsZXRlUmFuZ2VSZXNwb25zZUgAEjEKDHJlc3BvbnNlX3R4bhgEIAEoCzIZLmV0Y2RzZXJ2ZXJwYi5UeG5SZXNwb25zZUgAQgoKCHJlc3BvbnNlIpICCgdDb21wYXJlEjMKBnJlc3VsdBgBIAEoDjIjLmV0Y2RzZXJ2ZXJwYi5Db21wYXJlLkNvbXBhcmVSZXN1bHQSMwoGdGFyZ2V0GAIgASgOMiMuZXRjZHNlcnZlcnBiLkNvbXBhcmUuQ29tcGFyZVRhcmdldBILCgNrZXkYAyABKAwSGQoPY3JlYXRlX3JldmlzaW9uGAUgASgDSAASFgoMbW9kX3JldmlzaW9uGAYgASgDSAAiGgoNQ29tcGFyZVJlc3VsdBIJCgVFUVVBTBAAIjEKDUNvbXBhcmVUYXJnZXQSCwoHVkVSU0lPThAAEgoKBkNSRUFURRABEgcKA01PRBACQg4KDHRhcmdldF91bmlvbiKIAQoKVHhuUmVxdWVzdBImCgdjb21wYXJlGAEgAygLMhUuZXRjZHNlcnZlcnBiLkNvbXBhcmUSKAoHc3VjY2VzcxgCIAMoCzIXLmV0Y2RzZXJ2ZXJwYi5SZXF1ZXN0T3ASKAoHZmFpbHVyZRgDIAMoCzIXLmV0Y2RzZXJ2ZXJwYi5SZXF1ZXN0T3AiewoLVHhuUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEhEKCXN1Y2NlZWRlZBgCIAEoCBIrCglyZXNwb25zZXMYAyADKAsyGC5ldGNkc2VydmVycGIuUmVzcG9uc2VPcCIlChFDb21wYWN0aW9uUmVxdWVzdBIQCghyZXZpc2lvbhgBIAEoAyIUChJDb21wYWN0aW9uUmVzcG9uc2UiWwoMV2F0Y2hSZXF1ZXN0EjoKDmNyZWF0ZV9yZXF1ZXN0GAEgASgLMiAuZXRjZHNlcnZlcnBiLldhdGNoQ3JlYXRlUmVxdWVzdEgAQg8KDXJlcXVlc3RfdW5pb24iXgoSV2F0Y2hDcmVhdGVSZXF1ZXN0EgsKA2tleRgBIAEoDBIRCglyYW5nZV9lbmQYAiABKAwSFgoOc3RhcnRfcmV2aXNpb24YAyABKAMSEAoIZnJhZ21lbnQYCCABKAgiegoFRXZlbnQSKwoEdHlwZRgBIAEoDjIdLmV0Y2RzZXJ2ZXJwYi5FdmVudC5FdmVudFR5cGUSIgoCa3YYAiABKAsyFi5ldGNkc2VydmVycGIuS2V5VmFsdWUiIAoJRXZlbnRUeXBlEgcKA1BVVBAAEgoKBkRFTEVURRABIsgBCg1XYXRjaFJlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchIPCgdjcmVhdGVkGAMgASgIEhAKCGNhbmNlbGVkGAQgASgIEhgKEGNvbXBhY3RfcmV2aXNpb24YBSABKAMSFQoNY2FuY2VsX3JlYXNvbhgGIAEoCRIQCghmcmFnbWVudBgHIAEoCBIjCgZldmVudHMYCyADKAsyEy5ldGNkc2VydmVycGIuRXZlbnQiDwoNU3RhdHVzUmVxdWVzdCJgCg5TdGF0dXNSZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISDwoHdmVyc2lvbhgCIAEoCRIPCgdkYl9zaXplGAMgASgDMtABCgJLVhJACgVSYW5nZRIaLmV0Y2RzZXJ2ZXJwYi5SYW5nZVJlcXVlc3QaGy5ldGNkc2VydmVycGIuUmFuZ2VSZXNwb25zZRI6CgNUeG4SGC5ldGNkc2VydmVycGIuVHhuUmVxdWVzdBoZLmV0Y2RzZXJ2ZXJwYi5UeG5SZXNwb25zZRJMCgdDb21wYWN0Eh8uZXRjZHNlcnZlcnBiLkNvbXBhY3Rpb25SZXF1ZXN0GiAuZXRjZHNlcnZlcnBiLkNvbXBhY3Rpb25SZXNwb25zZTJNCgVXYXRjaBJECgVXYXRjaBIaLmV0Y2RzZXJ2ZXJwYi5XYXRjaFJlcXVlc3QaGy5ldGNkc2VydmVycGIuV2F0Y2hSZXNwb25zZSgBMAEyUgoLTWFpbnRlbmFuY2USQwoGU3RhdHVzEhsuZXRjZHNlcnZlcnBiLlN0YXR1c1JlcXVlc3QaHC5ldGNkc2VydmVycGIuU3RhdHVzUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * Describes the message etcdserverpb.ResponseHeader.
  * Use `create(ResponseHeaderSchema)` to create a new message.
  */
-export const ResponseHeaderSchema = /*@__PURE__*/ messageDesc(file_etcd, 0)
+export const ResponseHeaderSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 0);
 
 /**
  * Describes the message etcdserverpb.KeyValue.
  * Use `create(KeyValueSchema)` to create a new message.
  */
-export const KeyValueSchema = /*@__PURE__*/ messageDesc(file_etcd, 1)
+export const KeyValueSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 1);
 
 /**
  * Describes the message etcdserverpb.RangeRequest.
  * Use `create(RangeRequestSchema)` to create a new message.
  */
-export const RangeRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 2)
+export const RangeRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 2);
 
 /**
  * Describes the message etcdserverpb.RangeResponse.
  * Use `create(RangeResponseSchema)` to create a new message.
  */
-export const RangeResponseSchema = /*@__PURE__*/ messageDesc(file_etcd, 3)
+export const RangeResponseSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 3);
 
 /**
  * Describes the message etcdserverpb.PutRequest.
  * Use `create(PutRequestSchema)` to create a new message.
  */
-export const PutRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 4)
+export const PutRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 4);
 
 /**
  * Describes the message etcdserverpb.PutResponse.
  * Use `create(PutResponseSchema)` to create a new message.
  */
-export const PutResponseSchema = /*@__PURE__*/ messageDesc(file_etcd, 5)
+export const PutResponseSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 5);
 
 /**
  * Describes the message etcdserverpb.DeleteRangeRequest.
  * Use `create(DeleteRangeRequestSchema)` to create a new message.
  */
-export const DeleteRangeRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 6)
+export const DeleteRangeRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 6);
 
 /**
  * Describes the message etcdserverpb.DeleteRangeResponse.
  * Use `create(DeleteRangeResponseSchema)` to create a new message.
  */
-export const DeleteRangeResponseSchema = /*@__PURE__*/ messageDesc(file_etcd, 7)
+export const DeleteRangeResponseSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 7);
 
 /**
  * Describes the message etcdserverpb.RequestOp.
  * Use `create(RequestOpSchema)` to create a new message.
  */
-export const RequestOpSchema = /*@__PURE__*/ messageDesc(file_etcd, 8)
+export const RequestOpSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 8);
 
 /**
  * Describes the message etcdserverpb.ResponseOp.
  * Use `create(ResponseOpSchema)` to create a new message.
  */
-export const ResponseOpSchema = /*@__PURE__*/ messageDesc(file_etcd, 9)
+export const ResponseOpSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 9);
 
 /**
  * Describes the message etcdserverpb.Compare.
  * Use `create(CompareSchema)` to create a new message.
  */
-export const CompareSchema = /*@__PURE__*/ messageDesc(file_etcd, 10)
+export const CompareSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 10);
 
 /**
  * Describes the enum etcdserverpb.Compare.CompareResult.
  */
-export const Compare_CompareResultSchema = /*@__PURE__*/ enumDesc(file_etcd, 10, 0)
+export const Compare_CompareResultSchema = /*@__PURE__*/
+  enumDesc(file_etcd, 10, 0);
 
 /**
  * @generated from enum etcdserverpb.Compare.CompareResult
  */
-export const Compare_CompareResult = /*@__PURE__*/ tsEnum(Compare_CompareResultSchema)
+export const Compare_CompareResult = /*@__PURE__*/
+  tsEnum(Compare_CompareResultSchema);
 
 /**
  * Describes the enum etcdserverpb.Compare.CompareTarget.
  */
-export const Compare_CompareTargetSchema = /*@__PURE__*/ enumDesc(file_etcd, 10, 1)
+export const Compare_CompareTargetSchema = /*@__PURE__*/
+  enumDesc(file_etcd, 10, 1);
 
 /**
  * @generated from enum etcdserverpb.Compare.CompareTarget
  */
-export const Compare_CompareTarget = /*@__PURE__*/ tsEnum(Compare_CompareTargetSchema)
+export const Compare_CompareTarget = /*@__PURE__*/
+  tsEnum(Compare_CompareTargetSchema);
 
 /**
  * Describes the message etcdserverpb.TxnRequest.
  * Use `create(TxnRequestSchema)` to create a new message.
  */
-export const TxnRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 11)
+export const TxnRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 11);
 
 /**
  * Describes the message etcdserverpb.TxnResponse.
  * Use `create(TxnResponseSchema)` to create a new message.
  */
-export const TxnResponseSchema = /*@__PURE__*/ messageDesc(file_etcd, 12)
+export const TxnResponseSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 12);
 
 /**
  * Describes the message etcdserverpb.CompactionRequest.
  * Use `create(CompactionRequestSchema)` to create a new message.
  */
-export const CompactionRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 13)
+export const CompactionRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 13);
 
 /**
  * Describes the message etcdserverpb.CompactionResponse.
  * Use `create(CompactionResponseSchema)` to create a new message.
  */
-export const CompactionResponseSchema = /*@__PURE__*/ messageDesc(file_etcd, 14)
+export const CompactionResponseSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 14);
 
 /**
  * Describes the message etcdserverpb.WatchRequest.
  * Use `create(WatchRequestSchema)` to create a new message.
  */
-export const WatchRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 15)
+export const WatchRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 15);
 
 /**
  * Describes the message etcdserverpb.WatchCreateRequest.
  * Use `create(WatchCreateRequestSchema)` to create a new message.
  */
-export const WatchCreateRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 16)
+export const WatchCreateRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 16);
 
 /**
  * Describes the message etcdserverpb.Event.
  * Use `create(EventSchema)` to create a new message.
  */
-export const EventSchema = /*@__PURE__*/ messageDesc(file_etcd, 17)
+export const EventSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 17);
 
 /**
  * Describes the enum etcdserverpb.Event.EventType.
  */
-export const Event_EventTypeSchema = /*@__PURE__*/ enumDesc(file_etcd, 17, 0)
+export const Event_EventTypeSchema = /*@__PURE__*/
+  enumDesc(file_etcd, 17, 0);
 
 /**
  * @generated from enum etcdserverpb.Event.EventType
  */
-export const Event_EventType = /*@__PURE__*/ tsEnum(Event_EventTypeSchema)
+export const Event_EventType = /*@__PURE__*/
+  tsEnum(Event_EventTypeSchema);
 
 /**
  * Describes the message etcdserverpb.WatchResponse.
  * Use `create(WatchResponseSchema)` to create a new message.
  */
-export const WatchResponseSchema = /*@__PURE__*/ messageDesc(file_etcd, 18)
+export const WatchResponseSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 18);
 
 /**
  * Describes the message etcdserverpb.StatusRequest.
  * Use `create(StatusRequestSchema)` to create a new message.
  */
-export const StatusRequestSchema = /*@__PURE__*/ messageDesc(file_etcd, 19)
+export const StatusRequestSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 19);
 
 /**
  * Describes the message etcdserverpb.StatusResponse.
  * Use `create(StatusResponseSchema)` to create a new message.
  */
-export const StatusResponseSchema = /*@__PURE__*/ messageDesc(file_etcd, 20)
+export const StatusResponseSchema = /*@__PURE__*/
+  messageDesc(file_etcd, 20);
 
 /**
  * @generated from service etcdserverpb.KV
  */
-export const KV = /*@__PURE__*/ serviceDesc(file_etcd, 0)
+export const KV = /*@__PURE__*/
+  serviceDesc(file_etcd, 0);
 
 /**
  * @generated from service etcdserverpb.Watch
  */
-export const Watch = /*@__PURE__*/ serviceDesc(file_etcd, 1)
+export const Watch = /*@__PURE__*/
+  serviceDesc(file_etcd, 1);
 
 /**
  * @generated from service etcdserverpb.Maintenance
  */
-export const Maintenance = /*@__PURE__*/ serviceDesc(file_etcd, 2)
+export const Maintenance = /*@__PURE__*/
+  serviceDesc(file_etcd, 2);
+
