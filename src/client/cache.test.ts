@@ -98,6 +98,23 @@ describe('a cache', () => {
     expect(cached.metadata.managedFields).toBeUndefined()
   })
 
+  it('learns from a write of its own before the watch tells it, once, and never of what it does not hold', async () => {
+    const { clock, real, cache, told } = await aCache()
+    await real.create(configMapKind, map('a'))
+    await until(clock, () => cache.size === 1)
+    const written = await real.patch(configMapKind, ref('a'), set('1'))
+    cache.learn(written)
+    expect(shows(cache)).toEqual({ a: '1' })
+    const gone = await real.create(configMapKind, map('gone'))
+    await real.delete(configMapKind, ref('gone'))
+    cache.learn(gone)
+    await real.patch(configMapKind, ref('a'), set('2'))
+    await until(clock, () => told.includes('~a=1→2'))
+    cache.learn(written) // late: newer is known
+    expect(shows(cache)).toEqual({ a: '2' })
+    expect(told.filter((line) => line.includes('a='))).toEqual(['+a=0', '~a=0→1', '~a=1→2'])
+  })
+
   it('answers by index, also for what came before the index and after a value changed', async () => {
     const { clock, real, cache } = await aCache()
     await real.create(configMapKind, map('a', 'red'))

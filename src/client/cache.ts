@@ -46,6 +46,11 @@ export interface Cache<T extends KubeObject> {
   whenSynced(signal: AbortSignal): Promise<boolean>
   /** Once a write of one's own is in: pass the version it returned. False when the signal fired first. */
   whenSeen(resourceVersion: string, signal: AbortSignal): Promise<boolean>
+  /**
+   * Takes in what a write of one's own returned, before the watch tells it: the next look must not be at the past.
+   * Only for objects that are here already; a new one may have been deleted since.
+   */
+  learn(object: Readonly<T>): void
   /** The version this copy shows. */
   readonly resourceVersion: string
   /** Since the server was last heard of; more than a few minutes means it cannot be trusted. */
@@ -195,6 +200,9 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     },
     get resourceVersion() {
       return resourceVersion
+    },
+    learn(object) {
+      if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(object)
     },
     whenSynced: (signal) => when(() => synced, signal),
     whenSeen: (version, signal) => when(() => synced && !isOlder(resourceVersion, version), signal),
