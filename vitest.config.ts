@@ -7,5 +7,6 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',
+    maxWorkers: 2, // half of the suite waits for other processes; one worker would leave a core idle
   },
 })

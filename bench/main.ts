@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { measureApi } from './api.ts'
 import { measureClients } from './clients.ts'
+import { runBurst } from './lib/burst-role.ts'
 import { runClient } from './lib/client-role.ts'
 import { runEcho } from './lib/echo-role.ts'
 import { runEtcd } from './lib/etcd-role.ts'
@@ -11,9 +12,20 @@ import { runLoad } from './lib/load-role.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import type { Suite } from './lib/suite.ts'
 import { tableOf } from './lib/table.ts'
+import { measureProvisioning } from './provisioning.ts'
 
-const SUITES: Readonly<Record<string, Suite>> = { api: measureApi, clients: measureClients }
-const ROLES: Readonly<Record<string, RunJob>> = { load: runLoad, echo: runEcho, client: runClient, etcd: runEtcd }
+const SUITES: Readonly<Record<string, Suite>> = {
+  api: measureApi,
+  clients: measureClients,
+  provisioning: measureProvisioning,
+}
+const ROLES: Readonly<Record<string, RunJob>> = {
+  load: runLoad,
+  echo: runEcho,
+  client: runClient,
+  etcd: runEtcd,
+  burst: runBurst,
+}
 
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
@@ -21,7 +33,7 @@ Suites: ${Object.keys(SUITES).join(', ')} (default: all)
 
   --json FILE     write the figures as JSON too
   --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts; clients has
-                  writes, events, memory, etcd
+                  writes, events, memory, etcd; provisioning has binding, inProcess, alone, memory
   --dir DIR       make scratch directories there, to measure that disk
   --profile DIR   leave CPU profiles of the measured processes there
   --help          this text

@@ -1,12 +1,21 @@
-// Bundles the command line program and the benchmarks into dist/. Native and worker-based packages stay outside the bundle.
+// Bundles the command line program, the SDK for provisioners, the fake CSI driver and the benchmarks into dist/.
+// Native and worker-based packages stay outside the bundle.
 
 import { chmod, readFile } from 'node:fs/promises'
 import { build } from 'esbuild'
+import { writeTypes } from './types.mjs'
 
 const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
 
+await writeTypes() // before the program, whose age tells tests that everything is built
 await build({
-  entryPoints: { stowage: 'src/main.ts', bench: 'bench/main.ts' },
+  entryPoints: {
+    stowage: 'src/main.ts',
+    provisioner: 'src/sdk/provisioner.ts',
+    'provisioner-testing': 'src/sdk/testing.ts',
+    bench: 'bench/main.ts',
+    'fake-driver': 'src/csi/fake/fake-driver-process.ts',
+  },
   absWorkingDir: new URL('..', import.meta.url).pathname,
   outdir: 'dist',
   bundle: true,

@@ -61,6 +61,46 @@ export function boundClaim({ number, namespace, change }: { number: number; name
   return { name, value: encodeStored(object) }
 }
 
+/** The volume of the claim with that number, as a provisioner made it and a binder left it. */
+export function boundVolume(number: number, namespace: string) {
+  const { name: claimName } = boundClaim({ number, namespace, change: 0 })
+  const uid = `7c9e6679-7425-40de-944b-${String(number).padStart(12, '0')}`
+  const name = `pvc-${uid}`
+  const object = {
+    metadata: {
+      name,
+      uid: `1b4e28ba-2fa1-41d2-883f-${String(number).padStart(12, '0')}`,
+      creationTimestamp: '2026-01-31T12:00:00Z',
+      annotations: { 'pv.kubernetes.io/provisioned-by': 'csi.example.com' },
+      finalizers: ['kubernetes.io/pv-protection', 'external-provisioner.volume.kubernetes.io/finalizer'],
+      managedFields: OWNERS,
+    },
+    spec: {
+      capacity: { storage: '10Gi' },
+      accessModes: ['ReadWriteOnce'],
+      claimRef: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name: claimName, uid },
+      persistentVolumeReclaimPolicy: 'Delete',
+      storageClassName: 'fast',
+      volumeMode: 'Filesystem',
+      csi: {
+        driver: 'csi.example.com',
+        volumeHandle: `vol-${String(number).padStart(17, '0')}`,
+        fsType: 'ext4',
+        volumeAttributes: { 'storage.kubernetes.io/csiProvisionerIdentity': '1769860800000-4711-csi.example.com' },
+      },
+      nodeAffinity: {
+        required: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: 'topology.csi.example.com/zone', operator: 'In', values: ['zone-a'] }] },
+          ],
+        },
+      },
+    },
+    status: { phase: 'Bound', lastPhaseTransitionTime: '2026-01-31T12:00:01Z' },
+  }
+  return { name, value: encodeStored(object) }
+}
+
 const owner = (manager: string, fieldsV1: Record<string, object>, subresource?: string) => ({
   manager,
   operation: 'Update',

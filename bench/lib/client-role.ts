@@ -6,9 +6,10 @@
 //   weigh    what a full cache adds to the heap, per claim
 import { join } from 'node:path'
 import { allGatesOn } from '../../src/api/feature-gates.ts'
-import type { KubeObject } from '../../src/api/kind.ts'
+import type { Kind, KubeObject } from '../../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim.ts'
 import { ALL_KINDS } from '../../src/api/kinds/index.ts'
+import { persistentVolumeKind as volumeKind } from '../../src/api/kinds/volume.ts'
 import {
   createApiServer,
   createAuthenticator,
@@ -24,10 +25,17 @@ import { silentLog } from '../../src/base/log.ts'
 import { type Cache, type Client, createCache, httpClient, inProcessClient } from '../../src/client/index.ts'
 import { openLmdbStore, openMemoryStore, type Store } from '../../src/store/index.ts'
 import { type CallersOptions, type Calls, runCallers } from './callers.ts'
-import { boundClaim, claimNamed } from './claims.ts'
+import { boundClaim, boundVolume, claimNamed } from './claims.ts'
 
 export type ClientJob =
-  | { readonly do: 'serve'; readonly store: 'memory' | 'lmdb'; readonly dir: string; readonly claims: number }
+  | {
+      readonly do: 'serve'
+      readonly store: 'memory' | 'lmdb'
+      readonly dir: string
+      readonly claims: number
+      /** Each claim with the volume it is bound to. */
+      readonly withVolumes?: boolean
+    }
   | { readonly do: 'connect'; readonly to: Place }
   | ({ readonly do: 'create' } & CallersOptions)
   /** The store alone, with values as large as created claims were. */
@@ -36,6 +44,8 @@ export type ClientJob =
   /** `here`: this process makes the changes too. */
   | { readonly do: 'follow'; readonly changes: number; readonly here: boolean }
   | { readonly do: 'weigh' }
+  /** Claims and volumes together. */
+  | { readonly do: 'weighPairs' }
 
 /** Where a serving process can be reached. */
 export interface Place {
@@ -52,6 +62,7 @@ export interface ClientResults {
   readonly change: undefined
   readonly follow: Calls
   readonly weigh: { readonly bytesPerClaim: number }
+  readonly weighPairs: { readonly bytesPerPair: number; readonly jsonBytes: number }
 }
 
 const USER = { name: 'system:bench', groups: ['system:masters'] }
@@ -83,10 +94,17 @@ export async function runClient(job: ClientJob): Promise<ClientResults[ClientJob
       return follow(job)
     case 'weigh':
       return weigh()
+    case 'weighPairs':
+      return weighPairs()
   }
 }
 
-async function serve({ store: which, dir, claims }: Extract<ClientJob, { do: 'serve' }>): Promise<Place> {
+async function serve({
+  store: which,
+  dir,
+  claims,
+  withVolumes = false,
+}: Extract<ClientJob, { do: 'serve' }>): Promise<Place> {
   store =
     which === 'memory' ? await openMemoryStore({ clock }) : await openLmdbStore({ dir: join(dir, 'store'), clock })
   const pki = await loadOrCreatePki({ dir: join(dir, 'pki'), clock })
@@ -105,6 +123,7 @@ async function serve({ store: which, dir, claims }: Extract<ClientJob, { do: 'se
   for (let from = 0; from < claims; from += CLAIMS_PER_TRANSACTION) {
     const count = Math.min(CLAIMS_PER_TRANSACTION, claims - from)
     await store.transact(() => Array.from({ length: count }, (_, at) => putOf(from + at)))
+    if (withVolumes) await store.transact(() => Array.from({ length: count }, (_, at) => putVolume(from + at)))
   }
   storedClaims = claims
   const { port } = await listenHttps({ handle: server.handle, pki, host: '127.0.0.1', port: 0, clock, log: silentLog })
@@ -116,6 +135,11 @@ async function serve({ store: which, dir, claims }: Extract<ClientJob, { do: 'se
 function putOf(number: number, change = 0) {
   const claim = boundClaim({ number, namespace: NAMESPACE, change })
   return { put: objectKey(claimKind, NAMESPACE, claim.name), value: claim.value }
+}
+
+function putVolume(number: number) {
+  const volume = boundVolume(number, NAMESPACE)
+  return { put: objectKey(volumeKind, '', volume.name), value: volume.value }
 }
 
 async function createClaim(): Promise<void> {
@@ -181,9 +205,15 @@ async function startFollower(): Promise<Follower> {
   }
 }
 
-async function fillCache(): Promise<Cache<any>> {
+async function fillCache(kind: Kind = claimKind): Promise<Cache<any>> {
   const { signal } = new AbortController()
-  const cache = createCache({ client, kind: claimKind, namespace: NAMESPACE, clock, random: systemRandom() })
+  const cache = createCache({
+    client,
+    kind,
+    ...(kind.namespaced ? { namespace: NAMESPACE } : {}),
+    clock,
+    random: systemRandom(),
+  })
   void cache.run(signal)
   await cache.whenSynced(signal)
   return cache
@@ -200,6 +230,15 @@ async function weigh(): Promise<{ bytesPerClaim: number }> {
   const cache = await fillCache()
   const addedBytes = (await heapBytes()) - beforeBytes
   return { bytesPerClaim: addedBytes / cache.size }
+}
+
+async function weighPairs(): Promise<{ bytesPerPair: number; jsonBytes: number }> {
+  const beforeBytes = await heapBytes()
+  const [claims, volumes] = [await fillCache(), await fillCache(volumeKind)]
+  const addedBytes = (await heapBytes()) - beforeBytes
+  if (claims.size !== volumes.size) throw new Error(`${claims.size} claims, but ${volumes.size} volumes`)
+  const jsonBytes = Buffer.byteLength(JSON.stringify([claims.list()[0], volumes.list()[0]]))
+  return { bytesPerPair: addedBytes / claims.size, jsonBytes }
 }
 
 /** Needs --expose-gc. Twice, with turns of the event loop between: what streams still hold goes last. */

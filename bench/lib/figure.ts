@@ -10,8 +10,8 @@ export interface Figure {
   readonly target?: Target
 }
 
-/** At least this share of the limit, or at most this value in the figure's own unit. */
-export type Target = { readonly ratioMin: number } | { readonly valueMax: number }
+/** At least this share of the limit, or at least or at most this value in the figure's own unit. */
+export type Target = { readonly ratioMin: number } | { readonly valueMin: number } | { readonly valueMax: number }
 
 /** 1 means as good as the limit, 0.5 half as good: rates count upwards, times and sizes downwards. */
 export function ratioOf({ unit, value, limit }: Figure): number | undefined {
@@ -23,7 +23,8 @@ export function ratioOf({ unit, value, limit }: Figure): number | undefined {
 export function passes(figure: Figure): boolean | undefined {
   const { target, value } = figure
   if (!target) return undefined
-  return 'ratioMin' in target ? (ratioOf(figure) ?? 0) >= target.ratioMin : value <= target.valueMax
+  if ('ratioMin' in target) return (ratioOf(figure) ?? 0) >= target.ratioMin
+  return 'valueMin' in target ? value >= target.valueMin : value <= target.valueMax
 }
 
 export function medianOf(values: readonly number[]): number {

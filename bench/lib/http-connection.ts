@@ -20,6 +20,8 @@ export interface Connection {
   ask(request: Uint8Array, onAnswer: (answer: Answer) => void): void
   /** Sends a request whose answer never ends; `onLines` gets how many lines have come. Resolves when it has begun. */
   follow(request: Uint8Array, onLines: (count: number) => void): Promise<void>
+  /** The same, with the lines themselves. */
+  read(request: Uint8Array, onLine: (line: string) => void): Promise<void>
   close(): void
 }
 
@@ -38,6 +40,7 @@ export async function openConnection(endpoint: Endpoint, onBroken: (error: Error
   return {
     ask: askOn(socket),
     follow: (request, onLines) => followOn(socket, request, onLines),
+    read: (request, onLine) => readOn(socket, request, onLine),
     close: () => {
       closing = true
       socket.destroy()
@@ -94,6 +97,20 @@ function followOn(socket: TLSSocket, request: Uint8Array, onLines: (count: numbe
         before = data[data.length - 1] ?? 0
         if (count > 0) onLines(count)
       })
+      resolve()
+    })
+    socket.write(request)
+  })
+}
+
+/** Lines that begin an event; those between them frame the chunks. The server sends each event in a chunk of its own. */
+function readOn(socket: TLSSocket, request: Uint8Array, onLine: (line: string) => void): Promise<void> {
+  let begun = ''
+  return new Promise((resolve) => {
+    socket.on('data', (data: Buffer) => {
+      const lines = (begun + data.toString('latin1')).split('\n')
+      begun = lines.pop() ?? ''
+      for (const line of lines) if (line.startsWith('{')) onLine(line)
       resolve()
     })
     socket.write(request)

@@ -112,7 +112,11 @@ async function runFanOut({ endpoint, watchers, watch, create, creates }: FanOutJ
 
 const HANDSHAKES_AT_ONCE = 32
 
-async function openAll(endpoint: Endpoint, count: number, onBroken: (error: Error) => void): Promise<Connection[]> {
+export async function openAll(
+  endpoint: Endpoint,
+  count: number,
+  onBroken: (error: Error) => void,
+): Promise<Connection[]> {
   const connections: Connection[] = []
   while (connections.length < count) {
     const more = Math.min(HANDSHAKES_AT_ONCE, count - connections.length)
@@ -123,7 +127,13 @@ async function openAll(endpoint: Endpoint, count: number, onBroken: (error: Erro
 
 let numbersUsed = 0
 
-function requestMaker({ method, path, body }: RequestText): () => Buffer {
+function requestMaker(text: RequestText): () => Buffer {
+  const make = numberedRequest(text)
+  return () => make(++numbersUsed)
+}
+
+/** The bytes of a request, with a number in its places. */
+export function numberedRequest({ method, path, body }: RequestText): (number: number) => Buffer {
   const text = body ?? ''
   const head =
     `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\nUser-Agent: bench\r\n` +
@@ -132,9 +142,9 @@ function requestMaker({ method, path, body }: RequestText): () => Buffer {
   const places: number[] = []
   for (let at = template.indexOf(NUMBER); at >= 0; at = template.indexOf(NUMBER, at + 1)) places.push(at)
   if (places.length === 0) return () => template
-  return () => {
+  return (number) => {
     const request = Buffer.from(template)
-    const digits = String(++numbersUsed).padStart(NUMBER.length, '0')
+    const digits = String(number).padStart(NUMBER.length, '0')
     for (const at of places) request.write(digits, at, 'latin1')
     return request
   }

@@ -16,30 +16,70 @@ export interface ServerOptions {
   readonly store?: string
   /** Where to leave a CPU profile when it stops. */
   readonly profileDir?: string
+  /** `up` brings the controllers along. Default: `server`. */
+  readonly command?: 'server' | 'up'
+  readonly flags?: readonly string[]
 }
 
-export async function startServer({ dataDir, store, profileDir }: ServerOptions): Promise<ServerProcess> {
-  const program = join(dirname(process.argv[1]!), 'stowage.js')
-  const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
-  const flags = ['--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', '--log-level', 'warn']
+export async function startServer(options: ServerOptions): Promise<ServerProcess> {
+  const { dataDir, store, profileDir, command = 'server', flags: more = [] } = options
+  const flags = ['--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', '--log-level', 'warn', ...more]
   if (store) flags.push('--store', store)
   const startMs = performance.now()
-  const child = spawn(process.execPath, [...profile, program, 'server', ...flags], {
+  const program = await startProgram({ file: 'stowage.js', args: [command, ...flags], profileDir })
+  return {
+    port: Number(new URL(JSON.parse(program.said).url).port),
+    readyMs: performance.now() - startMs,
+    residentMb: () => residentMb(program.pid),
+    stop: program.stop,
+  }
+}
+
+/** A CSI driver that keeps its volumes in memory and answers at once. */
+export const startFakeDriver = ({ socket, name }: { socket: string; name: string }): Promise<Program> =>
+  startProgram({ file: 'fake-driver.js', args: ['--endpoint', `unix://${socket}`, '--name', name] })
+
+export const startProvisioner = (options: {
+  kubeconfig: string
+  socket: string
+  profileDir?: string | undefined
+}): Promise<Program> =>
+  startProgram({
+    file: 'stowage.js',
+    args: ['provisioner', '--kubeconfig', options.kubeconfig, '--csi-address', options.socket, '--log-level', 'warn'],
+    profileDir: options.profileDir,
+  })
+
+export interface Program {
+  readonly pid: number
+  /** Its first line. */
+  readonly said: string
+  stop(): Promise<void>
+}
+
+/** One of the programs beside this one; ready when it has said a line. */
+async function startProgram(options: {
+  file: string
+  args: readonly string[]
+  profileDir?: string | undefined
+}): Promise<Program> {
+  const { file, args, profileDir } = options
+  const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
+  const child = spawn(process.execPath, [...profile, join(dirname(process.argv[1]!), file), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   let said = ''
-  const url = await new Promise<string>((resolve, reject) => {
-    void exited.then(() => reject(new Error('the server ended before it was ready')))
+  await new Promise<void>((resolve, reject) => {
+    void exited.then(() => reject(new Error(`${file} ended before it was ready`)))
     child.stdout.on('data', (chunk) => {
       said += chunk
-      if (said.includes('\n')) resolve(JSON.parse(said).url)
+      if (said.includes('\n')) resolve()
     })
   })
   return {
-    port: Number(new URL(url).port),
-    readyMs: performance.now() - startMs,
-    residentMb: () => residentMb(child.pid!),
+    pid: child.pid!,
+    said,
     stop: () => {
       child.kill('SIGTERM')
       return exited

@@ -1,5 +1,5 @@
 // Prints figures for people: one line each, aligned, with the target and whether it was met.
-import { type Figure, passes, ratioOf } from './figure.ts'
+import { type Figure, passes, ratioOf, type Target } from './figure.ts'
 
 const HEADINGS = ['figure', 'value', 'limit', 'ratio', 'target', 'pass', 'limit is']
 const LEFT_ALIGNED = new Set([0, 6])
@@ -27,10 +27,15 @@ function rowOf(figure: Figure): string[] {
     amount(value, unit),
     limit ? amount(limit.value, unit) : '',
     percent(ratioOf(figure)),
-    target ? ('ratioMin' in target ? `≥ ${percent(target.ratioMin)}` : `≤ ${amount(target.valueMax, unit)}`) : '',
+    target ? wanted(target, unit) : '',
     pass === undefined ? '' : pass ? 'yes' : 'NO',
     limit?.of ?? '',
   ]
+}
+
+function wanted(target: Target, unit: Figure['unit']): string {
+  if ('ratioMin' in target) return `≥ ${percent(target.ratioMin)}`
+  return 'valueMin' in target ? `≥ ${amount(target.valueMin, unit)}` : `≤ ${amount(target.valueMax, unit)}`
 }
 
 const percent = (ratio: number | undefined): string => (ratio === undefined ? '' : `${Math.round(ratio * 100)} %`)

@@ -125,6 +125,17 @@ class Overlay implements TransactionView {
     return this.#entries.has(key) ? this.#entries.get(key) : this.#view.get(key)
   }
 
+  list(prefix: string): readonly Entry[] {
+    const changed = [...this.#entries].filter(([key]) => key.startsWith(prefix))
+    if (changed.length === 0) return this.#view.list(prefix)
+    const entries = new Map(this.#view.list(prefix).map((entry) => [entry.key, entry]))
+    for (const [key, entry] of changed) {
+      if (entry) entries.set(key, entry)
+      else entries.delete(key)
+    }
+    return [...entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
   apply(write: Write): void {
     const key = keyOfWrite(write)
     const earlier = this.#writes.get(key)

@@ -105,6 +105,7 @@ export function admissionRequest(
       const entry = view.get(`${group || 'core'}/${plural}/${kind && namespace ? `${namespace}/` : ''}${name}`)
       return entry && deps.objects.decode(entry)
     },
+    list: (group, plural) => view.list(`${group || 'core'}/${plural}/`).map((entry) => deps.objects.decode(entry)),
   }
 }
 

@@ -80,7 +80,8 @@ export async function readTextIfPresent(path: string): Promise<string | undefine
   }
 }
 
-async function syncDirectory(path: string): Promise<void> {
+/** Makes the names in a directory survive a loss of power. */
+export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r')
   try {
     await directory.sync()

@@ -20,11 +20,11 @@ export interface ListenAddress {
 }
 
 /** `HOST:PORT`, `[V6]:PORT`, `:PORT` (every address) or a bare PORT. */
-export function parseListen(text: string): ListenAddress {
+export function parseListen(text: string, flag = '--listen'): ListenAddress {
   const match = /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):)?(\d{1,5})$/.exec(text.trim())
   const port = Number(match?.[3])
   if (!match || port > 65_535) {
-    throw new UsageError(`--listen ${JSON.stringify(text)}: expected HOST:PORT, such as ${DEFAULT_LISTEN}`)
+    throw new UsageError(`${flag} ${JSON.stringify(text)}: expected HOST:PORT, such as ${DEFAULT_LISTEN}`)
   }
   const named = match[1] ?? match[2]
   const host = named === undefined ? '127.0.0.1' : named === '' ? '0.0.0.0' : named

@@ -4,6 +4,7 @@ import { stowageVersion, versionInfo } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { completionScript, SHELLS } from './completion.ts'
 import { DEFAULT_LISTEN, dataDirOf, defaultDataDir, parseListen, UsageError } from './flags.ts'
+import { addProvisioner } from './provisioner-flags.ts'
 
 export interface ProgramDeps {
   readonly clock: Clock
@@ -38,6 +39,10 @@ export function createProgram(deps: ProgramDeps): Command {
     about: 'Starts the API server on an embedded store, without any controller.',
     controllers: false,
   })
+
+  addDriver(program, deps)
+
+  addProvisioner(program, deps, LOG_LEVELS)
 
   program
     .command('kubeconfig')
@@ -110,6 +115,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
     .option('--listen <host:port>', 'address to serve the API on', DEFAULT_LISTEN)
     .option('--feature-gates <gates>', 'switch features, e.g. VolumeProvisionedIO=false', '')
     .option('--runtime-config <versions>', 'switch API versions, e.g. storage.k8s.io/v1alpha1=false', '')
+    .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
     .option('--history-minutes <minutes>', 'how long old states are kept for watches and paged lists', '5')
     .addOption(
       new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
@@ -133,6 +139,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         featureGates: flags.featureGates,
         runtimeConfig: flags.runtimeConfig,
         historyMinutes: minutes,
+        volumesDir: flags.volumesDir,
         controllers,
         clock: deps.clock,
         random: deps.random,
@@ -148,6 +155,62 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
           )
         },
       })
+    })
+}
+
+function addDriver(program: Command, deps: ProgramDeps): void {
+  const each = (value: string, before: string[] = []) => [...before, value]
+  program
+    .command('driver')
+    .summary('serve the local CSI driver')
+    .description(
+      'Serves the CSI driver local.csi.stowage.dev on a unix socket. Its volumes are files in a pool directory, attached ' +
+        'as loop devices with a file system and IO limits of their own. Without the rights for that they are directories.',
+    )
+    .requiredOption('--endpoint <address>', 'socket to serve on, such as unix:///run/stowage/csi.sock')
+    .requiredOption('--node-id <name>', 'name of this node')
+    .requiredOption('--pool <dir>', 'directory that holds the volumes')
+    .option('--pool-size <size>', 'how much volumes may take together, such as 10Gi (default: what the disk has)')
+    .addOption(
+      new Option('--backend <name>', 'what volumes are made of').choices(['auto', 'loop', 'directory']).default('auto'),
+    )
+    .option('--topology-key <key>', 'label that tells which node a volume is on', 'local.csi.stowage.dev/node')
+    .option(
+      '--workload-cgroup <path>',
+      'cgroup whose processes IO limits apply to, * and ** allowed; may be repeated',
+      each,
+    )
+    .option('--metrics-address <host:port>', 'serve /metrics there')
+    .addOption(
+      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
+    )
+    .addOption(OUTPUT())
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage driver --endpoint unix:///run/stowage/csi.sock --node-id $(hostname) --pool /var/lib/stowage/pool --pool-size 10Gi\n',
+    )
+    .action(async (flags) => {
+      const [{ runDriver }, { createLog }] = await Promise.all([import('./driver.ts'), import('./log.ts')])
+      const { clock, signal } = deps
+      await runDriver(
+        { ...flags, workloadCgroup: flags.workloadCgroup ?? [] },
+        {
+          clock,
+          signal,
+          log: createLog(flags.logLevel),
+          onReady: ({ backend, shortcomings, poolBytes, metricsPort }) => {
+            if (flags.output === 'json') {
+              return deps.write(
+                `${JSON.stringify({ endpoint: flags.endpoint, backend, shortcomings, poolBytes, metricsPort })}\n`,
+              )
+            }
+            const notes = shortcomings.map((text) => `  note        ${text}\n`).join('')
+            deps.write(
+              `The local CSI driver is ready.\n  endpoint    ${flags.endpoint}\n  pool        ${flags.pool}\n  backend     ${backend}\n${notes}`,
+            )
+          },
+        },
+      )
     })
 }
 

@@ -1,13 +1,11 @@
 // `stowage up` and `stowage server`: opens the store, wires the API server and its controllers, listens, and
 // stays until it is told to stop. The whole system can be read off here.
-import { setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
+import { storageClassKind } from '../api/kinds/storage-class.ts'
 import {
-  type ApiServer,
   BRIEF_PREFIXES,
   createApiServer,
   createAuthenticator,
@@ -20,13 +18,13 @@ import {
 } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
-import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
-import { createClientMetrics, createLeaderElection, inProcessClient } from '../client/index.ts'
-import { createGarbageController } from '../controllers/garbage/index.ts'
-import { createNamespaceController } from '../controllers/namespaces/index.ts'
-import { createProtectionControllers } from '../controllers/protection/index.ts'
+import { createCacheSet, createClientMetrics, createLeaderElection, inProcessClient } from '../client/index.ts'
+import { DIRECTORY_PROVISIONER, openDirectoryPlugin } from '../controllers/provisioning/directory/index.ts'
+import type { Provisioner } from '../controllers/provisioning/index.ts'
+import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { Store } from '../store/index.ts'
+import { runControllers } from './controllers.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
 import { openStore, parseStore, type TlsFiles } from './store-flag.ts'
@@ -44,6 +42,8 @@ export interface ServeOptions {
   readonly historyMinutes: number
   /** Whether controllers run in this process too. */
   readonly controllers: boolean
+  /** Where volumes that are directories are made. Default: in dataDir. */
+  readonly volumesDir: string | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -57,10 +57,14 @@ export interface Ready {
   readonly dataDir: string
 }
 
-/** Held by the process whose controllers work, where several share a store. */
-const CONTROLLERS_LEASE = 'stowage-controllers'
-/** Who the controllers are to the API server. */
-const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
+/** What claims get that name no class, on a new store: it needs neither root nor a driver. */
+const DIRECTORY_CLASS = {
+  kind: storageClassKind,
+  object: {
+    metadata: { name: 'directory', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+    provisioner: DIRECTORY_PROVISIONER,
+  },
+}
 
 const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
@@ -107,7 +111,9 @@ export async function serve(options: ServeOptions): Promise<void> {
     const bootstrap = server.health.addReadiness('bootstrap')
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
     try {
-      await createBuiltIns(server.objects)
+      // Directories are of use on one machine only.
+      const hasDirectories = options.controllers && place.is === 'embedded'
+      await createBuiltIns(server.objects, hasDirectories ? [DIRECTORY_CLASS] : [])
       const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
@@ -116,7 +122,17 @@ export async function serve(options: ServeOptions): Promise<void> {
       options.onReady({ url, kubeconfig, dataDir })
 
       const controllers = options.controllers
-        ? [runControllers({ server, clock, random, log, signal, isShared: place.is === 'etcd' })]
+        ? [
+            runControllers({
+              server,
+              clock,
+              random,
+              log,
+              signal,
+              isShared: place.is === 'etcd',
+              inProcess: hasDirectories ? [await directories(options)] : [],
+            }),
+          ]
         : []
       await untilOver(signal, store)
       log.info({}, 'stopping: no new requests, waiting for those in flight')
@@ -131,37 +147,9 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-interface ControllerDeps extends Pick<ServeOptions, 'clock' | 'random' | 'log' | 'signal'> {
-  readonly server: ApiServer
-  /** Other processes may run controllers on the same store: only the leader's work. */
-  readonly isShared: boolean
-}
-
-async function runControllers({ server, clock, random, log, signal, isShared }: ControllerDeps): Promise<void> {
-  const client = inProcessClient(server.objects, CONTROLLERS_USER)
-  const metrics = createClientMetrics(server.metrics.registry)
-  const run = async (until: AbortSignal) => {
-    setMaxListeners(0, until) // every watch of every controller listens to it
-    const deps = { client, kinds: ALL_KINDS, clock, random, log, metrics }
-    const controllers = [
-      createNamespaceController(deps),
-      createGarbageController(deps),
-      createProtectionControllers(deps),
-    ]
-    await Promise.all(controllers.map((controller) => controller.run(until)))
-  }
-  if (!isShared) return run(signal)
-  const election = createLeaderElection({
-    client,
-    clock,
-    random,
-    log,
-    namespace: 'kube-system',
-    name: CONTROLLERS_LEASE,
-    identity: `${hostname()}_${randomUuid(random)}`,
-    onChange: (isLeader) => metrics.leadership(CONTROLLERS_LEASE, isLeader),
-  })
-  await election.run(run, signal)
+async function directories({ dataDir, volumesDir, clock, log }: ServeOptions): Promise<Provisioner> {
+  const plugin = await openDirectoryPlugin({ root: volumesDir ?? join(dataDir, 'volumes'), log })
+  return provisionerOf(plugin, { clock })
 }
 
 /** Names the serving certificate must carry for clients to accept it at this address. */

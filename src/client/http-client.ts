@@ -8,17 +8,17 @@ import type { Kind, KubeObject } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import { deepFreeze } from '../base/freeze.ts'
-import {
-  type Client,
-  type CommitWrite,
-  commitWriteFailed,
-  type DeleteRequest,
-  type ObjectRef,
-  type Patch,
-  type WatchEvent,
-  type WatchRequest,
-  type WriteOptions,
+import type {
+  Client,
+  CommitWrite,
+  DeleteRequest,
+  ObjectRef,
+  Patch,
+  WatchEvent,
+  WatchRequest,
+  WriteOptions,
 } from './client.ts'
+import { commitOneByOne } from './commit-one-by-one.ts'
 import type { Connection } from './connection.ts'
 import { type Answer, createTransport, type Transport, type TransportRequest } from './http-transport.ts'
 import { readWatch, WATCH_SILENCE_MS } from './http-watch.ts'
@@ -181,39 +181,11 @@ export function httpClient(options: HttpClientOptions): HttpClient {
 
   async function commit(writes: readonly CommitWrite[], write: { fieldManager?: string; signal?: AbortSignal } = {}) {
     if (writes.length === 0) return []
-    if (writes.length === 1 || !(await commitsAtomically())) return oneByOne(writes, write)
+    if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, write)
     const body = JSON.stringify({ writes: await Promise.all(writes.map(wireWrite)) })
     const path = `${COMMITS}/commits${writeQuery({ fieldManager: write.fieldManager })}`
     const { results } = await send('POST', undefined, { method: 'POST', path, body, signal: write.signal })
     return (results as any[]).map((object) => (object ? received<any>(object) : undefined))
-  }
-
-  async function oneByOne(writes: readonly CommitWrite[], shared: { fieldManager?: string; signal?: AbortSignal }) {
-    const left: (Readonly<KubeObject> | undefined)[] = []
-    for (const [index, one] of writes.entries()) {
-      try {
-        left.push(await single(one, shared))
-      } catch (error) {
-        throw commitWriteFailed(error, index)
-      }
-    }
-    return left
-  }
-
-  async function single(one: CommitWrite, shared: { fieldManager?: string; signal?: AbortSignal }) {
-    switch (one.do) {
-      case 'create': {
-        const created = await create(one.kind, one.object, { ...shared, subresource: one.subresource })
-        const { namespace, name = '' } = created.metadata
-        return one.subresource ? client.get(one.kind, { namespace, name }) : created
-      }
-      case 'update':
-        return update(one.kind, one.object, { ...shared, subresource: one.subresource })
-      case 'patch':
-        return patch(one.kind, one.ref, one.patch, { ...shared, subresource: one.subresource })
-      case 'delete':
-        return remove(one.kind, one.ref, { uid: one.uid, resourceVersion: one.resourceVersion, signal: shared.signal })
-    }
   }
 
   async function wireWrite(one: CommitWrite): Promise<object> {

@@ -25,4 +25,5 @@ export { createLeaderElection, type LeaderElection, NotLeaderError } from './lea
 export { type ClientMetrics, createClientMetrics } from './metrics.ts'
 export { keyOfObject, keyOfRef, type ObjectKey, refOfKey } from './object-key.ts'
 export { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'
+export { type RateLimit, rateLimited } from './rate-limit.ts'
 export { createWorkQueue, type WorkQueue } from './work-queue.ts'

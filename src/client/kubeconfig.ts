@@ -19,8 +19,11 @@ export interface KubeconfigConnection extends Connection {
   readonly namespace: string
 }
 
+type Yaml = typeof import('yaml')
+
 export async function kubeconfigConnection({ path, context, clock }: KubeconfigOptions): Promise<KubeconfigConnection> {
-  const { parse } = await import('yaml')
+  const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
+  const { parse } = loaded.default ?? loaded // bundled, the whole module is its default export
   const config = asRecord(parse(await readFile(path, 'utf8')))
   const contextName = context ?? text(config['current-context'])
   if (!contextName) throw new Error(`${path} has no current-context: name one of its contexts`)

@@ -31,6 +31,8 @@ export class Batch {
   /** The newest version of every key this batch has looked at. */
   readonly #newest = new Map<string, Version | undefined>()
   readonly #entries = new Map<Version, Entry>()
+  /** The keys below every prefix this batch has listed, kept up to date, so that listing again costs what it finds. */
+  readonly #listed = new Map<string, Set<string>>()
   readonly #view: TransactionView
   #revision: Revision
   #bytes = 0
@@ -38,7 +40,7 @@ export class Batch {
   constructor(options: BatchOptions) {
     this.#options = options
     this.#revision = options.revision
-    this.#view = { get: (key) => this.#get(key) }
+    this.#view = { get: (key) => this.#get(key), list: (prefix) => this.#list(prefix) }
   }
 
   get bytes(): number {
@@ -77,6 +79,22 @@ export class Batch {
     return entry
   }
 
+  #list(prefix: string): readonly Entry[] {
+    let keys = this.#listed.get(prefix)
+    if (!keys) {
+      const found = new Set<string>()
+      this.#options.index.scan({ prefix }, ({ key }) => {
+        found.add(key)
+        return true
+      })
+      for (const key of this.#newest.keys()) if (key.startsWith(prefix)) found.add(key)
+      this.#listed.set(prefix, found)
+      keys = found
+    }
+    const entries = [...keys].map((key) => this.#get(key)).filter((entry) => entry !== undefined)
+    return entries.sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
   #exists(key: string): boolean {
     return this.#newestOf(key)?.deleted === false
   }
@@ -104,6 +122,7 @@ export class Batch {
       previous,
     }
     this.#newest.set(key, version)
+    for (const [prefix, keys] of this.#listed) if (key.startsWith(prefix)) keys.add(key)
     this.changes.push(version)
     if (!deleted) {
       const { revision: modRevision, createRevision } = version

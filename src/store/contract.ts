@@ -125,6 +125,31 @@ export function storeContract(
       expect(results.map(({ revision }) => revision)).toEqual(Array.from({ length: 2_500 }, (_, at) => at + 1))
     })
 
+    it('lists for a decision what is below a prefix, in order, and nothing that was deleted', async () => {
+      const { store } = await setUp()
+      for (const key of ['k/b', 'k/a', 'l/a', 'k/c', 'kk/a']) await put(store, key)
+      await remove(store, 'k/c')
+      let seen: string[] = []
+      await store.transact((view) => {
+        seen = view.list('k/').map(({ key }) => key)
+        return []
+      })
+      expect(seen).toEqual(['k/a', 'k/b'])
+    })
+
+    it.runIf(isOrdered)('lists what others created and deleted in the same breath', async () => {
+      const { store } = await setUp()
+      await put(store, 'k/a')
+      const looks: string[][] = []
+      const look = () =>
+        store.transact((view) => {
+          looks.push(view.list('k/').map(({ key }) => key))
+          return []
+        })
+      await Promise.all([look(), put(store, 'k/0'), look(), remove(store, 'k/a'), put(store, 'l/a'), look()])
+      expect(looks).toEqual([['k/a'], ['k/0', 'k/a'], ['k/0']])
+    })
+
     it('shows a decision what others deleted and created in the same breath', async () => {
       const { store } = await setUp()
       await put(store, 'a')

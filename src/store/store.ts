@@ -32,6 +32,11 @@ export type Write =
 /** What a transaction sees: the newest state, including transactions before it in the same group commit. */
 export interface TransactionView {
   get(key: string): Entry | undefined
+  /**
+   * Everything below a prefix, in key order. A look, not a condition: where several servers share the store, one of
+   * these may change or appear before the transaction is done. What must still hold by then is asked for with `get`.
+   */
+  list(prefix: string): readonly Entry[]
 }
 
 /**

@@ -29,6 +29,8 @@ export interface AdmissionRequest {
   readonly gates: FeatureGates
   /** Any stored object, as this transaction sees it. */
   find(group: string, plural: string, namespace: string, name: string): Shared<any> | undefined
+  /** All objects of a kind that has no namespaces, in order of their names; `find` those that must still be there. */
+  list(group: string, plural: string): readonly Shared<any>[]
 }
 
 export interface AdmissionPlugin {

@@ -1,12 +1,14 @@
 // The admission chain, in the order it runs. Adding a rule: one file and one line here.
 import { type AdmissionPlugin, createAdmissionChain } from './admission.ts'
 import { claimResize } from './claim-resize.ts'
+import { defaultStorageClass } from './default-storage-class.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
 import { storageObjectInUseProtection } from './storage-object-in-use.ts'
 
 export const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   namespaceLifecycle,
   storageObjectInUseProtection,
+  defaultStorageClass,
   claimResize,
 ]
 

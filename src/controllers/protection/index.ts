@@ -1,1 +1,1 @@
-export { createProtectionControllers, type ProtectionOptions } from './protection-controller.ts'
+export { createProtectionControllers } from './protection-controller.ts'

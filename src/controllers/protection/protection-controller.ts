@@ -1,8 +1,9 @@
 // Lets go of claims, volumes and attributes classes that are being deleted once nothing uses them any more, by taking
 // away the finalizer that admission gave them. Woken by the object itself and by whatever stopped using it.
-//   a claim    while a pod that runs, or is about to, names it
+//   a claim    while a pod that is on a node names it, also one that has ended
 //   a volume   while it is bound
 //   a class    while a claim or volume has, had or wants it
+// Claims and volumes that are older than the admission rule get their finalizer here.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
@@ -12,14 +13,10 @@ import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Clock, Random } from '../../base/clock.ts'
-import type { Logger } from '../../base/log.ts'
 import {
   backOff,
   type Cache,
   type Client,
-  type ClientMetrics,
-  createCache,
   createController,
   done,
   keyOfObject,
@@ -28,29 +25,22 @@ import {
   source,
   stuck,
 } from '../../client/index.ts'
-import { attributesClassesOf, claimsOf, isDone } from './users.ts'
+import { claimsOfPod } from '../claims-of-pod.ts'
+import type { ControllerDeps } from '../deps.ts'
+import { CLAIM_PROTECTION_FINALIZER, VOLUME_PROTECTION_FINALIZER } from '../names.ts'
+import { attributesClassesOf, claimsKeptBy, keepsClaim } from './users.ts'
 
-export interface ProtectionOptions {
-  readonly client: Client
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Logger
-  readonly metrics?: ClientMetrics
-}
+const BY_CLAIM = 'protection/claim'
+const BY_CLASS = 'protection/attributes class'
 
-const BY_CLAIM = 'claim'
-const BY_CLASS = 'attributes class'
-
-export function createProtectionControllers({ client, clock, random, log, metrics }: ProtectionOptions) {
-  const cacheOf = <T extends KubeObject>(kind: Kind<T>): Cache<T> =>
-    createCache<T>({ client, kind, clock, random, log })
-  const claims = cacheOf(persistentVolumeClaimKind)
-  const volumes = cacheOf(persistentVolumeKind)
-  const classes = cacheOf(volumeAttributesClassKind)
-  const pods = cacheOf(podKind)
-  pods.addIndex(BY_CLAIM, (pod) => (isDone(pod) ? [] : claimsOf(pod)))
+export function createProtectionControllers({ client, caches, clock, random, log, metrics }: ControllerDeps) {
+  const claims = caches.of(persistentVolumeClaimKind)
+  const volumes = caches.of(persistentVolumeKind)
+  const classes = caches.of(volumeAttributesClassKind)
+  const pods = caches.of(podKind)
+  pods.addIndex(BY_CLAIM, claimsKeptBy)
   claims.addIndex(BY_CLASS, attributesClassesOf)
-  volumes.addIndex(BY_CLASS, ({ spec }) => (spec?.volumeAttributesClassName ? [spec.volumeAttributesClassName] : []))
+  volumes.addIndex(BY_CLASS, attributesClassOfVolume)
 
   const common = { clock, random, log }
   const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })
@@ -58,7 +48,10 @@ export function createProtectionControllers({ client, clock, random, log, metric
     createController({
       ...common,
       ...observed('claim-protection'),
-      sources: [source({ cache: claims, keysOf: (object) => own(object) }), source({ cache: pods, keysOf: claimsOf })],
+      sources: [
+        source({ cache: claims, keysOf: (object) => own(object) }),
+        source({ cache: pods, keysOf: claimsOfPod }),
+      ],
       reconcile: (key) => reconcileClaim(key, { client, claims, pods }),
     }),
     createController({
@@ -73,7 +66,7 @@ export function createProtectionControllers({ client, clock, random, log, metric
       sources: [
         source({ cache: classes, keysOf: (object) => own(object) }),
         source({ cache: claims, keysOf: attributesClassesOf }),
-        source({ cache: volumes, keysOf: ({ spec }) => [spec?.volumeAttributesClassName ?? ''].filter(Boolean) }),
+        source({ cache: volumes, keysOf: attributesClassOfVolume }),
       ],
       reconcile: (key) => reconcileClass(key, { client, classes, claims, volumes }),
     }),
@@ -81,12 +74,12 @@ export function createProtectionControllers({ client, clock, random, log, metric
   for (const { queue } of controllers) metrics?.queues.add(queue)
   return {
     queues: controllers.map(({ queue }) => queue),
-    run: async (signal: AbortSignal) => {
-      const caches = [claims, volumes, classes, pods]
-      await Promise.all([...caches.map((cache) => cache.run(signal)), ...controllers.map((one) => one.run(signal))])
-    },
+    run: async (signal: AbortSignal) => void (await Promise.all(controllers.map((one) => one.run(signal)))),
   }
 }
+
+const attributesClassOfVolume = ({ spec }: Readonly<PersistentVolume>): string[] =>
+  spec?.volumeAttributesClassName ? [spec.volumeAttributesClassName] : []
 
 const own = (object: Readonly<KubeObject>): string[] => [keyOfObject(object)]
 
@@ -95,14 +88,18 @@ async function reconcileClaim(
   { client, claims, pods }: { client: Client; claims: Cache<PersistentVolumeClaim>; pods: Cache<Pod> },
 ): Promise<Outcome> {
   const claim = claims.get(key)
-  if (!claim || !isHeldBack(claim, CLAIM_FINALIZER)) return done
-  const users = pods.byIndex(BY_CLAIM, key)
+  if (!claim) return done
+  if (lacks(claim, CLAIM_PROTECTION_FINALIZER)) {
+    return protect(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
+  }
+  if (!isHeldBack(claim, CLAIM_PROTECTION_FINALIZER)) return done
+  const users = pods.byIndex(BY_CLAIM, key).filter((pod) => keepsClaim(pod, claim))
   if (users.length > 0) return inUse('pod', users)
   // The cache may be behind: a pod that came a moment ago must be seen before the claim goes.
   const { items } = await client.list(podKind, { namespace: refOfKey(key).namespace ?? '' })
-  const late = items.filter((pod) => !isDone(pod) && claimsOf(pod).includes(key))
+  const late = items.filter((pod) => keepsClaim(pod, claim))
   if (late.length > 0) return inUse('pod', late)
-  return release(client, persistentVolumeClaimKind, claim, CLAIM_FINALIZER)
+  return release(client, persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
 }
 
 async function reconcileVolume(
@@ -110,10 +107,14 @@ async function reconcileVolume(
   { client, volumes }: { client: Client; volumes: Cache<PersistentVolume> },
 ): Promise<Outcome> {
   const volume = volumes.get(key)
-  if (!volume || !isHeldBack(volume, VOLUME_FINALIZER)) return done
+  if (!volume) return done
+  if (lacks(volume, VOLUME_PROTECTION_FINALIZER)) {
+    return protect(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
+  }
+  if (!isHeldBack(volume, VOLUME_PROTECTION_FINALIZER)) return done
   const { namespace = '', name = '' } = volume.spec?.claimRef ?? {}
   if (volume.status?.phase === 'Bound') return stuck(`it is bound to the claim ${namespace}/${name}`)
-  return release(client, persistentVolumeKind, volume, VOLUME_FINALIZER)
+  return release(client, persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
 }
 
 interface ClassDeps {
@@ -133,12 +134,13 @@ async function reconcileClass(key: string, { client, classes, claims, volumes }:
   return release(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
 }
 
-const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection'
-const VOLUME_FINALIZER = 'kubernetes.io/pv-protection'
 const CLASS_FINALIZER = 'kubernetes.io/vac-protection'
 
 const isHeldBack = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(finalizer) ?? false)
+
+const lacks = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
+  metadata.deletionTimestamp === undefined && !metadata.finalizers?.includes(finalizer)
 
 const inUse = (what: string, users: readonly Readonly<KubeObject>[]): Outcome => {
   const [first] = users
@@ -147,14 +149,19 @@ const inUse = (what: string, users: readonly Readonly<KubeObject>[]): Outcome =>
 }
 
 /** Only in the very state that was judged: whoever started to use it meanwhile has changed it or will be refused. */
-async function release<T extends KubeObject>(
+const release = <T extends KubeObject>(client: Client, kind: Kind<T>, object: Readonly<T>, finalizer: string) =>
+  setFinalizers(client, kind, object, object.metadata.finalizers?.filter((one) => one !== finalizer) ?? [])
+
+const protect = <T extends KubeObject>(client: Client, kind: Kind<T>, object: Readonly<T>, finalizer: string) =>
+  setFinalizers(client, kind, object, [...(object.metadata.finalizers ?? []), finalizer])
+
+async function setFinalizers<T extends KubeObject>(
   client: Client,
   kind: Kind<T>,
   object: Readonly<T>,
-  finalizer: string,
+  kept: readonly string[],
 ): Promise<Outcome> {
-  const { name = '', namespace, uid, resourceVersion, finalizers = [] } = object.metadata
-  const kept = finalizers.filter((one) => one !== finalizer)
+  const { name = '', namespace, uid, resourceVersion } = object.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: kept.length > 0 ? kept : null } }
   try {
     await client.patch(kind, { name, ...(namespace ? { namespace } : {}) }, { type: 'merge', body })

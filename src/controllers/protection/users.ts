@@ -1,19 +1,25 @@
-// Who uses what: the claims a pod names, and the attributes classes a claim has to do with.
+// Who uses what: whether a pod keeps a claim, and the attributes classes a claim has to do with.
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
+import { claimsOfPod } from '../claims-of-pod.ts'
 
-/** As `namespace/name`; also those made from the pod's own templates. */
-export function claimsOf({ metadata, spec }: Readonly<Pod>): string[] {
-  const names = (spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }) => {
-    if (persistentVolumeClaim) return [persistentVolumeClaim.claimName]
-    return ephemeral ? [`${metadata.name}-${name}`] : []
+/** The claims a pod may keep: none until a node has been given it, as no node starts a pod whose claim is going. */
+export const claimsKeptBy = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])
+
+/**
+ * Whether a pod that is on a node keeps a claim. One that has ended does so until it is deleted: its volumes may still
+ * be mounted. A claim made from the pod's own template is kept only by that pod, and no longer once the node is done
+ * with it: the pod may itself be waiting for the claim to go.
+ */
+export function keepsClaim({ metadata, spec }: Readonly<Pod>, claim: Readonly<PersistentVolumeClaim>): boolean {
+  if (!spec?.nodeName || metadata.namespace !== claim.metadata.namespace) return false
+  const isShutDown = metadata.deletionTimestamp !== undefined && metadata.deletionGracePeriodSeconds === 0
+  const isOwner = claim.metadata.ownerReferences?.some(({ controller, uid }) => controller && uid === metadata.uid)
+  return (spec.volumes ?? []).some(({ name, persistentVolumeClaim, ephemeral }) => {
+    if (persistentVolumeClaim) return persistentVolumeClaim.claimName === claim.metadata.name
+    return ephemeral && `${metadata.name}-${name}` === claim.metadata.name && isOwner && !isShutDown
   })
-  return names.map((name) => `${metadata.namespace}/${name}`)
 }
-
-/** Whether a pod has no use for its volumes: it has ended, or no node has been given it yet. */
-export const isDone = ({ spec, status }: Readonly<Pod>): boolean =>
-  !spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 /** The class asked for, the one in effect, and the one being moved to. */
 export function attributesClassesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] {

@@ -114,6 +114,7 @@ export class EtcdStore implements Store {
     })
     this.#transactor = new Transactor({
       get: (key) => this.#replica.get(key),
+      list: (prefix) => this.#replica.list({ prefix }).entries,
       revision: () => this.#replica.revision,
       commit: (member) => this.#commits.commit(member),
       refresh: () => this.#refresh(),

@@ -12,6 +12,7 @@ const ATTEMPTS_MAX = 100 // lost races against other servers; each means that an
 
 export interface TransactorOptions {
   readonly get: (key: string) => Entry | undefined
+  readonly list: (prefix: string) => readonly Entry[]
   readonly revision: () => Revision
   /** All or nothing. Called in the order in which transactions are decided; every key written is among those read. */
   readonly commit: (member: Member) => Promise<Commit>
@@ -86,7 +87,7 @@ export class Transactor {
       reads.set(key, entry?.modRevision ?? 0)
       return entry
     }
-    const view: TransactionView = { get: read }
+    const view: TransactionView = { get: read, list: this.#options.list }
     try {
       const chosen = decide(view)
       checkWrites(chosen)

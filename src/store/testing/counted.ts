@@ -9,6 +9,7 @@ import {
   type Revision,
   type Store,
   type StoreEvent,
+  type TransactionView,
   type WatchOptions,
 } from '../store.ts'
 
@@ -103,11 +104,12 @@ export function countedStore(store: Store, counts: Counts): Store {
       return { ...list, revision, entries: list.entries.map(entryOf) }
     },
     async transact(decide) {
-      const view = (inner: { get(key: string): Entry | undefined }) => ({
+      const view = (inner: TransactionView): TransactionView => ({
         get: (key: string) => {
           const entry = inner.get(key)
           return entry && entryOf(entry)
         },
+        list: (prefix) => inner.list(prefix).map(entryOf),
       })
       const { revision } = await store.transact((inner) => decide(view(inner)))
       return { revision: await followed(revision) }

@@ -1,0 +1,57 @@
+// A whole cluster in memory around the provisioner; the disks are real directories.
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type ProvisionerTrial, startTrial, testProvisioner } from 'stowage/provisioner/testing'
+import { tiersProvisioner } from './tiers.js'
+
+const GIB = 1024n ** 3n
+
+describe('the tiers provisioner', () => {
+  let dir: string
+  let trial: ProvisionerTrial
+  const plugin = () =>
+    tiersProvisioner({
+      fast: { root: join(dir, 'fast'), budgetBytes: 2n * GIB },
+      slow: { root: join(dir, 'slow'), budgetBytes: 100n * GIB },
+    })
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'tiers-'))
+    trial = await startTrial(plugin())
+  })
+  after(async () => {
+    await trial.stop()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it('keeps the rules for provisioners', () => testProvisioner(plugin(), { claim: { parameters: { tier: 'slow' } } }))
+
+  it('puts volumes of a fast class on the fast disk, and those of a slow class on the slow one', async () => {
+    for (const tier of ['fast', 'slow']) {
+      const volume = await trial.provision({ parameters: { tier } })
+      assert.equal(volume.source.hostPath?.path, join(dir, tier, volume.name))
+      assert.ok((await readdir(join(dir, tier))).includes(volume.name))
+      await trial.release(volume)
+      assert.deepEqual(await readdir(join(dir, tier)), [])
+    }
+  })
+
+  it('lets a claim choose by its selector, where the class does not', async () => {
+    const matchExpressions = [{ key: 'example.com/tier', operator: 'NotIn' as const, values: ['fast'] }]
+    const volume = await trial.provision({ selector: { matchExpressions } })
+    assert.equal(volume.labels['example.com/tier'], 'slow')
+    await trial.release(volume)
+  })
+
+  it('refuses a selector that contradicts the class', async () => {
+    const selector = { matchLabels: { 'example.com/tier': 'slow' } }
+    await assert.rejects(trial.provision({ parameters: { tier: 'fast' }, selector }), /accepts slow only/)
+  })
+
+  it('does not promise more than the disk has', async () => {
+    await assert.rejects(trial.provision({ size: '3Gi', parameters: { tier: 'fast' } }), /2147483648 bytes left/)
+    assert.deepEqual(await readdir(join(dir, 'fast')), [])
+  })
+})

@@ -1,0 +1,71 @@
+// `stowage driver`: serves the local CSI driver on a socket until it is told to stop.
+import { resolve } from 'node:path'
+import { isQuantity, quantitySign, quantityToBytes } from '../api/quantity.ts'
+import { stowageVersion } from '../apiserver/version.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import { type RunningDriver, startDriver } from '../driver/index.ts'
+import { parseListen, UsageError } from './flags.ts'
+
+export interface DriverFlags {
+  readonly endpoint: string
+  readonly nodeId: string
+  readonly pool: string
+  readonly poolSize?: string
+  readonly backend: 'auto' | 'loop' | 'directory'
+  readonly topologyKey: string
+  readonly workloadCgroup: readonly string[]
+  readonly metricsAddress?: string
+}
+
+export interface DriverDeps {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+  onReady(driver: RunningDriver): void
+}
+
+/** What the protocol and the labels of a node allow. */
+const TOPOLOGY_VALUE = /^(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
+const TOPOLOGY_KEY = /^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\/)?(?=[^/]{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
+
+export async function runDriver(flags: DriverFlags, { clock, log, signal, onReady }: DriverDeps): Promise<void> {
+  const poolBytes = poolBytesOf(flags.poolSize)
+  if (!TOPOLOGY_VALUE.test(flags.nodeId)) {
+    throw new UsageError(
+      `--node-id ${JSON.stringify(flags.nodeId)}: expected the node's name, at most 63 letters, digits, '-', '_' and '.'`,
+    )
+  }
+  if (!TOPOLOGY_KEY.test(flags.topologyKey)) {
+    throw new UsageError(
+      `--topology-key ${JSON.stringify(flags.topologyKey)}: expected a label key, such as example.com/node`,
+    )
+  }
+  const driver = await startDriver({
+    endpoint: flags.endpoint,
+    nodeId: flags.nodeId,
+    pool: resolve(flags.pool),
+    ...(poolBytes === undefined ? {} : { poolBytes }),
+    backend: flags.backend,
+    topologyKey: flags.topologyKey,
+    workloadCgroups: flags.workloadCgroup,
+    ...(flags.metricsAddress === undefined
+      ? {}
+      : { metricsAddress: parseListen(flags.metricsAddress, '--metrics-address') }),
+    version: stowageVersion,
+    clock,
+    log,
+  })
+  onReady(driver)
+  if (!signal.aborted) await new Promise((stop) => signal.addEventListener('abort', stop, { once: true }))
+  log.info({}, 'stopping: no new calls, waiting for those under way')
+  await driver.stop()
+}
+
+function poolBytesOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const bytes = isQuantity(text) && quantitySign(text) > 0 ? Number(quantityToBytes(text)) : Number.NaN
+  if (!Number.isSafeInteger(bytes))
+    throw new UsageError(`--pool-size ${JSON.stringify(text)}: expected a size, such as 10Gi`)
+  return bytes
+}

@@ -1,0 +1,229 @@
+// The flags of `stowage provisioner`, named as external provisioners have them everywhere, so that a deployment can
+// change the program and keep its arguments. What they set is provisioner.ts.
+import { type Command, Option } from 'commander'
+import { FEATURE_GATES, type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
+import { parseDuration } from '../sdk/duration.ts'
+import { parseListen, UsageError } from './flags.ts'
+import type { ProgramDeps } from './program.ts'
+
+interface Flag<T> {
+  /** As commander takes it: `--timeout <duration>`. */
+  readonly flag: string
+  readonly doc: string
+  readonly default: string
+  read(text: string, name: string): T
+}
+
+const text = (flag: string, fallback: string, doc: string): Flag<string> => ({
+  flag: `${flag} <text>`,
+  doc,
+  default: fallback,
+  read: (given) => given,
+})
+
+const toggle = (flag: string, fallback: boolean, doc: string): Flag<boolean> => ({
+  flag: `${flag} [true|false]`,
+  doc,
+  default: String(fallback),
+  read(given, name) {
+    if (!/^(true|false)$/i.test(given)) throw wrong(name, given, 'true or false')
+    return given.toLowerCase() === 'true'
+  },
+})
+
+const duration = (flag: string, fallback: string, doc: string, { min = 1 } = {}): Flag<number> => ({
+  flag: `${flag} <duration>`,
+  doc,
+  default: fallback,
+  read(given, name) {
+    const ms = given === '0' ? 0 : parseDuration(given)
+    if (ms === undefined || ms < min) throw wrong(name, given, 'a duration such as 500ms, 10s or 5m')
+    return ms
+  },
+})
+
+const number = (flag: string, fallback: number, doc: string, { min = 1 } = {}): Flag<number> => ({
+  flag: `${flag} <number>`,
+  doc,
+  default: String(fallback),
+  read(given, name) {
+    const value = Number(given)
+    if (given.trim() === '' || !Number.isInteger(value) || value < min) {
+      throw wrong(name, given, `a whole number of ${min} or more`)
+    }
+    return value
+  },
+})
+
+const wrong = (name: string, given: string, expected: string) =>
+  new UsageError(`${name} ${JSON.stringify(given)}: expected ${expected}`)
+
+const FLAGS = {
+  csiAddress: text('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
+  timeout: duration('--timeout', '10s', 'for one call of the driver'),
+  kubeconfig: text(
+    '--kubeconfig',
+    '',
+    'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)',
+  ),
+  master: text('--master', '', 'address of the server, in place of the one in the kubeconfig'),
+  kubeApiQps: {
+    flag: '--kube-api-qps <rate>',
+    doc: 'requests to the server per second; -1 for no limit',
+    default: '5',
+    read(given: string, name: string) {
+      const value = Number(given)
+      if (given.trim() === '' || !(value > 0 || value === -1)) throw wrong(name, given, 'a number above 0, or -1')
+      return value
+    },
+  } satisfies Flag<number>,
+  kubeApiBurst: number('--kube-api-burst', 10, 'how many of them may go at once after a quiet time'),
+  workerThreads: number('--worker-threads', 100, 'claims worked on at once, and as many volumes'),
+  retryIntervalStart: duration('--retry-interval-start', '1s', 'first wait after a failure; it doubles'),
+  retryIntervalMax: duration('--retry-interval-max', '5m', 'longest wait after failures'),
+  volumeNamePrefix: text('--volume-name-prefix', 'pvc', 'what the names of volumes begin with'),
+  volumeNameUuidLength: number('--volume-name-uuid-length', -1, "how much of the claim's uid follows; -1: all", {
+    min: -1,
+  }),
+  strictTopology: toggle('--strict-topology', false, 'ask for volumes on the selected node only'),
+  immediateTopology: toggle(
+    '--immediate-topology',
+    true,
+    'tell the driver where nodes are, also for Immediate classes',
+  ),
+  extraCreateMetadata: toggle('--extra-create-metadata', false, 'tell the driver the names of claim and volume'),
+  defaultFstype: text('--default-fstype', '', 'file system of classes that name none'),
+  controllerPublishReadonly: toggle('--controller-publish-readonly', false, 'mark ReadOnlyMany volumes as read-only'),
+  preventVolumeModeConversion: toggle(
+    '--prevent-volume-mode-conversion',
+    true,
+    'refuse to restore a snapshot with another volume mode, unless its content allows it',
+  ),
+  cloningProtectionThreads: number('--cloning-protection-threads', 1, 'sources of copies let go of at once'),
+  snapshotOrphanSweepInterval: duration(
+    '--snapshot-orphan-sweep-interval',
+    '5m',
+    'between looks for snapshots that are still held; 0: only at the start',
+    { min: 0 },
+  ),
+  provisionerSecretDir: text(
+    '--provisioner-secret-dir',
+    '',
+    'credentials for the driver, a file per key: for classes that name no secret, and for deleting',
+  ),
+  nodeDeployment: toggle('--node-deployment', false, 'run on every node, for the volumes of that node ($NODE_NAME)'),
+  nodeDeploymentImmediateBinding: toggle(
+    '--node-deployment-immediate-binding',
+    true,
+    'compete with the other nodes for claims of Immediate classes',
+  ),
+  nodeDeploymentBaseDelay: duration('--node-deployment-base-delay', '20s', 'longest first wait of that competition'),
+  nodeDeploymentMaxDelay: duration('--node-deployment-max-delay', '60s', 'longest wait of that competition'),
+  leaderElection: toggle('--leader-election', false, 'of several processes only one works'),
+  leaderElectionNamespace: text(
+    '--leader-election-namespace',
+    '',
+    "where its lease is (default: this pod's namespace)",
+  ),
+  leaderElectionLeaseDuration: duration(
+    '--leader-election-lease-duration',
+    '15s',
+    'how long others wait for the leader',
+  ),
+  leaderElectionRenewDeadline: duration(
+    '--leader-election-renew-deadline',
+    '10s',
+    'how long a leader believes it is one',
+  ),
+  leaderElectionRetryPeriod: duration(
+    '--leader-election-retry-period',
+    '5s',
+    'between two tries to get or keep the lease',
+  ),
+  httpEndpoint: text('--http-endpoint', '', 'HOST:PORT for metrics, /healthz and /healthz/leader-election'),
+  metricsAddress: text('--metrics-address', '', 'the same, as it was called before'),
+  metricsPath: text('--metrics-path', '/metrics', 'where the metrics are'),
+  featureGates: text('--feature-gates', '', `switch features: ${FEATURE_GATES.slice(0, 2).join(', ')}`),
+}
+
+type Values = { [K in keyof typeof FLAGS]: ReturnType<(typeof FLAGS)[K]['read']> }
+
+export interface ProvisionerSettings extends Omit<Values, 'featureGates' | 'httpEndpoint' | 'metricsAddress'> {
+  readonly gates: FeatureGates
+  readonly monitoring: { readonly host: string; readonly port: number } | undefined
+}
+
+export function addProvisioner(program: Command, deps: ProgramDeps, logLevels: readonly string[]): void {
+  const command = program
+    .command('provisioner')
+    .summary('make volumes for claims, with a CSI driver')
+    .description(
+      'Runs beside a CSI driver and makes and deletes its volumes for the claims of a Kubernetes API server, ours or another.',
+    )
+  for (const { flag, doc, default: fallback } of Object.values(FLAGS)) {
+    const option = new Option(flag, fallback === '' ? doc : `${doc} (default: ${fallback})`)
+    command.addOption(option)
+  }
+  command
+    .addOption(new Option('--log-level <level>', 'how much to log (to standard error)').choices([...logLevels]))
+    .option('-v, --v <number>', 'the same by number: 4 and more is debug (default: 2)')
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage provisioner --csi-address /run/csi/socket --kubeconfig ~/.kube/config --extra-create-metadata\n',
+    )
+    .action(async (given) => {
+      const settings = readProvisionerSettings(given)
+      const [{ runProvisioner }, { createLog }] = await Promise.all([import('./provisioner.ts'), import('./log.ts')])
+      const log = createLog(given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info'))
+      await runProvisioner({
+        settings,
+        clock: deps.clock,
+        random: deps.random,
+        log,
+        signal: deps.signal,
+        env: process.env,
+      })
+    })
+}
+
+/** What commander found, by attribute; a switch that stands alone is true. */
+export function readProvisionerSettings(given: Readonly<Record<string, unknown>>): ProvisionerSettings {
+  const values = Object.fromEntries(
+    Object.entries(FLAGS).map(([key, { flag, default: fallback, read }]) => [
+      key,
+      read(given[key] === undefined ? fallback : String(given[key]), flag.split(' ')[0]!),
+    ]),
+  ) as Values
+  const { featureGates, httpEndpoint, metricsAddress, ...settings } = values
+  if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
+  if (!settings.metricsPath.startsWith('/'))
+    throw wrong('--metrics-path', settings.metricsPath, 'a path such as /metrics')
+  if (settings.nodeDeployment && settings.leaderElection) {
+    throw new UsageError('--node-deployment and --leader-election exclude each other: on every node one is to work.')
+  }
+  if (settings.volumeNameUuidLength === 0) throw wrong('--volume-name-uuid-length', '0', '-1, or 1 or more')
+  if (settings.volumeNamePrefix === '') throw wrong('--volume-name-prefix', '', 'a text that is not empty')
+  const address = httpEndpoint || metricsAddress
+  return { ...settings, gates: readGates(featureGates), monitoring: address ? parseListen(address) : undefined }
+}
+
+/** Gates of other provisioners that are settled here, one way or the other. */
+const SETTLED: Readonly<Record<string, boolean>> = {
+  Topology: true,
+  CrossNamespaceVolumeDataSource: false,
+  ReleaseLeaderElectionOnExit: true,
+}
+
+function readGates(given: string): FeatureGates {
+  const ours = given.split(',').filter((part) => {
+    const [name = '', value = ''] = part.split('=').map((piece) => piece.trim())
+    if (!Object.hasOwn(SETTLED, name)) return true
+    if (value.toLowerCase() === String(SETTLED[name])) return false
+    throw new UsageError(`--feature-gates ${part.trim()}: ${name} is always ${SETTLED[name]} here`)
+  })
+  try {
+    return parseFeatureGates(ours.join(','))
+  } catch (error) {
+    throw new UsageError(`--feature-gates: ${(error as Error).message}`)
+  }
+}

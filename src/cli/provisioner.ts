@@ -1,0 +1,178 @@
+// `stowage provisioner`: finds the driver and the server, elects a leader where there are several, and works until it is
+// told to stop. What a term of work is made of is provisioner-work.ts.
+import { hostname } from 'node:os'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { FeatureGates } from '../api/feature-gates.ts'
+import { volumeAttributesClassKind } from '../api/kinds/attributes-class.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import { randomUuid } from '../base/identifiers.ts'
+import type { Logger } from '../base/log.ts'
+import {
+  type Client,
+  type Connection,
+  createClientMetrics,
+  createLeaderElection,
+  httpClient,
+  type LeaderElection,
+  rateLimited,
+} from '../client/index.ts'
+import type { NodeDeployment } from '../controllers/provisioning/csi/index.ts'
+import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
+import {
+  type CsiDriver,
+  connectDriver,
+  createCsiMetrics,
+  type DriverFacts,
+  driverFacts,
+  oneAtATime,
+  whenReady,
+} from '../csi/index.ts'
+import { findServer } from '../sdk/find-server.ts'
+import { UsageError } from './flags.ts'
+import { serveMonitoring } from './monitoring.ts'
+import type { ProvisionerSettings } from './provisioner-flags.ts'
+import { provideVolumes } from './provisioner-work.ts'
+import { readSecretDir } from './secret-dir.ts'
+
+export interface ProvisionerRun {
+  readonly settings: ProvisionerSettings
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+export async function runProvisioner(run: ProvisionerRun): Promise<void> {
+  const { settings, clock, log, signal } = run
+  if (settings.provisionerSecretDir) readSecretDir(settings.provisionerSecretDir) // a wrong one is told at once
+  const { connection, namespace } = await serverOf(run)
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const metrics = createClientMetrics(registry)
+  const provisioningMetrics = createProvisioningMetrics(registry)
+  const csiMetrics = createCsiMetrics(registry)
+  const { csiAddress: address, timeout: timeoutMs } = settings
+  const driver = connectDriver({ address, clock, log, metrics: csiMetrics, timeoutMs })
+  const direct = httpClient({ connection, clock, userAgent: 'stowage-provisioner', observer: metrics.requests })
+  let leadership: Leadership | undefined
+  const monitoring =
+    settings.monitoring &&
+    (await serveMonitoring({
+      ...settings.monitoring,
+      registry,
+      metricsPath: settings.metricsPath,
+      health: { '/healthz': () => undefined, '/healthz/leader-election': () => leadership?.problem() },
+    }))
+  try {
+    await whenReady(driver, { clock, log, signal })
+    const facts = await driverFacts(driver, signal)
+    checkAbleToMakeVolumes(facts, address)
+    const node = settings.nodeDeployment ? await nodeOf(driver, run) : undefined
+    const client = settings.kubeApiQps === -1 ? direct : rateLimited(direct, limitOf(settings), clock)
+    const gates = await gatesServedBy(client, settings.gates, log)
+    const deps = { ...run, client, driver: oneAtATime(driver), facts, node, gates, metrics, provisioningMetrics }
+
+    const shown = monitoring ? { monitoring: monitoring.url } : {}
+    log.info({ driver: facts.name, version: facts.version, server: connection.server, ...shown }, 'started')
+    if (!settings.leaderElection) return await provideVolumes(deps, signal)
+    // Not through the limit: a lease must not wait behind the work it protects.
+    leadership = createLeadership({ ...run, client: direct, namespace, facts, onChange: metrics.leadership })
+    await leadership.run((term, election) => provideVolumes({ ...deps, election }, term))
+  } catch (error) {
+    if (!signal.aborted) throw error // else: told to stop while it was waiting for something
+  } finally {
+    await monitoring?.stop()
+    driver.close()
+    direct.close()
+    log.info({}, 'stopped')
+  }
+}
+
+const limitOf = ({ kubeApiQps: perSecond, kubeApiBurst: burst }: ProvisionerSettings) => ({ perSecond, burst })
+
+function checkAbleToMakeVolumes(facts: DriverFacts, address: string): void {
+  if (facts.controller.has('CREATE_DELETE_VOLUME')) return
+  throw new Error(
+    `The CSI driver ${facts.name} at ${address} cannot make volumes: it does not report the controller capability ` +
+      'CREATE_DELETE_VOLUME. Run no provisioner beside it.',
+  )
+}
+
+async function serverOf(run: ProvisionerRun): Promise<{ connection: Connection; namespace: string }> {
+  const { settings, clock, env } = run
+  const isNamed = settings.kubeconfig || env.KUBECONFIG || env.KUBERNETES_SERVICE_HOST
+  if (settings.master && !isNamed) {
+    return { connection: { server: settings.master, credentials: async () => ({}) }, namespace: 'default' }
+  }
+  const { connection, namespace } = await findServer(settings.kubeconfig || undefined, { clock, env }).catch(
+    (error) => {
+      throw new UsageError((error as Error).message)
+    },
+  )
+  return { connection: settings.master ? { ...connection, server: settings.master } : connection, namespace }
+}
+
+/** The node this runs on, and where the driver says it is. */
+async function nodeOf(driver: CsiDriver, { settings, env, signal }: ProvisionerRun): Promise<NodeDeployment> {
+  const name = env.NODE_NAME
+  if (!name) throw new UsageError('--node-deployment needs the name of the node: set $NODE_NAME from spec.nodeName.')
+  const { accessibleTopology } = await driver.node.nodeGetInfo({}, { signal })
+  return {
+    name,
+    ...(accessibleTopology ? { segments: accessibleTopology.segments } : {}),
+    immediateBinding: settings.nodeDeploymentImmediateBinding,
+    baseDelayMs: settings.nodeDeploymentBaseDelay,
+    maxDelayMs: settings.nodeDeploymentMaxDelay,
+  }
+}
+
+/** A server that does not know attributes classes cannot be asked for one. */
+async function gatesServedBy(client: Client, gates: FeatureGates, log: Logger): Promise<FeatureGates> {
+  if (!gates.enabled('VolumeAttributesClass') || (await client.serves(volumeAttributesClassKind))) return gates
+  log.info({}, 'the server has no VolumeAttributesClass: claims that name one get volumes without')
+  return { enabled: (gate) => gate !== 'VolumeAttributesClass' && gates.enabled(gate) }
+}
+
+interface Leadership {
+  run(lead: (term: AbortSignal, election: LeaderElection) => Promise<void>): Promise<void>
+  /** What is wrong, if anything is. */
+  problem(): string | undefined
+}
+
+interface LeadershipDeps extends ProvisionerRun {
+  readonly client: Client
+  readonly namespace: string
+  readonly facts: DriverFacts
+  onChange(name: string, isLeader: boolean): void
+}
+
+function createLeadership(deps: LeadershipDeps): Leadership {
+  const { settings, client, clock, random, log, signal, facts } = deps
+  let isWorking = false
+  const election = createLeaderElection({
+    client,
+    clock,
+    random,
+    log,
+    namespace: settings.leaderElectionNamespace || deps.namespace,
+    name: facts.name.replaceAll('/', '-'),
+    identity: `${hostname()}_${randomUuid(random)}`,
+    leaseMs: settings.leaderElectionLeaseDuration,
+    renewDeadlineMs: settings.leaderElectionRenewDeadline,
+    retryMs: settings.leaderElectionRetryPeriod,
+    onChange: (isLeader) => deps.onChange(facts.name, isLeader),
+  })
+  return {
+    problem: () => (isWorking && !election.isLeader ? 'the lease is lost, and work of the leader goes on' : undefined),
+    run: (lead) =>
+      election.run(async (term) => {
+        isWorking = true
+        try {
+          await lead(term, election)
+        } finally {
+          isWorking = false
+        }
+      }, signal),
+  }
+}

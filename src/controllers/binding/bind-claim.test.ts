@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest'
+import type { CommitWrite } from '../../client/index.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
+import { bindingWrites } from './bind-claim.ts'
+import { aClaim, aVolume } from './samples.ts'
+import type { Claim, Volume } from './wish.ts'
+
+/** Which of the four writes, by kind and subresource, with their bodies. */
+const described = (writes: readonly CommitWrite[]) =>
+  writes.map((write) => {
+    if (write.do !== 'patch') throw new Error(`unexpected ${write.do}`)
+    return [`${write.kind.kind}${write.subresource ? '/status' : ''}`, write.patch.body]
+  })
+const writesOf = (volume: Volume, claim: Claim) => described(bindingWrites(volume, claim))
+
+describe('the writes of a binding', () => {
+  it('PROV-5 are four, in order; the first of each object holds for its version, the second for its uid', () => {
+    expect(writesOf(aVolume(), aClaim())).toEqual([
+      [
+        'PersistentVolume',
+        {
+          metadata: { uid: 'uid-pv', resourceVersion: '8', annotations: { [BOUND_BY_CONTROLLER]: 'yes' } },
+          spec: {
+            claimRef: {
+              kind: 'PersistentVolumeClaim',
+              apiVersion: 'v1',
+              namespace: 'default',
+              name: 'c',
+              uid: 'uid-c',
+              resourceVersion: '7',
+            },
+          },
+        },
+      ],
+      ['PersistentVolume/status', { metadata: { uid: 'uid-pv' }, status: { phase: 'Bound' } }],
+      [
+        'PersistentVolumeClaim',
+        {
+          metadata: {
+            uid: 'uid-c',
+            resourceVersion: '7',
+            annotations: { [BIND_COMPLETED]: 'yes', [BOUND_BY_CONTROLLER]: 'yes' },
+          },
+          spec: { volumeName: 'pv' },
+        },
+      ],
+      [
+        'PersistentVolumeClaim/status',
+        {
+          metadata: { uid: 'uid-c' },
+          status: { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } },
+        },
+      ],
+    ])
+  })
+
+  const OWNED = { claim: { name: 'c', uid: 'uid-c' } }
+  const NAMED = { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } }
+  const DONE = { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } }
+  const REMAINING: [string, Volume, Claim, string[]][] = [
+    [
+      'the volume',
+      aVolume(OWNED),
+      aClaim(),
+      ['PersistentVolume/status', 'PersistentVolumeClaim', 'PersistentVolumeClaim/status'],
+    ],
+    [
+      'the volume’s status',
+      aVolume({ ...OWNED, phase: 'Bound' }),
+      aClaim(),
+      ['PersistentVolumeClaim', 'PersistentVolumeClaim/status'],
+    ],
+    ['the claim', aVolume({ ...OWNED, phase: 'Bound' }), aClaim(NAMED), ['PersistentVolumeClaim/status']],
+    ['the claim’s status', aVolume({ ...OWNED, phase: 'Bound' }), aClaim({ ...NAMED, status: DONE }), []],
+  ]
+  for (const [written, volume, claim, remaining] of REMAINING) {
+    it(`PROV-5 after ${written} was written, only what comes after is`, () => {
+      const writes = writesOf(volume, claim)
+      expect(writes.map(([what]) => what)).toEqual(remaining)
+      // Whatever is first for its object is bound to the version it was judged by.
+      for (const kind of ['PersistentVolume', 'PersistentVolumeClaim']) {
+        const first = writes.find(([what]) => String(what).split('/')[0] === kind)
+        if (first) expect((first[1] as any).metadata.resourceVersion).toBeDefined()
+      }
+    })
+  }
+
+  it('PROV-4 neither side is marked as chosen by us where a user chose it', () => {
+    const [volumeWrite] = writesOf(aVolume({ claim: { name: 'c' } }), aClaim())
+    expect((volumeWrite![1] as any).metadata.annotations).toBeUndefined()
+    const claimWrite = writesOf(aVolume(), aClaim({ spec: { volumeName: 'pv' } }))[2]
+    expect((claimWrite![1] as any).metadata.annotations).toEqual({ [BIND_COMPLETED]: 'yes' })
+  })
+
+  it('PROV-5 what a volume’s status said before goes with its old phase', () => {
+    const volume = { ...aVolume(), status: { phase: 'Failed' as const, message: 'it could not be deleted' } }
+    expect(writesOf(volume, aClaim())[1]?.[1]).toMatchObject({ status: { phase: 'Bound', message: null } })
+  })
+
+  const statusOf = (volume: Volume, claim: Claim) =>
+    (writesOf(volume, claim).find(([what]) => what === 'PersistentVolumeClaim/status')?.[1] as any)?.status
+
+  it('PROV-4 a claim that becomes bound has what the volume has, and nothing it had before', () => {
+    const volume = aVolume({ spec: { capacity: { storage: '5Gi', iops: '100' } } })
+    const claim = aClaim({ status: { phase: 'Lost', capacity: { throughput: '1Mi' } } })
+    expect(statusOf(volume, claim).capacity).toEqual({ storage: '5Gi', iops: '100', throughput: null })
+  })
+
+  it('PROV-4 a size from before a resize that cannot be read is ignored', () => {
+    const annotations = { 'volume.alpha.kubernetes.io/pre-resize-capacity': 'lots' }
+    expect(statusOf(aVolume({ annotations }), aClaim()).capacity).toEqual({ storage: '1Gi' })
+  })
+
+  it('VAC-4 the attributes class is taken over by the last write, and only when the claim was pending', () => {
+    const volume = aVolume({ spec: { volumeAttributesClassName: 'gold' } })
+    expect(statusOf(volume, aClaim()).currentVolumeAttributesClassName).toBe('gold')
+    expect(statusOf(volume, aClaim({ status: { phase: 'Lost' } }))).not.toHaveProperty(
+      'currentVolumeAttributesClassName',
+    )
+    expect(statusOf(volume, aClaim({ ...NAMED, status: DONE }))).toBeUndefined()
+    const before = aClaim({ status: { currentVolumeAttributesClassName: 'old' } })
+    expect(statusOf(aVolume(), before).currentVolumeAttributesClassName).toBeNull()
+  })
+})

@@ -1,0 +1,156 @@
+// Claims become bound: one controller for claims, one for volumes, each woken by whatever can help. Nothing is looked
+// at again merely because time has passed.
+//   a claim    by itself, a volume that is or was to be its own, its class, the default class, its pods, and a volume
+//              that became free and fits (matchmaker.ts)
+//   a volume   by itself, the claim it belongs to or that names it, and pods that keep it from being recycled
+
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { claimClassName } from '../../api/kinds/class-names.ts'
+import { isMarkedDefault } from '../../api/kinds/default-class.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { StorageClass } from '../../api/types/storage.ts'
+import {
+  createController,
+  createEventRecorder,
+  type EventRecorder,
+  keyOfObject,
+  type ObjectKey,
+  source,
+} from '../../client/index.ts'
+import { claimsOfPod } from '../claims-of-pod.ts'
+import type { ControllerDeps } from '../deps.ts'
+import { type BindingContext, PODS_BY_CLAIM } from './context.ts'
+import { COMPONENT } from './events.ts'
+import { createMatchmaker } from './matchmaker.ts'
+import type { BindingMetrics } from './metrics.ts'
+import { createOperationTimes } from './operation-times.ts'
+import { isBindCompleted } from './plan-claim.ts'
+import type { InProcessProvisioner } from './plan-reclaim.ts'
+import { reconcileClaim } from './reconcile-claim.ts'
+import { reconcileVolume } from './reconcile-volume.ts'
+import { createVolumeIndex } from './volume-index.ts'
+import { type Claim, claimKeyOf, type Volume } from './wish.ts'
+
+export interface BindingOptions extends ControllerDeps {
+  /** Provisioners that run in this process: they are asked without a word, and delete what is theirs. */
+  readonly inProcess: readonly InProcessProvisioner[]
+  /** Default: one of its own, reporting as persistentvolume-controller. */
+  readonly events?: EventRecorder
+  readonly bindingMetrics?: BindingMetrics
+}
+
+/** A binding is a few writes and no work: many at once keep the store's group commits full. */
+const WORKERS = 64
+
+const CLAIMS_BY_CLASS = 'binding/class'
+const CLAIMS_BY_VOLUME = 'binding/volume'
+/** No class can be called this. */
+const NO_CLASS = 'no class'
+
+export function createBindingControllers(options: BindingOptions) {
+  const { client, caches, clock, random, log, metrics, bindingMetrics, inProcess } = options
+  const ownEvents = options.events
+    ? undefined
+    : createEventRecorder({ client, clock, random, log, component: COMPONENT })
+  const claims = caches.of(persistentVolumeClaimKind)
+  const volumes = caches.of(persistentVolumeKind)
+  const classes = caches.of(storageClassKind)
+  const pods = caches.of(podKind)
+  claims.addIndex(CLAIMS_BY_CLASS, byClass)
+  claims.addIndex(CLAIMS_BY_VOLUME, byVolumeName)
+  pods.addIndex(PODS_BY_CLAIM, claimsOfPod)
+
+  const index = createVolumeIndex(volumes)
+  const matchmaker = createMatchmaker(index, (key) => claimController.queue.add(key))
+  const timed = { clock, metrics: bindingMetrics }
+  const context: BindingContext = {
+    client,
+    claims,
+    volumes,
+    classes,
+    pods,
+    index,
+    matchmaker,
+    events: options.events ?? ownEvents!,
+    metrics: bindingMetrics,
+    provisioning: createOperationTimes('provision', timed),
+    deleting: createOperationTimes('delete', timed),
+    inProcess,
+  }
+  const common = { clock, random, log, workers: WORKERS }
+  const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })
+
+  const claimController = createController({
+    ...common,
+    ...observed('claim-binding'),
+    sources: [
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)] }),
+      source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
+      source({ cache: classes, keysOf: (one) => claimsOfClass(one, context) }),
+      source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isScheduledOrEnded }),
+    ],
+    reconcile: (key) => reconcileClaim(key, context),
+  })
+  const volumeController = createController({
+    ...common,
+    ...observed('volume-binding'),
+    sources: [
+      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)] }),
+      source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context) }),
+      source({ cache: pods, keysOf: (pod) => recycledVolumesOf(pod, context), matters: isScheduledOrEnded }),
+    ],
+    reconcile: (key) => reconcileVolume(key, context),
+  })
+  const controllers = [claimController, volumeController]
+  for (const { queue } of controllers) metrics?.queues.add(queue)
+
+  return {
+    queues: controllers.map(({ queue }) => queue),
+    async run(signal: AbortSignal): Promise<void> {
+      const stops = [matchmaker.start(), bindingMetrics?.count({ claims, volumes })]
+      try {
+        await Promise.all([...controllers.map((one) => one.run(signal)), ownEvents?.run(signal)])
+      } finally {
+        for (const stop of stops) stop?.()
+      }
+    },
+  }
+}
+
+const byClass = (claim: Claim): string[] => (isBindCompleted(claim) ? [] : [claimClassName(claim) ?? NO_CLASS])
+const byVolumeName = ({ spec }: Claim): string[] => (spec?.volumeName ? [spec.volumeName] : [])
+
+function claimsOfVolume(volume: Volume, { claims }: BindingContext): ObjectKey[] {
+  const owner = claimKeyOf(volume)
+  const naming = claims.byIndex(CLAIMS_BY_VOLUME, volume.metadata.name ?? '').map(keyOfObject)
+  return owner === undefined ? naming : [owner, ...naming]
+}
+
+function claimsOfClass(storageClass: Readonly<StorageClass>, { claims }: BindingContext): ObjectKey[] {
+  const naming = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name ?? '')
+  const namingNone = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
+  return [...naming, ...namingNone].map(keyOfObject)
+}
+
+const unboundClaimsOf = (pod: Readonly<Pod>, { claims }: BindingContext): ObjectKey[] =>
+  claimsOfPod(pod).filter((key) => {
+    const claim = claims.get(key)
+    return claim !== undefined && !isBindCompleted(claim)
+  })
+
+const volumesOfClaim = (claim: Claim, { index }: BindingContext): ObjectKey[] => [
+  ...index.reservedFor(keyOfObject(claim)).map(keyOfObject),
+  ...byVolumeName(claim),
+]
+
+const recycledVolumesOf = (pod: Readonly<Pod>, { index }: BindingContext): ObjectKey[] =>
+  claimsOfPod(pod)
+    .flatMap((key) => index.reservedFor(key))
+    .filter(({ spec }) => spec?.persistentVolumeReclaimPolicy === 'Recycle')
+    .map(keyOfObject)
+
+const isScheduledOrEnded = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
+  next.spec?.nodeName !== old.spec?.nodeName || next.status?.phase !== old.status?.phase

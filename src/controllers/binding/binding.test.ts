@@ -1,0 +1,826 @@
+// Claims and volumes as users see them: objects before, the controllers until nothing moves, objects and events after.
+// Everything here holds on a server with transactions and on one without.
+import { afterEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { Client } from '../../client/index.ts'
+import {
+  BIND_COMPLETED,
+  BOUND_BY_CONTROLLER,
+  MIGRATED_TO,
+  PRE_RESIZE_CAPACITY,
+  PROVISIONED_BY,
+  PROVISIONER,
+  PROVISIONER_BETA,
+  SELECTED_NODE,
+} from '../names.ts'
+import { type BindingTrial, type BindingTrialOptions, startBindingTrial, summary } from './binding-trial.ts'
+
+const AVAILABLE = { status: { phase: 'Available' } }
+const IS_DEFAULT = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+const DELAYED = { spec: { volumeBindingMode: 'WaitForFirstConsumer' } }
+const EXTERNAL =
+  "Normal ExternalProvisioning: Waiting for a volume to be created either by the external provisioner 'disk.example.com' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered."
+const NOTHING_AVAILABLE =
+  'Normal FailedBinding: no persistent volumes available for this claim and no storage class is set'
+
+let world: BindingTrial
+afterEach(() => world.stop())
+
+for (const oneByOne of [false, true]) {
+  const start = async (options: BindingTrialOptions = {}) => {
+    world = await startBindingTrial({ oneByOne, ...options })
+    return world
+  }
+  const boundTo = async (claimName: string) => (await world.getClaim(claimName)).spec?.volumeName
+  const phaseOf = async (name: string) => (await world.getVolume(name)).status?.phase
+  const patchClaim = (name: string, body: object, subresource?: string) =>
+    world.client.patch(
+      persistentVolumeClaimKind,
+      { namespace: 'default', name },
+      { type: 'merge', body },
+      subresource ? { subresource } : {},
+    )
+  const patchVolume = (name: string, body: object) =>
+    world.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
+
+  describe(oneByOne ? 'binding, write by write' : 'binding, as one transaction', () => {
+    it('PROV-4 a claim and the volume that fits it become bound to each other', async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      await world.claim('c')
+      await world.settle()
+      expect(summary(await world.getClaim('c'), await world.getVolume('pv'))).toEqual({
+        claim: {
+          phase: 'Bound',
+          volumeName: 'pv',
+          capacity: '1Gi',
+          annotations: [BIND_COMPLETED, BOUND_BY_CONTROLLER],
+        },
+        volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [BOUND_BY_CONTROLLER] },
+      })
+      expect((await world.getClaim('c')).status?.accessModes).toEqual(['ReadWriteOnce'])
+      expect((await world.getVolume('pv')).spec?.claimRef).toMatchObject({
+        kind: 'PersistentVolumeClaim',
+        apiVersion: 'v1',
+        resourceVersion: expect.any(String),
+      })
+      expect([world.told('c'), world.told('pv'), world.standings()]).toEqual([[], [], {}])
+    })
+
+    it('PROV-4 a new volume becomes available, and a claim that waits is bound to it', async () => {
+      await start()
+      await world.claim('c')
+      await world.settle()
+      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      await world.volume('pv')
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-4 a claim for which every volume is too small stays pending and says so', async () => {
+      await start()
+      await world.volume('small', AVAILABLE)
+      await world.claim('c', { size: '2Gi' })
+      await world.settle()
+      expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
+      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      expect(world.standings()).toEqual({
+        'default/c': 'stuck: no persistent volumes available for this claim and no storage class is set',
+      })
+    })
+
+    it('PROV-4 of two volumes the smaller one that fits is taken', async () => {
+      await start()
+      await world.volume('large', { size: '10Gi', ...AVAILABLE })
+      await world.volume('small', AVAILABLE)
+      await world.claim('c')
+      await world.settle()
+      expect(await boundTo('c')).toBe('small')
+      expect(await phaseOf('large')).toBe('Available')
+    })
+
+    it('PROV-4 a volume reserved by name is taken before a smaller free one, and is not marked as our choice', async () => {
+      await start()
+      await world.volume('reserved', { size: '10Gi', claim: { name: 'c' }, ...AVAILABLE })
+      await world.volume('free', AVAILABLE)
+      await world.claim('c')
+      await world.settle()
+      expect(summary(await world.getClaim('c'), await world.getVolume('reserved'))).toEqual({
+        claim: {
+          phase: 'Bound',
+          volumeName: 'reserved',
+          capacity: '10Gi',
+          annotations: [BIND_COMPLETED, BOUND_BY_CONTROLLER],
+        },
+        volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [] },
+      })
+    })
+
+    it('PROV-4 a volume reserved for a namesake with another uid is not taken, and is released', async () => {
+      await start()
+      await world.volume('theirs', { claim: { name: 'c', uid: 'another' }, status: { phase: 'Bound' } })
+      await world.claim('c')
+      await world.settle()
+      expect((await world.getClaim('c')).status?.phase).toBe('Pending')
+      expect(await phaseOf('theirs')).toBe('Released')
+    })
+
+    it('PROV-4 only a volume whose labels match the selector is taken', async () => {
+      await start()
+      await world.volume('other', AVAILABLE)
+      await world.claim('c', { spec: { selector: { matchLabels: { tier: 'fast' } } } })
+      await world.settle()
+      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      await world.volume('pv', { metadata: { labels: { tier: 'fast' } } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-4 a volume that gets the right label is found by the claim that waits for it', async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      await world.claim('c', { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'Exists' }] } } })
+      await world.settle()
+      await patchVolume('pv', { metadata: { labels: { tier: 'fast' } } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-4 a claim that names a volume gets that one, although a better one is free', async () => {
+      await start()
+      await world.volume('named', { size: '10Gi', ...AVAILABLE })
+      await world.volume('free', AVAILABLE)
+      await world.claim('c', { spec: { volumeName: 'named' } })
+      await world.settle()
+      expect(summary(await world.getClaim('c'), await world.getVolume('named'))).toEqual({
+        claim: { phase: 'Bound', volumeName: 'named', capacity: '10Gi', annotations: [BIND_COMPLETED] },
+        volume: { phase: 'Bound', owner: 'default/c', isOwned: true, annotations: [BOUND_BY_CONTROLLER] },
+      })
+    })
+
+    it('PROV-4 a claim that names a volume which does not exist waits for it without a word', async () => {
+      await start()
+      await world.claim('c', { spec: { volumeName: 'later' } })
+      await world.settle()
+      expect(world.told('c')).toEqual([])
+      expect(world.standings()).toEqual({ 'default/c': 'stuck: the volume "later" that it names does not exist' })
+      await world.volume('later')
+      await world.settle()
+      expect((await world.getClaim('c')).status?.phase).toBe('Bound')
+    })
+
+    const MISMATCHES: [string, object, object, string][] = [
+      ['is too small', { size: '1Gi' }, { size: '2Gi' }, 'requested PV is too small'],
+      ['has another class', { spec: { storageClassName: 'gold' } }, {}, 'storageClassName does not match'],
+      ['has another volume mode', {}, { spec: { volumeMode: 'Block' } }, 'incompatible volumeMode'],
+      ['lacks an access mode', {}, { spec: { accessModes: ['ReadWriteMany'] } }, 'incompatible accessMode'],
+      [
+        'has another attributes class',
+        {},
+        { spec: { volumeAttributesClassName: 'silver' } },
+        'volumeAttributesClassName does not match',
+      ],
+    ]
+    for (const [what, volume, claim, why] of MISMATCHES) {
+      it(`PROV-4 a claim is not bound to a volume it names that ${what}, and the volume is left alone`, async () => {
+        await start()
+        await world.volume('pv', { ...volume, ...AVAILABLE })
+        await world.claim('c', { ...claim, spec: { volumeName: 'pv', ...(claim as any).spec } })
+        await world.settle()
+        expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
+        expect(world.told('c')).toEqual([`Warning VolumeMismatch: Cannot bind to requested volume "pv": ${why}`])
+        expect((await world.getVolume('pv')).spec?.claimRef).toBeUndefined()
+      })
+    }
+
+    it('PROV-4 a claim is bound to the volume it names although its selector does not match', async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      await world.claim('c', { spec: { volumeName: 'pv', selector: { matchLabels: { a: 'b' } } } })
+      await world.settle()
+      expect((await world.getClaim('c')).status?.phase).toBe('Bound')
+    })
+
+    it('PROV-4 a claim that names a volume of another claim waits, and gets it when it is given up', async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      await world.claim('first')
+      await world.settle()
+      await world.claim('second', { spec: { volumeName: 'pv' } })
+      await world.settle()
+      expect(world.told('second')).toEqual(['Warning FailedBinding: volume "pv" already bound to a different claim.'])
+      expect((await world.getClaim('second')).status).toEqual({ phase: 'Pending' })
+      await world.client.patch(
+        persistentVolumeClaimKind,
+        { namespace: 'default', name: 'first' },
+        { type: 'merge', body: { metadata: { finalizers: null } } },
+      )
+      await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first' })
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Released')
+      await patchVolume('pv', { spec: { claimRef: null } })
+      await world.settle()
+      expect((await world.getClaim('second')).status?.phase).toBe('Bound')
+    })
+
+    it('PROV-4 a claim that a controller bound to another’s volume is left as it is, and says so', async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      await world.claim('first')
+      await world.settle()
+      const annotations = { [BOUND_BY_CONTROLLER]: 'yes' }
+      const before = await world.claim('second', { spec: { volumeName: 'pv' }, annotations })
+      await world.settle()
+      expect(world.told('second')).toEqual(['Warning FailedBinding: volume "pv" already bound to a different claim.'])
+      expect(await world.getClaim('second')).toEqual(before)
+    })
+
+    it('PROV-4 sizes are compared exactly, however large', async () => {
+      await start()
+      await world.volume('pv', { size: '800E', ...AVAILABLE })
+      await world.claim('more', { size: '950E' })
+      await world.settle()
+      expect((await world.getClaim('more')).status?.phase).toBe('Pending')
+      await world.claim('exact', { size: '800E' })
+      await world.settle()
+      expect(await boundTo('exact')).toBe('pv')
+    })
+
+    it('PROV-4 a volume that grows is found by the claim that waits for its size', async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      await world.claim('c', { size: '2Gi' })
+      await world.settle()
+      await patchVolume('pv', { spec: { capacity: { storage: '2Gi' } } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-4 every claim of a burst gets a volume of its own', async () => {
+      await start()
+      const names = Array.from({ length: 50 }, (_, n) => `n${n}`)
+      for (const name of names) await world.volume(name)
+      for (const name of names) await world.claim(name)
+      await world.settle()
+      const taken = await Promise.all(names.map(boundTo))
+      expect(new Set(taken)).toEqual(new Set(names))
+      for (const [index, name] of taken.entries()) {
+        expect((await world.getVolume(name ?? '')).spec?.claimRef?.name).toBe(names[index])
+      }
+    })
+
+    it('PROV-2 claims and volumes meet by the classes of their annotations', async () => {
+      await start()
+      const beta = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
+      const alpha = { 'volume.alpha.kubernetes.io/storage-class': 'silver' }
+      await world.volume('beta', { annotations: beta, ...AVAILABLE })
+      await world.volume('alpha', { annotations: alpha, ...AVAILABLE })
+      await world.claim('wants-gold', { spec: { storageClassName: 'gold' } })
+      await world.claim('wants-silver', { annotations: alpha })
+      await world.settle()
+      expect(await boundTo('wants-gold')).toBe('beta')
+      expect(await boundTo('wants-silver')).toBe('alpha')
+    })
+
+    it('VAC-4 no attributes class and the empty one are the same; another one is another', async () => {
+      await start()
+      await world.volume('plain', AVAILABLE)
+      const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
+      await world.volume('gold', { spec: { ...csi, volumeAttributesClassName: 'gold' }, ...AVAILABLE })
+      await world.claim('wants-gold', { spec: { volumeAttributesClassName: 'gold' } })
+      await world.claim('wants-none', { spec: { volumeAttributesClassName: '' } })
+      await world.settle()
+      expect([await boundTo('wants-gold'), await boundTo('wants-none')]).toEqual(['gold', 'plain'])
+    })
+
+    it('VAC-13 a claim bound to a volume that was there with a class has that class as its current one', async () => {
+      await start()
+      const spec = {
+        hostPath: undefined,
+        csi: { driver: 'd.example.com', volumeHandle: 'h' },
+        volumeAttributesClassName: 'gold',
+      }
+      await world.volume('gold', { spec, ...AVAILABLE })
+      await world.claim('c', { spec: { volumeAttributesClassName: 'gold' } })
+      await world.settle()
+      expect((await world.getClaim('c')).status).toMatchObject({
+        phase: 'Bound',
+        currentVolumeAttributesClassName: 'gold',
+      })
+    })
+
+    it('PROV-4 while a file system has yet to follow its volume, the claim has the size before', async () => {
+      await start()
+      await world.volume('pv', { size: '2Gi', annotations: { [PRE_RESIZE_CAPACITY]: '1Gi' }, ...AVAILABLE })
+      await world.claim('c')
+      await world.settle()
+      expect((await world.getClaim('c')).status?.capacity).toEqual({ storage: '1Gi' })
+    })
+
+    it('PROV-4 what a bound claim says of its size is not touched again', async () => {
+      await start()
+      await world.volume('pv', { size: '2Gi', ...AVAILABLE })
+      await world.claim('c')
+      await world.settle()
+      await patchClaim('c', { status: { capacity: { storage: '1Gi' } } }, 'status')
+      await world.settle()
+      expect((await world.getClaim('c')).status?.capacity).toEqual({ storage: '1Gi' })
+    })
+  })
+
+  describe(oneByOne ? 'delayed binding, write by write' : 'delayed binding, as one transaction', () => {
+    it('PROV-4 a claim of a delayed class waits for a pod, although a volume is free', async () => {
+      await start()
+      await world.storageClass('late', DELAYED)
+      await world.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
+      await world.claim('c', { spec: { storageClassName: 'late' } })
+      await world.settle()
+      expect(world.told('c')).toEqual([
+        'Normal WaitForFirstConsumer: waiting for first consumer to be created before binding',
+      ])
+      expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
+    })
+
+    it('PROV-4 it says which pods it waits for to be scheduled', async () => {
+      await start()
+      await world.storageClass('late', DELAYED)
+      await world.claim('c', { spec: { storageClassName: 'late' } })
+      await world.settle()
+      await world.pod('b', 'c')
+      await world.settle()
+      await world.pod('a', 'c')
+      await world.pod('ended', 'c', { phase: 'Succeeded' })
+      await world.pod('placed', 'c', { nodeName: 'n' })
+      await world.settle()
+      expect(world.told('c')[1]).toBe('Normal WaitForPodScheduled: waiting for pod b to be scheduled')
+      expect(world.told('c').at(-1)).toBe('Normal WaitForPodScheduled: waiting for pods a,b to be scheduled')
+    })
+
+    it('PROV-4 a volume that is reserved for it is bound at once', async () => {
+      await start()
+      await world.storageClass('late', DELAYED)
+      await world.claim('c', { spec: { storageClassName: 'late' } })
+      await world.settle()
+      await world.volume('pv', { spec: { storageClassName: 'late' }, claim: { name: 'c' } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-7 once a node is chosen a volume is asked for, although one is free', async () => {
+      await start()
+      await world.storageClass('late', DELAYED)
+      await world.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
+      await world.claim('c', { spec: { storageClassName: 'late' }, annotations: { [SELECTED_NODE]: 'n' } })
+      await world.settle()
+      expect((await world.getClaim('c')).metadata.annotations).toMatchObject({ [PROVISIONER]: 'disk.example.com' })
+      expect(await phaseOf('pv')).toBe('Available')
+    })
+  })
+
+  describe(oneByOne ? 'classes, write by write' : 'classes, as one transaction', () => {
+    it('PROV-7 the provisioner of the class is asked by both annotations, and people are told', async () => {
+      await start()
+      await world.storageClass('gold')
+      await world.claim('c', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      const claim = await world.getClaim('c')
+      expect(claim.metadata.annotations).toEqual({
+        [PROVISIONER]: 'disk.example.com',
+        [PROVISIONER_BETA]: 'disk.example.com',
+      })
+      expect(claim.status).toEqual({ phase: 'Pending' })
+      expect(world.told('c')).toEqual([EXTERNAL])
+      expect(world.standings()['default/c']).toBe(
+        'stuck: waiting for the provisioner "disk.example.com" to make a volume',
+      )
+    })
+
+    it('PROV-7 a provisioner in this process is asked without a word', async () => {
+      await start({ inProcess: [{ name: 'kubernetes.io/host-path', owns: () => false }] })
+      await world.storageClass('own', { provisioner: 'kubernetes.io/host-path' })
+      await world.claim('c', { spec: { storageClassName: 'own' } })
+      await world.settle()
+      expect((await world.getClaim('c')).metadata.annotations).toMatchObject({
+        [PROVISIONER]: 'kubernetes.io/host-path',
+        [PROVISIONER_BETA]: 'kubernetes.io/host-path',
+      })
+      expect(world.told('c')).toEqual([])
+    })
+
+    it('PROV-7 nobody is asked where a volume of the class is free', async () => {
+      await start()
+      await world.storageClass('gold')
+      await world.volume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
+      await world.claim('c', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+      expect((await world.getClaim('c')).metadata.annotations).not.toHaveProperty([PROVISIONER])
+    })
+
+    it('PROV-11 a volume that was made for a claim is bound to it, and is not marked as our choice', async () => {
+      await start()
+      await world.storageClass('gold')
+      const { metadata } = await world.claim('c', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      await world.volume('made', {
+        spec: { storageClassName: 'gold', persistentVolumeReclaimPolicy: 'Delete' },
+        annotations: { [PROVISIONED_BY]: 'disk.example.com' },
+        claim: { name: 'c', uid: metadata.uid },
+      })
+      await world.settle()
+      expect(summary(await world.getClaim('c'), await world.getVolume('made'))).toMatchObject({
+        claim: { phase: 'Bound', volumeName: 'made' },
+        volume: { phase: 'Bound', isOwned: true, annotations: [PROVISIONED_BY] },
+      })
+    })
+
+    it('PROV-6 a class that does not exist: the claim says so, and goes on once the class appears', async () => {
+      await start()
+      await world.claim('c', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      expect(world.told('c')).toEqual(['Warning ProvisioningFailed: storageclass.storage.k8s.io "gold" not found'])
+      expect((await world.getClaim('c')).metadata.annotations ?? {}).toEqual({})
+      await world.storageClass('gold')
+      await world.settle()
+      expect((await world.getClaim('c')).metadata.annotations).toMatchObject({ [PROVISIONER]: 'disk.example.com' })
+    })
+
+    it('PROV-6 a class that does not exist: a volume of that class will do', async () => {
+      await start()
+      await world.claim('c', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      await world.volume('pv', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-6 a claim that was asked for elsewhere still takes a volume that becomes free', async () => {
+      await start()
+      await world.storageClass('gold')
+      await world.claim('c', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      await world.volume('pv', { spec: { storageClassName: 'gold' } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-6 an unknown provisioner of Kubernetes’ own makes nothing, and the claim says so', async () => {
+      await start()
+      await world.storageClass('manual', { provisioner: 'kubernetes.io/no-provisioner' })
+      await world.claim('c', { spec: { storageClassName: 'manual' } })
+      await world.settle()
+      expect(world.told('c')).toEqual([
+        'Warning ProvisioningFailed: no volume plugin matched name: kubernetes.io/no-provisioner',
+      ])
+      await world.volume('pv', { spec: { storageClassName: 'manual' } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+    })
+
+    it('PROV-6 a claim with class "" takes a volume without class, never one with, and nothing is made for it', async () => {
+      await start()
+      await world.storageClass('gold', { metadata: { annotations: IS_DEFAULT } })
+      await world.volume('classy', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
+      await world.claim('c', { spec: { storageClassName: '' } })
+      await world.settle()
+      expect((await world.getClaim('c')).metadata.annotations ?? {}).toEqual({})
+      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      await world.volume('plain', { size: '10Gi' })
+      await world.settle()
+      expect(await boundTo('c')).toBe('plain')
+    })
+
+    it('PROV-3 a claim that names no class gets the default class when it appears', async () => {
+      await start()
+      await world.claim('c')
+      await world.claim('none', { spec: { storageClassName: '' } })
+      await world.claim('annotated', { annotations: { 'volume.beta.kubernetes.io/storage-class': 'x' } })
+      await world.settle()
+      await world.storageClass('usual')
+      await world.settle()
+      expect((await world.getClaim('c')).spec?.storageClassName).toBeUndefined()
+      await world.client.patch(
+        storageClassKind,
+        { name: 'usual' },
+        { type: 'merge', body: { metadata: { annotations: IS_DEFAULT } } },
+      )
+      await world.settle()
+      expect(await world.getClaim('c')).toMatchObject({
+        spec: { storageClassName: 'usual' },
+        status: { phase: 'Pending' },
+        metadata: { annotations: { [PROVISIONER]: 'disk.example.com' } },
+      })
+      expect((await world.getClaim('none')).spec?.storageClassName).toBe('')
+      expect((await world.getClaim('annotated')).spec?.storageClassName).toBeUndefined()
+    })
+
+    it('PROV-3 a claim that names no class takes a volume without class before it is given the default', async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      await world.claim('c')
+      await world.storageClass('usual', { metadata: { annotations: IS_DEFAULT } })
+      await world.settle()
+      expect(await boundTo('c')).toBe('pv')
+      expect((await world.getClaim('c')).spec?.storageClassName).toBeUndefined()
+    })
+
+    it('PROV-13 a claim that is being deleted is given nothing new, and nothing is asked for', async () => {
+      await start()
+      await world.storageClass('gold')
+      await world.volume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
+      await world.claim('c', { spec: { storageClassName: 'gold' } })
+      await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
+      await world.settle()
+      expect((await world.getClaim('c')).metadata.annotations ?? {}).toEqual({})
+      expect(await phaseOf('pv')).toBe('Available')
+      expect(world.standings()['default/c']).toBe('stuck: it is being deleted')
+    })
+  })
+
+  describe(oneByOne ? 'broken bindings, write by write' : 'broken bindings, as one transaction', () => {
+    const bind = async () => {
+      await start()
+      await world.volume('pv', AVAILABLE)
+      const claim = await world.claim('c')
+      await world.settle()
+      return claim
+    }
+
+    it('PROV-5 a bound claim whose volume is gone is lost, and says so once', async () => {
+      await bind()
+      await patchVolume('pv', { metadata: { finalizers: null } })
+      await world.client.delete(persistentVolumeKind, { name: 'pv' })
+      await world.settle()
+      expect((await world.getClaim('c')).status).toEqual({ phase: 'Lost' })
+      await patchClaim('c', { metadata: { labels: { look: 'again' } } })
+      await world.settle()
+      expect(world.told('c')).toEqual([
+        'Warning ClaimLost: Bound claim has lost its PersistentVolume. Data on the volume is lost!',
+      ])
+    })
+
+    it('PROV-5 a claim that was bound and names no volume any more is lost', async () => {
+      await start()
+      await world.claim('c', { annotations: { [BIND_COMPLETED]: 'yes' }, status: { phase: 'Bound' } })
+      await world.settle()
+      expect((await world.getClaim('c')).status?.phase).toBe('Lost')
+      expect(world.told('c')).toEqual([
+        'Warning ClaimLost: Bound claim has lost reference to PersistentVolume. Data on the volume is lost!',
+      ])
+    })
+
+    it('PROV-5 a claim whose volume is another’s is lost, and the volume stays with the other', async () => {
+      await bind()
+      await world.claim('thief', { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } })
+      await world.settle()
+      expect((await world.getClaim('thief')).status?.phase).toBe('Lost')
+      expect(world.told('thief')).toEqual([
+        'Warning ClaimMisbound: Two claims are bound to the same volume, this one is bound incorrectly',
+      ])
+      expect((await world.getVolume('pv')).spec?.claimRef?.name).toBe('c')
+    })
+
+    it('PROV-5 a volume whose claimRef was erased is bound to its claim again', async () => {
+      const { metadata } = await bind()
+      await patchVolume('pv', { spec: { claimRef: null } })
+      await world.settle()
+      expect((await world.getVolume('pv')).spec?.claimRef?.uid).toBe(metadata.uid)
+      expect(await phaseOf('pv')).toBe('Bound')
+    })
+
+    it('PROV-5 a lost claim whose volume comes back is bound again', async () => {
+      await start()
+      await world.claim('c', {
+        spec: { volumeName: 'pv' },
+        annotations: { [BIND_COMPLETED]: 'yes' },
+        status: { phase: 'Bound' },
+      })
+      await world.settle()
+      expect((await world.getClaim('c')).status?.phase).toBe('Lost')
+      await world.volume('pv')
+      await world.settle()
+      expect((await world.getClaim('c')).status).toMatchObject({ phase: 'Bound', capacity: { storage: '1Gi' } })
+    })
+
+    it('PROV-5 of two volumes that a controller gave to one claim, the other becomes free again', async () => {
+      await start()
+      const { metadata } = await world.claim('c')
+      for (const name of ['a', 'b']) {
+        const annotations = { [BOUND_BY_CONTROLLER]: 'yes' }
+        await world.volume(name, { annotations, claim: { name: 'c', uid: metadata.uid }, ...AVAILABLE })
+      }
+      await world.settle()
+      expect(await boundTo('c')).toBe('a')
+      const other = await world.getVolume('b')
+      expect([other.spec?.claimRef, other.metadata.annotations ?? {}, other.status?.phase]).toEqual([
+        undefined,
+        {},
+        'Available',
+      ])
+    })
+
+    it('PROV-13 a volume that a user gave to a claim with another one is free again for that name only', async () => {
+      const { metadata } = await bind()
+      await world.volume('mine', { claim: { name: 'c', uid: metadata.uid } })
+      await world.settle()
+      const volume = await world.getVolume('mine')
+      expect(volume.status?.phase).toBe('Available')
+      expect(volume.spec?.claimRef).toEqual({ namespace: 'default', name: 'c' })
+    })
+
+    it('PROV-13 a volume that was made for a claim with another one is released for its provisioner to delete', async () => {
+      const { metadata } = await bind()
+      await world.volume('late', {
+        claim: { name: 'c', uid: metadata.uid },
+        annotations: { [PROVISIONED_BY]: 'disk.example.com' },
+        spec: { persistentVolumeReclaimPolicy: 'Delete' },
+      })
+      await world.settle()
+      expect(await phaseOf('late')).toBe('Released')
+      expect(world.standings().late).toBe(
+        'stuck: its claim is gone: waiting for the provisioner "disk.example.com" to delete it',
+      )
+    })
+
+    it('PROV-4 a volume made with another mode than its claim wants is bound to nobody, and both say so', async () => {
+      await start()
+      const { metadata } = await world.claim('c', { spec: { volumeMode: 'Block' } })
+      await world.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
+      await world.settle()
+      expect(world.told('pv')).toContain(
+        'Warning VolumeMismatch: Cannot bind PersistentVolume to requested PersistentVolumeClaim "c" due to incompatible volumeMode.',
+      )
+      expect(world.told('c')).toContain(
+        'Warning VolumeMismatch: Cannot bind PersistentVolume "pv" to requested PersistentVolumeClaim due to incompatible volumeMode.',
+      )
+      expect(await boundTo('c')).toBeUndefined()
+    })
+  })
+
+  describe(oneByOne ? 'released volumes, write by write' : 'released volumes, as one transaction', () => {
+    const GONE = { name: 'gone', uid: 'gone' }
+    const BOUND = { status: { phase: 'Bound' } }
+
+    it('PROV-15 a volume whose claim is gone is released, and Retain keeps it until its claimRef is removed', async () => {
+      await start()
+      await world.volume('pv', { claim: GONE, ...BOUND })
+      await world.claim('waits')
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Released')
+      expect((await world.getVolume('pv')).spec?.claimRef?.uid).toBe('gone')
+      expect(world.standings().pv).toBe(
+        'stuck: its claim is gone and its policy is Retain: it keeps its data until its claimRef is removed',
+      )
+      expect(await boundTo('waits')).toBeUndefined()
+      await patchVolume('pv', { spec: { claimRef: null } })
+      await world.settle()
+      expect(await boundTo('waits')).toBe('pv')
+    })
+
+    it('PROV-14 deleting a claim releases its volume first', async () => {
+      await start()
+      await world.volume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...AVAILABLE })
+      await world.claim('c')
+      await world.settle()
+      await patchClaim('c', { metadata: { finalizers: null } })
+      await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
+      const phases: (string | undefined)[] = []
+      const watch = await world.trial.watch('/api/v1/persistentvolumes?watch=1')
+      await world.settle()
+      for (const { object } of watch.events) phases.push(object.status?.phase)
+      watch.close()
+      expect(phases.slice(-2)).toEqual(['Released', 'Failed'])
+    })
+
+    it('PROV-20 nobody to delete a volume: it has failed, says why, and is not touched', async () => {
+      await start()
+      await world.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
+      await world.settle()
+      const message =
+        'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; delete the storage behind it by hand, then the volume'
+      expect((await world.getVolume('pv')).status).toMatchObject({ phase: 'Failed', message })
+      await patchVolume('pv', { metadata: { labels: { look: 'again' } } })
+      await world.settle()
+      expect(world.told('pv')).toEqual([`Warning VolumeFailedDelete: ${message}`])
+    })
+
+    const LEFT: [string, object][] = [
+      ['an external provisioner made it', { annotations: { [PROVISIONED_BY]: 'disk.example.com' } }],
+      ['a provisioner in this process made it', { annotations: { [PROVISIONED_BY]: 'kubernetes.io/own' } }],
+      ['its source is a CSI driver', { spec: { hostPath: undefined, csi: { driver: 'd.io', volumeHandle: 'h' } } }],
+      ['a CSI driver has taken it over', { annotations: { [MIGRATED_TO]: 'd.io' } }],
+      [
+        'a provisioner in this process owns its kind of source',
+        { spec: { hostPath: undefined, nfs: { server: 's', path: '/' } } },
+      ],
+    ]
+    for (const [why, parts] of LEFT) {
+      it(`PROV-14 a released volume is left to its deleter: ${why}`, async () => {
+        await start({ inProcess: [{ name: 'kubernetes.io/own', owns: ({ spec }) => spec?.nfs !== undefined }] })
+        const spec = { persistentVolumeReclaimPolicy: 'Delete', ...(parts as any).spec }
+        await world.volume('pv', { claim: GONE, ...BOUND, ...parts, spec })
+        await world.settle()
+        expect(await phaseOf('pv')).toBe('Released')
+        expect(world.told('pv')).toEqual([])
+        expect(world.standings().pv).toMatch(
+          /^stuck: its claim is gone: waiting for the provisioner ".*" to delete it$/,
+        )
+      })
+    }
+
+    it('PROV-14 a volume of a provisioner of Kubernetes’ own that is no more has failed', async () => {
+      await start()
+      await world.volume('pv', {
+        claim: GONE,
+        annotations: { [PROVISIONED_BY]: 'kubernetes.io/aws-ebs' },
+        spec: { persistentVolumeReclaimPolicy: 'Delete' },
+        ...BOUND,
+      })
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Failed')
+      expect(world.told('pv')[0]).toContain('no volume plugin matched name: kubernetes.io/aws-ebs')
+    })
+
+    it('PROV-14 a volume that is being deleted is reclaimed all the same', async () => {
+      await start()
+      await world.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
+      await world.client.delete(persistentVolumeKind, { name: 'pv' })
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Failed')
+    })
+
+    it('PROV-14 Recycle waits for pods that still use the volume, and then there is nobody to do it', async () => {
+      await start()
+      await world.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Recycle' }, ...BOUND })
+      await world.pod('a', 'gone', { nodeName: 'n', phase: 'Running' })
+      await world.pod('b', 'gone')
+      await world.pod('ended', 'gone', { nodeName: 'n', phase: 'Succeeded' })
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Released')
+      expect(world.told('pv')).toEqual(['Normal VolumeFailedRecycle: Volume is used by pods: default/a,default/b'])
+      for (const name of ['a', 'b']) {
+        await world.trial.patch(
+          `/api/v1/namespaces/default/pods/${name}/status`,
+          { status: { phase: 'Failed' } },
+          'merge',
+        )
+      }
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Failed')
+      expect(world.told('pv').at(-1)).toMatch(/^Warning VolumeFailedRecycle: No recycler plugin found for the volume!/)
+    })
+
+    it('PROV-5 a claim that only the server knows yet keeps its volume', async () => {
+      const hidden = { claim: '' }
+      await start({ through: (client) => hiding(client, hidden) })
+      hidden.claim = 'c'
+      const { metadata } = await world.claim('c', { spec: { volumeName: 'pv' } })
+      await world.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Bound')
+    })
+
+    it('PROV-5 a namesake in the cache does not take a volume from the claim that the server has', async () => {
+      const hidden = { claim: '' }
+      await start({ through: (client) => hiding(client, hidden) })
+      await world.claim('c')
+      await world.settle()
+      hidden.claim = 'c'
+      await patchClaim('c', { metadata: { finalizers: null } })
+      await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
+      const { metadata } = await world.claim('c', { spec: { volumeName: 'pv' } })
+      await world.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Bound')
+    })
+
+    it('PROV-5 a volume that only the server knows yet is not lost', async () => {
+      const hidden = { claim: '', volume: 'pv' }
+      await start({ through: (client) => hiding(client, hidden) })
+      const { metadata } = await world.claim('c', {
+        spec: { volumeName: 'pv' },
+        annotations: { [BIND_COMPLETED]: 'yes' },
+        status: { phase: 'Bound' },
+      })
+      await world.volume('pv', { claim: { name: 'c', uid: metadata.uid }, ...BOUND })
+      await world.settle()
+      expect((await world.getClaim('c')).status?.phase).toBe('Bound')
+      expect(world.told('c')).toEqual([])
+    })
+  })
+}
+
+/** A client whose watches do not show one claim or volume; reads and writes do. */
+function hiding(client: Client, hidden: { claim: string; volume?: string }): Client {
+  async function* shown(kind: any, request: any): AsyncGenerator<any> {
+    const name = kind === persistentVolumeClaimKind ? () => hidden.claim : () => hidden.volume
+    const isWatched = kind === persistentVolumeClaimKind || kind === persistentVolumeKind
+    for await (const event of client.watch<any>(kind, request)) {
+      if (isWatched && event.type !== 'bookmark' && event.object.metadata.name === name()) continue
+      yield event
+    }
+  }
+  return { ...client, watch: shown as Client['watch'] }
+}

@@ -1,0 +1,73 @@
+// What a pass over a claim or a volume has at hand, and how its writes are saved.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { StorageClass } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Cache, Client, CommitWrite, EventRecorder, ObjectRef } from '../../client/index.ts'
+import { keyOfObject } from '../../client/index.ts'
+import type { Matchmaker } from './matchmaker.ts'
+import type { BindingMetrics } from './metrics.ts'
+import type { OperationTimes } from './operation-times.ts'
+import type { InProcessProvisioner } from './plan-reclaim.ts'
+import type { VolumeIndex } from './volume-index.ts'
+import type { Claim, Volume } from './wish.ts'
+
+export interface BindingContext {
+  readonly client: Client
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+  readonly classes: Cache<StorageClass>
+  readonly pods: Cache<Pod>
+  readonly index: VolumeIndex
+  readonly matchmaker: Matchmaker
+  readonly events: EventRecorder
+  readonly metrics: BindingMetrics | undefined
+  readonly provisioning: OperationTimes
+  readonly deleting: OperationTimes
+  readonly inProcess: readonly InProcessProvisioner[]
+}
+
+export const PODS_BY_CLAIM = 'binding/claim'
+
+/** Saves, and lets the caches know at once: the next look must not be at the past. */
+export async function save({ client, claims, volumes }: BindingContext, writes: readonly CommitWrite[]): Promise<void> {
+  const left = await client.commit(writes)
+  for (const [index, object] of left.entries()) {
+    if (!object) continue
+    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(object as Volume)
+    else claims.learn(object as Claim)
+  }
+}
+
+export const readClaim = (context: BindingContext, ref: ObjectRef): Promise<Claim | undefined> =>
+  readAndLearn(() => context.client.get(persistentVolumeClaimKind, ref), context.claims)
+
+export const readVolume = (context: BindingContext, name: string): Promise<Volume | undefined> =>
+  readAndLearn(() => context.client.get(persistentVolumeKind, { name }), context.volumes)
+
+async function readAndLearn<T extends PersistentVolumeClaim | PersistentVolume>(
+  read: () => Promise<Readonly<T>>,
+  cache: Cache<T>,
+): Promise<Readonly<T> | undefined> {
+  try {
+    const object = await read()
+    cache.learn(object)
+    return object
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return undefined
+    throw error
+  }
+}
+
+/** Active pods that name a claim, as `namespace/name`, in order. */
+export const podsOf = ({ pods }: BindingContext, claimKey: string): Readonly<Pod>[] =>
+  pods
+    .byIndex(PODS_BY_CLAIM, claimKey)
+    .filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
+    .sort((a, b) => (keyOfObject(a) < keyOfObject(b) ? -1 : 1))
+
+export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.code === 409
+export const isGone = (error: unknown): boolean => error instanceof ApiError && error.code === 404

@@ -1,0 +1,90 @@
+// What the binder tells people about claims and volumes. Reasons and wording are what every Kubernetes client and
+// operator already searches for.
+import type { Happening } from '../../client/index.ts'
+
+export const COMPONENT = 'persistentvolume-controller'
+
+const quoted = (name: string): string => JSON.stringify(name)
+const normal = (reason: string, message: string): Happening => ({ type: 'Normal', reason, message })
+const warning = (reason: string, message: string): Happening => ({ type: 'Warning', reason, message })
+
+// On claims that wait
+
+export const nothingAvailable = normal(
+  'FailedBinding',
+  'no persistent volumes available for this claim and no storage class is set',
+)
+export const belongsToAnother = (volume: string): Happening =>
+  warning('FailedBinding', `volume ${quoted(volume)} already bound to a different claim.`)
+
+export const volumeMismatch = (volume: string, why: string): Happening =>
+  warning('VolumeMismatch', `Cannot bind to requested volume ${quoted(volume)}: ${why}`)
+
+export const waitsForConsumer = normal(
+  'WaitForFirstConsumer',
+  'waiting for first consumer to be created before binding',
+)
+export const waitsForPods = (pods: readonly string[]): Happening =>
+  normal('WaitForPodScheduled', `waiting for pod${pods.length > 1 ? 's' : ''} ${pods.join(',')} to be scheduled`)
+
+export const externalProvisioning = (provisioner: string): Happening =>
+  normal(
+    'ExternalProvisioning',
+    `Waiting for a volume to be created either by the external provisioner '${provisioner}' or manually by the system ` +
+      'administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.',
+  )
+export const classNotFound = (className: string): Happening =>
+  warning('ProvisioningFailed', `storageclass.storage.k8s.io ${quoted(className)} not found`)
+export const noPlugin = (provisioner: string): Happening =>
+  warning('ProvisioningFailed', `no volume plugin matched name: ${provisioner}`)
+export const noBindingMode = (className: string): Happening =>
+  warning('ProvisioningFailed', `VolumeBindingMode not set for StorageClass ${quoted(className)}`)
+
+// On claims whose volume is gone
+
+export const lostReference = warning(
+  'ClaimLost',
+  'Bound claim has lost reference to PersistentVolume. Data on the volume is lost!',
+)
+export const lostVolume = warning('ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!')
+export const misbound = warning(
+  'ClaimMisbound',
+  'Two claims are bound to the same volume, this one is bound incorrectly',
+)
+
+// On a claim and its volume, when the volume was made for it and cannot be used
+
+export const modeMismatchOnClaim = (volume: string): Happening =>
+  warning(
+    'VolumeMismatch',
+    `Cannot bind PersistentVolume ${quoted(volume)} to requested PersistentVolumeClaim due to incompatible volumeMode.`,
+  )
+export const modeMismatchOnVolume = (claim: string): Happening =>
+  warning(
+    'VolumeMismatch',
+    `Cannot bind PersistentVolume to requested PersistentVolumeClaim ${quoted(claim)} due to incompatible volumeMode.`,
+  )
+
+// On volumes that cannot be reclaimed
+
+export const noDeleter = (volume: string): Happening =>
+  warning(
+    'VolumeFailedDelete',
+    `error getting deleter volume plugin for volume ${quoted(volume)}: no deletable volume plugin matched; ` +
+      'delete the storage behind it by hand, then the volume',
+  )
+export const deleterUnknown = (provisioner: string): Happening =>
+  warning(
+    'VolumeFailedDelete',
+    `no volume plugin matched name: ${provisioner}; delete the storage behind it by hand, then the volume`,
+  )
+export const noRecycler = warning(
+  'VolumeFailedRecycle',
+  'No recycler plugin found for the volume! Clean it by hand and remove its claimRef to make it available again',
+)
+export const usedByPods = (pods: readonly string[]): Happening =>
+  normal('VolumeFailedRecycle', `Volume is used by pods: ${pods.join(',')}`)
+export const unknownPolicy = warning(
+  'VolumeUnknownReclaimPolicy',
+  'Volume has unrecognized PersistentVolumeReclaimPolicy',
+)

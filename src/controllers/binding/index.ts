@@ -1,0 +1,7 @@
+export { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
+export { type Choosing, chooseVolume, type Shelves } from './choose-volume.ts'
+export { type BindingMetrics, createBindingMetrics } from './metrics.ts'
+export { isReachableFrom, type NodeFacts } from './node-affinity.ts'
+export type { InProcessProvisioner } from './plan-reclaim.ts'
+export { createVolumeIndex, type VolumeIndex } from './volume-index.ts'
+export { wishOf } from './wish.ts'

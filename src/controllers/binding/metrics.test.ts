@@ -1,0 +1,130 @@
+import { Registry } from 'prom-client'
+import { afterEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { ApiError } from '../../api/status-error.ts'
+import { PROVISIONED_BY } from '../names.ts'
+import { type BindingTrial, startBindingTrial } from './binding-trial.ts'
+import { createBindingMetrics } from './metrics.ts'
+
+const AVAILABLE = { status: { phase: 'Available' } }
+
+let world: BindingTrial
+afterEach(() => world.stop())
+
+async function start(through?: Parameters<typeof startBindingTrial>[0]) {
+  const registry = new Registry()
+  world = await startBindingTrial({ bindingMetrics: createBindingMetrics(registry), ...through })
+  return async (name: string) =>
+    (await registry.metrics()).split('\n').filter((line) => line.startsWith(name) && !line.includes('_bucket'))
+}
+
+describe('what the binder counts', () => {
+  it('PROV-4 volumes and claims by what they are, as they come and go', async () => {
+    const lines = await start()
+    await world.volume('bound', AVAILABLE)
+    await world.volume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE })
+    const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
+    await world.volume('csi', { spec: { ...csi, storageClassName: 'gold' }, ...AVAILABLE })
+    await world.claim('c')
+    await world.claim('waits', {
+      size: '50Gi',
+      spec: { storageClassName: 'silver', volumeAttributesClassName: 'fast' },
+    })
+    await world.settle()
+    expect((await lines('pv_collector_')).sort()).toEqual(
+      [
+        'pv_collector_total_pv_count{plugin_name="kubernetes.io/host-path",volume_mode="Filesystem"} 1',
+        'pv_collector_total_pv_count{plugin_name="kubernetes.io/csi:d.example.com",volume_mode="Filesystem"} 1',
+        'pv_collector_total_pv_count{plugin_name="kubernetes.io/host-path",volume_mode="Block"} 1',
+        'pv_collector_bound_pv_count{storage_class=""} 1',
+        'pv_collector_bound_pvc_count{namespace="default",storage_class="",volume_attributes_class=""} 1',
+        'pv_collector_unbound_pv_count{storage_class="gold"} 2',
+        'pv_collector_unbound_pvc_count{namespace="default",storage_class="silver",volume_attributes_class="fast"} 1',
+      ].sort(),
+    )
+    await world.client.patch(
+      persistentVolumeKind,
+      { name: 'csi' },
+      { type: 'merge', body: { metadata: { finalizers: null } } },
+    )
+    await world.client.delete(persistentVolumeKind, { name: 'csi' })
+    await world.settle()
+    expect(await lines('pv_collector_unbound_pv_count')).toEqual([
+      'pv_collector_unbound_pv_count{storage_class="gold"} 1',
+    ])
+  })
+
+  it('PROV-3 claims that were given the default class, and the times that failed', async () => {
+    let failures = 1
+    const lines = await start({
+      through: (client) => ({
+        ...client,
+        commit: async (writes, options) => {
+          const isAssignment = JSON.stringify(writes.map((one) => 'patch' in one && one.patch.body)).includes(
+            'storageClassName',
+          )
+          if (isAssignment && failures-- > 0) throw new ApiError(500, 'InternalError', 'no')
+          return client.commit(writes, options)
+        },
+      }),
+    })
+    await world.claim('c')
+    await world.settle()
+    await world.storageClass('usual', {
+      metadata: { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+    })
+    await world.settle()
+    expect(await lines('retroactive_storageclass')).toEqual([
+      'retroactive_storageclass_total 2',
+      'retroactive_storageclass_errors_total 1',
+    ])
+  })
+
+  it('PROV-7 how long a claim waited from being asked for to being bound, and a volume for being deleted', async () => {
+    const lines = await start()
+    await world.storageClass('gold')
+    const { metadata } = await world.claim('c', { spec: { storageClassName: 'gold' } })
+    await world.settle()
+    await world.trial.clock.advance(3_000)
+    await world.volume('made', {
+      spec: { storageClassName: 'gold', persistentVolumeReclaimPolicy: 'Delete' },
+      annotations: { [PROVISIONED_BY]: 'disk.example.com' },
+      claim: { name: 'c', uid: metadata.uid },
+    })
+    await world.settle()
+    await world.client.patch(
+      persistentVolumeClaimKind,
+      { namespace: 'default', name: 'c' },
+      { type: 'merge', body: { metadata: { finalizers: null } } },
+    )
+    await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
+    await world.settle()
+    await world.trial.clock.advance(5_000)
+    await world.client.patch(
+      persistentVolumeKind,
+      { name: 'made' },
+      { type: 'merge', body: { metadata: { finalizers: null } } },
+    )
+    await world.client.delete(persistentVolumeKind, { name: 'made' })
+    await world.settle()
+    expect(await lines('volume_operation_total_seconds')).toEqual([
+      'volume_operation_total_seconds_sum{plugin_name="disk.example.com",operation_name="provision"} 3',
+      'volume_operation_total_seconds_count{plugin_name="disk.example.com",operation_name="provision"} 1',
+      'volume_operation_total_seconds_sum{plugin_name="disk.example.com",operation_name="delete"} 5',
+      'volume_operation_total_seconds_count{plugin_name="disk.example.com",operation_name="delete"} 1',
+    ])
+  })
+
+  it('PROV-20 volumes that nobody can delete', async () => {
+    const lines = await start()
+    await world.volume('pv', {
+      claim: { name: 'gone', uid: 'gone' },
+      spec: { persistentVolumeReclaimPolicy: 'Delete' },
+    })
+    await world.settle()
+    expect(await lines('volume_operation_errors_total')).toEqual([
+      'volume_operation_errors_total{plugin_name="N/A",operation_name="delete"} 1',
+    ])
+  })
+})

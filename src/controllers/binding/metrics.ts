@@ -1,0 +1,123 @@
+// What the binder counts, under the names operators already chart. How many volumes and claims there are is counted
+// from the caches when it is asked.
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { claimClassName, volumeClassName } from '../../api/kinds/class-names.ts'
+import { volumeSources } from '../../api/kinds/volume-source-rules.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Cache } from '../../client/index.ts'
+import type { Volume } from './wish.ts'
+
+export interface BindingMetrics {
+  /** Whose volumes and claims are counted, until the returned function is called. */
+  count(caches: CountedCaches): () => void
+  assignedDefaultClass(succeeded: boolean): void
+  operationFailed(plugin: string, operation: string): void
+  operationTook(plugin: string, operation: string, seconds: number): void
+}
+
+export interface CountedCaches {
+  readonly claims: Pick<Cache<PersistentVolumeClaim>, 'list'>
+  readonly volumes: Pick<Cache<PersistentVolume>, 'list'>
+}
+
+const OPERATION_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
+
+export function createBindingMetrics(registry: Registry): BindingMetrics {
+  const registers = [registry]
+  let counted: CountedCaches | undefined
+
+  const counts = (name: string, help: string, labelNames: string[], each: (add: Add, caches: CountedCaches) => void) =>
+    new Gauge({
+      name: `pv_collector_${name}`,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset() // what no longer exists must not be shown
+        if (counted) each((labels) => this.inc(labels), counted)
+      },
+    })
+  counts('total_pv_count', 'Volumes.', ['plugin_name', 'volume_mode'], (add, { volumes }) => {
+    for (const one of volumes.list()) add({ plugin_name: pluginOf(one), volume_mode: one.spec?.volumeMode ?? '' })
+  })
+  for (const isBound of [true, false]) {
+    const [word, said] = isBound ? ['bound', 'that are bound'] : ['unbound', 'that are not bound']
+    counts(`${word}_pv_count`, `Volumes ${said}.`, ['storage_class'], (add, { volumes }) => {
+      for (const one of volumes.list()) {
+        if ((one.status?.phase === 'Bound') === isBound) add({ storage_class: volumeClassName(one) })
+      }
+    })
+    const labels = ['namespace', 'storage_class', 'volume_attributes_class']
+    counts(`${word}_pvc_count`, `Claims ${said}.`, labels, (add, { claims }) => {
+      for (const one of claims.list()) {
+        if ((one.status?.phase === 'Bound') !== isBound) continue
+        add({
+          namespace: one.metadata.namespace ?? '',
+          storage_class: claimClassName(one) ?? '',
+          volume_attributes_class: one.spec?.volumeAttributesClassName ?? '',
+        })
+      }
+    })
+  }
+
+  const assigned = new Counter({
+    name: 'retroactive_storageclass_total',
+    help: 'Times a claim was to be given the default class that came later.',
+    registers,
+  })
+  const notAssigned = new Counter({
+    name: 'retroactive_storageclass_errors_total',
+    help: 'Times that failed.',
+    registers,
+  })
+  const perOperation = { labelNames: ['plugin_name', 'operation_name'], registers }
+  const failed = new Counter({
+    name: 'volume_operation_errors_total',
+    help: 'Times an operation on a volume failed; it is tried again.',
+    ...perOperation,
+  })
+  const took = new Histogram({
+    name: 'volume_operation_total_seconds',
+    help: 'From asking for a volume to its being bound, and from releasing one to its being gone.',
+    buckets: OPERATION_SECONDS,
+    ...perOperation,
+  })
+
+  return {
+    count(caches) {
+      counted = caches
+      return () => {
+        if (counted === caches) counted = undefined
+      }
+    },
+    assignedDefaultClass(succeeded) {
+      assigned.inc()
+      if (!succeeded) notAssigned.inc()
+    },
+    operationFailed: (plugin, operation) => failed.inc({ plugin_name: plugin, operation_name: operation }),
+    operationTook: (plugin, operation, seconds) =>
+      took.observe({ plugin_name: plugin, operation_name: operation }, seconds),
+  }
+}
+
+type Add = (labels: Record<string, string>) => void
+
+/** As the plugins were called: CSI volumes by their driver, others by their source. */
+function pluginOf({ spec = {} }: Volume): string {
+  if (spec.csi) return `kubernetes.io/csi:${spec.csi.driver}`
+  const [source] = volumeSources(spec)
+  return source ? `kubernetes.io/${PLUGIN_NAMES[source] ?? source}` : 'N/A'
+}
+
+/** Those not called after their field. */
+const PLUGIN_NAMES: Readonly<Record<string, string>> = {
+  awsElasticBlockStore: 'aws-ebs',
+  azureDisk: 'azure-disk',
+  azureFile: 'azure-file',
+  gcePersistentDisk: 'gce-pd',
+  hostPath: 'host-path',
+  local: 'local-volume',
+  portworxVolume: 'portworx-volume',
+  vsphereVolume: 'vsphere-volume',
+}

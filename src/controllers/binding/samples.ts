@@ -1,0 +1,109 @@
+// For tests: claims and volumes of which only what matters is said.
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Cache, CacheHandlers } from '../../client/cache.ts'
+import { ObjectSet } from '../../client/object-set.ts'
+import type { Claim, Volume } from './wish.ts'
+
+export interface ClaimSample {
+  readonly name?: string
+  readonly uid?: string
+  readonly size?: string
+  readonly modes?: readonly string[]
+  readonly className?: string
+  readonly spec?: object
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly metadata?: object
+  readonly status?: object
+}
+
+export const aClaim = (sample: ClaimSample = {}): Claim => {
+  const { name = 'c', uid = `uid-${name}`, size = '1Gi', modes = ['ReadWriteOnce'], className } = sample
+  const { spec, annotations, metadata, status } = sample
+  return {
+    metadata: {
+      namespace: 'default',
+      name,
+      uid,
+      resourceVersion: '7',
+      ...(annotations ? { annotations } : {}),
+      ...metadata,
+    },
+    spec: {
+      accessModes: modes,
+      resources: { requests: { storage: size } },
+      ...(className === undefined ? {} : { storageClassName: className }),
+      ...spec,
+    },
+    status: { phase: 'Pending', ...status },
+  } as unknown as Claim
+}
+
+export interface VolumeSample {
+  readonly name?: string
+  readonly size?: string
+  readonly modes?: readonly string[]
+  readonly className?: string
+  /** The claim it belongs to; `{ name }` reserves it. */
+  readonly claim?: { readonly name: string; readonly uid?: string }
+  readonly phase?: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly spec?: object
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly metadata?: object
+}
+
+export const aVolume = (sample: VolumeSample = {}): Volume => {
+  const { name = 'pv', size = '1Gi', modes = ['ReadWriteOnce'], className, claim, phase = 'Available' } = sample
+  const { labels, spec, annotations, metadata } = sample
+  return {
+    metadata: {
+      name,
+      uid: `uid-${name}`,
+      resourceVersion: '8',
+      ...(annotations ? { annotations } : {}),
+      ...(labels ? { labels } : {}),
+      ...metadata,
+    },
+    spec: {
+      capacity: { storage: size },
+      accessModes: modes,
+      ...(className === undefined ? {} : { storageClassName: className }),
+      ...(claim ? { claimRef: { namespace: 'default', ...claim } } : {}),
+      ...spec,
+    },
+    status: { phase },
+  } as unknown as Volume
+}
+
+/** As much of a cache as the volume index needs, changed by hand. */
+export function handCache() {
+  const volumes = new ObjectSet<PersistentVolume>()
+  const handlers = new Set<CacheHandlers<PersistentVolume>>()
+  const cache: Pick<Cache<PersistentVolume>, 'get' | 'addIndex' | 'byIndex' | 'subscribe'> = {
+    get: (name) => volumes.get(String(name)),
+    addIndex: (name, keysOf) => volumes.addIndex(name, keysOf),
+    byIndex: (name, key) => volumes.byIndex(name, key),
+    subscribe(own) {
+      handlers.add(own)
+      return () => void handlers.delete(own)
+    },
+  }
+  return {
+    cache: cache as Cache<PersistentVolume>,
+    put(volume: Volume): void {
+      const { name = '' } = volume.metadata
+      const old = volumes.get(name)
+      volumes.put(name, volume)
+      for (const own of handlers) {
+        if (old) own.updated?.(volume, old)
+        else own.added?.(volume)
+      }
+    },
+    remove(name: string): void {
+      const old = volumes.get(name)
+      volumes.delete(name)
+      if (old) for (const own of handlers) own.deleted?.(old)
+    },
+    all: () => [...volumes.values()],
+  }
+}

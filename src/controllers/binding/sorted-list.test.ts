@@ -1,0 +1,24 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { SortedList } from './sorted-list.ts'
+
+describe('the list in order', () => {
+  it('keeps what a sorted array would, whatever is added and removed', () => {
+    const steps = fc.array(fc.record({ isAdded: fc.boolean(), value: fc.integer({ min: 0, max: 20 }) }))
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 0, max: 20 }), (done, from) => {
+        const list = new SortedList<number>((a, b) => a - b)
+        const model = new Set<number>()
+        for (const { isAdded, value } of done) {
+          if (isAdded && !model.has(value)) list.add(value)
+          if (!isAdded) list.remove(value)
+          if (isAdded) model.add(value)
+          else model.delete(value)
+        }
+        const sorted = [...model].sort((a, b) => a - b)
+        expect([...list.from((item) => item >= from)]).toEqual(sorted.filter((item) => item >= from))
+        expect([list.size, list.first]).toEqual([sorted.length, sorted[0]])
+      }),
+    )
+  })
+})

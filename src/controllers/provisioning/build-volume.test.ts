@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { StorageClass } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { PROVISIONED_BY } from '../names.ts'
+import { buildVolume } from './build-volume.ts'
+import { isSameStorage, mismatchOf } from './check-volume.ts'
+import type { NewVolume } from './provisioner.ts'
+
+const aClaim = (spec: object = {}): PersistentVolumeClaim => ({
+  metadata: { namespace: 'shop', name: 'data', uid: 'u1', resourceVersion: '53' },
+  spec: {
+    storageClassName: 'fast',
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: '4Gi' } },
+    ...spec,
+  },
+})
+const CLASS: StorageClass = { metadata: { name: 'fast' }, provisioner: 'gluster.org/gluster-volume' }
+const MADE: NewVolume = { spec: { capacity: { storage: '4Gi' }, hostPath: { path: '/x' } } }
+const BY = { provisionerName: 'gluster.org/gluster-volume', finalizer: 'example.com/held' }
+const build = (made: NewVolume = MADE, claim = aClaim(), storageClass = CLASS) =>
+  buildVolume({ claim, storageClass, volumeName: 'pvc-u1', selectedNode: undefined }, made, BY)
+
+describe('the volume object', () => {
+  it('PROV-11 says what claim and class say', () => {
+    expect(build()).toEqual({
+      metadata: {
+        name: 'pvc-u1',
+        annotations: { [PROVISIONED_BY]: 'gluster.org/gluster-volume' },
+        finalizers: ['example.com/held'],
+      },
+      spec: {
+        capacity: { storage: '4Gi' },
+        hostPath: { path: '/x' },
+        accessModes: ['ReadWriteOnce'],
+        volumeMode: 'Filesystem',
+        persistentVolumeReclaimPolicy: 'Delete',
+        storageClassName: 'fast',
+        claimRef: {
+          kind: 'PersistentVolumeClaim',
+          apiVersion: 'v1',
+          namespace: 'shop',
+          name: 'data',
+          uid: 'u1',
+          resourceVersion: '53',
+        },
+      },
+    })
+  })
+
+  it('PROV-11 takes labels, annotations and what else the storage knows from it', () => {
+    const nodeAffinity = {
+      required: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In' as const, values: ['a'] }] }],
+      },
+    }
+    const volume = build({
+      labels: { zone: 'a' },
+      annotations: { 'v.org/id': '7' },
+      spec: { ...MADE.spec, nodeAffinity },
+    })
+    expect(volume.metadata).toMatchObject({ labels: { zone: 'a' }, annotations: { 'v.org/id': '7' } })
+    expect(volume.spec?.nodeAffinity).toEqual(nodeAffinity)
+  })
+
+  it('PROV-11 belongs to its claim, class and provisioner, whatever the storage says', () => {
+    const volume = build({
+      annotations: { [PROVISIONED_BY]: 'someone-else' },
+      spec: { ...MADE.spec, storageClassName: 'slow', claimRef: { name: 'another' } },
+    })
+    expect(volume.metadata.annotations?.[PROVISIONED_BY]).toBe('gluster.org/gluster-volume')
+    expect(volume.spec).toMatchObject({ storageClassName: 'fast', claimRef: { name: 'data' } })
+  })
+
+  it('PROV-2 of a claim with the class annotation of old has that class', () => {
+    const claim = aClaim({ storageClassName: undefined })
+    claim.metadata.annotations = { 'volume.beta.kubernetes.io/storage-class': 'myClass' }
+    expect(build(MADE, claim).spec?.storageClassName).toBe('myClass')
+  })
+
+  it('PROV-16 never says where credentials are', () => {
+    const annotations = Object.fromEntries(
+      ['provisioner-deletion', 'controller-modify'].flatMap((what) => [
+        [`volume.kubernetes.io/${what}-secret-name`, 'creds'],
+        [`volume.kubernetes.io/${what}-secret-namespace`, 'vault'],
+      ]),
+    )
+    expect(Object.keys(build({ ...MADE, annotations }).metadata.annotations ?? {})).toEqual([PROVISIONED_BY])
+  })
+})
+
+describe('what was asked for', () => {
+  const given = (spec: object, labels?: Record<string, string>): PersistentVolume => {
+    const volume = build({ ...MADE, ...(labels ? { labels } : {}) })
+    return { ...volume, spec: { ...volume.spec, ...spec } }
+  }
+  it.each([
+    ['PROV-11 exactly', aClaim(), given({}), undefined],
+    ['PROV-11 more', aClaim(), given({ capacity: { storage: '5Gi' } }), undefined],
+    ['PROV-11 the same in other units', aClaim(), given({ capacity: { storage: '4294967296' } }), undefined],
+    ['PROV-11 one byte less', aClaim(), given({ capacity: { storage: '4294967295' } }), 'it has 4294967295'],
+    ['PROV-11 no size', aClaim(), given({ capacity: {} }), 'does not say how large'],
+    ['PROV-11 another access mode', aClaim(), given({ accessModes: ['ReadOnlyMany'] }), 'does not offer ReadWriteOnce'],
+    ['PROV-11 more access modes', aClaim(), given({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] }), undefined],
+    ['PROV-11 another mode', aClaim(), given({ volumeMode: 'Block' }), 'its mode is Block'],
+    ['PROV-11 no labels for a selector', aClaim({ selector: { matchLabels: { z: 'a' } } }), given({}), 'labels'],
+    [
+      'PROV-11 labels for a selector',
+      aClaim({ selector: { matchLabels: { z: 'a' } } }),
+      given({}, { z: 'a' }),
+      undefined,
+    ],
+    [
+      'PROV-11 a selector of exclusion',
+      aClaim({ selector: { matchExpressions: [{ key: 'z', operator: 'NotIn', values: ['a'] }] } }),
+      given({}, { z: 'a' }),
+      'labels',
+    ],
+  ] as [string, PersistentVolumeClaim, PersistentVolume, string | undefined][])('%s', (_what, claim, volume, why) => {
+    const mismatch = mismatchOf(volume, claim)
+    if (why === undefined) expect(mismatch).toBeUndefined()
+    else expect(mismatch).toContain(why)
+  })
+})
+
+describe('the same storage', () => {
+  const of = (spec: object): PersistentVolume => ({ metadata: { name: 'pv' }, spec })
+  it.each([
+    [
+      'PROV-12 the same handle',
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      true,
+    ],
+    [
+      'PROV-12 the same handle, found by another process',
+      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { madeBy: 'a' } } },
+      { csi: { driver: 'd', volumeHandle: 'h', volumeAttributes: { madeBy: 'b' } } },
+      true,
+    ],
+    [
+      'PROV-12 another handle',
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      { csi: { driver: 'd', volumeHandle: 'i' } },
+      false,
+    ],
+    [
+      'PROV-12 another driver',
+      { csi: { driver: 'd', volumeHandle: 'h' } },
+      { csi: { driver: 'e', volumeHandle: 'h' } },
+      false,
+    ],
+    [
+      'PROV-12 a path with the server’s defaults',
+      { hostPath: { path: '/x' } },
+      { hostPath: { path: '/x', type: '' } },
+      true,
+    ],
+    ['PROV-12 another path', { hostPath: { path: '/x' } }, { hostPath: { path: '/y', type: '' } }, false],
+    ['PROV-12 another kind of source', { hostPath: { path: '/x' } }, { local: { path: '/x' } }, false],
+    ['PROV-12 no source at all', {}, {}, false],
+  ])('%s', (_what, made, saved, is) => {
+    expect(isSameStorage(of(made), of(saved))).toBe(is)
+  })
+})

@@ -1,0 +1,30 @@
+// What the steps of provisioning and deleting stand on, put together once by provisioning-controllers.ts.
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { StorageClass, VolumeAttachment } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Cache, Client, EventRecorder, LeaderElection } from '../../client/index.ts'
+import type { Attempts } from './attempts.ts'
+import type { ProvisioningMetrics } from './metrics.ts'
+import type { ProvisioningSettings } from './options.ts'
+import type { Provisioner } from './provisioner.ts'
+
+export interface ProvisioningContext {
+  readonly provisioner: Provisioner
+  readonly settings: ProvisioningSettings
+  /** The finalizer on claims that says: something may exist in the storage. */
+  readonly intent: string
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly metrics?: ProvisioningMetrics
+  readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+  readonly classes: Cache<StorageClass>
+  readonly attachments: Cache<VolumeAttachment>
+  readonly attempts: Attempts
+}

@@ -1,0 +1,81 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { allGatesOn, parseFeatureGates } from '../../../api/feature-gates.ts'
+import { composed, wantedAttributes, withoutOverridden } from './attributes.ts'
+
+const none = { iops: undefined, throughput: undefined }
+const aClaim = (requests: Record<string, string>, volumeAttributesClassName?: string) =>
+  ({ metadata: {}, spec: { resources: { requests }, volumeAttributesClassName } }) as never
+
+describe('the attributes a claim wants', () => {
+  it('VAC-3 are its class and its own requests, throughput in bytes/s', () => {
+    expect(wantedAttributes(aClaim({ storage: '1Gi', iops: '3k', throughput: '100' }, 'gold'), allGatesOn)).toEqual({
+      className: 'gold',
+      iops: '3k',
+      throughput: '100Mi',
+    })
+    expect(wantedAttributes(aClaim({ storage: '1Gi' }, ''), allGatesOn)).toEqual({ className: undefined, ...none })
+  })
+
+  it('VAC-12 do not count while their gate is off', () => {
+    const claim = aClaim({ iops: '100' }, 'gold')
+    const withoutClass = wantedAttributes(claim, parseFeatureGates('VolumeAttributesClass=false'))
+    expect(withoutClass).toMatchObject({ className: undefined, iops: '100' })
+    const withoutIo = wantedAttributes(claim, parseFeatureGates('VolumeProvisionedIO=false'))
+    expect(withoutIo).toMatchObject({ className: 'gold', iops: undefined })
+  })
+})
+
+describe('mutable parameters', () => {
+  it('PIO-1 a class’s as they are, iops as a count, throughput as whole MiB/s rounded up', () => {
+    expect(composed({ tier: 'gold' }, { iops: '3k', throughput: '1000M' })).toEqual({
+      tier: 'gold',
+      iops: '3000',
+      throughput: '954',
+    })
+    expect(composed({ iops: '5k', throughput: '50MiB/s' }, none)).toEqual({ iops: '5k', throughput: '50MiB/s' })
+  })
+
+  it.each(['100', '100Mi', '100MiB', '100MiB/s', '100 MiB/s', '104857600'])(
+    'PIO-1 a class that says %j and a claim that asks for 100Mi do not disagree',
+    (text) => {
+      expect(composed({ throughput: text }, { ...none, throughput: '100Mi' })).toEqual({ throughput: text })
+    },
+  )
+
+  it.each([
+    [{ iops: '5000' }, { ...none, iops: '3k' }, /requests 3k iops, but its VolumeAttributesClass says iops "5000"/],
+    [{ iops: 'many' }, { ...none, iops: '3k' }, /says iops "many"/],
+    [{ throughput: '50MiB/s' }, { ...none, throughput: '100Mi' }, /requests 100Mi throughput.*"50MiB\/s"/],
+  ])('PIO-1 %j and %j are a conflict that names both values', (ofClass, wanted, message) => {
+    expect(() => composed(ofClass as never, wanted)).toThrowError(
+      expect.objectContaining({ how: 'infeasible', message: expect.stringMatching(message) }),
+    )
+  })
+
+  it.each(['0', '-5', '100m', 'x'])('PIO-5 iops of %j cannot be sent', (iops) => {
+    expect(() => composed({}, { ...none, iops })).toThrowError(expect.objectContaining({ how: 'infeasible' }))
+  })
+
+  it('VAC-3 more than the protocol takes is not sent', () => {
+    expect(() => composed({ note: 'x'.repeat(4_096) }, none)).toThrowError(/takes at most 4096/)
+  })
+
+  it('PIO-1 the driver is never told less than was asked for, nor a whole MiB/s more', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1_048_576n, max: 2n ** 60n }), (bytes) => {
+        const sent = BigInt(composed({}, { ...none, throughput: String(bytes) }).throughput!)
+        expect(sent * 1_048_576n >= bytes && (sent - 1n) * 1_048_576n < bytes).toBe(true)
+      }),
+    )
+  })
+
+  it('PIO-2 what a class sets at creation is not told where a request or an attributes class says otherwise', () => {
+    const parameters = { tier: 'x', 'provisioned-iops-on-create': '100', 'provisioned-throughput-on-create': '1Mi' }
+    expect(withoutOverridden(parameters, { iops: '3000' })).toEqual({
+      tier: 'x',
+      'provisioned-throughput-on-create': '1Mi',
+    })
+    expect(withoutOverridden(parameters, {})).toEqual(parameters)
+  })
+})

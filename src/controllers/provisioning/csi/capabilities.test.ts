@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { VolumeCapability_AccessMode_Mode as Mode } from '../../../csi/gen/csi_pb.js'
+import { volumeCapabilities } from './capabilities.ts'
+
+const options = { fsType: 'ext4', mountOptions: ['noatime'], tellsPodsApart: false }
+const modesOf = (accessModes: string[], more: Partial<typeof options> = {}) =>
+  volumeCapabilities({ metadata: {}, spec: { accessModes } } as never, { ...options, ...more }).map(
+    ({ accessMode }) => accessMode?.mode,
+  )
+
+describe('volume capabilities', () => {
+  it('PROV-9 are one per access mode', () => {
+    expect(modesOf(['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany'])).toEqual([
+      Mode.SINGLE_NODE_WRITER,
+      Mode.MULTI_NODE_READER_ONLY,
+      Mode.MULTI_NODE_MULTI_WRITER,
+    ])
+    expect(modesOf(['ReadWriteOncePod'])).toEqual([Mode.SINGLE_NODE_WRITER])
+  })
+
+  it('PROV-9 tell one pod from several to drivers that can', () => {
+    expect(modesOf(['ReadWriteOnce'], { tellsPodsApart: true })).toEqual([Mode.SINGLE_NODE_MULTI_WRITER])
+    expect(modesOf(['ReadWriteOncePod'], { tellsPodsApart: true })).toEqual([Mode.SINGLE_NODE_SINGLE_WRITER])
+    expect(modesOf(['ReadWriteMany'], { tellsPodsApart: true })).toEqual([Mode.MULTI_NODE_MULTI_WRITER])
+  })
+
+  it('PROV-9 carry file system and mount options, or block and neither', () => {
+    const claim = { metadata: {}, spec: { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' } }
+    expect(volumeCapabilities(claim as never, options)[0]!.accessType).toEqual({
+      case: 'mount',
+      value: { fsType: 'ext4', mountFlags: ['noatime'] },
+    })
+    const block = { ...claim, spec: { ...claim.spec, volumeMode: 'Block' } }
+    expect(volumeCapabilities(block as never, options)[0]!.accessType).toEqual({ case: 'block', value: {} })
+  })
+
+  it('PROV-10 an unknown mode, or none, is refused', () => {
+    expect(() => modesOf(['ReadWriteTwice'])).toThrowError('invalid access mode: ReadWriteTwice')
+    expect(() => modesOf(['toString'])).toThrowError('invalid access mode')
+    expect(() => modesOf([])).toThrowError('names no access mode')
+  })
+})

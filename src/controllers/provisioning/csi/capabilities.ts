@@ -1,0 +1,44 @@
+// How a claim wants to use its volume, in the driver's words: one capability per access mode.
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
+import { refused } from './refusal.ts'
+
+export type VolumeCapability = MessageInitShape<typeof VolumeCapabilitySchema>
+
+export interface CapabilityOptions {
+  readonly fsType: string
+  readonly mountOptions: readonly string[]
+  /** Whether the driver tells one pod on a node from several. */
+  readonly tellsPodsApart: boolean
+}
+
+const MODES: Readonly<Record<string, Mode>> = {
+  ReadWriteMany: Mode.MULTI_NODE_MULTI_WRITER,
+  ReadOnlyMany: Mode.MULTI_NODE_READER_ONLY,
+  ReadWriteOnce: Mode.SINGLE_NODE_WRITER,
+  ReadWriteOncePod: Mode.SINGLE_NODE_WRITER,
+}
+
+const MODES_TOLD_APART: Readonly<Record<string, Mode>> = {
+  ...MODES,
+  ReadWriteOnce: Mode.SINGLE_NODE_MULTI_WRITER,
+  ReadWriteOncePod: Mode.SINGLE_NODE_SINGLE_WRITER,
+}
+
+export function volumeCapabilities(
+  { spec }: Readonly<PersistentVolumeClaim>,
+  { fsType, mountOptions, tellsPodsApart }: CapabilityOptions,
+): VolumeCapability[] {
+  const modes = tellsPodsApart ? MODES_TOLD_APART : MODES
+  const accessType: VolumeCapability['accessType'] =
+    spec?.volumeMode === 'Block'
+      ? { case: 'block', value: {} }
+      : { case: 'mount', value: { fsType, mountFlags: [...mountOptions] } }
+  const wanted = spec?.accessModes ?? []
+  if (wanted.length === 0) throw refused('the claim names no access mode, and a driver must be told at least one')
+  return wanted.map((name) => {
+    if (!Object.hasOwn(modes, name)) throw refused(`invalid access mode: ${name}`)
+    return { accessType, accessMode: { mode: modes[name]! } }
+  })
+}

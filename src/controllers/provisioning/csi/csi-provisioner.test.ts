@@ -1,0 +1,562 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: this is how classes write templates
+import { describe, expect, it } from 'vitest'
+import { parseFeatureGates } from '../../../api/feature-gates.ts'
+import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
+import type { Provisioned } from '../provisioner.ts'
+import { aClaim, aClass, startProvisionerTrial } from './provisioner-trial.ts'
+import { factsOf } from './stub-driver.ts'
+
+const VACS = '/apis/storage.k8s.io/v1/volumeattributesclasses'
+const SECRETS = '/api/v1/namespaces/default/secrets'
+const MODIFYING = factsOf(['CREATE_DELETE_VOLUME', 'MODIFY_VOLUME'])
+const PLACED = factsOf(['CREATE_DELETE_VOLUME'], ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS'])
+
+function made(answer: Provisioned) {
+  if (answer.is !== 'made') throw new Error(`not made: ${JSON.stringify(answer)}`)
+  return answer.volume
+}
+const fails = (code: CsiFailureCode, message = 'no') => ({
+  createVolume: async () => {
+    throw new CsiError(code, message)
+  },
+})
+
+describe('a volume that is asked for', () => {
+  it('PROV-9 is asked for by claim and class, and described by the driver', async () => {
+    const { provision, driver } = await startProvisionerTrial({ options: { defaultFsType: 'ext4' } })
+    driver.answer({
+      createVolume: async () => ({ volume: { volumeId: 'v-1', capacityBytes: 200n, volumeContext: { share: 's' } } }),
+    })
+    const storageClass = aClass({ tier: 'gold' }, { mountOptions: ['noatime'] })
+    const { spec } = made(await provision({ storageClass }))
+
+    expect(driver.created).toHaveLength(1)
+    expect(driver.created[0]).toMatchObject({
+      name: 'pvc-uid-1',
+      capacityRange: { requiredBytes: 100n, limitBytes: 0n },
+      parameters: { tier: 'gold' },
+      volumeCapabilities: [{ accessType: { case: 'mount', value: { fsType: 'ext4', mountFlags: ['noatime'] } } }],
+      secrets: {},
+      mutableParameters: {},
+    })
+    expect(driver.created[0]!.accessibilityRequirements).toBeUndefined()
+    expect(spec).toEqual({
+      capacity: { storage: '200' },
+      volumeMode: 'Filesystem',
+      csi: {
+        driver: 'disk.example.com',
+        volumeHandle: 'v-1',
+        fsType: 'ext4',
+        volumeAttributes: {
+          'storage.kubernetes.io/csiProvisionerIdentity': expect.stringMatching(/^\d+-5000-disk\.example\.com$/),
+          share: 's',
+        },
+      },
+    })
+  })
+
+  it('PROV-11 has the size that was asked for where the driver does not say, in binary units', async () => {
+    const { provision, driver } = await startProvisionerTrial()
+    driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v' } }) })
+    const claim = aClaim({ resources: { requests: { storage: '1500M' } } })
+    expect(made(await provision({ claim })).spec.capacity).toEqual({ storage: '1500000000' })
+    expect(driver.created[0]!.capacityRange?.requiredBytes).toBe(1_500_000_000n)
+  })
+
+  it('PROV-9 as block device has no file system; read-only is marked only where that is wished for', async () => {
+    const plain = await startProvisionerTrial({ options: { defaultFsType: 'ext4' } })
+    const block = made(await plain.provision({ claim: aClaim({ volumeMode: 'Block' }) }))
+    expect(block.spec.csi?.fsType).toBeUndefined()
+    expect(block.spec.volumeMode).toBe('Block')
+    const readOnly = aClaim({ accessModes: ['ReadOnlyMany'] })
+    expect(made(await plain.provision({ claim: readOnly })).spec.csi?.readOnly).toBeUndefined()
+
+    const marking = await startProvisionerTrial({ options: { controllerPublishReadOnly: true } })
+    expect(made(await marking.provision({ claim: readOnly })).spec.csi?.readOnly).toBe(true)
+    const both = aClaim({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] })
+    expect(made(await marking.provision({ claim: both })).spec.csi?.readOnly).toBeUndefined()
+    expect(marking.driver.created[1]!.volumeCapabilities).toHaveLength(2)
+  })
+
+  it('PROV-9 names the secrets for attaching, mounting and growing in its own fields, and none in annotations', async () => {
+    const { provision } = await startProvisionerTrial()
+    const storageClass = aClass({
+      'csi.storage.k8s.io/node-stage-secret-name': '${pvc.name}',
+      'csi.storage.k8s.io/node-stage-secret-namespace': 'vault',
+    })
+    const volume = made(await provision({ storageClass }))
+    expect(volume.spec.csi?.nodeStageSecretRef).toEqual({ name: 'orders', namespace: 'vault' })
+    expect(volume.spec.csi?.controllerExpandSecretRef).toBeUndefined()
+    expect(volume.annotations).toBeUndefined()
+  })
+
+  it('PROV-9 drivers that want to are told the names of claim and volume', async () => {
+    const { provision, driver } = await startProvisionerTrial({ options: { extraCreateMetadata: true } })
+    await provision()
+    expect(driver.created[0]!.parameters).toEqual({
+      'csi.storage.k8s.io/pvc/name': 'orders',
+      'csi.storage.k8s.io/pvc/namespace': 'default',
+      'csi.storage.k8s.io/pv/name': 'pvc-uid-1',
+    })
+  })
+})
+
+describe('a volume that is not asked for', () => {
+  it.each([
+    ['an empty selector', { claim: aClaim({ selector: {} }) }, 'final', 'claim Selector is not supported'],
+    ['no uid', { claim: aClaim({}, { uid: undefined }) }, 'final', 'without a uid'],
+    [
+      'an unknown reserved parameter',
+      { storageClass: aClass({ 'csi.storage.k8s.io/x': '1' }) },
+      'final',
+      'unknown parameter',
+    ],
+    [
+      'two file systems',
+      { storageClass: aClass({ fstype: 'a', 'csi.storage.k8s.io/fstype': 'b' }) },
+      'final',
+      'fstype',
+    ],
+    [
+      'a size beyond any',
+      { claim: aClaim({ resources: { requests: { storage: '1e30' } } }) },
+      'final',
+      'more than any',
+    ],
+    [
+      'a source without the ability to copy',
+      { claim: aClaim({ dataSource: { kind: 'PersistentVolumeClaim', name: 'a' } }) },
+      'final',
+      'CLONE_VOLUME capability is not reported',
+    ],
+    [
+      'a snapshot of the wrong group',
+      { claim: aClaim({ dataSource: { kind: 'VolumeSnapshot', name: 'a' } }) },
+      'final',
+      'right APIGroup',
+    ],
+    [
+      'a source in another namespace',
+      { claim: aClaim({ dataSourceRef: { kind: 'PersistentVolumeClaim', name: 'a', namespace: 'other' } }) },
+      'final',
+      'CrossNamespaceVolumeDataSource feature is disabled',
+    ],
+    [
+      'a secret template that names nothing',
+      {
+        storageClass: aClass({
+          'csi.storage.k8s.io/provisioner-secret-name': '${nope}',
+          'csi.storage.k8s.io/provisioner-secret-namespace': 'a',
+        }),
+      },
+      'noChange',
+      'invalid tokens',
+    ],
+    [
+      'a secret that is not there',
+      {
+        storageClass: aClass({
+          'csi.storage.k8s.io/provisioner-secret-name': 'gone',
+          'csi.storage.k8s.io/provisioner-secret-namespace': 'default',
+        }),
+      },
+      'noChange',
+      'error getting secret gone in namespace default',
+    ],
+    [
+      'attributes without the ability to change them',
+      { claim: aClaim({ volumeAttributesClassName: 'gold' }) },
+      'final',
+      'MODIFY_VOLUME capability is not reported',
+    ],
+    [
+      'iops without the ability to change them',
+      { claim: aClaim({ resources: { requests: { storage: '1', iops: '100' } } }) },
+      'final',
+      'iops and throughput of claims',
+    ],
+  ])('PROV-10 %s: the driver is not called', async (_, request, how, message) => {
+    const { provision, driver } = await startProvisionerTrial()
+    const answer = await provision(request as never)
+    expect(answer).toMatchObject({ is: 'failed', how, because: expect.stringContaining(message) })
+    expect(driver.created).toEqual([])
+  })
+
+  it('PROV-9 a driver that cannot make volumes is not asked to', async () => {
+    const { provision, driver } = await startProvisionerTrial({ facts: factsOf([]) })
+    expect(await provision()).toMatchObject({
+      is: 'failed',
+      how: 'final',
+      because: expect.stringContaining('CREATE_DELETE_VOLUME'),
+    })
+    expect(driver.created).toEqual([])
+  })
+
+  it('PROV-9 an unknown data source is left to a populator, with a note', async () => {
+    const { provision, provisioner, driver, told, signal } = await startProvisionerTrial()
+    const claim = aClaim({ dataSourceRef: { apiGroup: 'example.com', kind: 'Image', name: 'x' } })
+    expect(await provision({ claim })).toMatchObject({ is: 'ignored' })
+    expect(await provisioner.takes!({ claim, storageClass: aClass(), selectedNode: undefined }, signal)).toBe(false)
+    expect(told).toEqual([
+      { type: 'Normal', reason: 'Provisioning', message: 'Assuming an external populator will provision the volume' },
+    ])
+    expect(driver.created).toEqual([])
+  })
+
+  it('PROV-12 what an earlier call may have made is not denied by a later refusal', async () => {
+    const { provision, driver } = await startProvisionerTrial()
+    driver.answer(fails('UNAVAILABLE'))
+    expect(await provision()).toMatchObject({ how: 'unfinished' })
+    const broken = { storageClass: aClass({ 'csi.storage.k8s.io/x': '1' }) }
+    expect(await provision(broken)).toMatchObject({ how: 'noChange' })
+    driver.answer(fails('INTERNAL'))
+    expect(await provision()).toMatchObject({ how: 'final' })
+    expect(await provision(broken)).toMatchObject({ how: 'final' })
+  })
+})
+
+describe('failures of the driver', () => {
+  const finals = CSI_CODES.filter((code) => code !== 'OK')
+  const MEANINGS: Partial<Record<CsiFailureCode, string>> = {
+    CANCELLED: 'unfinished',
+    DEADLINE_EXCEEDED: 'unfinished',
+    UNAVAILABLE: 'unfinished',
+    ABORTED: 'unfinished',
+    INVALID_ARGUMENT: 'infeasible',
+    ALREADY_EXISTS: 'noChange', // it says that something is there
+  }
+
+  it.each(finals)('PROV-9 %s means what it means to other provisioners', async (code) => {
+    const { provision, driver } = await startProvisionerTrial()
+    driver.answer(fails(code, 'the reason'))
+    const answer = await provision()
+    expect(answer).toMatchObject({ is: 'failed', how: MEANINGS[code] ?? 'final' })
+    expect(answer).toMatchObject({ because: expect.stringContaining('desc = the reason') })
+  })
+
+  it('PROV-9 exhausted storage on a chosen node gives the choice back', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: PLACED })
+    await aNode(trial, 'node-a', { zone: 'a' })
+    driver.answer(fails('RESOURCE_EXHAUSTED'))
+    expect(await provision({ selectedNode: 'node-a' })).toMatchObject({ how: 'reschedule' })
+    expect(await provision()).toMatchObject({ how: 'final' })
+  })
+
+  it('PROV-11 a smaller volume than asked for is deleted again', async () => {
+    const { provision, driver } = await startProvisionerTrial()
+    driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v', capacityBytes: 80n } }) })
+    const answer = await provision()
+    expect(answer).toMatchObject({ is: 'failed', how: 'final' })
+    expect(answer).toMatchObject({ because: expect.stringContaining('capacity 80 less than requested capacity 100') })
+    expect(driver.deleted.map(({ volumeId }) => volumeId)).toEqual(['v'])
+  })
+
+  it('PROV-12 one that cannot be deleted again is tried five times and remembered as unfinished', async () => {
+    const { provision, driver } = await startProvisionerTrial()
+    driver.answer({
+      createVolume: async () => ({ volume: { volumeId: 'v', capacityBytes: 80n } }),
+      deleteVolume: async () => {
+        throw new CsiError('INTERNAL', 'cannot')
+      },
+    })
+    expect(await provision()).toMatchObject({
+      how: 'unfinished',
+      because: expect.stringContaining('Cleanup of volume pvc-uid-1 failed'),
+    })
+    expect(driver.deleted).toHaveLength(5)
+  })
+
+  it('PROV-12 a volume without an id cannot be told from none', async () => {
+    const { provision, driver } = await startProvisionerTrial()
+    driver.answer({ createVolume: async () => ({ volume: {} }) })
+    expect(await provision()).toMatchObject({ how: 'unfinished', because: expect.stringContaining('volume_id') })
+  })
+})
+
+const aNode = async (
+  trial: Awaited<ReturnType<typeof startProvisionerTrial>>['trial'],
+  name: string,
+  labels: object,
+) => {
+  await trial.post('/api/v1/nodes', { metadata: { name, labels } })
+  await trial.post('/apis/storage.k8s.io/v1/csinodes', {
+    metadata: { name },
+    spec: { drivers: [{ name: 'disk.example.com', nodeID: name, topologyKeys: Object.keys(labels) }] },
+  })
+}
+
+describe('topology', () => {
+  it('PROV-9 goes to the driver, and what comes back becomes the volume’s affinity', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({
+      facts: PLACED,
+      options: { strictTopology: true },
+    })
+    await aNode(trial, 'node-a', { zone: 'a' })
+    await aNode(trial, 'node-b', { zone: 'b' })
+    driver.answer({
+      createVolume: async () => ({
+        volume: { volumeId: 'v', accessibleTopology: [{ segments: { zone: 'b', rack: '1' } }, {}] },
+      }),
+    })
+    const { spec } = made(await provision({ selectedNode: 'node-b' }))
+    expect(driver.created[0]!.accessibilityRequirements).toMatchObject({
+      requisite: [{ segments: { zone: 'b' } }],
+      preferred: [{ segments: { zone: 'b' } }],
+    })
+    expect(spec.nodeAffinity?.required?.nodeSelectorTerms).toEqual([
+      {
+        matchExpressions: [
+          { key: 'rack', operator: 'In', values: ['1'] },
+          { key: 'zone', operator: 'In', values: ['b'] },
+        ],
+      },
+    ])
+  })
+
+  it('PROV-9 places that say nothing make no affinity', async () => {
+    const { provision, driver } = await startProvisionerTrial({ facts: PLACED, options: { immediateTopology: false } })
+    driver.answer({ createVolume: async () => ({ volume: { volumeId: 'v', accessibleTopology: [{}, {}] } }) })
+    expect(made(await provision()).spec.nodeAffinity).toBeUndefined()
+  })
+
+  it('PROV-9 a node that vanishes between two tries does not change the request', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: PLACED })
+    await aNode(trial, 'node-a', { zone: 'a' })
+    driver.answer(fails('UNAVAILABLE'))
+    await provision({ selectedNode: 'node-a' })
+    await trial.delete('/api/v1/nodes/node-a')
+    await trial.delete('/apis/storage.k8s.io/v1/csinodes/node-a')
+    await new Promise((resolve) => setImmediate(resolve))
+    await provision({ selectedNode: 'node-a' })
+    expect(driver.created[1]!.accessibilityRequirements).toEqual(driver.created[0]!.accessibilityRequirements)
+    driver.answer(fails('INTERNAL'))
+    await provision({ selectedNode: 'node-a' }) // final: what was remembered goes
+    expect(await provision({ selectedNode: 'node-a' })).toMatchObject({ how: 'reschedule' })
+    expect(driver.created).toHaveLength(3)
+  })
+
+  it('PROV-9 another node before anything was asked for is looked at anew', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({
+      facts: PLACED,
+      options: { strictTopology: true },
+    })
+    await aNode(trial, 'node-a', { zone: 'a' })
+    await aNode(trial, 'node-b', { zone: 'b' })
+    const storageClass = aClass({
+      'csi.storage.k8s.io/provisioner-secret-name': 'late',
+      'csi.storage.k8s.io/provisioner-secret-namespace': 'default',
+    })
+    expect(await provision({ storageClass, selectedNode: 'node-a' })).toMatchObject({ how: 'noChange' })
+    await trial.post(SECRETS, { metadata: { name: 'late' }, stringData: { k: 'v' } })
+    made(await provision({ storageClass, selectedNode: 'node-b' }))
+    expect(driver.created[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { zone: 'b' } }])
+  })
+})
+
+describe('attributes', () => {
+  const gold = { metadata: { name: 'gold' }, driverName: 'disk.example.com', parameters: { iops: '5000', tier: 'g' } }
+
+  it('VAC-3 of the claim’s class go beside the class’s parameters, and the volume names the class', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+    await trial.post(VACS, gold)
+    const claim = aClaim({ volumeAttributesClassName: 'gold' })
+    const { spec } = made(await provision({ claim, storageClass: aClass({ tier: 's' }) }))
+    expect(driver.created[0]).toMatchObject({ parameters: { tier: 's' }, mutableParameters: gold.parameters })
+    expect(spec.volumeAttributesClassName).toBe('gold')
+  })
+
+  it('VAC-3 a missing class may come; one of another driver will not do; the gate can be off', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+    const claim = aClaim({ volumeAttributesClassName: 'gold' })
+    expect(await provision({ claim })).toMatchObject({ how: 'noChange', because: expect.stringContaining('"gold"') })
+    await trial.post(VACS, { ...gold, driverName: 'other.example.com' })
+    expect(await provision({ claim })).toMatchObject({
+      how: 'final',
+      because:
+        'VAC gold referenced in PVC is for driver other.example.com which does not match driver name disk.example.com',
+    })
+    expect(driver.created).toEqual([])
+
+    const off = await startProvisionerTrial({ options: { gates: parseFeatureGates('VolumeAttributesClass=false') } })
+    expect(made(await off.provision({ claim })).spec.volumeAttributesClassName).toBeUndefined()
+  })
+
+  it('PIO-1 of the claim itself are sent, and the volume’s capacity says them', async () => {
+    const { provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+    const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k', throughput: '100Mi' } } })
+    const storageClass = aClass({ 'provisioned-iops-on-create': '1', 'provisioned-throughput-on-create': '1', a: 'b' })
+    const { spec } = made(await provision({ claim, storageClass }))
+    expect(driver.created[0]).toMatchObject({
+      parameters: { a: 'b' },
+      mutableParameters: { iops: '3000', throughput: '100' },
+    })
+    expect(Object.keys(driver.created[0]!.parameters)).toEqual(['a'])
+    expect(spec.capacity).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
+  })
+
+  it('SYS-5 a server that does not know iops is not told them in a volume', async () => {
+    const around = (client: any) => ({ ...client, commitsAtomically: async () => false })
+    const { provision } = await startProvisionerTrial({ facts: MODIFYING, around })
+    const claim = aClaim({ resources: { requests: { storage: '1Gi', iops: '3k' } } })
+    expect(made(await provision({ claim })).spec.capacity).toEqual({ storage: '1Gi' })
+  })
+
+  it('PIO-1 two values of one key: infeasible, naming both, and nothing is sent', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: MODIFYING })
+    await trial.post(VACS, gold)
+    const claim = aClaim({
+      volumeAttributesClassName: 'gold',
+      resources: { requests: { storage: '1Gi', iops: '3k' } },
+    })
+    expect(await provision({ claim })).toMatchObject({
+      how: 'infeasible',
+      because: expect.stringMatching(/3k iops.*iops "5000"/),
+    })
+    expect(driver.created).toEqual([])
+  })
+})
+
+describe('deleting a volume', () => {
+  const aVolume = (metadata: object = {}, spec: object = {}) =>
+    ({
+      metadata: { name: 'pvc-uid-1', ...metadata },
+      spec: {
+        capacity: { storage: '1Gi' },
+        csi: { driver: 'disk.example.com', volumeHandle: 'v-1' },
+        storageClassName: 'fast',
+        claimRef: { namespace: 'default', name: 'orders' },
+        ...spec,
+      },
+    }) as never
+  const NAMED = {
+    'csi.storage.k8s.io/provisioner-secret-name': 'creds',
+    'csi.storage.k8s.io/provisioner-secret-namespace': 'default',
+  }
+  const annotated = (name: string, namespace: string) => ({
+    annotations: {
+      'volume.kubernetes.io/provisioner-deletion-secret-name': name,
+      'volume.kubernetes.io/provisioner-deletion-secret-namespace': namespace,
+    },
+  })
+  async function withSecrets(options: Parameters<typeof startProvisionerTrial>[0] = {}) {
+    const trial = await startProvisionerTrial(options)
+    const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+    await trial.trial.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'disk.example.com', parameters: NAMED })
+    await trial.trial.post(SECRETS, { metadata: { name: 'creds' }, stringData: { token: 'of-the-class' } })
+    await trial.trial.post(SECRETS, { metadata: { name: 'noted' }, stringData: { token: 'of-the-volume' } })
+    return trial
+  }
+
+  it('PROV-14 asks the driver, and owns what is the driver’s', async () => {
+    const { provisioner, driver, signal } = await startProvisionerTrial()
+    expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
+    expect(driver.deleted).toMatchObject([{ volumeId: 'v-1', secrets: {} }])
+    expect(provisioner.owns(aVolume())).toBe(true)
+    expect(provisioner.owns(aVolume({}, { csi: { driver: 'other', volumeHandle: 'x' } }))).toBe(false)
+    expect(provisioner.owns(aVolume({}, { csi: undefined, hostPath: { path: '/' } }))).toBe(false)
+  })
+
+  it('PROV-14 a volume of another driver, or of none, is not touched', async () => {
+    const { provisioner, driver, signal } = await startProvisionerTrial()
+    const other = await provisioner.delete(aVolume({}, { csi: { driver: 'other', volumeHandle: 'x' } }), signal)
+    expect(other).toMatchObject({ is: 'failed', because: expect.stringContaining('belongs to the CSI driver other') })
+    expect(await provisioner.delete(aVolume({}, { csi: undefined }), signal)).toMatchObject({ is: 'failed' })
+    expect(driver.deleted).toEqual([])
+  })
+
+  it('PROV-16 takes its own credentials first, then those the volume names, then those of the class', async () => {
+    const own = await withSecrets({ options: { credentials: () => ({ token: 'own' }) } })
+    await own.provisioner.delete(aVolume(annotated('noted', 'default')), own.signal)
+    expect(own.driver.deleted[0]!.secrets).toEqual({ token: 'own' })
+
+    const { provisioner, driver, signal } = await withSecrets()
+    await provisioner.delete(aVolume(annotated('noted', 'default')), signal)
+    await provisioner.delete(aVolume(), signal)
+    await provisioner.delete(aVolume(annotated('', '')), signal) // whoever made it said: none
+    expect(driver.deleted.map(({ secrets }) => secrets)).toEqual([
+      { token: 'of-the-volume' },
+      { token: 'of-the-class' },
+      {},
+    ])
+  })
+
+  it('PROV-16 goes on without those that are gone, and says so when the driver asks for them', async () => {
+    const { provisioner, driver, signal } = await withSecrets()
+    expect(await provisioner.delete(aVolume(annotated('gone', 'default')), signal)).toEqual({ is: 'deleted' })
+    driver.answer({
+      deleteVolume: async () => {
+        throw new CsiError('UNAUTHENTICATED', 'who are you')
+      },
+    })
+    const answer = await provisioner.delete(aVolume({}, { storageClassName: 'removed' }), signal)
+    expect(answer).toMatchObject({
+      is: 'failed',
+      because: expect.stringMatching(
+        /who are you\. No credentials were sent, because its class "removed" is gone.*--provisioner-secret-dir/,
+      ),
+    })
+  })
+
+  it('PROV-14 is tried again when the server cannot be asked for the secret', async () => {
+    const around = (client: any) => ({
+      ...client,
+      get: async (kind: any, ...rest: any[]) => {
+        if (kind.kind !== 'Secret') return client.get(kind, ...rest)
+        throw new (await import('../../../api/status-error.ts')).ApiError(503, 'ServiceUnavailable', 'not now')
+      },
+    })
+    const { provisioner, driver, signal } = await withSecrets({ around })
+    expect(await provisioner.delete(aVolume(), signal)).toMatchObject({
+      is: 'failed',
+      because: expect.stringContaining('not now'),
+    })
+    expect(driver.deleted).toEqual([])
+  })
+})
+
+describe('credentials', () => {
+  it('PROV-16 come from the class’s secret, else from the process, and never leave in what is said', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({
+      options: { credentials: () => ({ token: 'own-token' }) },
+    })
+    await provision()
+    await trial.post(SECRETS, { metadata: { name: 'creds' }, stringData: { token: 'hunter2-token' } })
+    const storageClass = aClass({
+      'csi.storage.k8s.io/secret-name': 'creds',
+      'csi.storage.k8s.io/secret-namespace': '${pvc.namespace}',
+    })
+    driver.answer(fails('UNAUTHENTICATED', 'token hunter2-token is not valid'))
+    const answer = await provision({ storageClass })
+    expect(driver.created.map(({ secrets }) => secrets)).toEqual([{ token: 'own-token' }, { token: 'hunter2-token' }])
+    expect(JSON.stringify(answer)).not.toContain('hunter2')
+    expect(answer).toMatchObject({ because: expect.stringContaining('token ***stripped*** is not valid') })
+  })
+
+  it('PROV-16 that are no text are refused by key, not by value', async () => {
+    const { trial, provision } = await startProvisionerTrial()
+    await trial.post(SECRETS, {
+      metadata: { name: 'creds' },
+      data: { blob: Buffer.from([0xff, 0xfe]).toString('base64') },
+    })
+    const storageClass = aClass({
+      'csi.storage.k8s.io/secret-name': 'creds',
+      'csi.storage.k8s.io/secret-namespace': 'default',
+    })
+    expect(await provision({ storageClass })).toMatchObject({
+      how: 'noChange',
+      because: expect.stringContaining('key "blob" of secret creds in namespace default is no text'),
+    })
+  })
+})
+
+describe('two classes of one driver', () => {
+  it('PROV-19 ask for different volumes', async () => {
+    const { provision, driver } = await startProvisionerTrial()
+    await provision({ storageClass: aClass({ media: 'ssd', replicas: '3' }) })
+    await provision({ storageClass: aClass({ media: 'tape' }) })
+    expect(driver.created.map(({ parameters }) => parameters)).toEqual([
+      { media: 'ssd', replicas: '3' },
+      { media: 'tape' },
+    ])
+  })
+})

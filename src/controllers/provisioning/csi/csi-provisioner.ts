@@ -1,0 +1,270 @@
+// A CSI driver as a Provisioner: CreateVolume and DeleteVolume, and what everything around them needs to be told.
+// prepare-request.ts says what is asked for, build-volume.ts what became of it, src/csi/errors.ts what failures mean.
+
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
+import { nodeKind } from '../../../api/kinds/node.ts'
+import { storageClassKind } from '../../../api/kinds/storage-class.ts'
+import type { PersistentVolume } from '../../../api/types/volume.ts'
+import type { Clock, Random } from '../../../base/clock.ts'
+import type { Logger } from '../../../base/log.ts'
+import type { CacheSet, Client, EventRecorder } from '../../../client/index.ts'
+import type { Volume } from '../../../csi/gen/csi_pb.js'
+import { type CsiDriver, CsiError, type DriverFacts, meaningOfCreateFailure } from '../../../csi/index.ts'
+import { isReachableFrom } from '../../binding/node-affinity.ts'
+import type { Deleted, Failure, Provisioned, Provisioner, ProvisionRequest } from '../provisioner.ts'
+import { buildVolume, replyProblem } from './build-volume.ts'
+import { dataSourceOf, POPULATOR_NOTE } from './data-source.ts'
+import { type DeletionCredentials, deletionCredentials } from './deletion-secrets.ts'
+import { checkAbilities, hasTopology } from './driver-abilities.ts'
+import { createNodeRace, selectedNodeOf } from './node-race.ts'
+import { clusterTopologies, oneNodeTopology } from './node-topologies.ts'
+import { type CsiProvisionerOptions, DEFAULT_OPTIONS, type NodeDeployment } from './options.ts'
+import { type Prepared, prepareRequest, type Topology } from './prepare-request.ts'
+import { withoutCredentials } from './redact.ts'
+import { notNow, Refusal } from './refusal.ts'
+import type { Credentials } from './secrets.ts'
+import { topologyRequirement } from './topology.ts'
+import { createTopologyMemory } from './topology-memory.ts'
+
+export interface CsiProvisionerDeps {
+  /** Of which no two calls about one volume run at once (src/csi/one-at-a-time.ts). */
+  readonly driver: CsiDriver
+  readonly facts: DriverFacts
+  readonly client: Client
+  readonly caches: CacheSet
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** For the note that another will fill the volume. */
+  readonly events?: EventRecorder
+  readonly options?: Partial<CsiProvisionerOptions>
+}
+
+/** Tries to get rid of a volume that is not what was asked for, within the time of one call. */
+const CLEANUP_TRIES_MAX = 5
+const IDENTITY_MAX = 10_000
+
+export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
+  const { driver, facts, client, caches, clock, random, log } = deps
+  const options = { ...DEFAULT_OPTIONS, ...deps.options }
+  const { node, timeoutMs } = options
+  const withTopology = hasTopology(facts)
+  const placing = withTopology && !node ? { nodes: caches.of(nodeKind), csiNodes: caches.of(csiNodeKind) } : undefined
+  const nodes = placing
+    ? clusterTopologies({ driverName: facts.name, random, ...placing })
+    : oneNodeTopology(node?.name ?? '', node?.segments ?? {})
+  const classes = caches.of(storageClassKind)
+  const memory = createTopologyMemory()
+  /** Claims for which the driver may have made something: bounded by those being made. */
+  const unfinished = new Set<string>()
+  const suffix = node ? `-${node.name}` : ''
+  const identity = `${clock.nowMs()}-${Math.floor(random() * IDENTITY_MAX)}-${facts.name}${suffix}`
+
+  async function provision(given: ProvisionRequest, signal: AbortSignal): Promise<Provisioned> {
+    const { uid = '' } = given.claim.metadata
+    if (node && selectedNodeOf(given.claim) !== node.name)
+      return ignored(`the claim is not assigned to node ${node.name}`)
+    const request = node ? { ...given, selectedNode: node.name } : given
+    let prepared: Prepared
+    let reportsIo: boolean
+    try {
+      prepared = await prepare(request, signal)
+      // Only our own server has commits, and only it takes iops and throughput in a volume's capacity.
+      const { iops, throughput } = prepared.attributes
+      reportsIo = iops !== undefined || throughput !== undefined ? await client.commitsAtomically() : false
+    } catch (error) {
+      return notAskedFor(error, uid)
+    }
+
+    let volume: Volume
+    try {
+      const reply = await driver.controller.createVolume(prepared.request, { timeoutMs, signal })
+      if (!reply.volume?.volumeId)
+        throw new Error('the driver says it made a volume but not which: volume_id is missing')
+      volume = reply.volume
+    } catch (error) {
+      const because = told(error, prepared.credentials)
+      if (isTaken(error)) return { is: 'failed', how: 'noChange', because: because + TAKEN }
+      const hasSelectedNode = request.selectedNode !== undefined
+      return failed(uid, meaningOfCreateFailure(error, { hasSelectedNode, hasTopology: withTopology }), because)
+    }
+    const problem = replyProblem(prepared, volume)
+    if (problem) return cleanUp(uid, volume, problem, prepared, signal)
+    settle(uid)
+    const { controllerPublishReadOnly } = options
+    const build = { driverName: facts.name, identity, hasTopology: withTopology, controllerPublishReadOnly, reportsIo }
+    return { is: 'made', volume: buildVolume(request.claim, prepared, volume, build) }
+  }
+
+  async function prepare(request: ProvisionRequest, signal: AbortSignal): Promise<Prepared> {
+    const { uid = '' } = request.claim.metadata
+    if (placing) {
+      const synced = await Promise.all([placing.nodes.whenSynced(signal), placing.csiNodes.whenSynced(signal)])
+      if (!synced.every(Boolean)) throw notNow('stopped before the nodes were known')
+    }
+    const place = memory.of(uid, request.selectedNode, unfinished.has(uid))
+    return prepareRequest(request, place, { client, facts, options, nodes, log }, signal)
+  }
+
+  /** The driver was not reached: whatever an earlier call left there is still there. */
+  function notAskedFor(error: unknown, uid: string): Provisioned {
+    const because = (error as Error).message
+    const how = error instanceof Refusal ? error.how : 'noChange'
+    if (how === 'ignored') return ignored(because)
+    return { is: 'failed', how: unfinished.has(uid) ? 'noChange' : how, because }
+  }
+
+  function failed(uid: string, how: Failure, because: string): Provisioned {
+    if (how === 'unfinished') unfinished.add(uid)
+    else settle(uid)
+    return { is: 'failed', how, because }
+  }
+
+  function settle(uid: string): void {
+    unfinished.delete(uid)
+    memory.forget(uid)
+  }
+
+  /** Until it is gone, only the same request can tell that it is there. */
+  async function cleanUp(uid: string, volume: Volume, problem: string, prepared: Prepared, signal: AbortSignal) {
+    const { credentials } = prepared
+    const untilMs = clock.monotonicMs() + timeoutMs
+    let last = 'there was no time left'
+    for (let tries = 0; tries < CLEANUP_TRIES_MAX; tries++) {
+      const leftMs = untilMs - clock.monotonicMs()
+      if (leftMs <= 0 || signal.aborted) break
+      try {
+        const request = { volumeId: volume.volumeId, secrets: { ...credentials } }
+        await driver.controller.deleteVolume(request, { timeoutMs: leftMs, signal })
+        return failed(uid, 'final', `${problem}. The volume was deleted again`)
+      } catch (error) {
+        last = told(error, credentials)
+      }
+    }
+    return failed(uid, 'unfinished', `${problem}. Cleanup of volume ${prepared.request.name} failed: ${last}`)
+  }
+
+  async function remove(volume: Readonly<PersistentVolume>, signal: AbortSignal): Promise<Deleted> {
+    const { csi } = volume.spec ?? {}
+    const { name } = volume.metadata
+    if (!csi) return { is: 'failed', because: `volume ${name} is not a CSI volume` }
+    if (csi.driver !== facts.name) {
+      return {
+        is: 'failed',
+        because: `volume ${name} belongs to the CSI driver ${csi.driver}, and this is ${facts.name}`,
+      }
+    }
+    let found: DeletionCredentials
+    try {
+      if (node && !isHere(volume, node)) return ignored('PV was not provisioned on this node')
+      checkAbilities(facts)
+      found = await credentialsToDelete(volume, signal)
+    } catch (error) {
+      return { is: 'failed', because: (error as Error).message }
+    }
+    try {
+      const request = { volumeId: csi.volumeHandle, secrets: { ...found.credentials } }
+      await driver.controller.deleteVolume(request, { timeoutMs, signal })
+      return { is: 'deleted' }
+    } catch (error) {
+      return { is: 'failed', because: told(error, found.credentials) + unauthenticated(error, found) }
+    }
+  }
+
+  async function credentialsToDelete(volume: Readonly<PersistentVolume>, signal: AbortSignal) {
+    if (!(await classes.whenSynced(signal))) throw notNow('stopped before the classes were known')
+    const classOf = (name: string) => classes.get({ name })
+    return deletionCredentials(volume, { client, own: options.credentials?.(), classOf }, signal)
+  }
+
+  async function hasRoom(wish: Omit<ProvisionRequest, 'volumeName'>, signal: AbortSignal): Promise<boolean> {
+    if (!facts.controller.has('GET_CAPACITY')) return true
+    const volumeName = `pvc-${wish.claim.metadata.uid}` // read by secret templates only
+    const { request, requiredBytes } = await prepare({ ...wish, volumeName, selectedNode: node?.name }, signal)
+    const { volumeCapabilities, parameters, accessibilityRequirements } = request
+    const places: (Topology | undefined)[] = accessibilityRequirements?.requisite ?? [undefined]
+    for (const accessibleTopology of places) {
+      const asked = { volumeCapabilities, parameters, ...(accessibleTopology ? { accessibleTopology } : {}) }
+      const { availableCapacity } = await driver.controller.getCapacity(asked, { timeoutMs, signal })
+      if (availableCapacity >= requiredBytes) return true
+    }
+    return false
+  }
+
+  function isAllowedHere({ claim, storageClass }: Omit<ProvisionRequest, 'volumeName'>): boolean {
+    const { allowedTopologies = [] } = storageClass
+    if (allowedTopologies.length === 0 || !withTopology) return true
+    try {
+      topologyRequirement({
+        claimName: claim.metadata.name ?? '',
+        selectedNode: node?.name,
+        allowedTopologies,
+        strict: options.strictTopology,
+        immediate: options.immediateTopology,
+        nodes,
+        memory: { node: node?.name },
+      })
+      return true
+    } catch (error) {
+      if (error instanceof Refusal) return false
+      throw error
+    }
+  }
+
+  const claims = caches.of(persistentVolumeClaimKind)
+  const race = node && createNodeRace({ node, client, claims, clock, random, log, isAllowedHere, hasRoom })
+
+  return {
+    name: facts.name,
+    provision,
+    delete: remove,
+    owns: (volume) => volume.spec?.csi?.driver === facts.name,
+    async takes(wish, signal) {
+      if (isForPopulator(wish)) {
+        const note = { type: 'Normal', reason: 'Provisioning', message: POPULATOR_NOTE } as const
+        deps.events?.record(persistentVolumeClaimKind, wish.claim, note)
+        return false
+      }
+      return race ? race.takes(wish, signal) : true
+    },
+    forget: settle,
+  }
+}
+
+const ignored = (because: string) => ({ is: 'ignored', because }) as const
+
+function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolean {
+  try {
+    dataSourceOf(claim)
+    return false
+  } catch (error) {
+    return error instanceof Refusal && error.how === 'ignored'
+  }
+}
+
+/**
+ * A volume of this claim's very own name is there, made by a try that asked for something else: final for this request,
+ * but not the end of that volume. What was known of it before still holds.
+ */
+const isTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
+const TAKEN =
+  '. A volume of this name exists and is not what is asked for now: restore the class as it was, or delete it in the storage'
+
+/** What a failed call says to people, without anything it was given in confidence. */
+function told(error: unknown, credentials: Credentials): string {
+  const text = error instanceof CsiError ? error.rpcText : (error as Error).message
+  return withoutCredentials(text, credentials)
+}
+
+/** The codes by which drivers ask for credentials; two of them have other reasons too. */
+const ASKING_FOR_CREDENTIALS: readonly string[] = ['UNAUTHENTICATED', 'PERMISSION_DENIED', 'INVALID_ARGUMENT']
+
+function unauthenticated(error: unknown, { missing }: DeletionCredentials): string {
+  if (!missing || !(error instanceof CsiError) || !ASKING_FOR_CREDENTIALS.includes(error.codeName)) return ''
+  return `. No credentials were sent, because ${missing}. If the driver needs some, give them to the provisioner itself (--provisioner-secret-dir)`
+}
+
+/** A place the driver does not tell is one from which everything is reached. */
+const isHere = (volume: Readonly<PersistentVolume>, { name, segments }: NodeDeployment): boolean =>
+  segments === undefined || isReachableFrom(volume, { name, labels: segments })

@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest'
+import { notFound } from '../../../api/status-error.ts'
+import type { Client } from '../../../client/index.ts'
+import type { Provisioned } from '../provisioner.ts'
+import { aClaim, startProvisionerTrial } from './provisioner-trial.ts'
+import { SNAPSHOT_GROUP, type VolumeSnapshot, type VolumeSnapshotContent } from './snapshot-kinds.ts'
+import { factsOf } from './stub-driver.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const VOLUMES = '/api/v1/persistentvolumes'
+const FACTS = factsOf(['CREATE_DELETE_VOLUME', 'CLONE_VOLUME', 'CREATE_DELETE_SNAPSHOT'])
+const FROM_CLAIM = { dataSource: { kind: 'PersistentVolumeClaim', name: 'source' } }
+const FROM_SNAPSHOT = { dataSource: { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' } }
+
+type Trial = Awaited<ReturnType<typeof startProvisionerTrial>>['trial']
+
+interface SourceOptions {
+  readonly spec?: object
+  readonly phase?: string
+  readonly volumePhase?: string
+  readonly driver?: string
+  readonly mode?: string
+  readonly boundTo?: string
+}
+
+async function aSource(trial: Trial, options: SourceOptions = {}): Promise<void> {
+  const { spec = {}, phase = 'Bound', volumePhase = 'Bound', driver = 'disk.example.com', mode, boundTo } = options
+  const { json } = await trial.post(CLAIMS, {
+    metadata: { name: 'source' },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '100' } },
+      storageClassName: 'slow',
+      volumeName: 'pv-source',
+      ...(mode ? { volumeMode: mode } : {}),
+      ...spec,
+    },
+  })
+  await trial.patch(`${CLAIMS}/source/status`, { status: { phase } }, 'merge')
+  await trial.post(VOLUMES, {
+    metadata: { name: 'pv-source' },
+    spec: {
+      capacity: { storage: '100' },
+      accessModes: ['ReadWriteOnce'],
+      csi: { driver, volumeHandle: 'handle-of-source' },
+      claimRef: { namespace: 'default', name: 'source', uid: boundTo ?? json.metadata.uid },
+      ...(mode ? { volumeMode: mode } : {}),
+    },
+  })
+  await trial.patch(`${VOLUMES}/pv-source/status`, { status: { phase: volumePhase } }, 'merge')
+}
+
+const because = (answer: Provisioned) => ('because' in answer ? answer.because : '')
+const finalizersOf = async (trial: Trial) => (await trial.get(`${CLAIMS}/source`)).json.metadata.finalizers
+
+describe('a volume copied from a claim', () => {
+  it('PROV-9 names the source volume to the driver, and the source cannot go meanwhile', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+    await aSource(trial)
+    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'made' }) // of another class, too
+    expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
+      case: 'volume',
+      value: { volumeId: 'handle-of-source' },
+    })
+    expect(await finalizersOf(trial)).toContain('provisioner.storage.kubernetes.io/cloning-protection')
+  })
+
+  it('PROV-9 may be larger than its source, and the reply must be as large', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+    await aSource(trial)
+    const claim = aClaim({ ...FROM_CLAIM, resources: { requests: { storage: '200' } } })
+    expect(await provision({ claim })).toMatchObject({ is: 'made' })
+    driver.answer({
+      createVolume: async ({ volumeContentSource: contentSource }) => ({
+        volume: { volumeId: 'v', capacityBytes: 100n, contentSource },
+      }),
+    })
+    expect(because(await provision({ claim }))).toContain('capacity 100 less than requested capacity 200')
+  })
+
+  it('PROV-9 that comes back empty is deleted again', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+    await aSource(trial)
+    driver.answer({ createVolume: async () => ({ volume: { volumeId: 'empty', capacityBytes: 100n } }) })
+    expect(await provision({ claim: aClaim(FROM_CLAIM) })).toMatchObject({ is: 'failed', how: 'final' })
+    expect(driver.deleted).toMatchObject([{ volumeId: 'empty' }])
+  })
+
+  it.each<[string, SourceOptions, object, string]>([
+    ['not bound', { phase: 'Pending' }, {}, 'must have a status of Bound. Got Pending'],
+    ['larger', { spec: { resources: { requests: { storage: '101' } } } }, {}, 'requested 100 but source is 101'],
+    ['of another driver', { driver: 'other.example.com' }, {}, 'handled by the driver other.example.com'],
+    ['bound to another claim', { boundTo: 'another-uid' }, {}, 'not bound to default/source'],
+    ['with a volume that is not bound', { volumePhase: 'Released' }, {}, 'is Released and not Bound'],
+    ['a block device', { mode: 'Block' }, {}, 'Source is Block, but new PVC requested Filesystem'],
+    ['a file system', {}, { volumeMode: 'Block' }, 'Source is Filesystem, but new PVC requested Block'],
+    ['for a claim without class', {}, { storageClassName: undefined }, 'the claim itself has no storage class'],
+  ])('PROV-10 a source that is %s: nothing is made, and it may change', async (_, source, spec, message) => {
+    const { trial, provision, driver } = await startProvisionerTrial({ facts: FACTS })
+    await aSource(trial, source)
+    const answer = await provision({ claim: aClaim({ ...FROM_CLAIM, ...spec }) })
+    expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
+    expect(because(answer)).toContain(message)
+    expect(driver.created).toEqual([])
+    expect(await finalizersOf(trial)).not.toContain('provisioner.storage.kubernetes.io/cloning-protection')
+  })
+
+  it('PROV-10 a source that is missing or going is refused; a copy that was begun goes on', async () => {
+    const { trial, provision } = await startProvisionerTrial({ facts: FACTS })
+    const claim = aClaim(FROM_CLAIM)
+    expect(because(await provision({ claim }))).toContain('could not be read')
+    await aSource(trial)
+    await trial.delete(`${CLAIMS}/source`)
+    expect(because(await provision({ claim }))).toContain('is currently being deleted')
+    const begun = ['kubernetes.io/pvc-protection', 'provisioner.storage.kubernetes.io/cloning-protection']
+    // Only a claim that is not going yet can get one: made anew.
+    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: null } }, 'merge')
+    await trial.delete(`${VOLUMES}/pv-source`)
+    await trial.patch(`${VOLUMES}/pv-source`, { metadata: { finalizers: null } }, 'merge')
+    await aSource(trial)
+    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: begun } }, 'merge')
+    await trial.delete(`${CLAIMS}/source`)
+    expect(await provision({ claim })).toMatchObject({ is: 'made' })
+  })
+})
+
+describe('a volume filled from a snapshot', () => {
+  const snapshot = (more: object = {}): VolumeSnapshot => ({
+    metadata: { name: 'snap', namespace: 'default', uid: 'snap-uid', resourceVersion: '1', ...more },
+    status: { boundVolumeSnapshotContentName: 'content', readyToUse: true, restoreSize: '100' },
+  })
+  const content = (spec: object = {}, annotations: Record<string, string> = {}): VolumeSnapshotContent => ({
+    metadata: { name: 'content', annotations },
+    spec: {
+      driver: 'disk.example.com',
+      volumeSnapshotRef: { namespace: 'default', name: 'snap', uid: 'snap-uid' },
+      ...spec,
+    },
+    status: { snapshotHandle: 'handle-of-snapshot' },
+  })
+
+  /** A server that has the snapshot kinds, as a stock one with their definitions does. */
+  function serving(
+    snapshots: readonly VolumeSnapshot[],
+    contents: readonly VolumeSnapshotContent[],
+    patched: any[] = [],
+  ) {
+    return (client: Client): Client => ({
+      ...client,
+      serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
+      get: async (kind: any, ref: any, options: any) => {
+        if (kind.group !== SNAPSHOT_GROUP) return client.get(kind, ref, options)
+        const all: readonly any[] = kind.kind === 'VolumeSnapshot' ? snapshots : contents
+        const found = all.find(({ metadata }) => metadata.name === ref.name)
+        if (!found) throw notFound(kind, ref.name)
+        return found
+      },
+      patch: async (kind: any, ref: any, patch: any, options: any) => {
+        if (kind.group !== SNAPSHOT_GROUP) return client.patch(kind, ref, patch, options)
+        patched.push(patch.body)
+        return {} as any
+      },
+    })
+  }
+  const start = (snapshots: VolumeSnapshot[], contents: VolumeSnapshotContent[], patched: any[] = [], options = {}) =>
+    startProvisionerTrial({ facts: FACTS, around: serving(snapshots, contents, patched), options })
+
+  it('PROV-9 names the snapshot to the driver, and the snapshot cannot go meanwhile', async () => {
+    const patched: any[] = []
+    const { provision, driver } = await start([snapshot()], [content()], patched)
+    expect(await provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+    expect(driver.created[0]!.volumeContentSource?.type).toMatchObject({
+      case: 'snapshot',
+      value: { snapshotId: 'handle-of-snapshot' },
+    })
+    expect(patched[0].metadata.finalizers).toEqual([
+      'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection',
+    ])
+  })
+
+  it('PROV-10 where there are no snapshots the claim is told so', async () => {
+    const { provision } = await startProvisionerTrial({ facts: FACTS })
+    const answer = await provision({ claim: aClaim(FROM_SNAPSHOT) })
+    expect(answer).toMatchObject({ how: 'final', because: expect.stringContaining('has no snapshot.storage.k8s.io') })
+  })
+
+  it.each<[string, VolumeSnapshot[], VolumeSnapshotContent[], object, string]>([
+    ['missing', [], [], {}, 'error getting snapshot snap'],
+    ['unbound', [{ ...snapshot(), status: {} }], [], {}, 'snapshot snap not bound'],
+    ['without content', [snapshot()], [], {}, 'snapshotcontent content for snapshot snap'],
+    [
+      'of another content',
+      [snapshot()],
+      [content({ volumeSnapshotRef: { uid: 'x' } })],
+      {},
+      'bound to a different snapshot',
+    ],
+    [
+      'of another driver',
+      [snapshot()],
+      [content({ driver: 'o' })],
+      {},
+      'not handled by CSI driver disk.example.com but by o',
+    ],
+    [
+      'not ready',
+      [{ ...snapshot(), status: { boundVolumeSnapshotContentName: 'content' } }],
+      [content()],
+      {},
+      'snapshot snap is not Ready',
+    ],
+    ['without a handle', [snapshot()], [{ ...content(), status: {} }], {}, 'snapshot handle snap is not available'],
+    ['larger', [snapshot()], [content()], { resources: { requests: { storage: '99' } } }, 'less than the size 100'],
+    ['of another mode', [snapshot()], [content({ sourceVolumeMode: 'Block' })], {}, 'does not have permission'],
+    ['going', [snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z' })], [content()], {}, 'is being deleted'],
+  ])(
+    'PROV-10 a snapshot that is %s: nothing is made, and it may change',
+    async (_, snapshots, contents, spec, message) => {
+      const { provision, driver } = await start(snapshots, contents)
+      const answer = await provision({ claim: aClaim({ ...FROM_SNAPSHOT, ...spec }) })
+      expect(answer).toMatchObject({ is: 'failed', how: 'noChange' })
+      expect(because(answer)).toContain(message)
+      expect(driver.created).toEqual([])
+    },
+  )
+
+  it('PROV-9 a restore that was begun goes on while the snapshot is going; an administrator may allow another mode', async () => {
+    const finalizers = ['provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection']
+    const going = snapshot({ deletionTimestamp: '2026-01-01T00:00:00Z', finalizers })
+    const begun = await start([going], [content()])
+    expect(await begun.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+
+    const allowing = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
+    const allowed = await start([snapshot()], [content({ sourceVolumeMode: 'Block' }, allowing)])
+    expect(await allowed.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+    const lax = await start([snapshot()], [content({ sourceVolumeMode: 'Block' })], [], {
+      preventVolumeModeConversion: false,
+    })
+    expect(await lax.provision({ claim: aClaim(FROM_SNAPSHOT) })).toMatchObject({ is: 'made' })
+  })
+})

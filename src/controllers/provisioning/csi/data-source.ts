@@ -1,0 +1,39 @@
+// What a claim wants its volume filled from, and whether that is ours to do: a claim (clone-source.ts) or a snapshot
+// (snapshot-source.ts). Any other kind is for an external populator.
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import { notOurs, refused } from './refusal.ts'
+import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
+
+export interface DataSource {
+  readonly is: 'clone' | 'snapshot'
+  readonly namespace: string
+  readonly name: string
+}
+
+export const POPULATOR_NOTE = 'Assuming an external populator will provision the volume'
+
+/** Undefined: an empty volume. Throws a Refusal. */
+export function dataSourceOf(claim: Readonly<PersistentVolumeClaim>): DataSource | undefined {
+  const { dataSource, dataSourceRef } = claim.spec ?? {}
+  if (!dataSource && dataSourceRef?.namespace) {
+    throw refused(
+      `dataSourceRef namespace specified but the CrossNamespaceVolumeDataSource feature is disabled: ` +
+        `name a source in the namespace of the claim`,
+    )
+  }
+  const source = dataSource ?? dataSourceRef
+  if (!source) return undefined
+  const { apiGroup = '', kind, name } = source
+  const { namespace = '' } = claim.metadata
+  if (!name) throw refused(`the PVC source not found for PVC ${claim.metadata.name}: its data source has no name`)
+  if (kind === 'PersistentVolumeClaim' && !apiGroup) return { is: 'clone', namespace, name }
+  if (kind === 'VolumeSnapshot') {
+    if (apiGroup === SNAPSHOT_GROUP) return { is: 'snapshot', namespace, name }
+    throw refused(
+      `the PVC source does not belong to the right APIGroup. Expected ${SNAPSHOT_GROUP}, Got ${apiGroup || '""'}`,
+    )
+  }
+  throw notOurs(
+    `data source (${kind}) is not handled by the provisioner, assuming an external populator will provision it`,
+  )
+}

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest'
+import { CsiError } from '../../../csi/index.ts'
+import type { NodeDeployment } from './options.ts'
+import { aClaim, aClass, startProvisionerTrial } from './provisioner-trial.ts'
+import { factsOf } from './stub-driver.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const SELECTED_NODE = 'volume.kubernetes.io/selected-node'
+const FACTS = factsOf(
+  ['CREATE_DELETE_VOLUME', 'GET_CAPACITY'],
+  ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS'],
+)
+const node: NodeDeployment = {
+  name: 'here',
+  segments: { host: 'here' },
+  immediateBinding: true,
+  baseDelayMs: 20_000,
+  maxDelayMs: 60_000,
+}
+
+async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapacity = 1_000n) {
+  const started = await startProvisionerTrial({
+    facts: FACTS,
+    options: { node: { ...node, ...more }, strictTopology: true },
+  })
+  const { trial, provisioner, driver, caches, client, signal, clock } = started
+  driver.answer({ getCapacity: async () => ({ availableCapacity }) })
+  await trial.post(CLAIMS, { metadata: { name: 'orders' }, spec: aClaim().spec })
+  const { persistentVolumeClaimKind } = await import('../../../api/kinds/claim.ts')
+  const claims = caches.of(persistentVolumeClaimKind)
+  await claims.whenSynced(signal)
+  const current = () => client.get(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' })
+  return {
+    ...started,
+    selected: async () => (await current()).metadata.annotations?.[SELECTED_NODE],
+    select: (name: string) => trial.patch(`${CLAIMS}/orders`, { metadata: { annotations: { [SELECTED_NODE]: name } } }),
+    current,
+    takes: async (storageClass = aClass()) =>
+      provisioner.takes!({ claim: await current(), storageClass, selectedNode: undefined }, signal),
+    /** Time goes on until the answer is there; how long it took. */
+    async timed<T>(answer: Promise<T>) {
+      const startMs = clock.monotonicMs()
+      const value = await trial.whileTimePasses(answer)
+      return { value, ms: clock.monotonicMs() - startMs }
+    },
+  }
+}
+
+describe('a provisioner of one node', () => {
+  it('PROV-9 takes the claims of its node and leaves those of others', async () => {
+    const { takes, select, driver, provisioner, signal, current } = await startNodeTrial()
+    await select('there')
+    expect(await takes()).toBe(false)
+    const request = { claim: await current(), storageClass: aClass(), volumeName: 'pvc-1', selectedNode: 'there' }
+    expect(await provisioner.provision(request, signal)).toMatchObject({ is: 'ignored' })
+    await select('here')
+    expect(await takes()).toBe(true)
+    const made = await provisioner.provision({ ...request, claim: await current(), selectedNode: 'here' }, signal)
+    expect(made.is).toBe('made')
+    expect(driver.created[0]!.accessibilityRequirements?.requisite).toMatchObject([{ segments: { host: 'here' } }])
+  })
+
+  it('PROV-9 leaves claims that wait for a pod to the scheduler, and all of them where it does not compete', async () => {
+    const delayed = await startNodeTrial()
+    expect(await delayed.takes(aClass({}, { volumeBindingMode: 'WaitForFirstConsumer' }))).toBe(false)
+    expect(await delayed.selected()).toBeUndefined()
+    const shy = await startNodeTrial({ immediateBinding: false })
+    expect(await shy.takes()).toBe(false)
+    expect(await shy.selected()).toBeUndefined()
+  })
+
+  it('PROV-9 writes its name on a claim that nobody wants first, after a while, if it has room', async () => {
+    const { takes, timed, selected, driver } = await startNodeTrial()
+    const { value, ms } = await timed(takes())
+    expect(value).toBe(false) // the claim's change brings it back
+    expect(ms).toBeGreaterThanOrEqual(10_000)
+    expect(ms).toBeLessThan(10_500)
+    expect(await selected()).toBe('here')
+    expect(driver.capacityAsked).toMatchObject([{ accessibleTopology: { segments: { host: 'here' } } }])
+  })
+
+  it('PROV-9 steps back as soon as another has it', async () => {
+    const { takes, timed, select, selected } = await startNodeTrial()
+    const waiting = takes()
+    await new Promise((resolve) => setImmediate(resolve))
+    await select('there')
+    const { value, ms } = await timed(waiting)
+    expect(value).toBe(false)
+    expect(ms).toBeLessThan(1_000)
+    expect(await selected()).toBe('there')
+  })
+
+  it('CAP-5 leaves a claim it has no room for, comes back to it, and waits longer each time', async () => {
+    const { takes, timed, selected, driver } = await startNodeTrial({}, 99n)
+    const failing = () => timed(takes().catch((error: Error) => error.message))
+    const first = await failing()
+    expect(first.value).toContain('node here has no room for claim orders')
+    const second = await failing()
+    expect(second.ms).toBeGreaterThan(first.ms)
+    expect(await selected()).toBeUndefined()
+    driver.answer({ getCapacity: async () => ({ availableCapacity: 100n }) })
+    await timed(takes())
+    expect(await selected()).toBe('here')
+  })
+
+  it('PROV-9 takes a claim when room cannot be asked for: then its failure is told', async () => {
+    const { takes, timed, selected, driver } = await startNodeTrial()
+    driver.answer({
+      getCapacity: async () => {
+        throw new CsiError('INTERNAL', 'no idea')
+      },
+    })
+    await timed(takes())
+    expect(await selected()).toBe('here')
+  })
+
+  it('PROV-9 leaves classes that do not allow its place', async () => {
+    const { takes, selected } = await startNodeTrial()
+    const allowedTopologies = [{ matchLabelExpressions: [{ key: 'host', values: ['there'] }] }]
+    expect(await takes(aClass({}, { allowedTopologies }))).toBe(false)
+    expect(await selected()).toBeUndefined()
+  })
+
+  it('PROV-9 looks again when the claim changed at the moment it wrote', async () => {
+    const { takes, timed, trial, selected, driver } = await startNodeTrial()
+    let changes = 0
+    driver.answer({
+      getCapacity: async () => {
+        if (changes++ === 0) await trial.patch(`${CLAIMS}/orders`, { metadata: { labels: { changed: 'yes' } } })
+        return { availableCapacity: 1_000n }
+      },
+    })
+    await timed(takes())
+    expect(await selected()).toBe('here')
+    expect(changes).toBe(2)
+  })
+
+  it('PROV-14 deletes the volumes of its node only', async () => {
+    const { provisioner, signal, driver } = await startNodeTrial()
+    const volumeAt = (host: string) =>
+      ({
+        metadata: { name: 'pv' },
+        spec: {
+          csi: { driver: 'disk.example.com', volumeHandle: 'v' },
+          nodeAffinity: {
+            required: {
+              nodeSelectorTerms: [{ matchExpressions: [{ key: 'host', operator: 'In', values: [host] }] }],
+            },
+          },
+        },
+      }) as never
+    expect(await provisioner.delete(volumeAt('there'), signal)).toEqual({
+      is: 'ignored',
+      because: 'PV was not provisioned on this node',
+    })
+    expect(await provisioner.delete(volumeAt('here'), signal)).toEqual({ is: 'deleted' })
+    expect(driver.deleted).toHaveLength(1)
+  })
+})

@@ -1,0 +1,112 @@
+// Per-node provisioners and the claims they take. A claim whose node is chosen belongs to the instance there; one that
+// waits for no pod goes to whoever first writes its own node on it. Each lets the others go first for a random while,
+// and writes only if its node has room, so that the claim comes to a node that can take it.
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { Clock, Random } from '../../../base/clock.ts'
+import type { Logger } from '../../../base/log.ts'
+import type { Cache, Client } from '../../../client/index.ts'
+import { SELECTED_NODE } from '../../names.ts'
+import type { Provisioner } from '../provisioner.ts'
+import type { NodeDeployment } from './options.ts'
+
+type Wish = Parameters<NonNullable<Provisioner['takes']>>[0]
+
+export interface NodeRaceDeps {
+  readonly node: NodeDeployment
+  readonly client: Client
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** Whether the class allows volumes here at all. */
+  isAllowedHere(wish: Wish): boolean
+  /** Whether the driver says it has room. Throws when that cannot be found out. */
+  hasRoom(wish: Wish, signal: AbortSignal): Promise<boolean>
+}
+
+/** Claims competed for at once; beyond this the oldest begins with the shortest delay again. */
+const CLAIMS_MAX = 10_000
+const LOOKS_PER_DELAY = 100
+const LOOK_MS_MIN = 10
+
+export const selectedNodeOf = ({ metadata }: Readonly<PersistentVolumeClaim>): string =>
+  metadata.annotations?.[SELECTED_NODE] ?? ''
+
+export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisioner['takes']> } {
+  const { node, client, claims, clock, random, log } = deps
+  const tries = new Map<string, number>()
+
+  /** False also when the race was won: the claim's change brings it back. Throws when it is to be tried again. */
+  async function takes(wish: Wish, signal: AbortSignal): Promise<boolean> {
+    const selected = selectedNodeOf(wish.claim)
+    if (selected) return selected === node.name
+    const { volumeBindingMode = 'Immediate' } = wish.storageClass
+    if (!node.immediateBinding || volumeBindingMode !== 'Immediate' || !deps.isAllowedHere(wish)) return false
+    await compete(wish, signal)
+    return false
+  }
+
+  async function compete(wish: Wish, signal: AbortSignal): Promise<void> {
+    const { uid = '', name } = wish.claim.metadata
+    for (;;) {
+      const current = await letOthersGoFirst(wish.claim, signal)
+      if (!current) return void tries.delete(uid) // another was faster, or the claim is gone
+      if (!(await mayHaveRoom(wish, signal))) {
+        throw new Error(`node ${node.name} has no room for claim ${name} now, and no other node has taken it yet`)
+      }
+      if (await choose(current, signal)) return void tries.delete(uid)
+    }
+  }
+
+  async function letOthersGoFirst(
+    claim: Readonly<PersistentVolumeClaim>,
+    signal: AbortSignal,
+  ): Promise<Readonly<PersistentVolumeClaim> | undefined> {
+    const untilMs = clock.monotonicMs() + delayMs(claim.metadata.uid ?? '')
+    const lookMs = Math.max(node.baseDelayMs / LOOKS_PER_DELAY, LOOK_MS_MIN)
+    for (;;) {
+      const leftMs = untilMs - clock.monotonicMs()
+      if (leftMs > 0) await clock.sleep(Math.min(lookMs, leftMs), signal)
+      const { namespace, name = '' } = claim.metadata
+      const current = claims.get({ namespace, name })
+      if (current?.metadata.uid !== claim.metadata.uid || selectedNodeOf(current!)) return undefined
+      if (leftMs <= 0) return current
+    }
+  }
+
+  function delayMs(uid: string): number {
+    const before = tries.get(uid) ?? 0
+    tries.delete(uid)
+    tries.set(uid, before + 1)
+    if (tries.size > CLAIMS_MAX) tries.delete(tries.keys().next().value!)
+    const fullMs = Math.min(node.baseDelayMs * 2 ** Math.min(before, 30), node.maxDelayMs)
+    return Math.max(0, fullMs - random() * node.baseDelayMs)
+  }
+
+  /** If it cannot be told, the claim is taken: making its volume will fail the same way, and that tells the user. */
+  async function mayHaveRoom(wish: Wish, signal: AbortSignal): Promise<boolean> {
+    try {
+      return await deps.hasRoom(wish, signal)
+    } catch (error) {
+      log.info({ err: error, claim: wish.claim.metadata.name }, 'taking a claim without knowing whether there is room')
+      return true
+    }
+  }
+
+  async function choose(claim: Readonly<PersistentVolumeClaim>, signal: AbortSignal): Promise<boolean> {
+    const { namespace, name = '', uid, resourceVersion } = claim.metadata
+    const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: node.name } } }
+    try {
+      await client.patch(persistentVolumeClaimKind, { namespace, name }, { type: 'merge', body }, { signal })
+      return true
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 404) return true
+      if (error instanceof ApiError && error.code === 409) return false // it changed: look who has it
+      throw error
+    }
+  }
+
+  return { takes }
+}

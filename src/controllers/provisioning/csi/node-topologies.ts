@@ -1,0 +1,78 @@
+// The nodes as topology.ts sees them: of the whole cluster, from watched Nodes and CSINodes, or the one node that a
+// per-node provisioner runs on, from what its driver says about it.
+
+import type { Node } from '../../../api/types/node.ts'
+import type { CSINode } from '../../../api/types/storage.ts'
+import type { Random } from '../../../base/clock.ts'
+import type { Cache } from '../../../client/index.ts'
+import { type NodeTopologies, sortedTerms, type Term, termOf } from './topology.ts'
+
+export interface ClusterTopologiesOptions {
+  readonly driverName: string
+  readonly nodes: Cache<Node>
+  readonly csiNodes: Cache<CSINode>
+  readonly random: Random
+}
+
+/** The terms of all nodes are the same for claim after claim: worked out once, until a node's labels change. */
+export function clusterTopologies({ driverName, nodes, csiNodes, random }: ClusterTopologiesOptions): NodeTopologies {
+  const termsByKeys = new Map<string, readonly Term[]>()
+  const forgetTerms = () => termsByKeys.clear()
+  nodes.subscribe({
+    added: forgetTerms,
+    deleted: forgetTerms,
+    updated: (next, old) => {
+      // A node's heartbeat changes none of its labels, and leaves them the same object where objects are shared.
+      if (next.metadata.labels !== old.metadata.labels && !sameLabels(next, old)) forgetTerms()
+    },
+  })
+  const keysOn = (node: Readonly<CSINode>) => node.spec.drivers.find(({ name }) => name === driverName)?.topologyKeys
+  return {
+    keysOf: (name) => {
+      const node = csiNodes.get({ name })
+      return node && (keysOn(node) ?? [])
+    },
+    labelsOf: (name) => {
+      const node = nodes.get({ name })
+      return node && (node.metadata.labels ?? {})
+    },
+    someKeys() {
+      const named = csiNodes.list().filter((node) => (keysOn(node)?.length ?? 0) > 0)
+      return keysOn(named[Math.floor(random() * named.length)] ?? NO_DRIVERS) ?? []
+    },
+    termsOf(keys) {
+      const id = JSON.stringify([...keys].sort())
+      const known = termsByKeys.get(id)
+      if (known) return known
+      const places = nodes.list().map(({ metadata }) => termOf(metadata.labels ?? {}, keys))
+      const terms = sortedTerms(places.filter((term) => term !== undefined && term.length > 0) as Term[])
+      if (termsByKeys.size >= KEY_SETS_MAX) termsByKeys.clear()
+      termsByKeys.set(id, terms)
+      return terms
+    },
+  }
+}
+
+/** A driver has one set of keys, or two while it is upgraded; beyond this all are worked out anew. */
+const KEY_SETS_MAX = 16
+
+const NO_DRIVERS: Readonly<CSINode> = Object.freeze({ metadata: {}, spec: { drivers: [] } })
+
+const sameLabels = (a: Readonly<Node>, b: Readonly<Node>): boolean => {
+  const [left, right] = [Object.entries(a.metadata.labels ?? {}), b.metadata.labels ?? {}]
+  return left.length === Object.keys(right).length && left.every(([key, value]) => right[key] === value)
+}
+
+/** One node and its place, as the driver on it tells; there are no others. */
+export function oneNodeTopology(name: string, segments: Readonly<Record<string, string>>): NodeTopologies {
+  const keys = Object.keys(segments)
+  return {
+    keysOf: (node) => (node === name ? keys : undefined),
+    labelsOf: (node) => (node === name ? segments : undefined),
+    someKeys: () => keys,
+    termsOf: (wanted) => {
+      const term = termOf(segments, wanted)
+      return term && term.length > 0 ? [term] : []
+    },
+  }
+}

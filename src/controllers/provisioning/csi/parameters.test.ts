@@ -1,0 +1,81 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createMetadata, driverParameters, fsTypeOf, SECRET_PURPOSES } from './parameters.ts'
+
+describe('the parameters a driver is told', () => {
+  it('PROV-10 are the class’s own: reserved ones are for us, old spellings are told as they are', () => {
+    const reserved = SECRET_PURPOSES.flatMap((purpose) => [`${purpose}-name`, `${purpose}-namespace`])
+    const parameters = {
+      tier: 'fast',
+      fstype: 'xfs',
+      csiProvisionerSecretName: 'old',
+      csiProvisionerSecretNamespace: 'old-ns',
+      ...Object.fromEntries(reserved.map((key) => [`csi.storage.k8s.io/${key}`, 'x'])),
+    }
+    expect(driverParameters(parameters)).toEqual({
+      tier: 'fast',
+      fstype: 'xfs',
+      csiProvisionerSecretName: 'old',
+      csiProvisionerSecretNamespace: 'old-ns',
+    })
+  })
+
+  it('PROV-10 an unknown reserved key is refused by name, and nothing else can come to it', () => {
+    expect(() => driverParameters({ 'csi.storage.k8s.io/fsytpe': 'xfs' })).toThrowError(
+      expect.objectContaining({
+        how: 'final',
+        message: expect.stringContaining(
+          'found unknown parameter key "csi.storage.k8s.io/fsytpe" with reserved namespace',
+        ),
+      }),
+    )
+  })
+
+  it('PROV-10 no reserved key ever reaches the driver', () => {
+    const key = fc.oneof(
+      fc.string(),
+      fc.string().map((end) => `csi.storage.k8s.io/${end}`),
+    )
+    fc.assert(
+      fc.property(fc.dictionary(key, fc.string()), (parameters) => {
+        let told: Record<string, string> = {}
+        try {
+          told = driverParameters(parameters)
+        } catch {
+          expect(Object.keys(parameters).some((name) => name.startsWith('csi.storage.k8s.io/'))).toBe(true)
+          return
+        }
+        for (const [name, value] of Object.entries(parameters)) {
+          if (name.startsWith('csi.storage.k8s.io/')) expect(Object.hasOwn(told, name)).toBe(false)
+          else expect(told[name]).toBe(value)
+        }
+      }),
+    )
+  })
+
+  it('PROV-9 names of claim and volume, for drivers that want them', () => {
+    expect(createMetadata({ metadata: { name: 'orders', namespace: 'shop' } } as never, 'pvc-1')).toEqual({
+      'csi.storage.k8s.io/pvc/name': 'orders',
+      'csi.storage.k8s.io/pvc/namespace': 'shop',
+      'csi.storage.k8s.io/pv/name': 'pvc-1',
+    })
+  })
+})
+
+describe('the file system', () => {
+  it.each([
+    [{ 'csi.storage.k8s.io/fstype': 'xfs' }, 'ext4', 'xfs'],
+    [{ fsType: 'xfs' }, 'ext4', 'xfs'],
+    [{}, 'ext4', 'ext4'],
+    [{}, '', ''],
+    [{ fstype: '' }, 'ext4', 'ext4'],
+  ])('PROV-9 of class %j with default %j is %j', (parameters, fallback, fsType) => {
+    expect(fsTypeOf(parameters as Record<string, string>, fallback)).toBe(fsType)
+  })
+
+  it('PROV-10 named twice is refused', () => {
+    expect(() => fsTypeOf({ FSType: 'xfs', 'csi.storage.k8s.io/fstype': 'ext4' })).toThrowError(
+      expect.objectContaining({ how: 'final', message: expect.stringContaining('with both "fstype" and') }),
+    )
+  })
+})

@@ -1,0 +1,64 @@
+// A class's parameters: which the driver is told, which are for the system around it, and the file system they name.
+// Those that name secrets are read by secrets.ts.
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import { refused } from './refusal.ts'
+
+export type Parameters = Readonly<Record<string, string>>
+
+export const RESERVED_PREFIX = 'csi.storage.k8s.io/'
+const FSTYPE = `${RESERVED_PREFIX}fstype`
+
+/** What a class can name a secret for. `secret` serves wherever the others are not given. */
+export const SECRET_PURPOSES = [
+  'secret',
+  'provisioner-secret',
+  'controller-publish-secret',
+  'node-stage-secret',
+  'node-publish-secret',
+  'controller-expand-secret',
+  'node-expand-secret',
+  'controller-modify-secret',
+] as const
+export type SecretPurpose = (typeof SECRET_PURPOSES)[number]
+
+const RESERVED: ReadonlySet<string> = new Set([
+  FSTYPE,
+  ...SECRET_PURPOSES.flatMap((purpose) => [
+    `${RESERVED_PREFIX}${purpose}-name`,
+    `${RESERVED_PREFIX}${purpose}-namespace`,
+  ]),
+])
+
+/** The class's own, without those of the reserved prefix; the old spellings without a prefix do reach the driver. */
+export function driverParameters(parameters: Parameters = {}): Record<string, string> {
+  const own: Record<string, string> = {}
+  for (const [key, value] of Object.entries(parameters)) {
+    if (!key.startsWith(RESERVED_PREFIX)) own[key] = value
+    else if (!RESERVED.has(key)) {
+      throw refused(
+        `found unknown parameter key "${key}" with reserved namespace ${RESERVED_PREFIX}: ` +
+          `remove it from the class, or correct it to one of ${[...RESERVED].map((known) => known.slice(RESERVED_PREFIX.length)).join(', ')}`,
+      )
+    }
+  }
+  return own
+}
+
+/** For drivers that want to know for whom a volume is: told as parameters on request (--extra-create-metadata). */
+export const createMetadata = (claim: Readonly<PersistentVolumeClaim>, volumeName: string): Record<string, string> => ({
+  [`${RESERVED_PREFIX}pvc/name`]: claim.metadata.name ?? '',
+  [`${RESERVED_PREFIX}pvc/namespace`]: claim.metadata.namespace ?? '',
+  [`${RESERVED_PREFIX}pv/name`]: volumeName,
+})
+
+/** By either spelling, but not by both; '' leaves the choice to the driver. */
+export function fsTypeOf(parameters: Parameters = {}, defaultFsType = ''): string {
+  const given = Object.entries(parameters).filter(([key]) => key.toLowerCase() === 'fstype' || key === FSTYPE)
+  if (given.length > 1) {
+    throw refused(
+      `fstype specified in parameters with both "fstype" and "${FSTYPE}" keys: remove all but one of ` +
+        given.map(([key]) => `"${key}"`).join(', '),
+    )
+  }
+  return given[0]?.[1] || defaultFsType
+}

@@ -1,0 +1,172 @@
+// Everything that must be known before the driver is asked for a volume, in the order it is checked, and the request
+// itself. Nothing is made yet: only the source of a copy is protected. Each step throws a Refusal if it cannot go on.
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { quantitySign, quantityToBytes } from '../../../api/quantity.ts'
+import type { SecretReference } from '../../../api/types/references.ts'
+import type { Logger } from '../../../base/log.ts'
+import type { Client } from '../../../client/index.ts'
+import type { CreateVolumeRequestSchema, TopologySchema } from '../../../csi/gen/csi_pb.js'
+import type { DriverFacts } from '../../../csi/index.ts'
+import type { ProvisionRequest } from '../provisioner.ts'
+import { mutableParameters, type WantedAttributes, wantedAttributes, withoutOverridden } from './attributes.ts'
+import { volumeCapabilities } from './capabilities.ts'
+import { cloneSource } from './clone-source.ts'
+import { type DataSource, dataSourceOf } from './data-source.ts'
+import { checkAbilities, hasTopology } from './driver-abilities.ts'
+import type { CsiProvisionerOptions } from './options.ts'
+import { createMetadata, driverParameters, fsTypeOf, type SecretPurpose } from './parameters.ts'
+import { refused } from './refusal.ts'
+import { type Credentials, readCredentials, secretRefFor } from './secrets.ts'
+import { snapshotSource } from './snapshot-source.ts'
+import { type NodeTopologies, type Term, topologyRequirement } from './topology.ts'
+import type { ClaimTopology } from './topology-memory.ts'
+
+export interface PrepareDeps {
+  readonly client: Client
+  readonly facts: DriverFacts
+  readonly options: CsiProvisionerOptions
+  readonly nodes: NodeTopologies
+  readonly log: Logger
+}
+
+export interface Prepared {
+  readonly request: CreateRequest & { readonly name: string }
+  readonly requiredBytes: bigint
+  readonly fsType: string
+  readonly source: DataSource | undefined
+  readonly attributes: WantedAttributes
+  readonly secretRefs: SecretRefs
+  /** Those in the request. */
+  readonly credentials: Credentials
+}
+
+export type CreateRequest = MessageInitShape<typeof CreateVolumeRequestSchema>
+export type Topology = MessageInitShape<typeof TopologySchema>
+
+/** The volume's own fields for whoever attaches, mounts and grows it: the name of a Secret, as every node reads it. */
+export type SecretRefs = Readonly<Partial<Record<keyof typeof VOLUME_SECRETS, SecretReference>>>
+
+const VOLUME_SECRETS = {
+  controllerPublishSecretRef: 'controller-publish-secret',
+  nodeStageSecretRef: 'node-stage-secret',
+  nodePublishSecretRef: 'node-publish-secret',
+  controllerExpandSecretRef: 'controller-expand-secret',
+  nodeExpandSecretRef: 'node-expand-secret',
+} as const satisfies Record<string, SecretPurpose>
+
+export async function prepareRequest(
+  wish: ProvisionRequest,
+  memory: ClaimTopology,
+  deps: PrepareDeps,
+  signal: AbortSignal,
+): Promise<Prepared> {
+  const { claim, storageClass, volumeName } = wish
+  const { client, facts, options } = deps
+  const parameters = storageClass.parameters ?? {}
+
+  const source = dataSourceOf(claim)
+  const attributes = wantedAttributes(claim, options.gates)
+  checkAbilities(facts, { source, attributes })
+  if (claim.spec?.selector) {
+    throw refused('claim Selector is not supported: a driver makes new volumes; remove the selector or the class')
+  }
+  if (!volumeName || !claim.metadata.uid) throw refused('a volume cannot be named after a claim without a uid')
+  const requested = claim.spec?.resources?.requests?.storage
+  if (!requested || quantitySign(requested) <= 0) throw refused('the claim requests no storage')
+  const requiredBytes = quantityToBytes(requested)
+  if (requiredBytes > INT64_MAX) throw refused(`the claim requests ${requested}, more than any volume can have`)
+  const fsType = fsTypeOf(parameters, options.defaultFsType)
+  const capabilities = volumeCapabilities(claim, {
+    fsType,
+    mountOptions: storageClass.mountOptions ?? [],
+    tellsPodsApart: facts.controller.has('SINGLE_NODE_MULTI_WRITER'),
+  })
+
+  const contentSource = source && (await contentSourceOf(wish, source, deps, signal))
+  const topology = hasTopology(facts) ? topologyFor(wish, memory, deps) : undefined
+  const credentials = await credentialsFor(wish, deps, signal)
+  const secretRefs = secretRefsOf(wish)
+  const own = driverParameters(parameters)
+  const mutable = await mutableParameters(attributes, { client, driverName: facts.name }, signal)
+  const metadata = options.extraCreateMetadata ? createMetadata(claim, volumeName) : {}
+
+  return {
+    requiredBytes,
+    fsType,
+    source,
+    attributes,
+    secretRefs,
+    credentials,
+    request: {
+      name: volumeName,
+      capacityRange: { requiredBytes },
+      volumeCapabilities: capabilities,
+      parameters: { ...withoutOverridden(own, mutable), ...metadata },
+      secrets: { ...credentials },
+      mutableParameters: mutable,
+      ...(contentSource ? { volumeContentSource: contentSource } : {}),
+      ...(topology ? { accessibilityRequirements: topology } : {}),
+    },
+  }
+}
+
+const INT64_MAX = 2n ** 63n - 1n
+
+async function contentSourceOf(
+  { claim }: ProvisionRequest,
+  source: DataSource,
+  { client, facts, options, log }: PrepareDeps,
+  signal: AbortSignal,
+): Promise<CreateRequest['volumeContentSource']> {
+  const common = { client, driverName: facts.name }
+  if (source.is === 'clone') {
+    const volumeId = await cloneSource(claim, source, common, signal)
+    return { type: { case: 'volume', value: { volumeId } } }
+  }
+  const { preventVolumeModeConversion } = options
+  const snapshotId = await snapshotSource(claim, source, { ...common, preventVolumeModeConversion, log }, signal)
+  return { type: { case: 'snapshot', value: { snapshotId } } }
+}
+
+function topologyFor(
+  { claim, storageClass, selectedNode }: ProvisionRequest,
+  memory: ClaimTopology,
+  { options, nodes }: PrepareDeps,
+): CreateRequest['accessibilityRequirements'] {
+  const requirement = topologyRequirement({
+    claimName: claim.metadata.name ?? '',
+    selectedNode,
+    allowedTopologies: storageClass.allowedTopologies,
+    strict: options.strictTopology,
+    immediate: options.immediateTopology,
+    nodes,
+    memory,
+  })
+  return (
+    requirement && {
+      requisite: requirement.requisite.map(topologyOf),
+      preferred: requirement.preferred.map(topologyOf),
+    }
+  )
+}
+
+const topologyOf = (term: Term): Topology => ({ segments: Object.fromEntries(term) })
+
+/** The class's choice, else what this process was given. */
+async function credentialsFor(
+  { claim, storageClass, volumeName }: ProvisionRequest,
+  { client, options }: PrepareDeps,
+  signal: AbortSignal,
+): Promise<Credentials> {
+  const ref = secretRefFor('provisioner-secret', storageClass.parameters, { volumeName, claim })
+  if (ref) return readCredentials(client, ref, signal)
+  return options.credentials?.() ?? {}
+}
+
+function secretRefsOf({ claim, storageClass, volumeName }: ProvisionRequest): SecretRefs {
+  const named = Object.entries(VOLUME_SECRETS).flatMap(([field, purpose]) => {
+    const ref = secretRefFor(purpose, storageClass.parameters, { volumeName, claim })
+    return ref ? [[field, { name: ref.name, namespace: ref.namespace }]] : []
+  })
+  return Object.fromEntries(named)
+}

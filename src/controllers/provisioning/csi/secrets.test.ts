@@ -1,0 +1,120 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: this is how classes write templates
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { SecretPurpose } from './parameters.ts'
+import { withoutCredentials } from './redact.ts'
+import { secretRefFor } from './secrets.ts'
+
+const claim = { metadata: { name: 'orders', namespace: 'shop', annotations: { 'team.example/secret': 'team-a' } } }
+const refFor = (parameters: Record<string, string>, purpose: SecretPurpose = 'provisioner-secret') =>
+  secretRefFor(purpose, parameters, { volumeName: 'pvc-1', claim })
+const of = (name: string, namespace: string, purpose = 'provisioner-secret') => ({
+  [`csi.storage.k8s.io/${purpose}-name`]: name,
+  [`csi.storage.k8s.io/${purpose}-namespace`]: namespace,
+})
+
+describe('the secret a class names', () => {
+  it('PROV-16 is found by its purpose, else by the default, else there is none', () => {
+    const parameters = { ...of('own', 'a'), ...of('shared', 'b', 'secret') }
+    expect(refFor(parameters)).toEqual({ name: 'own', namespace: 'a' })
+    expect(refFor(parameters, 'node-stage-secret')).toEqual({ name: 'shared', namespace: 'b' })
+    expect(refFor({ tier: 'fast' })).toBeUndefined()
+  })
+
+  it('PROV-16 may be spelled the old way, also half of it', () => {
+    expect(refFor({ csiProvisionerSecretName: 'old', csiProvisionerSecretNamespace: 'a' })).toEqual({
+      name: 'old',
+      namespace: 'a',
+    })
+    expect(
+      refFor({ csiProvisionerSecretName: 'old', 'csi.storage.k8s.io/provisioner-secret-namespace': 'new' }),
+    ).toEqual({ name: 'old', namespace: 'new' })
+    expect(refFor({ csiNodeStageSecretName: 'n', csiNodeStageSecretNamespace: 'a' }, 'node-stage-secret')).toBeDefined()
+  })
+
+  it('PROV-16 may depend on claim and volume, the namespace only on what users do not choose', () => {
+    expect(refFor(of('${pvc.namespace}.${pvc.name}.${pv.name}', '${pvc.namespace}'))).toEqual({
+      name: 'shop.orders.pvc-1',
+      namespace: 'shop',
+    })
+    expect(refFor(of("${pvc.annotations['team.example/secret']}", '${pv.name}'))).toEqual({
+      name: 'team-a',
+      namespace: 'pvc-1',
+    })
+  })
+
+  it.each([
+    [of('s', '${pvc.name}'), 'invalid tokens: ["pvc.name"]'],
+    [of('s', "${pvc.annotations['team.example/secret']}"), 'invalid tokens'],
+    [of('${pvc.uid}', 'a'), 'invalid tokens: ["pvc.uid"]'],
+    [of('$HOME', 'a'), 'invalid tokens: ["$HOME"]'],
+    [of("${pvc.annotations['missing']}", 'a'), 'invalid tokens'],
+    [of('', 'a'), 'is empty'],
+    [of('s', ''), 'is empty'],
+    [{ 'csi.storage.k8s.io/provisioner-secret-name': 's' }, 'give name and namespace'],
+    [{ ...of('s', 'a'), csiProvisionerSecretName: 'old' }, 'twice'],
+    [of('Not_A_Name', 'a'), '"Not_A_Name" is not a valid secret name'],
+    [of('s', 'a.b'), '"a.b" is not a valid namespace name'],
+    [of('X${pvc.name}', 'a'), '"X${pvc.name}" resolved to "Xorders" which is not a valid secret name'],
+  ])('PROV-16 %j is refused, and may be put right', (parameters, message) => {
+    expect(() => refFor(parameters as Record<string, string>)).toThrowError(
+      expect.objectContaining({ how: 'noChange', message: expect.stringContaining(message) }),
+    )
+  })
+
+  it('PROV-16 what comes of a template is a valid reference or a refusal, whatever the claim is called', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), fc.string(), fc.string(), (name, namespace, template, value) => {
+        const hostile = { metadata: { name, namespace, annotations: { k: value } } }
+        try {
+          const ref = secretRefFor('provisioner-secret', of(`a${template}\${pvc.name}`, '${pvc.namespace}'), {
+            volumeName: 'pvc-1',
+            claim: hostile,
+          })
+          expect(ref!.name).toMatch(/^[a-z0-9.-]{1,253}$/)
+          expect(ref!.namespace).toMatch(/^[a-z0-9-]{1,63}$/)
+        } catch (error) {
+          expect(error).toMatchObject({ how: 'noChange' })
+        }
+      }),
+    )
+  })
+})
+
+describe('what drivers say', () => {
+  it('PROV-16 loses every credential it repeats, encoded or not', () => {
+    const credentials = { password: 'hunter2!', key: '-----BEGIN-----\nMIIEvQIBADANBg\n-----END-----\n', n: '1' }
+    const text = [
+      'login failed: hunter2!',
+      `Basic ${Buffer.from('hunter2!').toString('base64')}`,
+      'url https://x/?p=hunter2!',
+      'line MIIEvQIBADANBg of the key',
+      'try 1 of 3',
+    ].join('; ')
+    const cleaned = withoutCredentials(text, credentials)
+    expect(cleaned).not.toContain('hunter2')
+    expect(cleaned).not.toContain('aHVudGVyMi')
+    expect(cleaned).not.toContain('MIIEvQ')
+    expect(cleaned).toContain('try 1 of 3')
+  })
+
+  it('PROV-16 never holds a value afterwards', () => {
+    // Values without the letters of the mark that takes their place.
+    const value = fc.stringMatching(/^[A-Z0-9+&%"\\]{4,20}$/)
+    fc.assert(
+      fc.property(
+        fc.array(value, { minLength: 1, maxLength: 5 }),
+        fc.string(),
+        fc.string(),
+        (values, before, after) => {
+          const credentials = Object.fromEntries(values.map((one, i) => [`k${i}`, one]))
+          const text = values
+            .map((one) => `${before}${one}${encodeURIComponent(one)}${JSON.stringify(one)}${after}`)
+            .join(' ')
+          const cleaned = withoutCredentials(text, credentials)
+          for (const one of values) expect(cleaned).not.toContain(one)
+        },
+      ),
+    )
+  })
+})

@@ -1,0 +1,131 @@
+// Credentials for the driver: which Secret a class names for what, and its values, read when they are needed and kept
+// nowhere. What is said about them names the reference and never a value; redact.ts cleans what drivers say.
+import { secretKind } from '../../../api/kinds/secret.ts'
+import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../../api/names.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { Client } from '../../../client/index.ts'
+import { type Parameters, RESERVED_PREFIX, type SecretPurpose } from './parameters.ts'
+import { notNow } from './refusal.ts'
+
+export type Credentials = Readonly<Record<string, string>>
+
+export interface SecretRef {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** What templates may speak of. Name and annotations are the user's to choose, so a namespace may not depend on them. */
+export interface TemplateFacts {
+  readonly volumeName: string
+  readonly claim: Pick<Readonly<PersistentVolumeClaim>, 'metadata'>
+}
+
+/** Undefined when the class names none, neither for this nor as default. Throws a Refusal. */
+export function secretRefFor(
+  purpose: SecretPurpose,
+  parameters: Parameters | undefined,
+  facts: TemplateFacts,
+): SecretRef | undefined {
+  const templates = templatesFor(purpose, parameters) ?? templatesFor('secret', parameters)
+  if (!templates) return undefined
+  const { volumeName, claim } = facts
+  const { name: claimName = '', namespace: claimNamespace = '', annotations = {} } = claim.metadata
+  const forNamespace = { 'pv.name': volumeName, 'pvc.namespace': claimNamespace }
+  const ofAnnotations = Object.entries(annotations).map(([key, value]) => [`pvc.annotations['${key}']`, value])
+  const forName = { ...forNamespace, 'pvc.name': claimName, ...Object.fromEntries(ofAnnotations) }
+
+  const namespace = resolved(templates.namespace, forNamespace)
+  if (dns1123LabelProblems(namespace).length > 0) throw notNow(invalidText(templates.namespace, namespace, 'namespace'))
+  const name = resolved(templates.name, forName)
+  if (dns1123SubdomainProblems(name).length > 0) throw notNow(invalidText(templates.name, name, 'secret'))
+  return { namespace, name }
+}
+
+/** How a purpose was spelled before the prefix; four of them. */
+const OLD_SPELLINGS: Partial<Record<SecretPurpose, string>> = {
+  'provisioner-secret': 'csiProvisionerSecret',
+  'controller-publish-secret': 'csiControllerPublishSecret',
+  'node-stage-secret': 'csiNodeStageSecret',
+  'node-publish-secret': 'csiNodePublishSecret',
+}
+
+/** Old and new spelling may be mixed, but each half is given once, and both are or neither is. */
+function templatesFor(purpose: SecretPurpose, parameters: Parameters = {}): SecretRef | undefined {
+  const old = OLD_SPELLINGS[purpose]
+  const half = (newKey: string, oldKey: string | undefined) =>
+    [newKey, ...(oldKey ? [oldKey] : [])].filter((key) => Object.hasOwn(parameters, key))
+  const names = half(`${RESERVED_PREFIX}${purpose}-name`, old && `${old}Name`)
+  const namespaces = half(`${RESERVED_PREFIX}${purpose}-namespace`, old && `${old}Namespace`)
+  if (names.length > 1 || namespaces.length > 1) {
+    throw notNow(
+      `the class names its ${purpose} twice, by ${[...names, ...namespaces].join(', ')}: keep the keys with ${RESERVED_PREFIX}`,
+    )
+  }
+  if (names.length !== namespaces.length) {
+    throw notNow(`the class gives only ${[...names, ...namespaces].join()} of its ${purpose}: give name and namespace`)
+  }
+  if (names.length === 0) return undefined
+  const [name, namespace] = [parameters[names[0]!]!, parameters[namespaces[0]!]!]
+  if (!name || !namespace) throw notNow(`${name ? namespaces[0] : names[0]} of the class is empty`)
+  return { name, namespace }
+}
+
+/** `${token}` is replaced; any other `$` is a mistake. */
+function resolved(template: string, values: Readonly<Record<string, string>>): string {
+  const unknown: string[] = []
+  const text = template.replace(/\$\{([^}]*)\}|\$[A-Za-z0-9_]*/g, (whole, token?: string) => {
+    if (token !== undefined && Object.hasOwn(values, token)) return values[token]!
+    unknown.push(token ?? whole)
+    return ''
+  })
+  if (unknown.length > 0) {
+    throw notNow(
+      `error resolving value "${template}": invalid tokens: ${JSON.stringify(unknown)}; here it may use ` +
+        `${[...Object.keys(values).filter((token) => !token.startsWith('pvc.annotations'))].join(', ')}` +
+        `${'pvc.name' in values ? " and pvc.annotations['KEY'] of the claim" : ''}`,
+    )
+  }
+  return text
+}
+
+const invalidText = (template: string, value: string, what: string): string =>
+  template === value
+    ? `"${value}" is not a valid ${what} name`
+    : `"${template}" resolved to "${value}" which is not a valid ${what} name`
+
+/** The values of a Secret as they are now. Throws a Refusal that names the reference. */
+export async function readCredentials(client: Client, ref: SecretRef, signal: AbortSignal): Promise<Credentials> {
+  const { namespace, name } = ref
+  let data: Readonly<Record<string, string>>
+  try {
+    data = (await client.get(secretKind, { namespace, name }, { signal })).data ?? {}
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new SecretUnreadable(ref, error)
+  }
+  const credentials: Record<string, string> = {}
+  for (const [key, base64] of Object.entries(data)) {
+    try {
+      credentials[key] = UTF8.decode(Buffer.from(base64, 'base64'))
+    } catch {
+      throw notNow(
+        `key "${key}" of secret ${name} in namespace ${namespace} is no text: store it as base64 of its bytes`,
+      )
+    }
+  }
+  return credentials
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Kept apart so that a deletion can tell a secret that is gone from a server that does not answer. */
+export class SecretUnreadable extends Error {
+  override readonly name = 'SecretUnreadable'
+  readonly isGone: boolean
+
+  constructor({ namespace, name }: SecretRef, cause: ApiError) {
+    super(`error getting secret ${name} in namespace ${namespace}: ${cause.message}`)
+    this.isGone = cause.code === 404 || cause.code === 403
+  }
+}

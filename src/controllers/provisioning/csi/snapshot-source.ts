@@ -1,0 +1,112 @@
+// A snapshot as the source of a volume: whether it can be, the driver's name for it, and the finalizer that keeps it
+// there while it is read. source-protection.ts takes the finalizer away again.
+import { quantityToBytes } from '../../../api/quantity.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { Logger } from '../../../base/log.ts'
+import type { Client } from '../../../client/index.ts'
+import type { DataSource } from './data-source.ts'
+import { notNow, refused } from './refusal.ts'
+import {
+  SNAPSHOT_GROUP,
+  type VolumeSnapshot,
+  type VolumeSnapshotContent,
+  volumeSnapshotContentKind,
+  volumeSnapshotKind,
+} from './snapshot-kinds.ts'
+import { addFinalizer } from './source-finalizer.ts'
+
+export const SNAPSHOT_FINALIZER = 'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection'
+const ALLOW_MODE_CHANGE = 'snapshot.storage.kubernetes.io/allow-volume-mode-change'
+
+export interface SnapshotSourceDeps {
+  readonly client: Client
+  readonly driverName: string
+  readonly preventVolumeModeConversion: boolean
+  readonly log: Logger
+}
+
+/** The handle of the snapshot. The snapshot is protected once this returns. Throws a Refusal. */
+export async function snapshotSource(
+  claim: Readonly<PersistentVolumeClaim>,
+  { namespace, name }: DataSource,
+  deps: SnapshotSourceDeps,
+  signal: AbortSignal,
+): Promise<string> {
+  const { client } = deps
+  if (!(await client.serves(volumeSnapshotKind))) {
+    throw refused(
+      `the claim is to be filled from the VolumeSnapshot ${name}, but this API server has no ${SNAPSHOT_GROUP}: ` +
+        `install the snapshot controller's CustomResourceDefinitions, or remove the data source from the claim`,
+    )
+  }
+  const snapshot = await client
+    .get(volumeSnapshotKind, { namespace, name }, { signal })
+    .catch(unreadable(`snapshot ${name}`))
+  const isBegun = snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER) ?? false
+  if (snapshot.metadata.deletionTimestamp && !isBegun) throw notNow(`snapshot ${name} is being deleted`)
+  const contentName = snapshot.status?.boundVolumeSnapshotContentName
+  if (!contentName) throw notNow(`snapshot ${name} not bound`)
+  const content = await client
+    .get(volumeSnapshotContentKind, { name: contentName }, { signal })
+    .catch(unreadable(`snapshotcontent ${contentName} for snapshot ${name}`))
+  const problem = snapshotProblem(claim, snapshot, content, deps)
+  if (problem) throw notNow(problem)
+  await protect(snapshot, deps, signal)
+  return content.status!.snapshotHandle!
+}
+
+function snapshotProblem(
+  claim: Readonly<PersistentVolumeClaim>,
+  snapshot: Readonly<VolumeSnapshot>,
+  content: Readonly<VolumeSnapshotContent>,
+  { driverName, preventVolumeModeConversion }: SnapshotSourceDeps,
+): string | undefined {
+  const { name, namespace, uid } = snapshot.metadata
+  const { spec = {}, status, metadata } = content
+  const ref = spec.volumeSnapshotRef
+  if (ref?.uid !== uid || ref?.namespace !== namespace || ref?.name !== name) {
+    return `snapshotcontent ${metadata.name} for snapshot ${name} is bound to a different snapshot`
+  }
+  if (spec.driver !== driverName) {
+    return `snapshotcontent ${metadata.name} for snapshot ${name} is not handled by CSI driver ${driverName} but by ${spec.driver}`
+  }
+  if (snapshot.status?.readyToUse !== true) return `snapshot ${name} is not Ready`
+  if (!status?.snapshotHandle) return `snapshot handle ${name} is not available`
+  const wantedBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
+  const needsBytes = quantityToBytes(snapshot.status.restoreSize ?? '0')
+  if (wantedBytes < needsBytes) {
+    return `requested volume size ${wantedBytes} is less than the size ${needsBytes} for the source snapshot ${name}`
+  }
+  const mode = claim.spec?.volumeMode
+  const changesMode = spec.sourceVolumeMode && mode && spec.sourceVolumeMode !== mode
+  const mayChangeMode = /^(1|t|true)$/i.test(metadata.annotations?.[ALLOW_MODE_CHANGE] ?? '')
+  if (preventVolumeModeConversion && changesMode && !mayChangeMode) {
+    return (
+      `requested volume ${claim.metadata.namespace}/${claim.metadata.name} modifies the mode of the source volume ` +
+      `(${spec.sourceVolumeMode} to ${mode}) but does not have permission to do so: an administrator must set the ` +
+      `annotation ${ALLOW_MODE_CHANGE} of snapshotcontent ${metadata.name} to "true"`
+    )
+  }
+  return undefined
+}
+
+/** Without the right to write snapshots the volume is made all the same, unprotected. */
+async function protect(
+  snapshot: Readonly<VolumeSnapshot>,
+  { client, log }: SnapshotSourceDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await addFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
+  } catch (error) {
+    if (!(error instanceof ApiError && error.code === 403)) throw error
+    const { namespace, name } = snapshot.metadata
+    log.info({ err: error, snapshot: `${namespace}/${name}` }, 'no right to protect the snapshot while it is read')
+  }
+}
+
+const unreadable = (what: string) => (error: unknown) => {
+  if (!(error instanceof ApiError)) throw error
+  throw notNow(`error getting ${what} from api server: ${error.message}`)
+}

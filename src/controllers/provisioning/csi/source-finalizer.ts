@@ -1,0 +1,40 @@
+// Puts a finalizer on the source of a copy and takes it away, each only in the very state that was looked at.
+import type { Kind, KubeObject } from '../../../api/kind.ts'
+import type { Client } from '../../../client/index.ts'
+
+export async function addFinalizer<T extends KubeObject>(
+  client: Client,
+  kind: Kind<T>,
+  source: Readonly<T>,
+  finalizer: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { finalizers = [] } = source.metadata
+  if (finalizers.includes(finalizer)) return
+  await patchFinalizers(client, kind, source, [...finalizers, finalizer], signal)
+}
+
+export async function removeFinalizer<T extends KubeObject>(
+  client: Client,
+  kind: Kind<T>,
+  source: Readonly<T>,
+  finalizer: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { finalizers = [] } = source.metadata
+  if (!finalizers.includes(finalizer)) return
+  const kept = finalizers.filter((one) => one !== finalizer)
+  await patchFinalizers(client, kind, source, kept.length > 0 ? kept : null, signal)
+}
+
+async function patchFinalizers<T extends KubeObject>(
+  client: Client,
+  kind: Kind<T>,
+  source: Readonly<T>,
+  finalizers: readonly string[] | null,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name = '', namespace, uid, resourceVersion } = source.metadata
+  const body = { metadata: { uid, resourceVersion, finalizers } }
+  await client.patch(kind, { name, ...(namespace ? { namespace } : {}) }, { type: 'merge', body }, { signal })
+}

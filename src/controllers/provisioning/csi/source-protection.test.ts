@@ -1,0 +1,108 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { SYSTEM_USER } from '../../../apiserver/index.ts'
+import { startTrial } from '../../../apiserver/server-trial.ts'
+import { silentLog } from '../../../base/log.ts'
+import { type Client, createCacheSet, inProcessClient } from '../../../client/index.ts'
+import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
+import { createSourceProtection } from './source-protection.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
+const SNAPSHOT_FINALIZER = 'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection'
+
+async function start(around: (client: Client) => Client = (client) => client) {
+  const trial = await startTrial()
+  const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
+  const deps = { client, clock: trial.clock, random: () => 0.5, log: silentLog }
+  const caches = createCacheSet(deps)
+  const protection = createSourceProtection({ ...deps, caches })
+  const abort = new AbortController()
+  const running = protection.run(abort.signal)
+  onTestFinished(async () => {
+    abort.abort()
+    await running
+    await caches.stop()
+    await trial.store.close()
+  })
+  return {
+    trial,
+    standings: () => protection.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? '')),
+    async until(condition: () => Promise<boolean> | boolean, what: string) {
+      for (let turn = 0; turn < 2_000; turn++) {
+        if (await condition()) return
+        await new Promise((resolve) => setImmediate(resolve))
+        if (turn % 50 === 49) await trial.clock.advance(1_000)
+      }
+      throw new Error(`still waiting for: ${what}`)
+    },
+  }
+}
+
+const claimSpec = (more: object = {}) => ({
+  accessModes: ['ReadWriteOnce'],
+  resources: { requests: { storage: '1Gi' } },
+  storageClassName: 'fast',
+  ...more,
+})
+
+describe('the source of a copy', () => {
+  it('PROV-9 goes when the last copy of it is made', async () => {
+    const { trial, until, standings } = await start()
+    await trial.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
+    const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
+    await trial.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
+    await trial.delete(`${CLAIMS}/source`)
+    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge') // pvc-protection goes
+    await until(() => standings().includes('claim default/copy is being copied from it'), 'the reason')
+    expect((await trial.get(`${CLAIMS}/source`)).status).toBe(200)
+    await trial.patch(`${CLAIMS}/copy/status`, { status: { phase: 'Bound' } }, 'merge')
+    await until(async () => (await trial.get(`${CLAIMS}/source`)).status === 404, 'the source to go')
+  })
+
+  it('PROV-9 goes when the claim that wanted the copy goes; one that is not going keeps its finalizer', async () => {
+    const { trial, until } = await start()
+    const dataSource = { kind: 'PersistentVolumeClaim', name: 'source' }
+    await trial.post(CLAIMS, { metadata: { name: 'kept', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
+    await trial.post(CLAIMS, { metadata: { name: 'source', finalizers: [CLONE_FINALIZER] }, spec: claimSpec() })
+    await trial.post(CLAIMS, { metadata: { name: 'copy' }, spec: claimSpec({ dataSource }) })
+    await trial.delete(`${CLAIMS}/source`)
+    await trial.patch(`${CLAIMS}/source`, { metadata: { finalizers: [CLONE_FINALIZER] } }, 'merge')
+    await trial.delete(`${CLAIMS}/copy`)
+    await trial.patch(`${CLAIMS}/copy`, { metadata: { finalizers: null } }, 'merge')
+    await until(async () => (await trial.get(`${CLAIMS}/source`)).status === 404, 'the source to go')
+    expect((await trial.get(`${CLAIMS}/kept`)).json.metadata.finalizers).toContain(CLONE_FINALIZER)
+  })
+
+  it('PROV-9 a snapshot is let go of once its volume is made, also one left over from before', async () => {
+    const aHeldSnapshot = (name: string) => ({
+      metadata: { name, namespace: 'default', uid: name, resourceVersion: '1', finalizers: [SNAPSHOT_FINALIZER] },
+    })
+    const snapshots = new Map<string, any>([['left-over', aHeldSnapshot('left-over')]])
+    const around = (client: Client): Client => ({
+      ...client,
+      serves: async (kind) => kind.group === SNAPSHOT_GROUP || client.serves(kind),
+      get: async (kind: any, ref: any, options: any) =>
+        kind.group === SNAPSHOT_GROUP ? snapshots.get(ref.name) : client.get(kind, ref, options),
+      list: async (kind: any, request: any) =>
+        kind.group === SNAPSHOT_GROUP
+          ? { items: [...snapshots.values()], resourceVersion: '1' }
+          : (client.list(kind, request) as any),
+      patch: async (kind: any, ref: any, patch: any, options: any) => {
+        if (kind.group !== SNAPSHOT_GROUP) return client.patch(kind, ref, patch, options)
+        const { metadata } = snapshots.get(ref.name)
+        snapshots.set(ref.name, { metadata: { ...metadata, finalizers: patch.body.metadata.finalizers ?? [] } })
+        return snapshots.get(ref.name)
+      },
+    })
+    const { trial, until, standings } = await start(around)
+    const dataSource = { apiGroup: SNAPSHOT_GROUP, kind: 'VolumeSnapshot', name: 'snap' }
+    await trial.post(CLAIMS, { metadata: { name: 'restored' }, spec: claimSpec({ dataSource }) })
+    snapshots.set('snap', aHeldSnapshot('snap')) // as it is put there when the volume is about to be made
+    const isHeld = (name: string) => snapshots.get(name).metadata.finalizers.length > 0
+    await until(() => standings().includes('claim default/restored is being filled from it'), 'the reason')
+    await until(() => !isHeld('left-over'), 'what was left over')
+    expect(isHeld('snap')).toBe(true)
+    await trial.patch(`${CLAIMS}/restored/status`, { status: { phase: 'Bound' } }, 'merge')
+    await until(() => !isHeld('snap'), 'the snapshot to be let go of')
+  })
+})

@@ -1,0 +1,170 @@
+// Lets go of claims and snapshots that volumes were copied from, once no copy is being made of them any more, by taking
+// away the finalizer that clone-source.ts and snapshot-source.ts gave them. Woken by the source and by the claims that
+// name it. Snapshots are not watched: those left over by others are looked for at the start and every few minutes.
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import {
+  backOff,
+  type Cache,
+  type Client,
+  createController,
+  done,
+  keyOfObject,
+  type Outcome,
+  refOfKey,
+  source,
+  stuck,
+  type WorkQueue,
+} from '../../../client/index.ts'
+import type { ControllerDeps } from '../../deps.ts'
+import { CLONE_FINALIZER } from './clone-source.ts'
+import { dataSourceOf } from './data-source.ts'
+import { Refusal } from './refusal.ts'
+import { volumeSnapshotKind } from './snapshot-kinds.ts'
+import { SNAPSHOT_FINALIZER } from './snapshot-source.ts'
+import { removeFinalizer } from './source-finalizer.ts'
+
+export interface SourceProtectionOptions {
+  /** Default 1. */
+  readonly workers?: number
+  /** Between two looks for snapshots that nobody lets go of; 0: only at the start. Default 5 min. */
+  readonly sweepIntervalMs?: number
+}
+
+const SWEEP_MS = 300_000
+const SNAPSHOTS_PER_PAGE = 500
+const BY_CLONE_SOURCE = 'clone source'
+const BY_SNAPSHOT = 'snapshot source'
+
+export function createSourceProtection(deps: ControllerDeps, options: SourceProtectionOptions = {}) {
+  const { client, caches, clock, random, log, metrics } = deps
+  const { workers = 1, sweepIntervalMs = SWEEP_MS } = options
+  const claims = caches.of(persistentVolumeClaimKind)
+  claims.addIndex(BY_CLONE_SOURCE, cloneSources)
+  claims.addIndex(BY_SNAPSHOT, snapshotSources)
+  const named = (name: string) => {
+    const observer = metrics ? { observer: metrics.queueObserver(name) } : {}
+    return { name, clock, random, log, workers, ...observer }
+  }
+  const ofClones = createController({
+    ...named('clone-sources'),
+    sources: [
+      source({ cache: claims, keysOf: (claim) => (isHeld(claim) ? [keyOfObject(claim)] : []) }),
+      source({ cache: claims, keysOf: cloneSources }),
+    ],
+    reconcile: (key, signal) => letCloneSourceGo(key, { client, claims }, signal),
+  })
+  const ofSnapshots = createController({
+    ...named('snapshot-sources'),
+    sources: [source({ cache: claims, keysOf: snapshotSources })],
+    reconcile: (key, signal) => letSnapshotGo(key, { client, claims }, signal),
+  })
+  const controllers = [ofClones, ofSnapshots]
+  for (const { queue } of controllers) metrics?.queues.add(queue)
+
+  async function sweep(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await addHeldSnapshots(client, ofSnapshots.queue, signal)
+      } catch (error) {
+        if (!signal.aborted) log.info({ err: error }, 'could not look for snapshots that are still held')
+      }
+      if (sweepIntervalMs === 0) return
+      await clock.sleep(sweepIntervalMs, signal).catch(() => {})
+    }
+  }
+
+  return {
+    queues: controllers.map(({ queue }) => queue),
+    run: async (signal: AbortSignal) => {
+      await Promise.all([...controllers.map((controller) => controller.run(signal)), sweep(signal)])
+    },
+  }
+}
+
+const isHeld = ({ metadata }: Readonly<PersistentVolumeClaim>): boolean =>
+  metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(CLONE_FINALIZER) ?? false)
+
+const cloneSources = (claim: Readonly<PersistentVolumeClaim>): string[] => sourcesOf(claim, 'clone')
+const snapshotSources = (claim: Readonly<PersistentVolumeClaim>): string[] => sourcesOf(claim, 'snapshot')
+
+function sourcesOf(claim: Readonly<PersistentVolumeClaim>, wanted: 'clone' | 'snapshot'): string[] {
+  try {
+    const from = dataSourceOf(claim)
+    return from?.is === wanted ? [`${from.namespace}/${from.name}`] : []
+  } catch (error) {
+    if (error instanceof Refusal) return []
+    throw error
+  }
+}
+
+interface SourceDeps {
+  readonly client: Client
+  readonly claims: Cache<PersistentVolumeClaim>
+}
+
+/** A claim keeps the finalizer until it is deleted: the next copy would need it again. */
+async function letCloneSourceGo(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
+  const from = claims.get(key)
+  if (!from || !isHeld(from)) return done
+  const waiting =
+    copyInTheMaking(claims.byIndex(BY_CLONE_SOURCE, key)) ?? (await lateCopy(client, key, cloneSources, signal))
+  if (waiting) return stuck(`claim ${keyOfObject(waiting)} is being copied from it`)
+  return released(() => removeFinalizer(client, persistentVolumeClaimKind, from, CLONE_FINALIZER, signal))
+}
+
+async function letSnapshotGo(key: string, { client, claims }: SourceDeps, signal: AbortSignal): Promise<Outcome> {
+  const waiting = copyInTheMaking(claims.byIndex(BY_SNAPSHOT, key))
+  if (waiting) return stuck(`claim ${keyOfObject(waiting)} is being filled from it`)
+  if (!(await client.serves(volumeSnapshotKind))) return done
+  return released(async () => {
+    const snapshot = await client.get(volumeSnapshotKind, refOfKey(key), { signal })
+    if (!snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) return
+    if (await lateCopy(client, key, snapshotSources, signal)) return // its own change will bring this back
+    await removeFinalizer(client, volumeSnapshotKind, snapshot, SNAPSHOT_FINALIZER, signal)
+  })
+}
+
+/** The cache may be behind: a copy that another provisioner began a moment ago must be seen before its source goes. */
+async function lateCopy(
+  client: Client,
+  key: string,
+  sourcesIn: (claim: Readonly<PersistentVolumeClaim>) => string[],
+  signal: AbortSignal,
+) {
+  const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
+  return copyInTheMaking(items.filter((claim) => sourcesIn(claim).includes(key)))
+}
+
+const copyInTheMaking = (claims: readonly Readonly<PersistentVolumeClaim>[]) =>
+  claims.find(({ status }) => (status?.phase ?? 'Pending') === 'Pending')
+
+async function released(release: () => Promise<void>): Promise<Outcome> {
+  try {
+    await release()
+    return done
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    if (error.code === 404) return done
+    if (error.code === 409) return backOff('it changed meanwhile')
+    if (error.code === 403) return stuck(`no right to let it go: ${error.message}`)
+    throw error
+  }
+}
+
+async function addHeldSnapshots(client: Client, queue: WorkQueue, signal: AbortSignal): Promise<void> {
+  if (!(await client.serves(volumeSnapshotKind))) return
+  let continueToken: string | undefined
+  do {
+    const page = await client.list(volumeSnapshotKind, {
+      limit: SNAPSHOTS_PER_PAGE,
+      signal,
+      ...(continueToken ? { continueToken } : {}),
+    })
+    for (const snapshot of page.items) {
+      if (snapshot.metadata.finalizers?.includes(SNAPSHOT_FINALIZER)) queue.add(keyOfObject(snapshot))
+    }
+    continueToken = page.continueToken
+  } while (continueToken)
+}

@@ -1,0 +1,206 @@
+// Where in the cluster a volume may be made, and where best: what CreateVolume is told as accessibility requirement.
+// Pure: reads the nodes through NodeTopologies (node-topologies.ts), keeps what it found out per claim in TopologyMemory
+// so that every retry asks for the same.
+//
+//   binding    allowedTopologies  flags                  requisite                     preferred
+//   delayed    any                strict                 the selected node's term      the same
+//   delayed    none                                      every node's term             from the selected node's on
+//   delayed    set                                       the allowed ones              from the selected node's on
+//   immediate  set                                       the allowed ones              from the i-th on
+//   immediate  none               immediateTopology      every node's term             from the i-th on
+//   immediate  none               no immediateTopology   nothing is said
+import type { TopologySelectorTerm } from '../../../api/types/references.ts'
+import { notNow, notThere } from './refusal.ts'
+import type { ClaimTopology } from './topology-memory.ts'
+
+/** Labels that describe a place, sorted by key. */
+export type Term = readonly Segment[]
+export type Segment = readonly [key: string, value: string]
+
+export interface TopologyRequirement {
+  readonly requisite: readonly Term[]
+  readonly preferred: readonly Term[]
+}
+
+/** What is known of the nodes and the driver on them. */
+export interface NodeTopologies {
+  /** The keys the driver named on a node; undefined when the node has not said which drivers it runs. */
+  keysOf(node: string): readonly string[] | undefined
+  labelsOf(node: string): Readonly<Record<string, string>> | undefined
+  /** The keys of some node where the driver named any; none when there is no such node. */
+  someKeys(): readonly string[]
+  /** The terms of all nodes that carry all these labels: sorted, each once. */
+  termsOf(keys: readonly string[]): readonly Term[]
+}
+
+export interface TopologyWish {
+  readonly claimName: string
+  readonly selectedNode: string | undefined
+  readonly allowedTopologies: readonly TopologySelectorTerm[] | undefined
+  readonly strict: boolean
+  readonly immediate: boolean
+  readonly nodes: NodeTopologies
+  /** Read before the nodes are, and filled in. */
+  readonly memory: ClaimTopology
+}
+
+/** Undefined: the driver is told nothing. Throws a Refusal. */
+export function topologyRequirement(wish: TopologyWish): TopologyRequirement | undefined {
+  return wish.selectedNode === undefined ? immediateRequirement(wish) : delayedRequirement(wish, wish.selectedNode)
+}
+
+function delayedRequirement(wish: TopologyWish, node: string): TopologyRequirement | undefined {
+  const { allowedTopologies = [], strict, nodes, memory } = wish
+  const keys = keysOfSelected(node, nodes, memory)
+  const place = termOfSelected(node, keys, nodes, memory)
+  const allowed = sortedTerms(flattened(allowedTopologies))
+  if (strict) {
+    if (allowedTopologies.length > 0 && !allowed.some((term) => isWithin(term, place))) {
+      throw notNow(
+        `selected node "${node}" topology ${printed(place)} is not in allowed topologies: ${printedAll(allowed)}`,
+      )
+    }
+    return { requisite: [place], preferred: [place] }
+  }
+  const requisite = allowedTopologies.length > 0 ? allowed : termsOfNodes(keys, nodes, memory)
+  if (requisite.length === 0) return undefined // the class lists places and describes none of them
+  const first = requisite.findIndex((term) => isWithin(term, place))
+  if (first < 0) {
+    throw notNow(
+      `topology ${printed(place)} from selected node "${node}" is not in requisite: ${printedAll(requisite)}`,
+    )
+  }
+  return { requisite, preferred: rotated(requisite, first) }
+}
+
+function immediateRequirement(wish: TopologyWish): TopologyRequirement | undefined {
+  const { claimName, allowedTopologies = [], immediate, nodes, memory } = wish
+  let requisite: readonly Term[]
+  if (allowedTopologies.length > 0) requisite = sortedTerms(flattened(allowedTopologies))
+  else if (!immediate) return undefined
+  else {
+    memory.keys ??= asKnown(nodes.someKeys())
+    if (!memory.keys) throw notNow('no available topology found: the driver has named topology keys on no node yet')
+    requisite = termsOfNodes(memory.keys, nodes, memory)
+  }
+  if (requisite.length === 0) return undefined
+  return { requisite, preferred: rotated(requisite, spreadIndex(claimName, requisite.length)) }
+}
+
+function keysOfSelected(node: string, nodes: NodeTopologies, memory: ClaimTopology): readonly string[] {
+  if (memory.keys) return memory.keys
+  const keys = nodes.keysOf(node)
+  if (!keys) throw notThere(`failed to get selected CSINode ${node}: csinodes.storage.k8s.io "${node}" not found`)
+  if (keys.length === 0) throw notNow(`no topology key found for node ${node}: the driver may not run there yet`)
+  memory.keys = keys
+  return keys
+}
+
+function termOfSelected(node: string, keys: readonly string[], nodes: NodeTopologies, memory: ClaimTopology): Term {
+  const known = memory.place && termOf(memory.place, keys)
+  if (known) return known
+  const labels = nodes.labelsOf(node)
+  const term = labels && termOf(labels, keys)
+  if (!term) {
+    const has = labels ? `its labels lack some of them` : `there is no such node`
+    throw notNow(`node ${node} cannot be placed by the topology keys ${keys.join(', ')} of its CSINode: ${has}`)
+  }
+  memory.place = Object.fromEntries(term)
+  return term
+}
+
+function termsOfNodes(keys: readonly string[], nodes: NodeTopologies, memory: ClaimTopology): readonly Term[] {
+  memory.requisite ??= asKnown(nodes.termsOf(keys))
+  if (!memory.requisite) throw notNow(`topology keys ${keys.join(', ')} were not found on any node`)
+  return memory.requisite
+}
+
+const asKnown = <T>(list: readonly T[]): readonly T[] | undefined => (list.length > 0 ? list : undefined)
+
+/** The place these labels describe, or nothing if one of the keys is missing. */
+export function termOf(labels: Readonly<Record<string, string>>, keys: readonly string[]): Term | undefined {
+  if (!keys.every((key) => Object.hasOwn(labels, key))) return undefined
+  return [...new Set(keys)].map((key): Segment => [key, labels[key]!]).sort(compareSegments)
+}
+
+/**
+ * Each combination of one value per key of a class's term, all its terms together.
+ *   {zone: [a, b], rack: [1, 2]}  →  rack 1 zone a, rack 1 zone b, rack 2 zone a, rack 2 zone b
+ */
+export function flattened(allowed: readonly TopologySelectorTerm[]): Term[] {
+  return allowed.flatMap(({ matchLabelExpressions = [] }) => {
+    if (matchLabelExpressions.length === 0) return []
+    let terms: Segment[][] = [[]]
+    for (const { key, values } of matchLabelExpressions) {
+      terms = terms.flatMap((term) => values.map((value): Segment[] => [...term, [key, value]]))
+      if (terms.length > FLATTENED_TERMS_MAX) {
+        throw notNow(
+          `allowedTopologies of the class describe more than ${FLATTENED_TERMS_MAX} combinations; list fewer values`,
+        )
+      }
+    }
+    return terms.map((term) => term.sort(compareSegments))
+  })
+}
+
+/** Beyond this a class's places do not fit into a request; the claim is told so. */
+const FLATTENED_TERMS_MAX = 10_000
+
+/** Fewer segments first, then by keys and values; each term once. */
+export function sortedTerms(terms: readonly Term[]): Term[] {
+  const byText = new Map(terms.map((term) => [JSON.stringify(term), term]))
+  return [...byText.values()].sort(compareTerms)
+}
+
+function compareTerms(a: Term, b: Term): number {
+  if (a.length !== b.length) return a.length - b.length
+  for (const [i, segment] of a.entries()) {
+    const order = compareSegments(segment, b[i]!)
+    if (order !== 0) return order
+  }
+  return 0
+}
+
+const compareSegments = (a: Segment, b: Segment): number => compareBytes(a[0], b[0]) || compareBytes(a[1], b[1])
+
+/** By bytes and not by code units, so that every implementation agrees on the order. */
+const compareBytes = (a: string, b: string): number => (a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b)))
+
+/** Whether everything the term says also holds of the place. */
+const isWithin = (term: Term, place: Term): boolean =>
+  term.every(([key, value]) => place.some(([otherKey, other]) => otherKey === key && other === value))
+
+const rotated = (terms: readonly Term[], first: number): Term[] => [...terms.slice(first), ...terms.slice(0, first)]
+
+/**
+ * Which of n places a claim begins with. Claims of one stateful set go round, whatever the claim template's name:
+ *   data-web-3 and logs-web-3  →  hash of `web`, plus 3        orders  →  hash of `orders`
+ */
+export function spreadIndex(claimName: string, n: number): number {
+  const numbered = /^(.*)-([0-9]+)$/s.exec(claimName)
+  const index = Number(numbered?.[2] ?? 0)
+  if (!numbered || index > UINT32_MAX) return fnv1(claimName) % n
+  const owner = numbered[1]!
+  const hash = fnv1(owner.slice(owner.lastIndexOf('-') + 1))
+  return ((hash + index) >>> 0) % n
+}
+
+const UINT32_MAX = 2 ** 32 - 1
+const FNV_OFFSET = 0x811c9dc5
+const FNV_PRIME = 0x01000193
+
+/** FNV-1 of 32 bits: multiplied first. (FNV-1a, which mixes first, spreads claims differently.) */
+export function fnv1(text: string): number {
+  let hash = FNV_OFFSET
+  for (const byte of Buffer.from(text)) hash = (Math.imul(hash, FNV_PRIME) ^ byte) >>> 0
+  return hash
+}
+
+const printed = (term: Term): string => `{${term.map(([key, value]) => `${key}: ${value}`).join(', ')}}`
+
+function printedAll(terms: readonly Term[]): string {
+  const shown = terms.slice(0, TERMS_PRINTED_MAX).map(printed).join(' ')
+  return terms.length > TERMS_PRINTED_MAX ? `${shown} and ${terms.length - TERMS_PRINTED_MAX} more` : shown
+}
+
+const TERMS_PRINTED_MAX = 10

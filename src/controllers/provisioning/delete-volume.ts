@@ -1,0 +1,157 @@
+// Moves one volume closer to its end: once released it is looked at live, its storage is deleted, and only then the
+// object. Also keeps the finalizer that makes people's deletes wait for that.
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import {
+  backOff,
+  type CommitWrite,
+  done,
+  type ObjectKey,
+  type ObjectRef,
+  type Outcome,
+  stuck,
+} from '../../client/index.ts'
+import type { ProvisioningContext } from './context.ts'
+import { deletingFailed } from './events.ts'
+import { isGone } from './intent.ts'
+import { commitAsLeader } from './leader-commit.ts'
+import { planVolume, whyWanted } from './plan-volume.ts'
+import type { Deleted } from './provisioner.ts'
+
+export const BY_VOLUME = 'provisioning: volume'
+
+export async function reconcileVolume(
+  key: ObjectKey,
+  context: ProvisioningContext,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { volumes, provisioner, settings } = context
+  const volume = volumes.get(key)
+  if (!volume) return done
+  const action = planVolume(volume, provisioner, settings.volumeFinalizer)
+  switch (action.do) {
+    case 'nothing':
+      return done
+    case 'putFinalizer': {
+      const { uid, resourceVersion } = volume.metadata
+      return patchFinalizers(volume, { uid, resourceVersion, finalizers: [settings.volumeFinalizer] }, context)
+    }
+    case 'dropFinalizer':
+      return patchFinalizers(volume, withoutFinalizer(volume, settings.volumeFinalizer), context)
+    case 'delete':
+      return deleteVolume(volume, context, signal)
+  }
+}
+
+async function deleteVolume(
+  cached: Readonly<PersistentVolume>,
+  context: ProvisioningContext,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { provisioner, settings, attachments, election, metrics, clock } = context
+  const { name = '', uid } = cached.metadata
+  const [attachment] = attachments.byIndex(BY_VOLUME, name)
+  if (attachment) {
+    const because = `persistentvolume ${name} is still attached to node ${attachment.spec?.nodeName}`
+    context.events.record(persistentVolumeKind, cached, deletingFailed(because))
+    return stuck(because)
+  }
+  // The cache may be behind, and what is deleted is gone: everything is asked once more.
+  const volume = await read(persistentVolumeKind, { name }, context)
+  if (!volume || volume.metadata.uid !== uid) return done
+  if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
+  const wanted = whyWanted(volume, await claimOf(volume, context))
+  if (wanted !== undefined) return stuck(wanted)
+
+  election?.assertStillLeader()
+  const startedMs = clock.monotonicMs()
+  const deleted = await ask(volume, context, signal)
+  switch (deleted.is) {
+    case 'ignored':
+      return done
+    case 'failed':
+      metrics?.deletingFailed(volume)
+      context.events.record(persistentVolumeKind, volume, deletingFailed(deleted.because))
+      return backOff(deleted.because)
+    case 'deleted':
+  }
+  const removed = await removeObject(volume, context)
+  if (removed.is === 'done') metrics?.deleted(volume, (clock.monotonicMs() - startedMs) / 1_000)
+  return removed
+}
+
+async function ask(
+  volume: Readonly<PersistentVolume>,
+  { provisioner }: ProvisioningContext,
+  signal: AbortSignal,
+): Promise<Deleted> {
+  try {
+    return await provisioner.delete(volume, signal)
+  } catch (error) {
+    return { is: 'failed', because: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** The delete first: were the finalizer to go first and we with it, the object would stand for nothing. */
+async function removeObject(volume: Readonly<PersistentVolume>, context: ProvisioningContext): Promise<Outcome> {
+  const { name = '', uid, finalizers } = volume.metadata
+  const finalizer = context.settings.volumeFinalizer
+  const remove: CommitWrite = { do: 'delete', kind: persistentVolumeKind, ref: { name }, uid }
+  const drop: CommitWrite = {
+    do: 'patch',
+    kind: persistentVolumeKind,
+    ref: { name },
+    patch: { type: 'strategic', body: { metadata: withoutFinalizer(volume, finalizer) } },
+  }
+  const answer = await commitAsLeader(context, finalizers?.includes(finalizer) ? [remove, drop] : [remove])
+  if (answer.is === 'committed' || isGone(answer.error)) return done
+  throw answer.error
+}
+
+/** Names no version: others take their own finalizers away at the same time. */
+const withoutFinalizer = ({ metadata: { uid } }: Readonly<PersistentVolume>, finalizer: string) => ({
+  uid,
+  '$deleteFromPrimitiveList/finalizers': [finalizer],
+})
+
+async function patchFinalizers(
+  volume: Readonly<PersistentVolume>,
+  metadata: object,
+  { client, volumes }: ProvisioningContext,
+): Promise<Outcome> {
+  const { name = '' } = volume.metadata
+  try {
+    const left = await client.patch(persistentVolumeKind, { name }, { type: 'strategic', body: { metadata } })
+    if (left) volumes.learn(left)
+    return done
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return done
+    if (error instanceof ApiError && error.code === 409) return backOff('the volume changed meanwhile')
+    throw error
+  }
+}
+
+async function claimOf(
+  { spec }: Readonly<PersistentVolume>,
+  context: ProvisioningContext,
+): Promise<Readonly<PersistentVolumeClaim> | undefined> {
+  const { namespace, name = '' } = spec?.claimRef ?? {}
+  return read(persistentVolumeClaimKind, { namespace, name }, context)
+}
+
+async function read<T extends KubeObject>(
+  kind: Kind<T>,
+  ref: ObjectRef,
+  { client }: ProvisioningContext,
+): Promise<Readonly<T> | undefined> {
+  try {
+    return await client.get(kind, ref)
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,262 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import { unavailable } from '../../api/status-error.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER as FINALIZER, PROVISIONED_BY } from '../names.ts'
+import { aWorld, DISKS, type World } from './provisioning-trial.ts'
+
+let world: World
+beforeEach(async () => {
+  world = await aWorld()
+})
+afterEach(() => world.close())
+
+interface VolumeWish {
+  readonly by?: string | null
+  readonly policy?: 'Delete' | 'Retain' | 'Recycle'
+  readonly finalizers?: string[]
+  readonly spec?: object
+}
+
+async function aVolume(
+  name: string,
+  { by = DISKS, policy = 'Delete', finalizers = [FINALIZER], spec }: VolumeWish = {},
+) {
+  world.storage.assets.set(name, '1Gi')
+  await world.client.create(persistentVolumeKind, {
+    metadata: { name, finalizers, annotations: by === null ? {} : { [PROVISIONED_BY]: by } },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: policy,
+      claimRef: { namespace: 'default', name: 'gone', uid: 'gone' },
+      csi: { driver: DISKS, volumeHandle: name },
+      ...spec,
+    },
+  })
+}
+const setPhase = (name: string, phase: string) =>
+  world.client.patch(
+    persistentVolumeKind,
+    { name },
+    { type: 'merge', body: { status: { phase } } },
+    { subresource: 'status' },
+  )
+const isGone = (name: string) => async () => (await world.volume(name)) === undefined
+const finalizersOf = async (name: string) => (await world.volume(name))?.metadata.finalizers ?? []
+const change = (name: string, body: object) =>
+  world.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
+
+describe.each([true, false])('a released volume (one transaction: %s)', (isAtomic) => {
+  it('PROV-14 loses first its storage and then its object', async () => {
+    await aVolume('pv')
+    const process = world.start({ isAtomic })
+    await world.settle()
+    expect(world.storage.deletes).toEqual([])
+    await world.release('pv')
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    expect(world.storage.assets.size).toBe(0)
+    const effects = process.calls.filter((call) => call !== 'get')
+    expect(effects).toEqual(isAtomic ? ['delete', 'commit'] : ['delete', 'delete', 'patch'])
+    expect(world.told).toEqual([])
+  })
+
+  it('PROV-14 whose storage will not go is told about, kept, and tried again with growing pauses', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    for (let i = 0; i < 2; i++) world.storage.deleteScript.push({ is: 'failed', because: `busy ${i}` })
+    const process = world.start({ isAtomic })
+    const pauses: number[] = []
+    for (let i = 0; i < 2; i++) {
+      await world.settle()
+      const standing = process.standing('pv')
+      expect(standing).toMatchObject({ is: 'waiting', because: `busy ${i}` })
+      expect(await world.volume('pv')).toMatchObject({ status: { phase: 'Released' } })
+      pauses.push(standing!.nextAtMs! - world.trial.clock.nowMs())
+      await world.trial.clock.advance(pauses[i]!)
+    }
+    expect(pauses).toEqual([750, 1_500])
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    expect(world.told.map(({ type, reason, message, about }) => [type, reason, message, about])).toEqual([
+      ['Warning', 'VolumeFailedDelete', 'busy 0', 'pv'],
+      ['Warning', 'VolumeFailedDelete', 'busy 1', 'pv'],
+    ])
+  })
+
+  it('PROV-14 whose object could not be deleted is asked for again: nothing there is a success', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    let failures = 3
+    const intercept = (verb: string, args: readonly any[]) => {
+      const isDelete = verb === 'commit' || (verb === 'delete' && args[0] === persistentVolumeKind)
+      if (isDelete && failures-- > 0) throw unavailable('down')
+    }
+    world.start({ isAtomic, intercept })
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    expect(world.storage.deletes.length).toBeGreaterThan(1)
+  })
+
+  it('PROV-18 deleted by its user before its claim: held until its storage is gone', async () => {
+    await aVolume('pv')
+    await setPhase('pv', 'Bound')
+    world.start({ isAtomic })
+    await world.client.delete(persistentVolumeKind, { name: 'pv' })
+    await world.settle()
+    expect(world.storage.assets.has('pv')).toBe(true)
+    await world.release('pv')
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    expect(world.storage.assets.size).toBe(0)
+  })
+})
+
+describe('which volumes', () => {
+  it.each([
+    ['PROV-14 of another provisioner', { by: 'tapes.example.com' }, 'Released'],
+    ['PROV-15 that are to be retained', { policy: 'Retain' }, 'Released'],
+    ['PROV-14 that are to be recycled', { policy: 'Recycle' }, 'Released'],
+    ['PROV-14 that are bound', {}, 'Bound'],
+    ['PROV-14 that nobody had', {}, 'Available'],
+    ['PROV-14 whose reclaim failed elsewhere', {}, 'Failed'],
+    ['PROV-15 whose claim was cleared to give them to another', { spec: { claimRef: undefined } }, 'Released'],
+    [
+      'PROV-20 of a source that is not ours',
+      { by: null, spec: { csi: undefined, hostPath: { path: '/x' } } },
+      'Released',
+    ],
+  ] as [string, VolumeWish, string][])('%s are left alone', async (_which, wish, phase) => {
+    await aVolume('pv', wish)
+    await setPhase('pv', phase)
+    await aVolume('ours')
+    await world.release('ours')
+    world.start()
+    await world.until(async () => (await world.volume('ours'))?.metadata.deletionTimestamp, 'our own to go')
+    await world.settle()
+    expect(world.storage.deletes.map(({ metadata }) => metadata.name)).toEqual(['ours'])
+    expect(await world.volume('pv')).toBeDefined()
+  })
+
+  it('PROV-20 without a name on it, but with our kind of source, is ours to delete', async () => {
+    await aVolume('static', { by: null, finalizers: [] })
+    await world.release('static')
+    world.start()
+    await world.until(isGone('static'), 'the volume to go', world.housekeeping)
+    expect(world.storage.assets.size).toBe(0)
+  })
+
+  it('PROV-14 another instance’s are left to it', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    world.storage.deleteScript.push({ is: 'ignored', because: 'not on this node' })
+    world.start()
+    await world.until(() => world.storage.deletes.length === 1, 'the call')
+    await world.settle()
+    await world.trial.clock.advance(600_000)
+    expect(world.storage.deletes).toHaveLength(1)
+    expect(await world.volume('pv')).toBeDefined()
+    expect(world.told).toEqual([])
+  })
+
+  it('PROV-14 going already and let go of by us: not touched', async () => {
+    await aVolume('pv', { finalizers: ['example.com/hold'] })
+    await world.release('pv')
+    await world.client.delete(persistentVolumeKind, { name: 'pv' })
+    world.start()
+    await world.settle()
+    expect(world.storage.deletes).toEqual([])
+  })
+})
+
+describe('the finalizer', () => {
+  it('PROV-18 is put on bound volumes of ours, made by whomever, and only while they are to be deleted', async () => {
+    await aVolume('static', { by: null, finalizers: [] })
+    await setPhase('static', 'Bound')
+    world.start()
+    await world.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'the finalizer')
+    await change('static', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+    await world.until(async () => !(await finalizersOf('static')).includes(FINALIZER), 'it to go')
+    await change('static', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
+    await world.until(async () => (await finalizersOf('static')).includes(FINALIZER), 'it to come back')
+    expect(await finalizersOf('static')).toContain('kubernetes.io/pv-protection')
+  })
+
+  it('PROV-15 a volume made Retain can be deleted as an object, and its data stays', async () => {
+    await aVolume('pv')
+    await setPhase('pv', 'Bound')
+    world.start()
+    await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+    await world.release('pv')
+    await world.client.delete(persistentVolumeKind, { name: 'pv' })
+    await world.until(isGone('pv'), 'the object to go', world.housekeeping)
+    expect(world.storage.assets.has('pv')).toBe(true)
+    expect(world.storage.deletes).toEqual([])
+  })
+})
+
+describe('still wanted', () => {
+  it('PROV-14 while its claim exists and has no other volume, it is kept; when the claim goes, it goes', async () => {
+    const claim = await world.aClaim('data', { annotations: { 'volume.kubernetes.io/storage-provisioner': 'x.y/z' } })
+    const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
+    await aVolume('pv', { spec: { claimRef } })
+    await world.release('pv')
+    const process = world.start()
+    await world.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
+    expect(process.standing('pv')?.because).toBe('its claim "default/data" still exists and has no other volume')
+    expect(world.storage.assets.has('pv')).toBe(true)
+    const body = { metadata: { finalizers: null } }
+    await world.client.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }, { type: 'merge', body })
+    await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+  })
+
+  it('PROV-14 when its claim took another volume, it goes', async () => {
+    const claim = await world.aClaim('data', { spec: { volumeName: 'other' } })
+    await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: claim.metadata.uid } } })
+    await world.release('pv')
+    world.start()
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+  })
+
+  it('PROV-14 when a claim of the same name, but not the same claim, exists, it goes', async () => {
+    await world.aClaim('data', { provisioner: 'x.y/z' })
+    await aVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'data', uid: 'an-earlier-one' } } })
+    await world.release('pv')
+    world.start()
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+  })
+
+  it('PROV-14 when it was made Retain a moment ago, unseen by the cache, it is kept', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    let isChanged = false
+    const intercept = async (verb: string) => {
+      if (verb !== 'get' || isChanged) return
+      isChanged = true
+      await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+    }
+    world.start({ intercept })
+    await world.until(async () => !(await finalizersOf('pv')).includes(FINALIZER), 'our finalizer to go')
+    expect(isChanged).toBe(true)
+    expect(world.storage.deletes).toEqual([])
+  })
+
+  it('PROV-14 while it is attached to a node, it waits, says so, and goes with the attachment', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    await world.client.create(volumeAttachmentKind, {
+      metadata: { name: 'attached' },
+      spec: { attacher: DISKS, nodeName: 'node-1', source: { persistentVolumeName: 'pv' } },
+    })
+    await world.client.create(volumeAttachmentKind, {
+      metadata: { name: 'unrelated' },
+      spec: { attacher: DISKS, nodeName: 'node-1', source: { persistentVolumeName: 'other' } },
+    })
+    const process = world.start()
+    await world.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
+    expect(process.standing('pv')?.because).toBe('persistentvolume pv is still attached to node node-1')
+    expect(world.told).toMatchObject([{ reason: 'VolumeFailedDelete' }])
+    expect(world.storage.deletes).toEqual([])
+    await world.client.delete(volumeAttachmentKind, { name: 'attached' })
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+  })
+})

@@ -1,0 +1,254 @@
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { PersistentVolume } from '../../../api/types/volume.ts'
+import { manualClock } from '../../../base/manual-clock.ts'
+import { aRequest, type RequestParts } from '../plugin/plugin-trial.ts'
+import { provisionerOf } from '../plugin.ts'
+import type { Provisioner } from '../provisioner.ts'
+import { DIRECTORY_PROVISIONER, type DirectoryPluginOptions, openDirectoryPlugin } from './directory-plugin.ts'
+
+const signal = new AbortController().signal
+let dir: string
+let root: string
+
+beforeEach(async () => {
+  dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-directory-')))
+  root = join(dir, 'volumes')
+  await mkdir(join(dir, 'outside', 'inner'), { recursive: true })
+  await writeFile(join(dir, 'outside', 'precious'), 'data')
+})
+afterEach(() => rm(dir, { recursive: true, force: true }))
+
+const opened = async (options: Partial<DirectoryPluginOptions> = {}): Promise<Provisioner> =>
+  provisionerOf(await openDirectoryPlugin({ root, ...options }), { clock: manualClock() })
+
+const provision = async (parts: RequestParts = {}, provisioner?: Provisioner) => {
+  const answer = await (provisioner ?? (await opened())).provision(aRequest(parts), signal)
+  if (answer.is !== 'made') throw new Error(`not made: ${answer.because}`)
+  return {
+    metadata: { name: parts.volumeName ?? 'pvc-u-1', annotations: answer.volume.annotations },
+    spec: answer.volume.spec,
+  }
+}
+const volumeAt = (path: string, name = 'pvc-u-1'): PersistentVolume => ({
+  metadata: { name },
+  spec: { capacity: { storage: '1Gi' }, hostPath: { path } },
+})
+const isOutsideWhole = async () =>
+  (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data' &&
+  (await readdir(join(dir, 'outside'))).join() === 'inner,precious'
+
+describe('the directory provisioner', () => {
+  it('PROV-8 makes a directory below its root, and a volume that points to it', async () => {
+    const volume = await provision({ size: '3Gi' })
+    expect(volume.spec).toEqual({
+      capacity: { storage: '3Gi' },
+      hostPath: { path: join(root, 'pvc-u-1'), type: 'Directory' },
+    })
+    expect((await stat(join(root, 'pvc-u-1'))).mode & 0o7777).toBe(0o770)
+  })
+
+  it('PROV-19 two classes with different parameters give directories that differ', async () => {
+    const umask = process.umask(0o077)
+    try {
+      await provision({ volumeName: 'open', parameters: { mode: '0777' } })
+      await provision({ volumeName: 'shared', parameters: { mode: '2770' } })
+    } finally {
+      process.umask(umask)
+    }
+    expect((await stat(join(root, 'open'))).mode & 0o7777).toBe(0o777)
+    expect((await stat(join(root, 'shared'))).mode & 0o7777).toBe(0o2770)
+  })
+
+  const REFUSED: [string, RequestParts, RegExp][] = [
+    ['unknown parameters', { parameters: { path: '/etc' } }, /does not know: "path". It knows "mode", "onDelete"/],
+    ['modes that lock the owner out', { parameters: { mode: '0077' } }, /expected three octal digits/],
+    ['setuid', { parameters: { mode: '4777' } }, /expected three octal digits/],
+    ['another end of its files', { parameters: { onDelete: 'shred' } }, /expected delete or archive/],
+    ['raw devices', { spec: { volumeMode: 'Block' } }, /makes no Block volumes/],
+    ['selectors', { spec: { selector: { matchLabels: { a: 'b' } } } }, /understands no selector/],
+    ['mount options', { storageClass: { mountOptions: ['ro'] } }, /take no mount options/],
+  ]
+  for (const [what, parts, because] of REFUSED) {
+    it(`PROV-10 refuses ${what} and makes nothing`, async () => {
+      await expect(provision(parts)).rejects.toThrow(because)
+      expect(await readdir(root)).toEqual([])
+    })
+  }
+
+  it('PROV-12 asked again it finds the same directory, with what is in it', async () => {
+    await provision()
+    await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
+    const again = await provision()
+    expect(again.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
+    expect(await readdir(join(root, 'pvc-u-1'))).toEqual(['file'])
+  })
+
+  it('PROV-12 a directory made before its class was replaced by a wrong one is not forgotten', async () => {
+    await provision()
+    const found = await provision({ parameters: { wrong: '1' } })
+    expect(found.spec.hostPath?.path).toBe(join(root, 'pvc-u-1'))
+  })
+
+  for (const volumeName of ['..', '../up', 'a/b', '.hidden', 'UP', '', 'a\0b']) {
+    it(`PROV-10 refuses the volume name ${JSON.stringify(volumeName)}`, async () => {
+      await expect(provision({ volumeName })).rejects.toThrow('cannot be the name of a directory')
+      expect(await readdir(dir)).toEqual(['outside', 'volumes'])
+      expect(await readdir(root)).toEqual([])
+    })
+  }
+
+  it('PROV-10 a link or a file in the volume’s place is refused and left alone', async () => {
+    const provisioner = await opened()
+    await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
+    const mode = (await stat(join(dir, 'outside'))).mode
+    await expect(provision({ parameters: { mode: '0777' } }, provisioner)).rejects.toThrow('is no directory')
+    expect((await stat(join(dir, 'outside'))).mode).toBe(mode)
+    await writeFile(join(root, 'file'), '')
+    await expect(provision({ volumeName: 'file' }, provisioner)).rejects.toThrow('is no directory')
+  })
+
+  it('PROV-14 deletes the directory with everything in it; a second time there is nothing left to do', async () => {
+    const provisioner = await opened()
+    const volume = await provision({}, provisioner)
+    await mkdir(join(root, 'pvc-u-1', 'a', 'b'), { recursive: true })
+    await symlink(join(dir, 'outside'), join(root, 'pvc-u-1', 'a', 'link'))
+    expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
+    expect(await readdir(root)).toEqual([])
+    expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
+    expect(await isOutsideWhole()).toBe(true)
+  })
+
+  it('PROV-12 what a crash left half deleted is finished by the next try', async () => {
+    const provisioner = await opened()
+    const volume = await provision({}, provisioner)
+    await rename(join(root, 'pvc-u-1'), join(root, '.deleting-pvc-u-1'))
+    await writeFile(join(root, '.deleting-pvc-u-1', 'rest'), '')
+    expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
+    expect(await readdir(root)).toEqual([])
+  })
+
+  it('PROV-12 or at the next start, where no volume asks for it any more', async () => {
+    await provision({ volumeName: 'kept' })
+    await mkdir(join(root, '.deleting-pvc-9', 'a'), { recursive: true })
+    await mkdir(join(root, '.archived-pvc-8'))
+    await opened()
+    expect(await readdir(root)).toEqual(['.archived-pvc-8', 'kept'])
+  })
+
+  it('PROV-15 a class may keep the files of deleted volumes', async () => {
+    const provisioner = await opened()
+    const volume = await provision({ parameters: { onDelete: 'archive' } }, provisioner)
+    await writeFile(join(root, 'pvc-u-1', 'file'), 'x')
+    for (const _try of [1, 2]) expect(await provisioner.delete(volume, signal)).toEqual({ is: 'deleted' })
+    expect(await readFile(join(root, '.archived-pvc-u-1', 'file'), 'utf8')).toBe('x')
+    expect(await readdir(root)).toEqual(['.archived-pvc-u-1'])
+  })
+
+  it('PROV-20 owns the directories right below its root that bear the volume’s name, and no others', async () => {
+    const provisioner = await opened()
+    expect(provisioner.owns(volumeAt(join(root, 'pvc-u-1')))).toBe(true)
+    expect(provisioner.owns(volumeAt(join(root, 'pvc-u-2')))).toBe(false)
+    expect(provisioner.owns(volumeAt(join(dir, 'outside'), 'outside'))).toBe(false)
+    expect(provisioner.owns({ metadata: { name: 'x' }, spec: { nfs: { server: 's', path: join(root, 'x') } } })).toBe(
+      false,
+    )
+  })
+
+  it('PROV-20 no volume, however it is written, makes it delete anything but the directory of its own name', async () => {
+    const provisioner = await opened()
+    await mkdir(join(root, 'neighbour', 'a'), { recursive: true })
+    await symlink(join(dir, 'outside'), join(root, 'link'))
+    const start = fc.constantFrom(root, `${root}/`, `${root}/x/..`, `${root}/link`, dir, '', '/', '.')
+    const part = fc.constantFrom('..', '.', '', 'outside', 'inner', 'link', 'neighbour', 'volumes', 'a', 'pvc-u-1')
+    const path = fc.tuple(start, fc.array(part, { maxLength: 4 })).map(([head, tail]) => [head, ...tail].join('/'))
+    await fc.assert(
+      fc.asyncProperty(path, fc.constantFrom('link', 'pvc-u-1', '..', 'outside', 'inner', 'a'), async (given, name) => {
+        await mkdir(join(root, 'pvc-u-1'), { recursive: true })
+        const answer = await provisioner.delete(volumeAt(given, name), signal)
+        const isItsOwn = given === join(root, 'pvc-u-1') && name === 'pvc-u-1'
+        if (isItsOwn) expect(answer.is).toBe('deleted')
+        const left = await readdir(root)
+        expect(left).toEqual(isItsOwn ? ['link', 'neighbour'] : ['link', 'neighbour', 'pvc-u-1'])
+        expect(await readdir(join(root, 'neighbour'))).toEqual(['a'])
+        expect(await isOutsideWhole()).toBe(true)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('PROV-20 a volume whose directory is a link is not followed, and an event says so', async () => {
+    const provisioner = await opened()
+    await symlink(join(dir, 'outside'), join(root, 'pvc-u-1'))
+    const answer = await provisioner.delete(volumeAt(join(root, 'pvc-u-1')), signal)
+    expect(answer).toEqual({ is: 'failed', because: expect.stringMatching(/pvc-u-1 is a link. Nothing was touched/) })
+    expect(await readdir(root)).toEqual(['pvc-u-1'])
+    expect(await isOutsideWhole()).toBe(true)
+  })
+
+  it('PROV-8 a root that is a link is resolved once; where it leads later does not matter', async () => {
+    await mkdir(join(dir, 'disk'))
+    await symlink(join(dir, 'disk'), join(dir, 'alias'))
+    const provisioner = await opened({ root: join(dir, 'alias') })
+    await rm(join(dir, 'alias'))
+    await symlink(join(dir, 'outside'), join(dir, 'alias'))
+    const volume = await provision({}, provisioner)
+    expect(volume.spec.hostPath?.path).toBe(join(dir, 'disk', 'pvc-u-1'))
+    expect(await isOutsideWhole()).toBe(true)
+  })
+
+  it('PROV-12 a root that was unmounted or replaced is not written to, and nothing is believed to be gone', async () => {
+    const provisioner = await opened()
+    const volume = await provision({}, provisioner)
+    await rename(root, join(dir, 'elsewhere'))
+    await mkdir(root)
+    const because = expect.stringContaining('is not the directory it was at the start')
+    expect(await provisioner.provision(aRequest(), signal)).toEqual({ is: 'failed', how: 'noChange', because })
+    expect(await provisioner.delete(volume, signal)).toEqual({ is: 'failed', because })
+    expect(await readdir(join(dir, 'elsewhere'))).toEqual(['pvc-u-1'])
+    expect(await readdir(root)).toEqual([])
+  })
+
+  it('PROV-8 says what is wrong with a root it cannot use', async () => {
+    await writeFile(join(dir, 'file'), '')
+    await expect(opened({ root: join(dir, 'file') })).rejects.toThrow(/Cannot use .*file/)
+    await expect(opened({ root: '/' })).rejects.toThrow('choose a directory of their own')
+  })
+
+  it.skipIf(process.getuid?.() === 0)('PROV-8 a disk that refuses is told in words, and nothing was made', async () => {
+    const provisioner = await opened()
+    await chmod(root, 0o500)
+    const answer = await provisioner.provision(aRequest(), signal)
+    expect(answer).toEqual({ is: 'failed', how: 'final', because: expect.stringContaining('permission denied') })
+    await chmod(root, 0o700)
+  })
+
+  it('PROV-11 on a named node, its volumes are used there, and pods placed elsewhere are placed again', async () => {
+    const provisioner = await opened({ node: 'n1' })
+    const volume = await provision({ selectedNode: 'n1' }, provisioner)
+    expect(volume.spec.nodeAffinity?.required?.nodeSelectorTerms).toEqual([
+      { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] },
+    ])
+    const elsewhere = await provisioner.provision(aRequest({ selectedNode: 'n2' }), signal)
+    expect(elsewhere).toMatchObject({ is: 'failed', how: 'reschedule', because: expect.stringContaining('"n2"') })
+  })
+
+  it('PROV-8 goes by its name', async () => {
+    expect((await opened()).name).toBe(DIRECTORY_PROVISIONER)
+  })
+})

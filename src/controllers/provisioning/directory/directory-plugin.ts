@@ -1,0 +1,185 @@
+// The provisioner in the box: a volume is a directory right below one root, with the volume's own name. It sets no
+// limit on what is written into it, and is reached from the machine it is on.
+//   <root>/pvc-1          a volume
+//   <root>/.deleting-pvc-1   one that is being deleted: its content goes, and a crash leaves it to be found
+//   <root>/.archived-pvc-1   one whose class said onDelete: archive; nobody here touches it again
+import { lstat, mkdir, open, readdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { syncDirectory } from '../../../base/files.ts'
+import { type Logger, silentLog } from '../../../base/log.ts'
+import { defineProvisioner } from '../plugin/check-plugin.ts'
+import type { ExistingVolume, MadeVolume, ProvisionerPlugin } from '../plugin/contract.ts'
+import { Infeasible, NothingMade, TryAnotherNode } from '../plugin/failures.ts'
+import { parameter } from '../plugin/parameter.ts'
+import { diskProblem, errorCode } from './disk-problem.ts'
+import { DIRECTORY_ONLY, removeTree } from './remove-tree.ts'
+import { openRoot } from './root.ts'
+import { directoryOf, nameBehind } from './volume-directory.ts'
+
+export const DIRECTORY_PROVISIONER = 'stowage.dev/directory'
+
+export interface DirectoryPluginOptions {
+  /** Where the volumes are; made if it is missing. */
+  readonly root: string
+  /** The node that this machine is, by its kubernetes.io/hostname: volumes are then used there only. */
+  readonly node?: string
+  readonly log?: Logger
+}
+
+const DELETING = '.deleting-'
+const ARCHIVED = '.archived-'
+/** Remembers on the volume what its class said, since the class may be gone when the volume is deleted. */
+const ON_DELETE_ANNOTATION = 'directory.stowage.dev/on-delete'
+
+const PARAMETERS = {
+  mode: parameter.text({
+    doc: "the directory's permissions",
+    pattern: /^[0-3]?7[0-7]{2}$/,
+    expected:
+      'three octal digits that leave the owner everything, such as 0770 or 0777; 2 or 1 before them for setgid, sticky',
+    default: '0770',
+  }),
+  onDelete: parameter.choice(['delete', 'archive'], {
+    doc: 'what becomes of the files when the volume is deleted',
+    default: 'delete',
+  }),
+}
+
+export async function openDirectoryPlugin(options: DirectoryPluginOptions): Promise<ProvisionerPlugin<any, any>> {
+  const { node, log = silentLog } = options
+  const root = await openRoot(options.root)
+
+  const volumeAt = (path: string, sizeBytes: bigint, onDelete: string): MadeVolume => ({
+    sizeBytes,
+    source: { hostPath: { path, type: 'Directory' } },
+    annotations: { [ON_DELETE_ANNOTATION]: onDelete },
+    ...(node ? { reachableFrom: [{ 'kubernetes.io/hostname': node }] } : {}),
+  })
+
+  await removeLeftovers(root.path, log)
+
+  return defineProvisioner({
+    name: DIRECTORY_PROVISIONER,
+    parameters: PARAMETERS,
+    accessModes: ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'],
+    topologyKeys: node ? ['kubernetes.io/hostname'] : [],
+
+    async provision({ volumeName, sizeBytes, parameters, selectedNode }) {
+      if (node && selectedNode && selectedNode !== node) {
+        throw new TryAnotherNode(
+          `Directories are made on the node "${node}" only, and the pod was placed on "${selectedNode}".`,
+        )
+      }
+      const path = directoryOf(root.path, volumeName)
+      if (!path) throw new Infeasible(`${JSON.stringify(volumeName)} cannot be the name of a directory here.`)
+      await root.check()
+      await makeDirectory(path, Number.parseInt(parameters.mode, 8))
+      await syncDirectory(root.path)
+      return volumeAt(path, sizeBytes, parameters.onDelete)
+    },
+
+    async find({ volumeName, sizeBytes }) {
+      const path = directoryOf(root.path, volumeName)
+      if (!path) return undefined
+      await root.check()
+      return (await isDirectory(path)) ? volumeAt(path, sizeBytes, 'delete') : undefined // nobody has used it yet
+    },
+
+    async delete(volume, { signal }) {
+      const name = nameOf(volume)
+      if (!name)
+        throw new Error(`The volume's path is not <root>/<volume name> below ${root.path}. Nothing was touched.`)
+      await root.check()
+      const moveTo = volume.annotations[ON_DELETE_ANNOTATION] === 'archive' ? ARCHIVED : DELETING
+      const moved = await moveAway(root.path, name, moveTo, signal)
+      if (moveTo === DELETING) await removeTree(moved, signal)
+      await syncDirectory(root.path)
+    },
+
+    owns: (volume) => nameOf(volume) !== undefined,
+  })
+
+  /** Only the directory that bears the volume's own name: no volume object can reach the data of another. */
+  function nameOf({ name, source }: ExistingVolume): string | undefined {
+    const behind = source.hostPath && nameBehind(root.path, source.hostPath.path)
+    return behind === name ? behind : undefined
+  }
+}
+
+/** Makes it, or takes the one that an earlier try made. */
+async function makeDirectory(path: string, mode: number): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw new NothingMade(diskProblem('make', path, error))
+  }
+  try {
+    const directory = await open(path, DIRECTORY_ONLY)
+    try {
+      await directory.chmod(mode) // exact, whatever the umask
+      await directory.sync()
+    } finally {
+      await directory.close()
+    }
+  } catch (error) {
+    if (['ENOTDIR', 'ELOOP'].includes(errorCode(error))) {
+      throw new Infeasible(`${path} is there already and is no directory. Remove it if nothing needs it.`)
+    }
+    throw new Error(diskProblem('prepare', path, error))
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    await (await open(path, DIRECTORY_ONLY)).close()
+    return true
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) return false
+    throw new Error(diskProblem('look at', path, error))
+  }
+}
+
+/** Takes the volume's name away from its directory, in one step. Where that was done before, says where it is. */
+async function moveAway(root: string, name: string, prefix: string, signal: AbortSignal): Promise<string> {
+  const from = join(root, name)
+  const to = join(root, `${prefix}${name}`)
+  if (!(await isDirectory(from))) {
+    await refuseOther(from)
+    return to
+  }
+  if (prefix === DELETING) await removeTree(to, signal) // what an earlier volume of that name left
+  try {
+    await rename(from, to)
+  } catch (error) {
+    if (prefix === ARCHIVED && ['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(errorCode(error))) {
+      throw new Error(`Cannot archive ${from}: ${to} is there already. Move it elsewhere.`)
+    }
+    throw new Error(diskProblem('move away', from, error))
+  }
+  await syncDirectory(root)
+  return to
+}
+
+/** Nothing there is fine; a link or a file in the volume's place was not put there by us. */
+async function refuseOther(path: string): Promise<void> {
+  const there = await lstat(path).catch((error) => {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw new Error(diskProblem('look at', path, error))
+  })
+  if (there)
+    throw new Error(
+      `${path} is ${there.isSymbolicLink() ? 'a link' : 'no directory'}. Nothing was touched; remove it if nothing needs it.`,
+    )
+}
+
+/** Finishes what a process that died was deleting. Its volume may be gone, so nobody else would. */
+async function removeLeftovers(root: string, log: Logger): Promise<void> {
+  for (const name of await readdir(root)) {
+    if (!name.startsWith(DELETING)) continue
+    try {
+      await removeTree(join(root, name))
+    } catch (error) {
+      log.warn({ err: error, path: join(root, name) }, 'a deleted volume could not be removed from the disk')
+    }
+  }
+}

@@ -1,0 +1,24 @@
+// What the system says about a file, in words and with what to do about it.
+
+export function diskProblem(verb: string, path: string, error: unknown): string {
+  const said = error instanceof Error ? error.message : String(error)
+  return `Cannot ${verb} ${path}: ${WORDS[errorCode(error)] ?? said}`
+}
+
+export const errorCode = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? ''
+
+const WORDS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied. Give the user that runs this process access to it.',
+  EPERM: 'not permitted. Give the user that runs this process access to it.',
+  EROFS: 'the file system is read-only. Mount it for writing.',
+  ENOSPC: 'the disk is full. Free some space, or use another disk.',
+  EDQUOT: 'the quota of this user is used up. Raise it, or free some space.',
+  EEXIST: 'something else is there.',
+  ENOTDIR: 'a part of the path is not a directory.',
+  ELOOP: 'a link is in the way.',
+  ENOENT: 'it is not there.',
+  EBUSY: 'it is in use, perhaps as a mount point. Unmount it.',
+  EXDEV: 'another file system is mounted inside. Unmount it.',
+  EMFILE: 'too many files are open in this process. It is tried again.',
+  EIO: 'the disk fails. Look at the system log.',
+}

@@ -1,0 +1,2 @@
+// The door of the directory plugin.
+export { DIRECTORY_PROVISIONER, type DirectoryPluginOptions, openDirectoryPlugin } from './directory-plugin.ts'

@@ -1,0 +1,62 @@
+// A program that still has the volume mounted, and means harm: right before one of our steps it moves a directory
+// aside and puts a link out of the volume in its place. Tried before every step there is.
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, vi } from 'vitest'
+import { removeTree } from './remove-tree.ts'
+
+const world = vi.hoisted(() => ({ beforeStep: () => {} }))
+
+vi.mock('node:fs/promises', async (importOriginal) => {
+  const real = await importOriginal<typeof import('node:fs/promises')>()
+  const watched = (name: 'open' | 'opendir' | 'rename' | 'rm' | 'rmdir' | 'unlink') => ({
+    [name]: (...given: unknown[]) => {
+      world.beforeStep()
+      return (real[name] as (...given: unknown[]) => unknown)(...given)
+    },
+  })
+  const names = ['open', 'opendir', 'rename', 'rm', 'rmdir', 'unlink'] as const
+  return { ...real, ...Object.assign({}, ...names.map(watched)) }
+})
+
+/** How many steps the deletion took, and what was left of what it must not touch. */
+async function deleteWhileSwapping(swapBefore: number): Promise<{ steps: number; outside: string[] }> {
+  const dir = mkdtempSync(join(tmpdir(), 'stowage-race-'))
+  try {
+    mkdirSync(join(dir, 'outside', 'deeper'), { recursive: true })
+    writeFileSync(join(dir, 'outside', 'precious'), '')
+    writeFileSync(join(dir, 'outside', 'deeper', 'precious'), '')
+    const inner = join(dir, 'tree', 'sub', 'deeper')
+    mkdirSync(inner, { recursive: true })
+    writeFileSync(join(inner, 'precious'), '')
+    writeFileSync(join(dir, 'tree', 'sub', 'precious'), '')
+    let steps = 0
+    world.beforeStep = () => {
+      if (steps++ !== swapBefore) return
+      try {
+        renameSync(join(dir, 'tree', 'sub'), join(dir, 'tree', 'aside'))
+        symlinkSync(join(dir, 'outside'), join(dir, 'tree', 'sub'))
+      } catch {} // it is deleted already
+    }
+    await removeTree(join(dir, 'tree')).catch(() => {}) // it may fail, and is tried again
+    await removeTree(join(dir, 'tree'))
+    expect(readdirSync(dir)).toEqual(['outside'])
+    return { steps, outside: readdirSync(join(dir, 'outside'), { recursive: true }).map(String).sort() }
+  } finally {
+    world.beforeStep = () => {}
+    rmSync(dir, { recursive: true, force: true })
+  }
+}
+
+const WHOLE = ['deeper', 'deeper/precious', 'precious']
+
+describe.runIf(process.platform === 'linux')('deleting a tree that changes meanwhile', () => {
+  it('PROV-20 touches nothing outside, whichever step a directory becomes a link before', async () => {
+    const { steps } = await deleteWhileSwapping(Number.POSITIVE_INFINITY)
+    expect(steps).toBeGreaterThan(10)
+    for (let step = 0; step < steps; step++) {
+      expect((await deleteWhileSwapping(step)).outside, `swapped before step ${step}`).toEqual(WHOLE)
+    }
+  })
+})

@@ -1,0 +1,72 @@
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { removeTree } from './remove-tree.ts'
+
+let dir: string
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'stowage-tree-'))
+  await mkdir(join(dir, 'outside'))
+  await writeFile(join(dir, 'outside', 'precious'), 'data')
+})
+afterEach(() => rm(dir, { recursive: true, force: true }))
+const isOutsideWhole = async () => (await readFile(join(dir, 'outside', 'precious'), 'utf8')) === 'data'
+
+describe('deleting a tree', () => {
+  it('PROV-14 takes everything in it, whatever it is called', async () => {
+    const tree = join(dir, 'tree')
+    await mkdir(join(tree, 'a', 'b'), { recursive: true })
+    await writeFile(join(tree, 'a', 'file'), '1')
+    await writeFile(Buffer.concat([Buffer.from(`${tree}/a/`), Buffer.from([0xff, 0xfe])]), 'not UTF-8')
+    await removeTree(tree)
+    expect(await readdir(dir)).toEqual(['outside'])
+  })
+
+  it('PROV-14 what is not there is deleted', async () => {
+    await removeTree(join(dir, 'nothing'))
+  })
+
+  it('PROV-20 removes links, and leaves what they lead to', async () => {
+    const tree = join(dir, 'tree')
+    await mkdir(join(tree, 'a'), { recursive: true })
+    await symlink(join(dir, 'outside'), join(tree, 'a', 'link'))
+    await symlink('../../outside/precious', join(tree, 'a', 'file'))
+    await symlink(tree, join(tree, 'a', 'loop'))
+    await removeTree(tree)
+    expect(await readdir(dir)).toEqual(['outside'])
+    expect(await isOutsideWhole()).toBe(true)
+  })
+
+  it('PROV-20 a link in the place of the tree itself goes alone', async () => {
+    await symlink(join(dir, 'outside'), join(dir, 'tree'))
+    await removeTree(join(dir, 'tree'))
+    expect(await readdir(dir)).toEqual(['outside'])
+    expect(await isOutsideWhole()).toBe(true)
+  })
+
+  it('PROV-14 a tree deeper than any path can be written', async () => {
+    const LEVELS = 600
+    const tree = join(dir, 'tree')
+    await mkdir(tree)
+    let inner = tree
+    for (let level = 0; level < LEVELS; level += 100) {
+      // Built from the inside out, a hundred levels at a time on top of those there are.
+      const top = join(dir, `top${level}`)
+      const bottom = join(top, ...Array.from({ length: 99 }, () => 'some-level'))
+      await mkdir(bottom, { recursive: true })
+      if (level > 0) await rename(inner, join(bottom, 'd'))
+      else await rename(tree, join(bottom, 'd'))
+      inner = top
+    }
+    await rename(inner, tree)
+    await removeTree(tree)
+    expect(await readdir(dir)).toEqual(['outside'])
+  })
+
+  it('PROV-14 stops where it is told to', async () => {
+    await mkdir(join(dir, 'tree'))
+    await expect(removeTree(join(dir, 'tree'), AbortSignal.abort(new Error('stopping')))).rejects.toThrow('stopping')
+    expect(await readdir(dir)).toEqual(['outside', 'tree'])
+  })
+})

@@ -1,0 +1,109 @@
+// Deletes a directory with everything in it and nothing outside of it, whoever may be moving things about inside at
+// the same time. A program that still has the volume mounted could put a link in the place of a directory between our
+// look and our step; so no step goes by a path of names. Each directory is opened without following links, and what is
+// in it is reached through the open directory (/proc/self/fd), which stays the same one whatever becomes of its name.
+import { constants } from 'node:fs'
+import { type FileHandle, open, opendir, rename, rm, rmdir, unlink } from 'node:fs/promises'
+import { diskProblem, errorCode } from './disk-problem.ts'
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants
+
+/** For opening a directory and nothing else. */
+export const DIRECTORY_ONLY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+
+/** Each level keeps a directory open. What is deeper is moved up to the top first, so that files never run out. */
+const DEPTH_MAX = 32
+/** Whoever keeps adding files wins for now, and the deletion is tried again later. */
+const PASSES_MAX = 10_000
+
+/** What is not there is deleted. A link or a file in its place is removed itself. */
+export async function removeTree(path: string, signal?: AbortSignal): Promise<void> {
+  // Other systems cannot reach into an open directory; there, nobody must use a volume that is being deleted.
+  if (process.platform !== 'linux') return rm(path, { recursive: true, force: true })
+  try {
+    await removeEntry({ path, shown: path, depth: 0 }, { signal })
+  } catch (error) {
+    if (error instanceof TreeError || signal?.aborted) throw error
+    throw new TreeError(diskProblem('delete', path, error))
+  }
+}
+
+class TreeError extends Error {}
+
+interface Tree {
+  /** The path through its open directory. */
+  readonly top: string
+  readonly device: number
+  readonly signal: AbortSignal | undefined
+  moved: number
+}
+
+interface Place {
+  readonly path: string | Buffer
+  /** For messages. */
+  readonly shown: string
+  readonly depth: number
+}
+
+async function removeEntry({ path, shown, depth }: Place, above: Tree | Pick<Tree, 'signal'>): Promise<void> {
+  above.signal?.throwIfAborted()
+  const directory = await openDirectory(path)
+  if (!directory) return unlessGone(unlink(path))
+  try {
+    const inside = `/proc/self/fd/${directory.fd}`
+    const { dev } = await directory.stat()
+    const tree = 'top' in above ? above : { top: inside, device: dev, signal: above.signal, moved: 0 }
+    if (dev !== tree.device) throw new TreeError(diskProblem('delete', shown, { code: 'EXDEV' }))
+    await empty({ path: inside, shown, depth }, tree)
+  } finally {
+    await directory.close()
+  }
+  await unlessGone(rmdir(path))
+}
+
+async function empty({ path: inside, shown, depth }: Place, tree: Tree): Promise<void> {
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    let isEmpty = true
+    for await (const entry of await opendir(`${inside}`, { encoding: 'buffer' as BufferEncoding })) {
+      isEmpty = false
+      const name = entry.name as unknown as Buffer // names need not be valid UTF-8
+      const path = Buffer.concat([Buffer.from(`${inside}/`), name])
+      const place = { path, shown: `${shown}/${name.toString('utf8')}`, depth: depth + 1 }
+      try {
+        if (depth >= DEPTH_MAX && entry.isDirectory()) await moveUp(path, tree)
+        else await removeEntry(place, tree)
+      } catch (error) {
+        if (error instanceof TreeError || tree.signal?.aborted) throw error
+        throw new TreeError(diskProblem('delete', place.shown, error))
+      }
+    }
+    if (isEmpty) return
+  }
+  throw new TreeError(`Cannot delete ${shown}: something keeps writing into it. Stop what uses the volume.`)
+}
+
+async function moveUp(path: Buffer, tree: Tree): Promise<void> {
+  for (;;) {
+    try {
+      await rename(path, `${tree.top}/.moved-up-${tree.moved++}`)
+      return
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return
+      if (!['EEXIST', 'ENOTEMPTY', 'ENOTDIR', 'EISDIR'].includes(errorCode(error))) throw error
+    }
+  }
+}
+
+async function openDirectory(path: string | Buffer): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, DIRECTORY_ONLY)
+  } catch (error) {
+    if (['ENOTDIR', 'ELOOP', 'ENOENT'].includes(errorCode(error))) return undefined
+    throw error
+  }
+}
+
+const unlessGone = (step: Promise<void>): Promise<void> =>
+  step.catch((error) => {
+    if (errorCode(error) !== 'ENOENT') throw error
+  })

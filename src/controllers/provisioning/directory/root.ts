@@ -1,0 +1,42 @@
+// The directory below which all volumes are: links on the way to it are resolved once, at the start. From then on it
+// must stay the very same directory; a disk that was unmounted under us leaves another one in its place.
+import { lstat, realpath } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { ensureDirectory } from '../../../base/files.ts'
+import { NotReached } from '../plugin/failures.ts'
+import { diskProblem } from './disk-problem.ts'
+
+export interface Root {
+  /** Absolute, without links. */
+  readonly path: string
+  /** Throws when it is not what it was at the start. */
+  check(): Promise<void>
+}
+
+export async function openRoot(given: string): Promise<Root> {
+  const path = await prepared(resolve(given))
+  if (path === '/') throw new Error('Volumes cannot be kept right below /: choose a directory of their own.')
+  const { dev, ino } = await lstat(path, { bigint: true })
+  return {
+    path,
+    async check() {
+      const now = await lstat(path, { bigint: true }).catch((error) => {
+        throw new NotReached(diskProblem('look at', path, error))
+      })
+      if (now.dev === dev && now.ino === ino) return
+      throw new NotReached(
+        `${path}, where the volumes are, is not the directory it was at the start: was it unmounted or replaced? ` +
+          'Nothing was touched. Bring it back, or start again to use what is there now.',
+      )
+    },
+  }
+}
+
+async function prepared(path: string): Promise<string> {
+  try {
+    await ensureDirectory(path)
+    return await realpath(path)
+  } catch (error) {
+    throw new Error(diskProblem('use', path, error))
+  }
+}

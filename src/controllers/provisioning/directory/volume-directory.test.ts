@@ -1,0 +1,81 @@
+import { dirname, normalize } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { directoryOf, nameBehind } from './volume-directory.ts'
+
+const ROOT = '/srv/volumes'
+
+describe('the directory of a volume', () => {
+  it('PROV-20 is right below the root and has the volume’s name', () => {
+    expect(directoryOf(ROOT, 'pvc-1')).toBe('/srv/volumes/pvc-1')
+    expect(nameBehind(ROOT, '/srv/volumes/pvc-1')).toBe('pvc-1')
+  })
+
+  const HOSTILE = [
+    '/srv/volumes/../etc',
+    '/srv/volumes/x/../../y',
+    '/srv/volumes/..',
+    '/srv/volumes/.',
+    '/srv/volumes/',
+    '/srv/volumes',
+    '/srv/volumes//pvc-1',
+    '/srv/volumes/pvc-1/',
+    '/srv/volumes/pvc-1/inside',
+    '/srv/volumes2/pvc-1',
+    '/srv/volumes/.deleting-pvc-1',
+    '/srv/volumes/.archived-pvc-1',
+    '/srv/volumes/PVC-1',
+    '/srv/volumes/pvc-1\0',
+    'pvc-1',
+    '/etc',
+    '/',
+    '',
+  ]
+  for (const path of HOSTILE) {
+    it(`PROV-20 ${JSON.stringify(path)} is no volume's directory`, () => {
+      expect(nameBehind(ROOT, path)).toBeUndefined()
+    })
+  }
+
+  const part = fc.constantFrom('..', '.', '', 'pvc-1', '.deleting-x', 'etc', '\0', '~', 'A', '*', '-', 'a'.repeat(300))
+  const path = fc
+    .oneof(
+      fc.string(),
+      fc.array(fc.oneof(part, fc.string()), { maxLength: 6 }).map((parts) => parts.join('/')),
+    )
+    .chain((tail) => fc.constantFrom(tail, `/${tail}`, `${ROOT}/${tail}`, `${ROOT}${tail}`))
+
+  it('PROV-20 whatever path a volume names, it is refused or lies right below the root, by its one spelling', () => {
+    fc.assert(
+      fc.property(path, (given) => {
+        const name = nameBehind(ROOT, given)
+        if (name === undefined) return
+        expect(given).toBe(`${ROOT}/${name}`)
+        expect(normalize(given)).toBe(given)
+        expect(dirname(given)).toBe(ROOT)
+        expect(directoryOf(ROOT, name)).toBe(given)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('PROV-11 whatever a volume is called, its name is refused or leads back to it', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          part,
+          fc.string(),
+          fc.uuid().map((uid) => `pvc-${uid}`),
+        ),
+        (name) => {
+          const made = directoryOf(ROOT, name)
+          if (made === undefined) return
+          expect(dirname(made)).toBe(ROOT)
+          expect(nameBehind(ROOT, made)).toBe(name)
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+    expect(directoryOf(ROOT, 'pvc-0c1f7a52-6f0e-4f3e-9f5b-0d9d6a5c8b11')).toBeDefined()
+  })
+})

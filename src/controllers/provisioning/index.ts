@@ -1,0 +1,9 @@
+// The door of provisioning.
+export { createProvisioningMetrics, type ProvisioningMetrics } from './metrics.ts'
+export type { ProvisioningOptions } from './options.ts'
+export type { Deleted, Failure, NewVolume, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'
+export {
+  createProvisioningControllers,
+  type ProvisioningControllers,
+  type ProvisioningDeps,
+} from './provisioning-controllers.ts'

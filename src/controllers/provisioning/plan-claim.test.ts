@@ -1,0 +1,161 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { PROVISIONED_BY, PROVISIONER } from '../names.ts'
+import type { Stage } from './attempts.ts'
+import { type ClaimSituation, planClaim, requestOf } from './plan-claim.ts'
+import { planVolume, whyWanted } from './plan-volume.ts'
+
+const OURS = 'disks.example.com'
+const CLASS = { metadata: { name: 'fast', uid: 'c1' }, provisioner: OURS }
+
+const aSituation = (more: Partial<ClaimSituation> = {}): ClaimSituation => ({
+  provisionerName: OURS,
+  claim: {
+    metadata: { namespace: 'shop', name: 'data', uid: 'u1', annotations: { [PROVISIONER]: OURS } },
+    spec: { storageClassName: 'fast' },
+  },
+  holdsIntent: false,
+  stage: { is: 'nothing' },
+  infeasible: undefined,
+  storageClass: CLASS,
+  volumeName: 'pvc-u1',
+  volume: undefined,
+  nowMs: 1_000,
+  ...more,
+})
+const aVolume = (by: string, uid: string): PersistentVolume => ({
+  metadata: { name: 'pvc-u1', annotations: { [PROVISIONED_BY]: by } },
+  spec: { claimRef: { namespace: 'shop', name: 'data', uid } },
+})
+const made = { volume: aVolume(OURS, 'u1'), tries: 1 }
+const claims = fc
+  .record({ asked: fc.constantFrom(OURS, 'other.io'), isGoing: fc.boolean(), volumeName: fc.constantFrom('', 'pv') })
+  .map(({ asked, isGoing, volumeName }) => ({
+    metadata: {
+      namespace: 'shop',
+      name: 'data',
+      uid: 'u1',
+      annotations: { [PROVISIONER]: asked },
+      ...(isGoing ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+    },
+    spec: { storageClassName: 'fast', volumeName },
+  }))
+const stages: fc.Arbitrary<Stage> = fc.constantFrom<Stage>(
+  { is: 'nothing' },
+  { is: 'unknown' },
+  { is: 'unknown', request: requestOf(aSituation().claim, CLASS, 'pvc-u1') },
+  { is: 'unsaved', ...made, refusals: 0, notBeforeMs: 0 },
+  { is: 'unsaved', ...made, refusals: 0, notBeforeMs: 2_000 },
+  { is: 'unwanted', ...made, because: 'too small', notBeforeMs: 0 },
+  { is: 'saved', resourceVersion: '7' },
+)
+const situations: fc.Arbitrary<ClaimSituation> = fc
+  .record({
+    claim: claims,
+    holdsIntent: fc.boolean(),
+    stage: stages,
+    storageClass: fc.constantFrom(CLASS, { ...CLASS, provisioner: 'other.io' }, undefined),
+    volume: fc.constantFrom(undefined, aVolume(OURS, 'u1'), aVolume('other.io', 'u1'), aVolume(OURS, 'u2')),
+  })
+  .map(aSituation)
+
+describe('the plan for a claim', () => {
+  it('PROV-12 never lets go of a claim while something may exist that no volume stands for', () => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        if (planClaim(situation).do !== 'letGo') return
+        const { stage, volume } = situation
+        const isAccountedFor =
+          volume?.spec?.claimRef?.uid === 'u1' && volume.metadata.annotations?.[PROVISIONED_BY] === OURS
+        expect(stage.is === 'nothing' || stage.is === 'saved' || (stage.is === 'unknown' && isAccountedFor)).toBe(true)
+      }),
+    )
+  })
+
+  it('PROV-9 never begins for a claim that is going, has a volume, or is another’s', () => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        const plan = planClaim(situation)
+        if (plan.do !== 'provision' || situation.stage.is !== 'nothing') return
+        expect(situation.claim.metadata.deletionTimestamp).toBeUndefined()
+        expect(situation.claim.spec?.volumeName).toBe('')
+        expect(situation.claim.metadata.annotations?.[PROVISIONER]).toBe(OURS)
+        expect(situation.volume).toBeUndefined()
+        expect(plan.request.storageClass.provisioner).toBe(OURS)
+      }),
+    )
+  })
+
+  it('PROV-13 always has a next step, or a reason, for what may exist', () => {
+    fc.assert(
+      fc.property(situations, (situation) => {
+        const plan = planClaim(situation)
+        if (situation.stage.is === 'nothing' || situation.stage.is === 'saved' || situation.volume) return
+        expect(['provision', 'save', 'cleanUp', 'wait']).toContain(plan.do)
+        if (plan.do === 'wait') expect(plan.because).not.toBe('')
+      }),
+    )
+  })
+
+  it('PROV-12 waits for the time of the next try, and no longer', () => {
+    const stage: Stage = { is: 'unsaved', ...made, refusals: 0, notBeforeMs: 2_000 }
+    expect(planClaim(aSituation({ stage, nowMs: 1_500 }))).toMatchObject({ do: 'wait', afterMs: 500 })
+    expect(planClaim(aSituation({ stage, nowMs: 2_000 })).do).toBe('save')
+  })
+
+  it('PROV-10 an infeasible request waits, one of another class does not', () => {
+    const infeasible = { untilMs: 5_000, classUid: 'c1', because: 'bad' }
+    expect(planClaim(aSituation({ infeasible }))).toEqual({ do: 'wait', because: 'bad', afterMs: 4_000 })
+    const storageClass = { ...CLASS, metadata: { name: 'fast', uid: 'c2' } }
+    expect(planClaim(aSituation({ infeasible, storageClass })).do).toBe('provision')
+  })
+})
+
+describe('the plan for a volume', () => {
+  const policies = ['Delete', 'Retain', 'Recycle'] as const
+  const phases = ['Pending', 'Available', 'Bound', 'Released', 'Failed'] as const
+  const volumes = fc
+    .record({
+      by: fc.constantFrom(OURS, 'other.io', ''),
+      policy: fc.constantFrom(...policies),
+      phase: fc.constantFrom(...phases),
+      isHeld: fc.boolean(),
+      isGoing: fc.boolean(),
+    })
+    .map(({ by, policy, phase, isHeld, isGoing }) => ({
+      metadata: {
+        name: 'pv',
+        annotations: { [PROVISIONED_BY]: by },
+        finalizers: isHeld ? ['held'] : [],
+        ...(isGoing ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+      },
+      spec: { persistentVolumeReclaimPolicy: policy, claimRef: { name: 'data', namespace: 'shop', uid: 'u1' } },
+      status: { phase },
+    }))
+
+  it('PROV-14 deletes only what is released, ours, and to be deleted', () => {
+    fc.assert(
+      fc.property(volumes, fc.boolean(), (volume, owns) => {
+        const plan = planVolume(volume, { name: OURS, owns: () => owns }, 'held')
+        const by = volume.metadata.annotations[PROVISIONED_BY]
+        const isOurs = by === OURS || (by === '' && owns)
+        if (!isOurs) expect(plan.do).toBe('nothing')
+        if (plan.do === 'delete') {
+          expect(volume).toMatchObject({
+            status: { phase: 'Released' },
+            spec: { persistentVolumeReclaimPolicy: 'Delete' },
+          })
+        }
+        if (plan.do === 'putFinalizer') expect(volume.metadata.deletionTimestamp).toBeUndefined()
+      }),
+    )
+  })
+
+  it('PROV-14 a claim of unknown identity but the same name keeps the volume', () => {
+    const volume = { metadata: { name: 'pv' }, spec: { claimRef: { namespace: 'shop', name: 'data' } } }
+    const claim = { metadata: { namespace: 'shop', name: 'data', uid: 'u9' }, spec: {} }
+    expect(whyWanted(volume, claim)).toContain('"shop/data"')
+    expect(whyWanted(volume, undefined)).toBeUndefined()
+  })
+})

@@ -1,0 +1,47 @@
+// What to do next for one volume, as data: keep our finalizer where it belongs, and delete what nobody wants any more.
+// Pure. Doing it, after one more look at the live objects, is delete-volume.ts.
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { PROVISIONED_BY } from '../names.ts'
+import type { Provisioner } from './provisioner.ts'
+
+export type VolumeAction =
+  | { readonly do: 'nothing' }
+  | { readonly do: 'putFinalizer' }
+  | { readonly do: 'dropFinalizer' }
+  | { readonly do: 'delete' }
+
+export function planVolume(
+  volume: Readonly<PersistentVolume>,
+  provisioner: Pick<Provisioner, 'name' | 'owns'>,
+  finalizer: string,
+): VolumeAction {
+  if (!isResponsible(volume, provisioner)) return { do: 'nothing' }
+  const policy = volume.spec?.persistentVolumeReclaimPolicy
+  const phase = volume.status?.phase
+  const isHeld = volume.metadata.finalizers?.includes(finalizer) ?? false
+  const isGoing = volume.metadata.deletionTimestamp !== undefined
+  if (policy !== 'Delete') return { do: isHeld ? 'dropFinalizer' : 'nothing' } // the data stays, whoever deletes the object
+  if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'putFinalizer' }
+  // Without a claim an administrator is about to give it to another. Going and not held, it was let go of before.
+  if (phase === 'Released' && volume.spec?.claimRef && (isHeld || !isGoing)) return { do: 'delete' }
+  return { do: 'nothing' }
+}
+
+/** By the name it carries; where it carries none, by what it is. */
+function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Provisioner, 'name' | 'owns'>): boolean {
+  const by = volume.metadata.annotations?.[PROVISIONED_BY]
+  return by ? by === provisioner.name : provisioner.owns(volume)
+}
+
+/** Why a released volume may still be wanted: its claim exists, and has no other. Nothing when it may go. */
+export function whyWanted(
+  volume: Readonly<PersistentVolume>,
+  claim: Readonly<PersistentVolumeClaim> | undefined,
+): string | undefined {
+  const { claimRef } = volume.spec ?? {}
+  if (!claim || (claimRef?.uid && claimRef.uid !== claim.metadata.uid)) return undefined
+  const { volumeName } = claim.spec ?? {}
+  if (volumeName && volumeName !== volume.metadata.name) return undefined
+  return `its claim "${claimRef?.namespace}/${claimRef?.name}" still exists and has no other volume`
+}

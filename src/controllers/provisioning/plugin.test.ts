@@ -1,0 +1,438 @@
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../../base/manual-clock.ts'
+import { defineProvisioner } from './plugin/check-plugin.ts'
+import type { MadeVolume, ProvisionerPlugin } from './plugin/contract.ts'
+import { Infeasible, NothingMade, NotMine, NotReached, TryAnotherNode } from './plugin/failures.ts'
+import { parameter } from './plugin/parameter.ts'
+import { aRequest, type RequestParts } from './plugin/plugin-trial.ts'
+import { provisionerOf } from './plugin.ts'
+
+const GI = 1024n ** 3n
+const NFS = { nfs: { server: 'filer', path: '/x' } }
+
+/** A plugin that remembers what it was asked and says what it is told to say. */
+function aPlugin(overrides: Partial<ProvisionerPlugin<any, any>> = {}) {
+  const asked: any[] = []
+  const deleted: any[] = []
+  const plugin: ProvisionerPlugin<any, any> = {
+    name: 'example.com/tiers',
+    async provision(request) {
+      asked.push(request)
+      return { sizeBytes: request.sizeBytes, source: NFS }
+    },
+    async delete(volume) {
+      deleted.push(volume)
+    },
+    ...overrides,
+  }
+  const clock = manualClock()
+  const provisioner = provisionerOf(plugin, { clock })
+  const provision = (parts?: RequestParts) => provisioner.provision(aRequest(parts), new AbortController().signal)
+  return { asked, deleted, clock, provisioner, provision }
+}
+
+const makes = (made: Partial<MadeVolume>) => ({
+  provision: async () => ({ sizeBytes: GI, source: NFS, ...made }) as MadeVolume,
+})
+const throws = (error: unknown) => ({
+  provision: async () => {
+    throw error
+  },
+})
+const aVolume = (extra: object = {}) => ({
+  metadata: { name: 'pvc-u-1', annotations: { 'example.com/id': '7' } },
+  spec: { capacity: { storage: '1Gi' }, ...NFS, ...extra },
+})
+
+describe('a plugin as a provisioner', () => {
+  it('PROV-11 what the plugin made becomes the storage’s part of the volume', async () => {
+    const { provision } = aPlugin({
+      takesMountOptions: true,
+      ...makes({
+        sizeBytes: 2n * GI,
+        labels: { 'example.com/tier': 'fast' },
+        annotations: { 'example.com/id': '7' },
+        mountOptions: ['hard'],
+        reachableFrom: [{ 'topology.kubernetes.io/zone': 'a' }, { 'topology.kubernetes.io/zone': 'b' }],
+      }),
+    })
+    const zone = (value: string) => ({
+      matchExpressions: [{ key: 'topology.kubernetes.io/zone', operator: 'In', values: [value] }],
+    })
+    expect(await provision({ storageClass: { mountOptions: ['ro'] } })).toEqual({
+      is: 'made',
+      volume: {
+        labels: { 'example.com/tier': 'fast' },
+        annotations: { 'example.com/id': '7' },
+        spec: {
+          ...NFS,
+          capacity: { storage: '2Gi' },
+          mountOptions: ['ro', 'hard'],
+          nodeAffinity: { required: { nodeSelectorTerms: [zone('a'), zone('b')] } },
+        },
+      },
+    })
+  })
+
+  it('PROV-8 the plugin is told what the claim asks for, and nothing of our machinery', async () => {
+    const { asked, provision } = aPlugin({ parameters: { size: parameter.integer({ doc: 'd', default: 3 }) } })
+    await provision({
+      size: '1.5Gi',
+      selectedNode: 'n1',
+      spec: { resources: { requests: { storage: '1.5Gi' }, limits: { storage: '2Gi' } } },
+    })
+    expect(asked).toEqual([
+      {
+        volumeName: 'pvc-u-1',
+        sizeBytes: (3n * GI) / 2n,
+        sizeLimitBytes: 2n * GI,
+        accessModes: ['ReadWriteOnce'],
+        volumeMode: 'Filesystem',
+        parameters: { size: 3 },
+        labels: {},
+        mountOptions: [],
+        allowedTopologies: [],
+        selectedNode: 'n1',
+        className: 'fast',
+        claim: { namespace: 'shop', name: 'orders', uid: 'u-1', labels: {}, annotations: {} },
+      },
+    ])
+  })
+
+  const MEANINGS = [
+    ['anything', new Error('boom'), 'unfinished'],
+    ['a text', 'boom', 'unfinished'],
+    ['Infeasible', new Infeasible('boom'), 'infeasible'],
+    ['NothingMade', new NothingMade('boom'), 'final'],
+    ['TryAnotherNode', new TryAnotherNode('boom'), 'reschedule'],
+    ['NotReached', new NotReached('boom'), 'noChange'],
+  ] as const
+  for (const [what, error, how] of MEANINGS) {
+    it(`PROV-8 ${what} thrown by provision is a failure of the kind ${how}`, async () => {
+      const { provision } = aPlugin(throws(error))
+      expect(await provision()).toEqual({ is: 'failed', how, because: 'boom' })
+    })
+  }
+
+  it('PROV-9 NotMine is for another instance: nobody is told', async () => {
+    const error = new NotMine('node b does that')
+    const { provision } = aPlugin(throws(error))
+    expect(await provision()).toEqual({ is: 'ignored', because: 'node b does that' })
+    const { provisioner } = aPlugin({ delete: () => Promise.reject(error) })
+    const signal = new AbortController().signal
+    expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'ignored', because: 'node b does that' })
+  })
+
+  const REFUSED: [string, RequestParts, Partial<ProvisionerPlugin<any, any>>, RegExp][] = [
+    [
+      'parameters it did not declare',
+      { parameters: { teir: 'fast', colour: 'red' } },
+      { parameters: { tier: parameter.text({ doc: 'd' }) } },
+      /Class "fast" has parameters that example.com\/tiers does not know: "teir", "colour". It knows "tier"/,
+    ],
+    ['any parameter where it has none', { parameters: { a: 'b' } }, {}, /does not know: "a". It has none/],
+    [
+      'a parameter it cannot read',
+      { parameters: { tier: 'warp' } },
+      { parameters: { tier: parameter.choice(['fast', 'slow'], { doc: 'which disks' }) } },
+      /has "warp" for the parameter "tier" \(which disks\); expected fast or slow/,
+    ],
+    [
+      'a class that lacks what it needs',
+      {},
+      { parameters: { server: parameter.text({ doc: 'the filer', required: true }) } },
+      /lacks the parameter "server" \(the filer\)/,
+    ],
+    [
+      'any selector, if it declared no labels',
+      { spec: { selector: { matchLabels: { tier: 'fast' } } } },
+      {},
+      /selector asks for labels that example.com\/tiers cannot give: "tier". It understands no selector/,
+    ],
+    [
+      'a selector that none of its values satisfies',
+      { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'NotIn', values: ['fast', 'slow'] }] } } },
+      { labels: { tier: ['fast', 'slow'] } },
+      /accepts no value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
+    ],
+    ['access modes it did not declare', { spec: { accessModes: ['ReadWriteMany'] } }, {}, /makes no ReadWriteMany/],
+    ['raw devices, unless declared', { spec: { volumeMode: 'Block' } }, {}, /makes no Block volumes, only Filesystem/],
+    ['mount options, unless declared', { storageClass: { mountOptions: ['ro'] } }, {}, /take no mount options/],
+    [
+      'places it does not understand',
+      {
+        storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] },
+      },
+      {},
+      /restricts where volumes may be by labels that .* does not understand: "zone"/,
+    ],
+    [
+      'filling a volume from another',
+      { spec: { dataSource: { kind: 'PersistentVolumeClaim', name: 'old' } } },
+      {},
+      /cannot fill one from the PersistentVolumeClaim "old"/,
+    ],
+    ['attributes classes', { spec: { volumeAttributesClassName: 'gold' } }, {}, /attributes class "gold"/],
+    [
+      'promises of speed',
+      { spec: { resources: { requests: { storage: '1Gi', iops: '100' } } } },
+      {},
+      /cannot promise iops/,
+    ],
+  ]
+  for (const [what, parts, overrides, because] of REFUSED) {
+    it(`PROV-10 refuses ${what}, names it, and makes nothing`, async () => {
+      const { asked, provision } = aPlugin(overrides)
+      const answer = await provision(parts)
+      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: expect.stringMatching(because) })
+      expect(asked).toEqual([])
+    })
+  }
+
+  it('PROV-10 leaves a claim with a data source of another kind to its populator', async () => {
+    const { asked, provision } = aPlugin()
+    const dataSourceRef = { apiGroup: 'db.example.com', kind: 'Dump', name: 'd' }
+    expect(await provision({ spec: { dataSourceRef } })).toMatchObject({ is: 'ignored' })
+    expect(asked).toEqual([])
+  })
+
+  it('PROV-10 an empty selector asks for nothing and is no reason to refuse', async () => {
+    expect(await aPlugin().provision({ spec: { selector: {} } })).toMatchObject({ is: 'made' })
+  })
+
+  it('PROV-12 a refused class does not hide what an earlier try made: a plugin that can find it gives it back', async () => {
+    const wanted: unknown[] = []
+    const { provision } = aPlugin({
+      async find(one) {
+        wanted.push(one)
+        return { sizeBytes: GI, source: NFS }
+      },
+    })
+    expect(await provision({ parameters: { unknown: '1' } })).toMatchObject({ is: 'made' })
+    expect(wanted).toEqual([{ volumeName: 'pvc-u-1', sizeBytes: GI }])
+  })
+
+  it('PROV-12 and if it cannot look, nothing is known to have changed', async () => {
+    const { provision } = aPlugin({ find: () => Promise.reject(new Error('filer is down')) })
+    const answer = await provision({ parameters: { unknown: '1' } })
+    expect(answer).toMatchObject({ is: 'failed', how: 'noChange', because: expect.stringContaining('filer is down') })
+  })
+
+  const WRONG: [string, Partial<MadeVolume>, RequestParts, RegExp][] = [
+    [
+      'labels that do not satisfy the selector',
+      { labels: { tier: 'slow' } },
+      { spec: { selector: { matchLabels: { tier: 'fast' } } } },
+      /labels \{"tier":"slow"\} do not satisfy/,
+    ],
+    [
+      'more than the claim’s limit',
+      { sizeBytes: 3n * GI },
+      { spec: { resources: { requests: { storage: '1Gi' }, limits: { storage: '2Gi' } } } },
+      /limit is 2147483648/,
+    ],
+    ['two sources', { source: { ...NFS, local: { path: '/x' } } as any }, {}, /has 2 sources/],
+    ['no source', { source: {} as any }, {}, /has 0 sources/],
+    ['a source nobody knows', { source: { floppy: {} } as any }, {}, /"floppy" is none of/],
+    ['half a byte', { sizeBytes: 0.5 }, {}, /must be a whole number above 0/],
+    [
+      'annotations of the system',
+      { annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } },
+      {},
+      /not a provisioner's/,
+    ],
+    ['labels that cannot be', { labels: { 'a b': 'c' } }, {}, /its label "a b" cannot be/],
+    [
+      'a place where the class allows none',
+      { reachableFrom: [{ zone: 'b' }] },
+      { storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] } },
+      /allowedTopologies/,
+    ],
+    [
+      'no place, where the class restricts them',
+      {},
+      { storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] } },
+      /allowedTopologies/,
+    ],
+  ]
+  for (const [what, made, parts, because] of WRONG) {
+    it(`PROV-11 does not take a volume with ${what}, and does not leave it behind`, async () => {
+      const { deleted, provision } = aPlugin({
+        labels: { tier: ['fast', 'slow'] },
+        topologyKeys: ['zone'],
+        ...makes(made),
+      })
+      const answer = await provision(parts)
+      expect(answer).toMatchObject({ is: 'failed', because: expect.stringMatching(because) })
+      // Where its size makes no sense, its deletion cannot even be asked for: then it is still there for the next try.
+      expect(answer).toMatchObject(made.sizeBytes === 0.5 ? { how: 'unfinished' } : { how: 'final' })
+      expect(deleted).toHaveLength(made.sizeBytes === 0.5 ? 0 : 1)
+    })
+  }
+
+  it('PROV-12 a volume that cannot be used and cannot be deleted may still be there', async () => {
+    const { provision } = aPlugin({
+      ...makes({ labels: { 'a b': 'c' } }),
+      delete: () => Promise.reject(new Error('busy')),
+    })
+    const answer = await provision()
+    expect(answer).toMatchObject({ is: 'failed', how: 'unfinished', because: expect.stringContaining('busy') })
+  })
+
+  it('PROV-11 returning nothing is a mistake that is told, not a crash', async () => {
+    const { provision } = aPlugin({ provision: async () => undefined as any })
+    expect(await provision()).toMatchObject({
+      how: 'unfinished',
+      because: expect.stringContaining('returned no volume'),
+    })
+  })
+
+  describe('with a sensitive parameter', () => {
+    const parameters = { key: parameter.text({ doc: 'the key', sensitive: true, pattern: /^k-/ }) }
+    const secret = 'k-hunter2'
+
+    it('PROV-16 its value is in no message, even where the plugin puts it there', async () => {
+      const { provision } = aPlugin({ parameters, ...throws(new Error(`PUT https://u:${secret}@filer failed`)) })
+      const answer = await provision({ parameters: { key: secret } })
+      expect(answer).toMatchObject({ because: 'PUT https://u:(secret)@filer failed' })
+    })
+
+    it('PROV-16 nor where the value is not one', async () => {
+      const { provision } = aPlugin({ parameters })
+      const answer = await provision({ parameters: { key: 'hunter2' } })
+      expect(JSON.stringify(answer)).not.toContain('hunter2')
+      expect(answer).toMatchObject({ how: 'infeasible', because: expect.stringContaining('"key"') })
+    })
+
+    it('PROV-16 a volume that shows it is not taken', async () => {
+      const { deleted, provision } = aPlugin({ parameters, ...makes({ annotations: { 'example.com/login': secret } }) })
+      const answer = await provision({ parameters: { key: secret } })
+      expect(answer).toMatchObject({ how: 'final', because: expect.stringContaining('sensitive') })
+      expect(JSON.stringify(answer)).not.toContain(secret)
+      expect(deleted).toHaveLength(1)
+    })
+  })
+
+  it('PROV-14 deletion shows the plugin the volume as it stands, and its errors are answers', async () => {
+    const { deleted, provisioner } = aPlugin()
+    const signal = new AbortController().signal
+    expect(await provisioner.delete(aVolume(), signal)).toEqual({ is: 'deleted' })
+    expect(deleted).toEqual([
+      { name: 'pvc-u-1', source: NFS, sizeBytes: GI, labels: {}, annotations: { 'example.com/id': '7' } },
+    ])
+    const failing = aPlugin({ delete: () => Promise.reject(new Error('filer is down')) })
+    expect(await failing.provisioner.delete(aVolume(), signal)).toEqual({ is: 'failed', because: 'filer is down' })
+  })
+
+  it('PROV-20 owns what the plugin says it owns, and nothing if it says nothing', () => {
+    const owns = ({ source }: any) => source.nfs?.server === 'filer'
+    expect(aPlugin({ owns }).provisioner.owns(aVolume())).toBe(true)
+    expect(aPlugin({ owns }).provisioner.owns(aVolume({ nfs: { server: 'other', path: '/' } }))).toBe(false)
+    expect(aPlugin().provisioner.owns(aVolume())).toBe(false)
+    const faulty = aPlugin({
+      owns() {
+        throw new Error('a mistake')
+      },
+    })
+    expect(faulty.provisioner.owns(aVolume())).toBe(false)
+  })
+
+  it('PROV-20 a volume that only claims to be its own is not touched', async () => {
+    const { deleted, provisioner } = aPlugin({ owns: () => false })
+    const answer = await provisioner.delete(aVolume(), new AbortController().signal)
+    expect(answer).toMatchObject({ is: 'failed', because: expect.stringContaining('Nothing was touched') })
+    expect(deleted).toEqual([])
+  })
+
+  it('PROV-8 a call that takes too long is told to give up, and is waited for', async () => {
+    let heard: unknown
+    const { clock, provision } = aPlugin({
+      provision: (_request, { signal }) =>
+        new Promise((_, reject) =>
+          signal.addEventListener('abort', () => {
+            heard = signal.reason
+            reject(signal.reason)
+          }),
+        ),
+    })
+    const answer = provision()
+    await clock.advance(599_999)
+    expect(heard).toBeUndefined()
+    await clock.advance(1)
+    expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because: 'it was not done within 600 s' })
+  })
+
+  it('PROV-8 a call hears when the process is told to stop', async () => {
+    const stop = new AbortController()
+    const { provisioner } = aPlugin({
+      provision: (_request, { signal }) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    })
+    const answer = provisioner.provision(aRequest(), stop.signal)
+    stop.abort(new Error('stopped by SIGTERM'))
+    expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because: 'stopped by SIGTERM' })
+  })
+})
+
+describe('the definition of a plugin', () => {
+  const functions = { provision: async () => ({ sizeBytes: 1, source: NFS }), delete: async () => {} }
+
+  for (const name of [
+    'disks',
+    'Example.com/disks',
+    'kubernetes.io/disks',
+    'x.k8s.io/d',
+    'a/b/c',
+    '/d',
+    'a/',
+    'a b/c',
+  ]) {
+    it(`PROV-17 refuses the name ${JSON.stringify(name)}`, () => {
+      expect(() => defineProvisioner({ name, ...functions })).toThrow('expected <your domain>/<name>')
+    })
+  }
+
+  it('PROV-17 refuses what could never work: no functions, labels that cannot be, parameters that say nothing', () => {
+    const name = 'example.com/disks'
+    expect(() => defineProvisioner({ name, provision: functions.provision } as any)).toThrow(
+      'lacks the function "delete"',
+    )
+    expect(() => defineProvisioner({ name, ...functions, labels: { tier: [] } })).toThrow('it has no values')
+    expect(() => defineProvisioner({ name, ...functions, labels: { 'a b': ['c'] } })).toThrow('"a b"')
+    expect(() => defineProvisioner({ name, ...functions, parameters: { tier: {} as any } })).toThrow('parameter.text')
+  })
+
+  it('PROV-17 declarations are the types that provision gets', () => {
+    defineProvisioner({
+      name: 'example.com/disks',
+      parameters: {
+        tier: parameter.choice(['fast', 'slow'], { doc: 'd', default: 'slow' }),
+        server: parameter.text({ doc: 'd', required: true }),
+        note: parameter.text({ doc: 'd' }),
+        copies: parameter.integer({ doc: 'd', default: 1 }),
+        reserve: parameter.bytes({ doc: 'd' }),
+        thin: parameter.flag({ doc: 'd', default: true }),
+        when: parameter.custom({ doc: 'd', expected: 'a date', parse: (text) => new Date(text) }),
+      },
+      labels: { 'example.com/tier': ['fast', 'slow'] },
+      async provision({ parameters, labels }) {
+        parameters.tier satisfies 'fast' | 'slow'
+        parameters.server satisfies string
+        parameters.note satisfies string | undefined
+        parameters.copies satisfies number
+        parameters.reserve satisfies bigint | undefined
+        parameters.thin satisfies boolean
+        parameters.when satisfies Date | undefined
+        labels['example.com/tier'] satisfies readonly ('fast' | 'slow')[]
+        // @ts-expect-error it may be absent
+        parameters.note satisfies string
+        // @ts-expect-error it was not declared
+        parameters.colour
+        return { sizeBytes: 1, source: NFS }
+      },
+      async delete({ source }) {
+        source.nfs?.server satisfies string | undefined
+      },
+    })
+  })
+})

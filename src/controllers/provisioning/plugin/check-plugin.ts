@@ -1,0 +1,54 @@
+// The mistakes of a plugin's author that can be seen before the first claim comes. Thrown at once, for the author to read.
+import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts'
+import type { LabelDeclarations, ProvisionerPlugin } from './contract.ts'
+import type { ParameterDeclarations } from './parameter.ts'
+
+/** Says which types the declarations give to `provision`, and checks what types cannot say. */
+export function defineProvisioner<
+  const P extends ParameterDeclarations = Record<never, never>,
+  const L extends LabelDeclarations = Record<never, never>,
+>(plugin: ProvisionerPlugin<P, L>): ProvisionerPlugin<P, L> {
+  checkPlugin(plugin)
+  return plugin
+}
+
+export function checkPlugin(plugin: ProvisionerPlugin<any, any>): void {
+  const { name, labels = {}, parameters = {} } = plugin
+  if (!isVendorName(name)) {
+    throw new Error(
+      `${JSON.stringify(name)} cannot be the name of a provisioner: expected <your domain>/<name> in lower case, such as ` +
+        'example.com/fast-disks, and not a domain of Kubernetes.',
+    )
+  }
+  for (const method of ['provision', 'delete'] as const) {
+    if (typeof plugin[method] !== 'function') throw new Error(`The provisioner ${name} lacks the function "${method}".`)
+  }
+  for (const [key, values] of Object.entries(labels as LabelDeclarations)) {
+    const problems = [...qualifiedNameProblems(key), ...values.flatMap(labelValueProblems)]
+    if (values.length === 0) problems.push('it has no values')
+    if (problems.length > 0) {
+      throw new Error(
+        `The provisioner ${name} cannot declare the label ${JSON.stringify(key)}: ${problems.join('; ')}.`,
+      )
+    }
+  }
+  for (const [key, rule] of Object.entries(parameters as ParameterDeclarations)) {
+    if (typeof rule?.parse !== 'function') {
+      throw new Error(
+        `The provisioner ${name} declares the parameter ${JSON.stringify(key)} without saying what it may be: ` +
+          "use parameter.text({ doc: '…' }) or one of the other kinds.",
+      )
+    }
+  }
+}
+
+/** The name becomes an annotation, a lease and part of a finalizer, so it is lower case and not too long. */
+const NAME_LENGTH_MAX = 63
+
+const isVendorName = (name: unknown): boolean =>
+  typeof name === 'string' &&
+  name.length <= NAME_LENGTH_MAX &&
+  /^[^/]+\/[^/]+$/.test(name) &&
+  name === name.toLowerCase() &&
+  qualifiedNameProblems(name).length === 0 &&
+  !/(^|\.)(kubernetes|k8s)\.io\//.test(name)

@@ -1,0 +1,91 @@
+// How a provisioner declares the parameters that classes may give it: what each is for, what it may be, and what it
+// becomes. The type of the declared value is the type `provision` gets. Applying a declaration is read-parameters.ts.
+import { isQuantity, parseQuantity, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
+
+export interface Parameter<T = unknown> {
+  /** For people: what it is for. */
+  readonly doc: string
+  /** For people: what it may be, after "expected": `fast or slow`. */
+  readonly expected: string
+  /** A class without it is refused. */
+  readonly required: boolean
+  /** Where the class does not give it. */
+  readonly default: T | undefined
+  /** A credential: it is kept out of every message, and a volume that shows it is refused. */
+  readonly sensitive: boolean
+  /** The value, or undefined when the text is none. */
+  parse(text: string): T | undefined
+}
+
+export type ParameterDeclarations = Readonly<Record<string, Parameter<any>>>
+
+export type ParameterValues<P extends ParameterDeclarations> = {
+  readonly [K in keyof P]: P[K] extends Parameter<infer T> ? T : never
+}
+
+interface Common<T> {
+  readonly doc: string
+  readonly required?: boolean
+  readonly default?: T
+  readonly sensitive?: boolean
+}
+
+/** What `provision` gets: undefined is possible only where the class may leave the parameter out. */
+type Given<T, O> = O extends { readonly required: true } | { readonly default: T } ? T : T | undefined
+
+function text<const O extends Common<string> & { readonly pattern?: RegExp; readonly expected?: string }>(options: O) {
+  const { pattern, expected = pattern ? `text that matches ${pattern}` : 'text that is not empty' } = options
+  const fits = (given: string) => (pattern ? given.search(pattern) >= 0 : given !== '')
+  return declare<string, O>(options, { expected, parse: (given) => (fits(given) ? given : undefined) })
+}
+
+function choice<const V extends string, const O extends Common<NoInfer<V>>>(values: readonly V[], options: O) {
+  const expected = values.length > 1 ? `${values.slice(0, -1).join(', ')} or ${values.at(-1)}` : `${values[0]}`
+  return declare<V, O>(options, { expected, parse: (given) => values.find((value) => value === given) })
+}
+
+function integer<const O extends Common<number> & { readonly min?: number; readonly max?: number }>(options: O) {
+  const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = options
+  const least = options.min === undefined ? '' : ` from ${min}`
+  const most = options.max === undefined ? '' : ` up to ${max}`
+  return declare<number, O>(options, {
+    expected: `a whole number${least}${most}`,
+    parse(given) {
+      const value = /^-?[0-9]{1,16}$/.test(given) ? Number(given) : Number.NaN
+      return value >= min && value <= max ? value : undefined
+    },
+  })
+}
+
+/** An amount of bytes, written as in claims: `10Gi`. */
+function bytes<const O extends Common<bigint>>(options: O) {
+  return declare<bigint, O>(options, {
+    expected: 'an amount of bytes, such as 10Gi',
+    parse: (given) =>
+      isQuantity(given) && quantitySign(given) >= 0 ? quantityToBytes(parseQuantity(given)) : undefined,
+  })
+}
+
+function flag<const O extends Common<boolean>>(options: O) {
+  return declare<boolean, O>(options, {
+    expected: 'true or false',
+    parse: (given) => (given === 'true' ? true : given === 'false' ? false : undefined),
+  })
+}
+
+/** Anything else: `parse` gives the value, or undefined when the text is none. */
+function custom<T, const O extends Common<T> = Common<T>>(
+  options: O & { readonly expected: string; parse(text: string): T | undefined },
+) {
+  return declare<T, O>(options, options)
+}
+
+/** The kinds of parameters. */
+export const parameter = { text, choice, integer, bytes, flag, custom }
+
+function declare<T, O extends Common<T>>(
+  { doc, required = false, default: otherwise, sensitive = false }: Common<T>,
+  { expected, parse }: { readonly expected: string; parse(text: string): T | undefined },
+): Parameter<Given<T, O>> {
+  return { doc, expected, required, sensitive, default: otherwise, parse } as Parameter<any>
+}

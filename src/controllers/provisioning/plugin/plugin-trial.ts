@@ -1,0 +1,33 @@
+// For tests: a claim, its class and the request they make, naming only what matters.
+import type { PersistentVolumeClaimSpec } from '../../../api/types/claim.ts'
+import type { StorageClass } from '../../../api/types/storage.ts'
+import type { ProvisionRequest } from '../provisioner.ts'
+
+export interface RequestParts {
+  readonly parameters?: Record<string, string>
+  readonly spec?: Partial<PersistentVolumeClaimSpec>
+  readonly storageClass?: Partial<StorageClass>
+  readonly volumeName?: string
+  readonly selectedNode?: string
+  readonly size?: string
+}
+
+export const aRequest = (parts: RequestParts = {}): ProvisionRequest => ({
+  claim: {
+    metadata: { namespace: 'shop', name: 'orders', uid: 'u-1' },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: parts.size ?? '1Gi' } },
+      storageClassName: 'fast',
+      ...parts.spec,
+    },
+  },
+  storageClass: {
+    metadata: { name: 'fast' },
+    provisioner: 'example.com/tiers',
+    ...(parts.parameters ? { parameters: parts.parameters } : {}),
+    ...parts.storageClass,
+  },
+  volumeName: parts.volumeName ?? 'pvc-u-1',
+  selectedNode: parts.selectedNode,
+})

@@ -1,0 +1,71 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Parameter, type ParameterDeclarations, parameter } from './parameter.ts'
+import { readParameters } from './read-parameters.ts'
+
+const read = (declared: ParameterDeclarations, given: Record<string, string>) =>
+  readParameters(declared, given, { className: 'fast', provisioner: 'example.com/p' })
+const readOne = (rule: Parameter<any>, text: string) => {
+  const answer = read({ it: rule }, { it: text })
+  return answer.is === 'read' ? answer.values.it : answer.is
+}
+const doc = 'd'
+
+describe('parameters of a class', () => {
+  const TABLE: [string, Parameter<any>, string, unknown][] = [
+    ['text', parameter.text({ doc }), 'x', 'x'],
+    ['text', parameter.text({ doc }), '', 'refused'],
+    ['text with a pattern', parameter.text({ doc, pattern: /^a+$/g }), 'aa', 'aa'],
+    ['text with a pattern', parameter.text({ doc, pattern: /^a+$/ }), 'ab', 'refused'],
+    ['choice', parameter.choice(['a', 'b'], { doc }), 'b', 'b'],
+    ['choice', parameter.choice(['a', 'b'], { doc }), 'B', 'refused'],
+    ['integer', parameter.integer({ doc }), '-7', -7],
+    ['integer', parameter.integer({ doc, min: 1, max: 3 }), '3', 3],
+    ['integer', parameter.integer({ doc, min: 1, max: 3 }), '4', 'refused'],
+    ['integer', parameter.integer({ doc }), '1.5', 'refused'],
+    ['integer', parameter.integer({ doc }), '9007199254740993', 'refused'],
+    ['integer', parameter.integer({ doc }), '', 'refused'],
+    ['bytes', parameter.bytes({ doc }), '1Ki', 1024n],
+    ['bytes', parameter.bytes({ doc }), '-1', 'refused'],
+    ['bytes', parameter.bytes({ doc }), '1 GB', 'refused'],
+    ['flag', parameter.flag({ doc }), 'true', true],
+    ['flag', parameter.flag({ doc }), 'yes', 'refused'],
+    ['custom', parameter.custom({ doc, expected: 'x', parse: (text) => (text === 'x' ? 1 : undefined) }), 'x', 1],
+    ['custom', parameter.custom({ doc, expected: 'JSON', parse: JSON.parse }), '{', 'refused'],
+  ]
+  for (const [kind, rule, text, expected] of TABLE) {
+    it(`PROV-10 ${kind} ${JSON.stringify(text)} is ${typeof expected === 'bigint' ? `${expected}n` : JSON.stringify(expected)}`, () => {
+      expect(readOne(rule, text)).toEqual(expected)
+    })
+  }
+
+  it('PROV-10 defaults stand in for what the class leaves out', () => {
+    const declared = { a: parameter.text({ doc, default: 'x' }), b: parameter.text({ doc }) }
+    expect(read(declared, {})).toEqual({ is: 'read', values: { a: 'x', b: undefined }, secrets: [] })
+  })
+
+  it('PROV-10 whatever a class gives, either all of it is known and read or all that is unknown is to blame', () => {
+    const declared = { tier: parameter.choice(['fast', 'slow'], { doc }), note: parameter.text({ doc }) }
+    const name = fc.oneof(fc.constantFrom('tier', 'note', '__proto__', 'constructor', 'toString'), fc.string())
+    const value = fc.oneof(fc.constantFrom('fast', 'slow'), fc.string())
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, value), { maxLength: 20 }), (pairs) => {
+        const given = Object.fromEntries(pairs)
+        const unknown = Object.keys(given).filter((key) => key !== 'tier' && key !== 'note')
+        const answer = read(declared, given)
+        if (unknown.length === 0) {
+          const fits =
+            (given.tier === undefined || ['fast', 'slow'].includes(given.tier)) &&
+            (given.note === undefined || given.note !== '')
+          expect(answer.is).toBe(fits ? 'read' : 'refused')
+          return
+        }
+        expect(answer.is).toBe('refused')
+        if (answer.is !== 'refused') return
+        expect(answer.because).toContain('does not know')
+        if (unknown[0]!.length <= 80) expect(answer.because).toContain(JSON.stringify(unknown[0]))
+        expect(answer.because.length).toBeLessThan(2_000)
+      }),
+    )
+  })
+})

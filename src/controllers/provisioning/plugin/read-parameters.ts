@@ -1,0 +1,56 @@
+// A class's parameters against a provisioner's declarations: typed values, or the reason for refusing the class.
+// Pure. Messages name parameters; they show values only of those that are not declared sensitive.
+import type { Parameter, ParameterDeclarations } from './parameter.ts'
+import { quoted, shortened } from './wording.ts'
+
+export type ReadParameters =
+  | { readonly is: 'read'; readonly values: Readonly<Record<string, unknown>>; readonly secrets: readonly string[] }
+  | { readonly is: 'refused'; readonly because: string }
+
+export function readParameters(
+  declared: ParameterDeclarations,
+  given: Readonly<Record<string, string>>,
+  { className, provisioner }: { readonly className: string; readonly provisioner: string },
+): ReadParameters {
+  const refuse = (why: string): ReadParameters => ({
+    is: 'refused',
+    because: `Class ${quoted([className])} ${why} Parameters of a class cannot change: create it again.`,
+  })
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(declared, name))
+  if (unknown.length > 0) {
+    return refuse(`has parameters that ${provisioner} does not know: ${quoted(unknown)}. ${knownOnes(declared)}`)
+  }
+  const values: [string, unknown][] = []
+  const secrets: string[] = []
+  for (const [name, rule] of Object.entries(declared)) {
+    const { doc, expected, required, sensitive, default: otherwise } = rule
+    const text = Object.hasOwn(given, name) ? given[name] : undefined
+    if (text === undefined) {
+      if (required) return refuse(`lacks the parameter "${name}" (${doc}); expected ${expected}.`)
+      values.push([name, otherwise])
+      continue
+    }
+    if (sensitive && text !== '') secrets.push(text)
+    const value = parsed(rule, text)
+    if (value === undefined) {
+      const shown = sensitive ? 'a value it cannot have' : JSON.stringify(shortened(text))
+      return refuse(`has ${shown} for the parameter "${name}" (${doc}); expected ${expected}.`)
+    }
+    values.push([name, value])
+  }
+  return { is: 'read', values: Object.freeze(Object.fromEntries(values)), secrets }
+}
+
+/** A rule that throws has not understood the text; what it says may show a secret, so it is not repeated. */
+function parsed(rule: Parameter, text: string): unknown {
+  try {
+    return rule.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const knownOnes = (declared: ParameterDeclarations): string => {
+  const names = Object.keys(declared)
+  return names.length > 0 ? `It knows ${quoted(names)}.` : 'It has none.'
+}

@@ -1,0 +1,58 @@
+// A claim's selector against the labels a provisioner can give: for each label the values that will do, or the reason
+// why no volume of this provisioner can satisfy the selector. Pure.
+import {
+  type LabelRequirement,
+  type LabelSelectorObject,
+  labelSelectorFromObject,
+  matchesLabels,
+} from '../../../api/selectors.ts'
+import type { LabelDeclarations } from './contract.ts'
+import { quoted } from './wording.ts'
+
+export type ReadSelector =
+  | { readonly is: 'read'; readonly labels: Readonly<Record<string, readonly string[]>> }
+  | { readonly is: 'refused'; readonly because: string }
+
+export function readSelector(
+  declared: LabelDeclarations,
+  selector: LabelSelectorObject | undefined,
+  provisioner: string,
+): ReadSelector {
+  const refuse = (why: string): ReadSelector => ({ is: 'refused', because: `The claim's selector ${why}` })
+  const wanted = requirementsOf(selector)
+  if (typeof wanted === 'string') return refuse(`cannot be read: ${wanted}.`)
+  const known = Object.keys(declared)
+  const unknown = wanted.map(({ key }) => key).filter((key) => !known.includes(key))
+  if (unknown.length > 0) {
+    const offer = known.length > 0 ? `It understands ${quoted(known)}.` : 'It understands no selector.'
+    const otherwise = 'Ask for those labels only, or create a volume that has the others.'
+    return refuse(
+      `asks for labels that ${provisioner} cannot give: ${quoted([...new Set(unknown)])}. ${offer} ${otherwise}`,
+    )
+  }
+  const labels: [string, readonly string[]][] = []
+  for (const [key, values] of Object.entries(declared)) {
+    const requirements = wanted.filter((one) => one.key === key)
+    const fitting = values.filter((value) => matchesLabels({ requirements }, { [key]: value }))
+    if (fitting.length === 0) {
+      return refuse(`accepts no value of the label "${key}" that ${provisioner} can give: ${quoted(values)}.`)
+    }
+    labels.push([key, Object.freeze(fitting)])
+  }
+  return { is: 'read', labels: Object.freeze(Object.fromEntries(labels)) }
+}
+
+/** Whether labels satisfy the selector; a claim without one is satisfied by any. */
+export const satisfiesSelector = (
+  selector: LabelSelectorObject | undefined,
+  labels: Readonly<Record<string, string>>,
+): boolean => !selector || matchesLabels(labelSelectorFromObject(selector), labels)
+
+function requirementsOf(selector: LabelSelectorObject | undefined): readonly LabelRequirement[] | string {
+  if (!selector) return []
+  try {
+    return labelSelectorFromObject(selector).requirements
+  } catch (error) {
+    return (error as Error).message
+  }
+}

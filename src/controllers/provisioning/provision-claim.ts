@@ -1,0 +1,149 @@
+// One try: asks the storage for a claim's volume, and notes what that left behind. The intent is put on the claim
+// before the storage hears of it. Saving what was made, and deleting it again, is unsaved-volume.ts.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import { done, keyOfObject, retryAfter, stuck } from '../../client/index.ts'
+import type { Attempt, Stage } from './attempts.ts'
+import { buildVolume } from './build-volume.ts'
+import { mismatchOf } from './check-volume.ts'
+import type { ProvisioningContext } from './context.ts'
+import { provisioning, provisioningFailed } from './events.ts'
+import { dropIntent, giveNodeBack, holdsIntent, isGoing, putIntent } from './intent.ts'
+import type { Failure, Provisioned, ProvisionRequest } from './provisioner.ts'
+import { changed, type Step } from './step.ts'
+
+export interface Try {
+  readonly claim: Readonly<PersistentVolumeClaim>
+  readonly request: ProvisionRequest
+  /** False: only to find out what an earlier try made. */
+  readonly isWanted: boolean
+  readonly stage: Stage
+}
+
+const INFEASIBLE_MS = 300_000
+/** Others write to young claims too; the cache knows the newer version soon. */
+const CHANGED_MS = 100
+
+export async function provisionClaim(
+  { claim, request, isWanted, stage }: Try,
+  context: ProvisioningContext,
+  signal: AbortSignal,
+): Promise<Step> {
+  const { provisioner, attempts, election, events, settings, clock } = context
+  const isKnownOurs = attempts.of(claim) !== undefined
+  if (!isKnownOurs && provisioner.takes && !(await provisioner.takes(request, signal))) return done
+  const held = isWanted && !holdsIntent(claim, context.intent) ? await begin(claim, context) : claim
+  if ('is' in held) return held
+  const asked = stage.is === 'unknown' && stage.request ? stage.request : { ...request, claim: held }
+  const attempt = attempts.begin(held, stage)
+  election?.assertStillLeader()
+  if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, held, provisioning(held))
+  attempt.stage = { is: 'unknown', request: asked }
+  attempt.startedMs = clock.monotonicMs()
+  const answer = await ask(asked, context, signal)
+  return note(answer, { attempt, asked, before: stage }, context)
+}
+
+async function begin(
+  claim: Readonly<PersistentVolumeClaim>,
+  context: ProvisioningContext,
+): Promise<Readonly<PersistentVolumeClaim> | Step> {
+  try {
+    return await putIntent(claim, context)
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return done
+    if (error instanceof ApiError && error.code === 409) return retryAfter(CHANGED_MS, 'the claim changed meanwhile')
+    throw error
+  }
+}
+
+async function ask(
+  request: ProvisionRequest,
+  { provisioner }: ProvisioningContext,
+  signal: AbortSignal,
+): Promise<Provisioned> {
+  try {
+    return await provisioner.provision(request, signal)
+  } catch (error) {
+    // It must not throw; if it does, anything may have happened.
+    return { is: 'failed', how: 'unfinished', because: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+interface Asked {
+  readonly attempt: Attempt
+  readonly asked: ProvisionRequest
+  readonly before: Stage
+}
+
+async function note(answer: Provisioned, noted: Asked, context: ProvisioningContext): Promise<Step> {
+  const { attempt, asked } = noted
+  const { provisioner, settings, metrics } = context
+  switch (answer.is) {
+    case 'made': {
+      const by = { provisionerName: provisioner.name, finalizer: settings.volumeFinalizer }
+      const volume = buildVolume(asked, answer.volume, by)
+      const mismatch = mismatchOf(volume, asked.claim)
+      if (mismatch === undefined) {
+        attempt.stage = { is: 'unsaved', volume, tries: 0, refusals: 0, notBeforeMs: 0 }
+        return changed('its volume is made')
+      }
+      const because = `Volume "${asked.volumeName}" is not what was asked for: ${mismatch}. It is deleted again.`
+      attempt.stage = { is: 'unwanted', volume, because, tries: 0, notBeforeMs: 0 }
+      fail(attempt, 'unfinished', because, context)
+      return changed(because)
+    }
+    case 'ignored':
+      metrics?.provisioningFailed(attempt.claim)
+      await letGo(attempt, context)
+      return done
+    case 'failed':
+      return noteFailure(answer, noted, context)
+  }
+}
+
+async function noteFailure(
+  { how, because }: { how: Failure; because: string },
+  { attempt, asked, before }: Asked,
+  context: ProvisioningContext,
+): Promise<Step> {
+  fail(attempt, how, because, context)
+  switch (how) {
+    case 'unfinished':
+      return changed(because)
+    case 'noChange':
+      attempt.stage = before
+      return changed(because)
+    case 'final':
+      break
+    case 'infeasible':
+      attempt.infeasible = {
+        untilMs: context.clock.monotonicMs() + INFEASIBLE_MS,
+        classUid: asked.storageClass.metadata.uid ?? '',
+        because,
+      }
+      break
+    case 'reschedule':
+      attempt.stage = { is: 'nothing' }
+      if (asked.selectedNode === undefined || isGoing(attempt.claim)) break
+      if (!(await giveNodeBack(attempt.claim, asked.selectedNode, context))) break
+      await letGo(attempt, context)
+      return stuck(`node "${asked.selectedNode}" will not do, another has to be chosen: ${because}`)
+  }
+  attempt.stage = { is: 'nothing' }
+  return changed(because)
+}
+
+function fail({ claim }: Attempt, how: Failure, because: string, { events, metrics }: ProvisioningContext): void {
+  events.record(persistentVolumeClaimKind, claim, provisioningFailed(how, because))
+  metrics?.provisioningFailed(claim)
+}
+
+async function letGo({ claim }: Attempt, context: ProvisioningContext): Promise<void> {
+  const { uid = '' } = claim.metadata
+  const present = context.claims.get(keyOfObject(claim))
+  await dropIntent(present?.metadata.uid === uid ? present : claim, context)
+  context.attempts.forget(claim)
+  context.provisioner.forget?.(uid)
+}

@@ -1,0 +1,676 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { type ApiError, forbidden, unavailable } from '../../api/status-error.ts'
+import { PROVISIONED_BY, PROVISIONER, SELECTED_NODE } from '../names.ts'
+import { aWorld, DISKS, type World } from './provisioning-trial.ts'
+
+const INTENT = `provisioning.stowage.dev/${DISKS}`
+
+let world: World
+beforeEach(async () => {
+  world = await aWorld()
+})
+afterEach(() => world.close())
+
+const nameFor = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
+const intentOn = async (name: string) => (await world.claim(name))?.metadata.finalizers?.includes(INTENT) ?? false
+const ref = (name: string) => ({ namespace: 'default', name })
+const messages = (reason: string) => world.told.filter((one) => one.reason === reason).map(({ message }) => message)
+const deleteClaim = (name: string) => world.client.delete(persistentVolumeClaimKind, ref(name))
+const isOver = (name: string) => async () =>
+  (await world.claim(name)) === undefined && (await world.volumes()).length === 0 && world.storage.assets.size === 0
+
+/** A promise and its end. */
+function gate() {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
+
+describe('a claim of ours', () => {
+  it('PROV-11 gets a volume with all that makes it match: claim, class, size, policy, provisioner, finalizer', async () => {
+    await world.aClass('fast', { mountOptions: ['noatime'], reclaimPolicy: 'Delete' })
+    const claim = await world.aClaim('data', { spec: { accessModes: ['ReadWriteMany'], volumeMode: 'Block' } })
+    world.start()
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    const volume = await world.volume(nameFor(claim))
+    expect(volume).toMatchObject({
+      metadata: { annotations: { [PROVISIONED_BY]: DISKS } },
+      spec: {
+        claimRef: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', ...ref('data'), uid: claim.metadata.uid },
+        storageClassName: 'fast',
+        accessModes: ['ReadWriteMany'],
+        volumeMode: 'Block',
+        capacity: { storage: '1Gi' },
+        mountOptions: ['noatime'],
+        persistentVolumeReclaimPolicy: 'Delete',
+        csi: { driver: DISKS },
+      },
+    })
+    expect(volume?.spec?.claimRef?.resourceVersion).toBeTruthy()
+    expect(volume?.metadata.finalizers).toContain('external-provisioner.volume.kubernetes.io/finalizer')
+    await world.until(async () => !(await intentOn('data')), 'the intent to go')
+    expect(world.told).toEqual([
+      expect.objectContaining({
+        type: 'Normal',
+        reason: 'Provisioning',
+        message: 'External provisioner is provisioning volume for claim "default/data"',
+      }),
+      expect.objectContaining({
+        type: 'Normal',
+        reason: 'ProvisioningSucceeded',
+        message: `Successfully provisioned volume ${nameFor(claim)}`,
+      }),
+    ])
+    expect(world.storage.provisions).toHaveLength(1)
+    expect(world.storage.forgotten).toContain(claim.metadata.uid)
+  })
+
+  it('PROV-12 carries the intent before the storage hears of it', async () => {
+    await world.aClass('fast')
+    let held: boolean | undefined
+    await world.aClaim('data')
+    const plain = world.storage.provisioner()
+    world.start({
+      provisioner: {
+        ...plain,
+        provision: async (request, signal) => {
+          held ??= await intentOn('data')
+          return plain.provision(request, signal)
+        },
+      },
+    })
+    await world.until(async () => (await world.volumes()).length === 1, 'the volume')
+    expect(held).toBe(true)
+  })
+
+  it('PROV-8 in this process: its own finalizer and wording, and no event for every try', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.start({ options: { inProcess: true } })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect((await world.volume(nameFor(claim)))?.metadata.finalizers).toContain('kubernetes.io/pv-controller')
+    expect(world.told.map(({ message }) => message)).toEqual([
+      `Successfully provisioned volume ${nameFor(claim)} using ${DISKS}`,
+    ])
+  })
+
+  it('PROV-11 is named by the options: prefix, and part of the uid', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.start({ options: { volumeNamePrefix: 'vol', volumeNameUuidLength: 8 } })
+    const name = `vol-${claim.metadata.uid?.replaceAll('-', '').slice(0, 8)}`
+    await world.until(() => world.volume(name), 'the volume')
+    expect(world.storage.provisions[0]?.volumeName).toBe(name)
+  })
+
+  it('PROV-11 keeps the data of a Retain class: its volume has no finalizer of ours', async () => {
+    await world.aClass('fast', { reclaimPolicy: 'Retain' })
+    const claim = await world.aClaim('data')
+    world.start()
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect((await world.volume(nameFor(claim)))?.metadata.finalizers).toEqual(['kubernetes.io/pv-protection'])
+  })
+})
+
+describe('which claims', () => {
+  it('PROV-9 those of other provisioners and bound ones are left alone', async () => {
+    await world.aClass('fast')
+    await world.aClass('theirs', { provisioner: 'tapes.example.com' })
+    await world.aClaim('theirs', { storageClassName: 'theirs', provisioner: 'tapes.example.com' })
+    await world.aClaim('unasked', { annotations: { [PROVISIONER]: '' } })
+    await world.aClaim('bound', { spec: { volumeName: 'old' } })
+    const last = await world.aClaim('ours')
+    world.start()
+    await world.until(() => world.volume(nameFor(last)), 'our own')
+    await world.settle()
+    expect(world.storage.provisions.map(({ claim }) => claim.metadata.name)).toEqual(['ours'])
+    for (const name of ['theirs', 'unasked', 'bound']) {
+      expect((await world.claim(name))?.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
+    }
+    expect(new Set(world.told.map(({ about }) => about))).toEqual(new Set(['ours']))
+  })
+
+  it('PROV-9 a class that another provisioner serves, though the claim was annotated for us, is left alone', async () => {
+    await world.aClass('fast', { provisioner: 'unknown.example.com' })
+    await world.aClaim('data')
+    world.start()
+    await world.settle()
+    expect(world.storage.provisions).toEqual([])
+    expect(world.told).toEqual([])
+  })
+
+  it('PROV-9 a missing class is told on the claim, and its coming is all it takes', async () => {
+    const claim = await world.aClaim('data')
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'stuck', 'the reason')
+    expect(messages('ProvisioningFailed')).toEqual([
+      'storageclass.storage.k8s.io "fast" not found: create it, or make the claim anew with a class that exists',
+    ])
+    expect(await intentOn('data')).toBe(false)
+    await world.aClass('fast')
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+  })
+
+  it('PROV-9 a class that waits for a pod is provisioned once a node is chosen', async () => {
+    await world.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
+    const claim = await world.aClaim('data')
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'stuck', 'the reason')
+    expect(process.standing('default/data')?.because).toContain('no node has been chosen')
+    expect(world.told).toEqual([])
+    const body = { metadata: { annotations: { [SELECTED_NODE]: 'node-7' } } }
+    await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.provisions[0]?.selectedNode).toBe('node-7')
+  })
+
+  it('PROV-9 an instance that does not take a claim does not touch it, begun or not', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    await world.client.create(persistentVolumeClaimKind, {
+      metadata: { ...ref('begun'), annotations: { [PROVISIONER]: DISKS }, finalizers: [INTENT] },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'fast',
+        resources: { requests: { storage: '1Gi' } },
+      },
+    })
+    world.start({ provisioner: world.storage.provisioner(DISKS, { takes: async () => false }) })
+    await world.settle()
+    expect(world.storage.provisions).toEqual([])
+    expect(await intentOn('data')).toBe(false)
+    expect(await intentOn('begun')).toBe(true)
+  })
+
+  it('PROV-3 of two default classes, the one that the claim names is used', async () => {
+    const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+    for (const name of ['fast', 'slow']) await world.aClass(name, { metadata: { name, annotations } })
+    await world.aClaim('data', { storageClassName: 'slow' })
+    world.start()
+    await world.until(async () => (await world.volumes()).length === 1, 'the volume')
+    expect((await world.volumes())[0]?.spec?.storageClassName).toBe('slow')
+    expect(world.storage.provisions.map(({ storageClass }) => storageClass.metadata.name)).toEqual(['slow'])
+  })
+})
+
+describe('a try that fails', () => {
+  it('PROV-8 is told, and repeated with growing pauses until it works', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    for (let i = 0; i < 3; i++) world.storage.script.push({ fails: 'final', because: `no ${i}` })
+    const process = world.start()
+    const pauses: number[] = []
+    for (let i = 0; i < 3; i++) {
+      await world.settle()
+      const standing = process.standing('default/data')
+      expect(standing).toMatchObject({ is: 'waiting', because: `no ${i}` })
+      pauses.push(standing!.nextAtMs! - world.trial.clock.nowMs())
+      await world.trial.clock.advance(pauses[i]!)
+    }
+    expect(pauses).toEqual([750, 1_500, 3_000]) // 1 s doubling, three quarters of it by chance
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(messages('ProvisioningFailed')).toEqual(['no 0', 'no 1', 'no 2'])
+    expect(world.reasons().filter((reason) => reason === 'Provisioning')).toHaveLength(4)
+  })
+
+  it('PROV-10 an infeasible request is tried again after five minutes, or when the class is another', async () => {
+    const slow = await world.aClass('fast')
+    await world.aClaim('data')
+    world.storage.script.push({ fails: 'infeasible', because: 'bad parameter' }, { fails: 'infeasible' })
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    expect(messages('ProvisioningFailed')).toEqual([
+      'Volume provisioning failed with infeasible error. Retries will be delayed. bad parameter',
+    ])
+    const body = { metadata: { labels: { touched: 'yes' } } }
+    await world.client.patch(storageClassKind, { name: 'fast' }, { type: 'merge', body })
+    await world.trial.clock.advance(200_000)
+    await world.settle()
+    expect(world.storage.provisions).toHaveLength(1)
+    await world.trial.clock.advance(100_001)
+    await world.settle()
+    expect(world.storage.provisions).toHaveLength(2)
+    await world.client.delete(storageClassKind, { name: 'fast' })
+    await world.aClass('fast', { parameters: { good: 'yes' } })
+    await world.settle()
+    expect(world.storage.provisions[2]?.storageClass.metadata.uid).not.toBe(slow.metadata.uid)
+    expect(await world.volumes()).toHaveLength(1)
+  })
+
+  it('PROV-9 when another node may do, the choice is given back, and taken up when it returns', async () => {
+    await world.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
+    const claim = await world.aClaim('data', { annotations: { [SELECTED_NODE]: 'full' } })
+    world.storage.script.push({ fails: 'reschedule', because: 'no room' })
+    world.start()
+    await world.until(
+      async () => (await world.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
+      'the choice to be given back',
+    )
+    await world.settle()
+    expect(messages('ProvisioningFailed')).toEqual(['no room'])
+    expect(await intentOn('data')).toBe(false)
+    expect(world.storage.provisions).toHaveLength(1)
+    const body = { metadata: { annotations: { [SELECTED_NODE]: 'roomy' } } }
+    await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.provisions[1]?.selectedNode).toBe('roomy')
+  })
+
+  it('PROV-9 without a node to give back, it is a failure like others', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.storage.script.push({ fails: 'reschedule' })
+    world.start()
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.provisions).toHaveLength(2)
+  })
+
+  it('PROV-12 of unknown end is repeated word for word, though the class has changed since', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.storage.script.push({ fails: 'unfinished', makes: true })
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await world.client.delete(storageClassKind, { name: 'fast' })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.provisions).toHaveLength(2)
+    expect(world.storage.provisions[1]).toBe(world.storage.provisions[0])
+  })
+
+  it('PROV-12 a provisioner that throws may have made something', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    world.storage.script.push({ throws: new Error('a bug'), makes: true })
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    expect(messages('ProvisioningFailed')).toEqual(['a bug'])
+    await deleteClaim('data')
+    await world.until(isOver('data'), 'the end', world.housekeeping)
+    expect(world.storage.deletes).toHaveLength(1)
+  })
+
+  it('PROV-9 one that is for another after all is dropped without a word', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    world.storage.script.push({ ignores: true })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    await world.settle()
+    await world.trial.clock.advance(600_000)
+    expect(world.reasons()).toEqual(['Provisioning'])
+    expect(await intentOn('data')).toBe(false)
+    expect(world.storage.provisions).toHaveLength(1)
+  })
+
+  it('PROV-10 a selector that is not understood: an event, nothing provisioned, retried', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data', { spec: { selector: { matchLabels: { region: 'north' } } } })
+    for (let i = 0; i < 2; i++)
+      world.storage.script.push({ fails: 'final', because: 'claim Selector is not supported' })
+    world.storage.script.push({ labels: { region: 'north' } })
+    world.start()
+    await world.until(async () => (await world.volumes()).length === 1, 'the volume')
+    expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('claim Selector is not supported'))
+    expect((await world.volumes())[0]?.metadata.labels).toEqual({ region: 'north' })
+  })
+})
+
+describe('a volume that is not what was asked for', () => {
+  it.each([
+    ['smaller than the request', { size: '10Mi' }, {}, 'it has 10Mi, and the claim asks for 1Gi'],
+    [
+      'without the labels of the selector',
+      {},
+      { selector: { matchLabels: { region: 'north' } } },
+      "its labels do not match the claim's selector",
+    ],
+  ])('PROV-11 %s is deleted, told, and tried again', async (_what, answer, spec, why) => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data', { spec })
+    world.storage.script.push(answer, { labels: { region: 'north' } })
+    world.start()
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(messages('ProvisioningFailed')).toEqual([
+      `Volume "${nameFor(claim)}" is not what was asked for: ${why}. It is deleted again.`,
+    ])
+    expect(world.storage.deletes).toHaveLength(1)
+    expect([...world.storage.assets.values()]).toEqual(['1Gi'])
+  })
+
+  it('PROV-13 of a claim deleted meanwhile is deleted, and the claim goes', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    const { opened, open } = gate()
+    for (let i = 0; i < 3; i++) world.storage.script.push({ size: '10Mi', after: opened })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    await deleteClaim('data')
+    open()
+    await world.until(isOver('data'), 'the end', world.housekeeping)
+    expect(world.storage.provisions).toHaveLength(1)
+  })
+})
+
+describe('a claim that changes while its volume is made', () => {
+  it('PROV-13 deleted: the volume is saved, released and deleted', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    await deleteClaim('data')
+    await world.housekeeping()
+    expect(await intentOn('data')).toBe(true)
+    open()
+    await world.until(isOver('data'), 'the end', world.housekeeping)
+    expect(world.storage.deletes).toHaveLength(1)
+  })
+
+  it('PROV-13 deleted, and the storage made nothing: the claim goes at once', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened, fails: 'final' })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    await deleteClaim('data')
+    await world.housekeeping()
+    open()
+    await world.settle()
+    expect(await world.claim('data')).toBeUndefined()
+    expect(world.storage.provisions).toHaveLength(1)
+  })
+
+  it('PROV-13 deleted between two tries that made nothing: the claim goes at once', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    world.storage.script.push({ fails: 'final' })
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    expect(await intentOn('data')).toBe(true)
+    await deleteClaim('data')
+    await world.housekeeping()
+    await world.settle()
+    expect(await world.claim('data')).toBeUndefined()
+    expect(world.storage.provisions).toHaveLength(1)
+  })
+
+  it('PROV-13 deleted between two tries of unknown end: the next one finds out, and what it finds is deleted', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    world.storage.script.push({ fails: 'unfinished', makes: true }, { fails: 'unfinished' }, { fails: 'noChange' })
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    await deleteClaim('data')
+    await world.until(isOver('data'), 'the end', world.housekeeping)
+    expect(world.storage.provisions).toHaveLength(4)
+  })
+
+  it('PROV-13 deleted by force, its intent taken away: what is in the making is still found and deleted', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.storage.script.push({ fails: 'unfinished', makes: true })
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+    const body = { metadata: { finalizers: null } }
+    await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
+    await deleteClaim('data')
+    const again = await world.aClaim('data') // another claim of the same name
+    const isReclaimed = async () => !(await world.volume(nameFor(claim))) && world.storage.deletes.length === 1
+    await world.until(isReclaimed, 'the first one to be reclaimed', world.housekeeping)
+    await world.until(() => world.volume(nameFor(again)), 'the volume of the other')
+    expect([...world.storage.assets.keys()]).toEqual([`${DISKS}/${nameFor(again)}`])
+  })
+
+  it('PROV-13 bound elsewhere: the volume is saved, released and deleted; the claim keeps the other', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    const body = { spec: { volumeName: 'made-by-hand' } }
+    await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
+    open()
+    await world.until(() => world.storage.deletes.length === 1, 'the volume to be deleted', world.housekeeping)
+    await world.until(async () => !(await world.volume(nameFor(claim))), 'its object to go', world.housekeeping)
+    expect((await world.claim('data'))?.spec?.volumeName).toBe('made-by-hand')
+    expect(await intentOn('data')).toBe(false)
+  })
+
+  it('PROV-13 edited: the commit does not mind', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    const body = { metadata: { labels: { team: 'shop' }, finalizers: ['example.com/mine', INTENT] } }
+    await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
+    open()
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect((await world.claim('data'))?.metadata.finalizers).toEqual(['example.com/mine'])
+  })
+
+  it('PROV-13 deleted and made again under the same name: each gets its own, and the first is reclaimed', async () => {
+    await world.aClass('fast')
+    const first = await world.aClaim('data')
+    world.start()
+    await world.until(() => world.volume(nameFor(first)), 'the first volume')
+    await deleteClaim('data')
+    await world.until(async () => !(await world.claim('data')), 'the claim to go', world.housekeeping)
+    const second = await world.aClaim('data')
+    await world.until(() => world.volume(nameFor(second)), 'the second volume', world.housekeeping)
+    await world.until(async () => !(await world.volume(nameFor(first))), 'the first to go', world.housekeeping)
+    expect([...world.storage.assets.keys()]).toEqual([`${DISKS}/${nameFor(second)}`])
+    expect((await world.volume(nameFor(second)))?.spec?.claimRef?.uid).toBe(second.metadata.uid)
+  })
+
+  it('PROV-9 one that was going before we began is never begun', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    await deleteClaim('data') // protected: it is still there
+    world.start()
+    await world.settle()
+    expect(world.storage.provisions).toEqual([])
+    expect(await intentOn('data')).toBe(false)
+  })
+})
+
+describe.each([true, false])('saving the volume (one transaction: %s)', (isAtomic) => {
+  const isCreate = (verb: string, args: readonly any[]) =>
+    verb === 'create'
+      ? args[0] === persistentVolumeKind
+      : verb === 'commit' && args[0].some((write: any) => write.do === 'create')
+
+  /** Fails the first creations of a volume. */
+  const failing = (times: number, error: ApiError) => (verb: string, args: readonly any[]) => {
+    if (isCreate(verb, args) && times-- > 0) throw error
+  }
+  const REFUSED = forbidden({ group: '', plural: 'persistentvolumes' }, 'pvc', 'not allowed')
+
+  it('PROV-12 a server that does not answer is tried for as long as it takes', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.start({ isAtomic, intercept: failing(12, unavailable('down')) })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.provisions).toHaveLength(1)
+    expect(world.storage.deletes).toEqual([])
+    await world.until(async () => !(await intentOn('data')), 'the intent to go')
+  })
+
+  it('PROV-12 one refusal is not the end', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.start({ isAtomic, intercept: failing(1, REFUSED) })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.deletes).toEqual([])
+    expect(messages('ProvisioningFailed')).toHaveLength(1)
+  })
+
+  it('PROV-12 refused five times: the storage is freed, told, and the claim starts over', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.start({ isAtomic, intercept: failing(5, REFUSED) })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.deletes).toHaveLength(1)
+    expect(world.storage.provisions).toHaveLength(2)
+    expect(messages('ProvisioningFailed').at(-1)).toBe(
+      'Error creating provisioned PV object for claim default/data: persistentvolumes "pvc" is forbidden: not allowed. Deleting the volume.',
+    )
+  })
+
+  it('PROV-8 when the storage cannot be freed either, that is told and tried until it can', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
+    world.start({ isAtomic, intercept: failing(5, REFUSED) })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(messages('ProvisioningCleanupFailed')).toEqual(
+      Array(2).fill(
+        `Error cleaning provisioned volume for claim default/data: busy. Trying again; until then volume "${nameFor(claim)}" takes up storage.`,
+      ),
+    )
+    expect(world.storage.deletes).toHaveLength(3)
+  })
+
+  it('PROV-12 a claim deleted while the server refuses its volume: the storage is freed and the claim goes', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    world.start({ isAtomic, intercept: failing(1_000, REFUSED) })
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    await deleteClaim('data')
+    await world.until(isOver('data'), 'the end', world.housekeeping)
+    expect(world.storage.provisions).toHaveLength(1)
+  })
+
+  it('PROV-12 a reply that was lost was a yes: found, and nothing is deleted though the server refuses since', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    let creates = 0
+    const intercept = async (verb: string, args: readonly any[]) => {
+      if (!isCreate(verb, args)) return
+      if (creates++ > 0) throw REFUSED
+      await (world.client[verb as 'commit'] as any)(...args)
+      throw unavailable('the reply was lost')
+    }
+    world.start({ isAtomic, intercept })
+    await world.until(async () => !(await intentOn('data')) && (await world.volumes()).length === 1, 'the end')
+    await world.trial.clock.advance(600_000)
+    await world.settle()
+    expect(world.storage.deletes).toEqual([])
+    expect(await world.volume(nameFor(claim))).toBeDefined()
+  })
+})
+
+describe('two provisioners for one claim', () => {
+  const OTHERS = 'other.example.com/disks'
+  const volumeOf = (claim: any, spec: object, by = OTHERS): any => ({
+    metadata: { name: nameFor(claim), annotations: { [PROVISIONED_BY]: by } },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'fast',
+      claimRef: { ...ref('data'), uid: claim.metadata.uid },
+      ...spec,
+    },
+  })
+
+  it('PROV-11 the other saved first: what we made is deleted, the claim is let go, one volume remains', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    await world.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
+    open()
+    await world.until(async () => world.storage.assets.size === 0 && !(await intentOn('data')), 'the end')
+    expect((await world.volumes()).map(({ spec }) => spec?.hostPath?.path)).toEqual(['/theirs'])
+    expect(messages('ProvisioningFailed')[0]).toContain('was saved first')
+    expect(world.storage.deletes).toHaveLength(1)
+  })
+
+  it('PROV-12 the other saved while we were down, and we may have made one: it is found and deleted', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.storage.script.push({ fails: 'unfinished', makes: true })
+    const first = world.start()
+    await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await first.stop()
+    await world.client.create(persistentVolumeKind, volumeOf(claim, { hostPath: { path: '/theirs' } }))
+    world.start()
+    await world.until(async () => world.storage.assets.size === 0 && !(await intentOn('data')), 'the end')
+    expect(await world.volumes()).toHaveLength(1)
+  })
+
+  it('PROV-11 another instance of ours saved the same storage: that is ours too', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    const csi = { driver: DISKS, volumeHandle: `${DISKS}/${nameFor(claim)}`, volumeAttributes: { madeBy: 'another' } }
+    await world.client.create(persistentVolumeKind, volumeOf(claim, { csi }, DISKS))
+    open()
+    await world.until(() => world.reasons().includes('ProvisioningSucceeded'), 'the end')
+    await world.until(async () => !(await intentOn('data')), 'the intent to go')
+    expect(world.storage.deletes).toEqual([])
+  })
+
+  it('PROV-11 a name that another claim has: told, and what is behind it is never touched', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    const csi = { driver: DISKS, volumeHandle: 'theirs' }
+    world.storage.assets.set('theirs', '1Gi')
+    const claimRef = { ...ref('elsewhere'), uid: 'another' }
+    await world.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
+    const process = world.start()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the reason')
+    expect(process.standing('default/data')?.because).toContain('belongs to claim "default/elsewhere"')
+    expect(world.storage.provisions).toEqual([])
+    expect(await intentOn('data')).toBe(false)
+  })
+
+  it('PROV-11 a name that another claim took meanwhile, and its very storage: left alone', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened, handle: 'theirs' })
+    world.storage.assets.set('theirs', '1Gi')
+    const process = world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    const csi = { driver: DISKS, volumeHandle: 'theirs' }
+    const claimRef = { ...ref('elsewhere'), uid: 'another' }
+    await world.client.create(persistentVolumeKind, volumeOf(claim, { csi, claimRef }, DISKS))
+    open()
+    await world.until(() => process.standing('default/data')?.is === 'waiting', 'the reason')
+    expect([...world.storage.assets.keys()]).toEqual(['theirs'])
+    expect(world.storage.deletes).toEqual([])
+  })
+
+  it('PROV-12 the class is another provisioner’s now: what we may have made cannot be found out, and it says so', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    world.storage.script.push({ fails: 'unfinished', makes: true })
+    const first = world.start()
+    await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await first.stop()
+    await world.client.delete(storageClassKind, { name: 'fast' })
+    await world.aClass('fast', { provisioner: OTHERS })
+    const second = world.start()
+    await world.until(() => second.standing('default/data')?.is === 'stuck', 'the reason')
+    expect(messages('ProvisioningFailed').at(-1)).toContain(`its class "fast" is one of ${OTHERS} now`)
+    expect(await intentOn('data')).toBe(true)
+    await world.client.delete(storageClassKind, { name: 'fast' })
+    await world.aClass('fast')
+    await world.until(async () => (await world.volumes()).length === 1, 'the volume, once the class is restored')
+  })
+})

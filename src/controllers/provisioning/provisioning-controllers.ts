@@ -1,0 +1,168 @@
+// The lifecycle around one provisioner, as two controllers: claims that want a volume, and volumes that nobody wants any
+// more. Runs in the control plane's process or alone beside any Kubernetes server; it needs only the API and the storage.
+// Where a leader is elected, they are made anew for every term: what one knew is not true for the next.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { claimClassName } from '../../api/kinds/class-names.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { VolumeAttachment } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import {
+  createController,
+  createEventRecorder,
+  type EventRecorder,
+  keyOfObject,
+  type LeaderElection,
+  type ObjectKey,
+  source,
+  type WorkQueue,
+} from '../../client/index.ts'
+import type { ControllerDeps } from '../deps.ts'
+import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../names.ts'
+import { Attempts } from './attempts.ts'
+import type { ProvisioningContext } from './context.ts'
+import { BY_VOLUME, reconcileVolume } from './delete-volume.ts'
+import { INTENT_PREFIX, intentOf } from './intent.ts'
+import type { ProvisioningMetrics } from './metrics.ts'
+import { type ProvisioningOptions, settingsOf } from './options.ts'
+import type { Provisioner } from './provisioner.ts'
+import { reconcileClaim } from './reconcile-claim.ts'
+
+export interface ProvisioningDeps extends ControllerDeps {
+  readonly provisioner: Provisioner
+  readonly options?: ProvisioningOptions
+  readonly provisioningMetrics?: ProvisioningMetrics
+  /** Run by whoever made it. Absent: the controllers have one of their own. */
+  readonly events?: Pick<EventRecorder, 'record'>
+  readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+}
+
+export interface ProvisioningControllers {
+  readonly queues: readonly WorkQueue[]
+  /** Settles when the last claim and volume in work have. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+const BY_CLASS = 'provisioning: class'
+const BY_CLAIM = 'provisioning: claim'
+
+export function createProvisioningControllers(deps: ProvisioningDeps): ProvisioningControllers {
+  const { client, caches, clock, random, log, metrics, provisioner, provisioningMetrics, election } = deps
+  const settings = settingsOf(deps.options ?? {})
+  const ownEvents = deps.events
+    ? undefined
+    : createEventRecorder({ client, clock, random, log, component: provisioner.name })
+  const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
+  const [classes, attachments] = [caches.of(storageClassKind), caches.of(volumeAttachmentKind)]
+  claims.addIndex(BY_CLASS, classesOf)
+  volumes.addIndex(BY_CLAIM, claimsOf)
+  attachments.addIndex(BY_VOLUME, volumesOf)
+  const context: ProvisioningContext = {
+    provisioner,
+    settings,
+    intent: intentOf(provisioner.name),
+    client,
+    clock,
+    random,
+    log,
+    events: deps.events ?? ownEvents!,
+    ...(provisioningMetrics ? { metrics: provisioningMetrics } : {}),
+    ...(election ? { election } : {}),
+    claims,
+    volumes,
+    classes,
+    attachments,
+    attempts: new Attempts(),
+  }
+
+  // Several plugins may share a process; a provisioner that runs alone has the names that are charted already.
+  const queueName = (name: string) => (settings.inProcess ? `${provisioner.name}-${name}` : name)
+  const common = (name: string) => ({
+    name,
+    clock,
+    random,
+    log,
+    workers: settings.workers,
+    backoff: settings.backoff,
+    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+  })
+  const claimController = createController({
+    ...common(queueName('claims')),
+    sources: [
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherWish }),
+      source({
+        cache: classes,
+        keysOf: ({ metadata: { name = '' } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
+      }),
+      source({ cache: volumes, keysOf: claimsOf, matters: isForAnother }),
+    ],
+    reconcile: (key, signal) => reconcileClaim(key, context, (lost) => claimController.queue.add(lost), signal),
+  })
+  const volumeController = createController({
+    ...common(queueName('volumes')),
+    sources: [
+      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isAnotherState }),
+      source({ cache: attachments, keysOf: volumesOf }),
+      // A released volume that its claim still wanted: the claim went, or took another.
+      source({
+        cache: claims,
+        keysOf: (claim) => volumes.byIndex(BY_CLAIM, keyOfObject(claim)).map(keyOfObject),
+        matters: (next, old) => next.spec?.volumeName !== old.spec?.volumeName,
+      }),
+    ],
+    reconcile: (key, signal) => reconcileVolume(key, context, signal),
+  })
+  const controllers = [claimController, volumeController]
+  for (const { queue } of controllers) metrics?.queues.add(queue)
+  return {
+    queues: controllers.map(({ queue }) => queue),
+    async run(signal) {
+      await Promise.all([...controllers.map((one) => one.run(signal)), ownEvents?.run(signal)])
+    },
+  }
+}
+
+/** Only what a provisioner may have to look at: without a volume, or with something begun. */
+function classesOf(claim: Readonly<PersistentVolumeClaim>): string[] {
+  const isOpen = !claim.spec?.volumeName || claim.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX))
+  const name = claimClassName(claim)
+  return isOpen && name ? [name] : []
+}
+
+function claimsOf({ spec }: Readonly<PersistentVolume>): ObjectKey[] {
+  const { namespace, name } = spec?.claimRef ?? {}
+  return name ? [`${namespace}/${name}`] : []
+}
+
+const volumesOf = ({ spec }: Readonly<VolumeAttachment>): ObjectKey[] =>
+  spec?.source?.persistentVolumeName ? [spec.source.persistentVolumeName] : []
+
+/** Our own writes, and those of people who label things, do not cut a backoff short. */
+const isAnotherWish = (next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean =>
+  wishOf(next) !== wishOf(old)
+
+const wishOf = ({ metadata, spec }: Readonly<PersistentVolumeClaim>): string =>
+  JSON.stringify([
+    ...[PROVISIONER, PROVISIONER_BETA, SELECTED_NODE].map((name) => metadata.annotations?.[name] ?? null),
+    metadata.deletionTimestamp !== undefined,
+    claimClassName({ metadata, spec }) ?? null,
+    spec?.volumeName ?? '',
+  ])
+
+const isForAnother = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
+  next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid
+
+const isAnotherState = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
+  stateOf(next) !== stateOf(old)
+
+const stateOf = ({ metadata, spec, status }: Readonly<PersistentVolume>): string =>
+  JSON.stringify([
+    status?.phase,
+    spec?.persistentVolumeReclaimPolicy,
+    spec?.claimRef?.uid,
+    metadata.deletionTimestamp !== undefined,
+    metadata.finalizers,
+    metadata.annotations,
+  ])

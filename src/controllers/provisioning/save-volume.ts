@@ -1,0 +1,69 @@
+// Saves a volume that was made, and lets go of its claim in the same commit. The reply to an earlier try may have been
+// lost, and another provisioner may have been faster: a volume of that name that is there already is looked at.
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { isSameStorage } from './check-volume.ts'
+import type { ProvisioningContext } from './context.ts'
+import { dropIntentWrite, holdsIntent } from './intent.ts'
+import { commitAsLeader } from './leader-commit.ts'
+
+export type Saved =
+  | { readonly is: 'saved'; readonly resourceVersion: string }
+  /** Another volume was saved under the name: what we made is one too many. */
+  | { readonly is: 'outrun'; readonly because: string }
+  /** The name, and what is behind it, belong to another claim: nothing of ours exists. */
+  | { readonly is: 'notOurs'; readonly because: string }
+  /** Nothing was refused; it may even be saved. */
+  | { readonly is: 'unanswered'; readonly because: string }
+  | { readonly is: 'refused'; readonly because: string }
+
+export async function saveVolume(
+  volume: PersistentVolume,
+  claim: Readonly<PersistentVolumeClaim>,
+  context: ProvisioningContext,
+): Promise<Saved> {
+  const create = { do: 'create', kind: persistentVolumeKind, object: volume } as const
+  const letGo = holdsIntent(claim, context.intent) ? [dropIntentWrite(claim, context.intent)] : []
+  let answer = await commitAsLeader(context, [create, ...letGo])
+  // The claim is gone, or does not let itself be changed. The volume comes first; the claim is looked at again anyway.
+  if (answer.is === 'failed' && answer.write === 1) answer = await commitAsLeader(context, [create])
+  if (answer.is === 'failed') return explain(answer.error, volume, context)
+  const [saved, released] = answer.left
+  if (released) context.claims.learn(released as Readonly<PersistentVolumeClaim>)
+  return { is: 'saved', resourceVersion: saved?.metadata.resourceVersion ?? '0' }
+}
+
+async function explain(error: unknown, volume: PersistentVolume, context: ProvisioningContext): Promise<Saved> {
+  if (!(error instanceof ApiError)) throw error
+  if (error.code === 409 && error.reason === 'AlreadyExists') {
+    return (await lookAt(volume, context)) ?? { is: 'unanswered', because: 'a volume of that name was there just now' }
+  }
+  return { is: isRefusal(error) ? 'refused' : 'unanswered', because: error.message }
+}
+
+/** What is saved under the volume's name; nothing when nothing is. */
+export async function lookAt(volume: PersistentVolume, { client }: ProvisioningContext): Promise<Saved | undefined> {
+  const { name = '' } = volume.metadata
+  let found: Readonly<PersistentVolume>
+  try {
+    found = await client.get(persistentVolumeKind, { name })
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return error.code === 404 ? undefined : { is: 'unanswered', because: error.message }
+  }
+  const { claimRef } = found.spec ?? {}
+  const isOfSameClaim = claimRef?.uid !== undefined && claimRef.uid === volume.spec?.claimRef?.uid
+  if (isSameStorage(volume, found)) {
+    if (isOfSameClaim) return { is: 'saved', resourceVersion: found.metadata.resourceVersion ?? '0' }
+    const because = `volume "${name}" and what is behind it belong to the claim "${claimRef?.namespace}/${claimRef?.name}"`
+    return { is: 'notOurs', because }
+  }
+  return { is: 'outrun', because: `another volume "${name}" was saved first; what was made here is deleted` }
+}
+
+/** The server understood and said no. Anything else may still have worked, or work next time. */
+const isRefusal = ({ code }: ApiError): boolean => code >= 400 && code < 500 && !MAY_PASS.has(code)
+/** Credentials that ran out, a timeout, a conflict, too many requests. */
+const MAY_PASS = new Set([401, 408, 409, 429])

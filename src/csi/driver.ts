@@ -1,0 +1,76 @@
+// A CSI driver as everything here sees it: over gRPC (connect.ts), or inside a simulated world.
+// Requests and replies are the generated messages; every failure is a CsiError.
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf'
+import { Controller, Identity, Node } from './gen/csi_pb.js'
+
+export interface CsiDriver {
+  readonly identity: Caller<typeof Identity>
+  readonly controller: Caller<typeof Controller>
+  readonly node: Caller<typeof Node>
+}
+
+export interface CallOptions {
+  /** Default: the connection's. A call that is out of time fails with DEADLINE_EXCEEDED; the driver may go on. */
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
+}
+
+/** The calls of a service, by name. */
+export type Caller<S extends Service> = {
+  readonly [M in keyof S['method']]: (
+    request: MessageInitShape<Input<S, M>>,
+    options?: CallOptions,
+  ) => Promise<MessageShape<Output<S, M>>>
+}
+
+/** The other end: what a driver implements. What it throws must be a CsiError; anything else is INTERNAL. */
+export type Callee<S extends Service> = {
+  readonly [M in keyof S['method']]: (
+    request: MessageShape<Input<S, M>>,
+    call: { readonly signal: AbortSignal },
+  ) => Promise<MessageInitShape<Output<S, M>>>
+}
+
+/** One call of any service: what a way to a driver has to know to carry it. */
+export type Carry = (method: DescMethod, request: Message, options: CallOptions) => Promise<Message>
+
+/** The driver at the end of a way to it. */
+export function driverOver(carry: Carry): CsiDriver {
+  return {
+    identity: callerOver(Identity, carry),
+    controller: callerOver(Controller, carry),
+    node: callerOver(Node, carry),
+  }
+}
+
+/** Answers one call of a driver by its descriptor. */
+export function callDriver(driver: CsiDriver, method: DescMethod, request: Message, options: CallOptions) {
+  const caller = { Identity: driver.identity, Controller: driver.controller, Node: driver.node }[method.parent.name]
+  const call = (caller as Record<string, AnyCall> | undefined)?.[method.localName]
+  if (!call) throw new Error(`${method.parent.typeName} is not one of a driver's services`)
+  return call(request, options)
+}
+
+/** `/csi.v1.Controller/CreateVolume`. */
+export const pathOf = (method: DescMethod) => `/${method.parent.typeName}/${method.name}`
+
+type AnyCall = (request: Message, options?: CallOptions) => Promise<Message>
+type Service = { readonly method: Record<string, DescMethod> }
+type Input<S extends Service, M extends keyof S['method']> = S['method'][M]['input'] & DescMessage
+type Output<S extends Service, M extends keyof S['method']> = S['method'][M]['output'] & DescMessage
+
+function callerOver<S extends DescService & Service>(service: S, carry: Carry): Caller<S> {
+  const calls = service.methods.map((method): [string, AnyCall] => [
+    method.localName,
+    async (request, options = {}) => carry(method, create(method.input, request), options),
+  ])
+  return Object.fromEntries(calls) as unknown as Caller<S>
+}

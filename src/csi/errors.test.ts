@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import {
+  CSI_CODES,
+  type CsiCode,
+  CsiError,
+  type CsiFailureCode,
+  codeNameOf,
+  goNameOf,
+  isInfeasibleExpand,
+  isInfeasibleModify,
+  isUncertain,
+  meaningOfCreateFailure,
+} from './errors.ts'
+
+// create (plain), create (node chosen, driver with topology), uncertain otherwise, infeasible expand, infeasible modify
+const TABLE: Record<CsiFailureCode, [string, string, boolean, boolean, boolean]> = {
+  CANCELLED: ['unfinished', 'unfinished', true, false, false],
+  UNKNOWN: ['final', 'final', false, false, false],
+  INVALID_ARGUMENT: ['infeasible', 'infeasible', false, true, true],
+  DEADLINE_EXCEEDED: ['unfinished', 'unfinished', true, false, false],
+  NOT_FOUND: ['final', 'final', false, true, false],
+  ALREADY_EXISTS: ['final', 'final', false, false, false],
+  PERMISSION_DENIED: ['final', 'final', false, false, false],
+  RESOURCE_EXHAUSTED: ['final', 'reschedule', true, false, false],
+  FAILED_PRECONDITION: ['final', 'final', false, false, false],
+  ABORTED: ['unfinished', 'unfinished', true, false, false],
+  OUT_OF_RANGE: ['final', 'final', false, true, false],
+  UNIMPLEMENTED: ['final', 'final', false, false, false],
+  INTERNAL: ['final', 'final', false, false, false],
+  UNAVAILABLE: ['unfinished', 'unfinished', true, false, false],
+  DATA_LOSS: ['final', 'final', false, false, false],
+  UNAUTHENTICATED: ['final', 'final', false, false, false],
+}
+
+describe('what a failure means', () => {
+  it('PROV-9 has a meaning for every code', () => {
+    expect(['OK', ...Object.keys(TABLE)]).toEqual([...CSI_CODES])
+  })
+
+  for (const [code, [plain, withNode, uncertain, expand, modify]] of Object.entries(TABLE)) {
+    it(`PROV-9 reads ${code} as ${plain} after CreateVolume, and as ${withNode} where a node was chosen`, () => {
+      const error = new CsiError(code as CsiFailureCode, 'no')
+      const meaning = (hasSelectedNode: boolean, hasTopology: boolean) =>
+        meaningOfCreateFailure(error, { hasSelectedNode, hasTopology })
+      expect(meaning(false, false)).toBe(plain)
+      expect(meaning(true, false)).toBe(plain)
+      expect(meaning(false, true)).toBe(plain)
+      expect(meaning(true, true)).toBe(withNode)
+    })
+
+    it(`REX-7 VAC-6 reads ${code} for the other calls`, () => {
+      const error = new CsiError(code as CsiFailureCode, 'no')
+      expect(isUncertain(error)).toBe(uncertain)
+      expect(isInfeasibleExpand(error)).toBe(expand)
+      expect(isInfeasibleModify(error)).toBe(modify)
+    })
+  }
+
+  it('PROV-9 learns nothing from a failure without a code', () => {
+    const error = new Error('the pipe broke')
+    expect(meaningOfCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
+    expect(isUncertain(error)).toBe(true)
+    expect(isInfeasibleExpand(error)).toBe(false)
+    expect(isInfeasibleModify(error)).toBe(false)
+  })
+})
+
+describe('CsiError', () => {
+  it('SYS-6 numbers and names codes as gRPC does', () => {
+    expect(new CsiError('RESOURCE_EXHAUSTED', 'full').code).toBe(8)
+    expect(codeNameOf(16)).toBe('UNAUTHENTICATED')
+    expect(codeNameOf(99)).toBe('UNKNOWN')
+  })
+
+  it('SYS-11 spells codes as existing dashboards and events do', () => {
+    expect(CSI_CODES.map((code: CsiCode) => goNameOf(code)).join(' ')).toBe(
+      'OK Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists PermissionDenied ResourceExhausted ' +
+        'FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable DataLoss Unauthenticated',
+    )
+    expect(new CsiError('NOT_FOUND', 'no volume "a"').rpcText).toBe('rpc error: code = NotFound desc = no volume "a"')
+  })
+})

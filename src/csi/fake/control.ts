@@ -1,0 +1,78 @@
+// Commands to a fake driver's process, over a second socket: one JSON object per line, answered in one line each.
+// The other end is fake-control.ts.
+import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { clearSocket } from '../clear-socket.ts'
+import type { FakeDriver } from './fake-driver.ts'
+import type { FakeCall, Overlap } from './record.ts'
+import type { FakeRule } from './script.ts'
+import type { FakeState } from './state.ts'
+
+export type FakeCommand =
+  | { readonly do: 'look' }
+  | { readonly do: 'setRules'; readonly rules: readonly FakeRule[] }
+  | { readonly do: 'release' }
+  | { readonly do: 'holdCapacity' }
+  | { readonly do: 'showCapacity' }
+  | { readonly do: 'crash' }
+
+/** What `look` answers. */
+export interface FakeView {
+  readonly state: FakeState
+  readonly calls: readonly FakeCall[]
+  readonly overlaps: readonly Overlap[]
+  /** How many calls hang, as scripted. */
+  readonly hanging: number
+}
+
+export type FakeAnswer =
+  | { readonly ok: true; readonly view?: FakeView }
+  | { readonly ok: false; readonly error: string }
+
+export async function serveControl(path: string, fake: FakeDriver, crash: () => void): Promise<{ stop(): void }> {
+  await clearSocket(path)
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy())
+    createInterface({ input: socket }).on('line', (line) => {
+      socket.write(`${JSON.stringify(answerTo(line))}\n`)
+    })
+  })
+  const answerTo = (line: string): FakeAnswer => {
+    try {
+      return obey(JSON.parse(line) as FakeCommand, fake, crash)
+    } catch (error) {
+      return { ok: false, error: (error as Error).message }
+    }
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, resolve)
+  })
+  return { stop: () => void server.close() }
+}
+
+function obey(command: FakeCommand, fake: FakeDriver, crash: () => void): FakeAnswer {
+  switch (command.do) {
+    case 'look': {
+      const { calls, overlaps } = fake.record
+      return { ok: true, view: { state: fake.state, calls, overlaps, hanging: fake.script.hanging } }
+    }
+    case 'setRules':
+      fake.script.setRules(command.rules)
+      return { ok: true }
+    case 'release':
+      fake.script.release()
+      return { ok: true }
+    case 'holdCapacity':
+      fake.holdCapacity()
+      return { ok: true }
+    case 'showCapacity':
+      fake.showCapacity()
+      return { ok: true }
+    case 'crash':
+      crash()
+      return { ok: true }
+    default:
+      return { ok: false, error: `there is no command ${JSON.stringify((command as { do: unknown }).do)}` }
+  }
+}

@@ -1,0 +1,56 @@
+// The fake driver as a program of its own, behind real sockets. What it holds is in a file before a call is answered,
+// so a killed one goes on where it stopped; without the file it starts empty.
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { systemClock } from '../../base/clock.ts'
+import { silentLog } from '../../base/log.ts'
+import { serveDriver } from '../serve.ts'
+import { serveControl } from './control.ts'
+import { createFakeDriver } from './fake-driver.ts'
+import { type FakeProcessFlags, readFlags } from './flags.ts'
+import { emptyState, type FakeState } from './state.ts'
+
+try {
+  await main(readFlags(process.argv.slice(2)))
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`)
+  process.exitCode = 1
+}
+
+async function main({ endpoint, control, stateFile, nodeId, settings }: FakeProcessFlags): Promise<void> {
+  const clock = systemClock()
+  const crash = () => process.kill(process.pid, 'SIGKILL')
+  const fake = createFakeDriver({
+    clock,
+    settings,
+    state: stateFile ? readState(stateFile) : emptyState(),
+    onCrash: crash,
+    ...(stateFile ? { keep: (state) => writeState(stateFile, state) } : {}),
+  })
+  const commands = control ? await serveControl(control, fake, crash) : undefined
+  const { identity, controller } = fake
+  const driver = await serveDriver({ endpoint, identity, controller, node: fake.node(nodeId), clock, log: silentLog })
+  process.stdout.write('ready\n')
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, async () => {
+      commands?.stop()
+      fake.script.release()
+      await driver.stop()
+      process.exit(0)
+    })
+  }
+}
+
+function readState(path: string): FakeState {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as FakeState
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return emptyState()
+    throw new Error(`Cannot read what the driver holds from ${path}: ${(error as Error).message}`)
+  }
+}
+
+function writeState(path: string, state: FakeState): void {
+  writeFileSync(`${path}.tmp`, JSON.stringify(state))
+  renameSync(`${path}.tmp`, path)
+}

@@ -1,0 +1,12 @@
+// The fake driver: a storage backend that is all model, with a script for what goes wrong and a record of every call.
+export { createFakeDriver, type FakeDriver, type FakeDriverOptions } from './fake-driver.ts'
+export { createRecord, type FakeCall, type FakeRecord, type Overlap } from './record.ts'
+export { createScript, type FakeEffect, type FakeRule, type Script } from './script.ts'
+export {
+  EVERY_CONTROLLER_CAPABILITY,
+  type FakeNode,
+  type FakePool,
+  type FakeSettings,
+  fakeSettings,
+} from './settings.ts'
+export { emptyState, type FakeSnapshot, type FakeState, type FakeVolume } from './state.ts'

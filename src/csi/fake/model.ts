@@ -1,0 +1,92 @@
+// What each call of the fake driver works on, and what all of them check before they do anything.
+// A call is one step: it changes the state and answers, or throws and has changed nothing.
+import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
+import type { Clock } from '../../base/clock.ts'
+import type { Callee } from '../driver.ts'
+import { CsiError, type CsiFailureCode } from '../errors.ts'
+import type { ControllerCapability, NodeCapability } from '../facts.ts'
+import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from '../gen/csi_pb.js'
+import type { FakeSettings } from './settings.ts'
+import type { FakeState, FakeVolume } from './state.ts'
+
+export interface Model {
+  readonly settings: FakeSettings
+  readonly state: FakeState
+  readonly clock: Pick<Clock, 'nowMs'>
+}
+
+/** What a script changes about a call that is otherwise carried out. */
+export interface Twist {
+  /** The size a volume really gets, whatever was asked. */
+  readonly makeBytes?: number
+}
+
+/** The calls of a service as steps on the model. */
+export type Acts<S extends { readonly method: Record<string, DescMethod> }> = {
+  readonly [M in keyof Callee<S>]: (
+    model: Model,
+    request: Parameters<Callee<S>[M]>[0],
+    twist: Twist,
+  ) => Awaited<ReturnType<Callee<S>[M]>>
+}
+
+export function refuse(code: CsiFailureCode, message: string): never {
+  throw new CsiError(code, message)
+}
+
+export function needController({ settings }: Model, capability: ControllerCapability): void {
+  if (!settings.controller.includes(capability)) refuse('UNIMPLEMENTED', `${settings.name} has not ${capability}`)
+}
+
+export function needNode({ settings }: Model, capability: NodeCapability): void {
+  if (!settings.node.includes(capability)) refuse('UNIMPLEMENTED', `${settings.name} has not node ${capability}`)
+}
+
+export function need(value: unknown, field: string): void {
+  const isMissing = !value || (Array.isArray(value) && value.length === 0)
+  if (isMissing) refuse('INVALID_ARGUMENT', `${field} is missing`)
+}
+
+export function knownVolume({ state }: Model, volumeId: string): FakeVolume {
+  return state.volumes[volumeId] ?? refuse('NOT_FOUND', `there is no volume "${volumeId}"`)
+}
+
+/** A capability as the text that equal ones share. Mount flags are left out: they may be secret. */
+export function capabilityText(capability: VolumeCapability | undefined): string {
+  need(capability?.accessType.case, 'access_type')
+  need(capability?.accessMode?.mode, 'access_mode')
+  const { accessType, accessMode } = capability!
+  const kind = accessType.case === 'mount' ? `mount ${accessType.value.fsType}`.trim() : 'block'
+  return `${kind} ${Mode[accessMode!.mode] ?? refuse('INVALID_ARGUMENT', 'access_mode is unknown')}`
+}
+
+export const allowsManyNodes = (capability: string) => capability.includes('MULTI_NODE')
+export const isMounted = (capability: string) => capability.startsWith('mount')
+
+export const sameMap = (a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>) =>
+  Object.keys(a).length === Object.keys(b).length && Object.entries(a).every(([key, value]) => b[key] === value)
+
+const TEXT_BYTES_MAX = 128
+const NODE_ID_BYTES_MAX = 256
+const MAP_BYTES_MAX = 4_096
+
+/** The protocol's limits on sizes, and the secrets this driver insists on. */
+export function checkRequest(model: Model, method: DescMethod, request: Message): void {
+  const values = request as unknown as Record<string, unknown>
+  for (const field of method.input.fields) {
+    const value = values[field.localName]
+    if (field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING && !field.name.endsWith('_path')) {
+      const most = field.name === 'node_id' ? NODE_ID_BYTES_MAX : TEXT_BYTES_MAX
+      if (Buffer.byteLength(value as string) > most) refuse('INVALID_ARGUMENT', `${field.name} is too long`)
+    }
+    if (field.fieldKind === 'map') {
+      const entries = Object.entries(value as Record<string, string>)
+      const bytes = entries.reduce((sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text), 0)
+      if (bytes > MAP_BYTES_MAX) refuse('INVALID_ARGUMENT', `${field.name} is too large`)
+    }
+    if (field.name === 'secrets') {
+      const missing = model.settings.secretKeys.filter((key) => !(value as Record<string, string>)[key])
+      if (missing.length > 0) refuse('UNAUTHENTICATED', `secrets are missing: ${missing.join(', ')}`)
+    }
+  }
+}

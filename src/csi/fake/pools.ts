@@ -1,0 +1,70 @@
+// Where a volume's bytes come from: which pools a request may use, what is free in them, and what a size costs.
+import type { Topology, TopologyRequirement } from '../gen/csi_pb.js'
+import { type Model, refuse } from './model.ts'
+import type { FakePool } from './settings.ts'
+
+/** What a class's parameters say about pools. Several classes may draw on one pool, at different prices. */
+export interface Draw {
+  readonly pool: string | undefined
+  readonly copies: number
+}
+
+export function drawOf({ settings }: Model, parameters: Readonly<Record<string, string>>): Draw {
+  const { pool, copies = '1', ...others } = parameters
+  if (pool !== undefined && !settings.pools.some(({ name }) => name === pool)) {
+    refuse('INVALID_ARGUMENT', `there is no pool "${pool}"`)
+  }
+  if (!/^[1-9]$/.test(copies)) refuse('INVALID_ARGUMENT', `copies must be 1 to 9, not "${copies}"`)
+  for (const key of Object.keys(others)) {
+    if (settings.parameterKeys && !settings.parameterKeys.includes(key) && !isAboutTheClaim(key)) {
+      refuse('INVALID_ARGUMENT', `parameter "${key}" is not known`)
+    }
+  }
+  return { pool, copies: Number(copies) }
+}
+
+/** Callers may be told to add these to any parameters. */
+export const isAboutTheClaim = (key: string) => /^csi\.storage\.k8s\.io\/(pvc\/name|pvc\/namespace|pv\/name)$/.test(key)
+
+/** The pools a volume may lie in: as preferred first, then in the order of the settings. */
+export function poolsFor(model: Model, draw: Draw, where: TopologyRequirement | undefined): FakePool[] {
+  const drawn = model.settings.pools.filter(({ name }) => draw.pool === undefined || name === draw.pool)
+  const wanted = where ? [...where.preferred, ...where.requisite] : []
+  if (wanted.length === 0) return drawn
+  return [...new Set(wanted.flatMap((place) => drawn.filter((pool) => isReachedFrom(pool.segments, place))))]
+}
+
+/** A pool and a place agree if they share a key and every shared key has one value. */
+export function isReachedFrom(
+  segments: Readonly<Record<string, string>> | undefined,
+  place: Pick<Topology, 'segments'> | undefined,
+): boolean {
+  if (!segments || !place) return true
+  const shared = Object.entries(segments).filter(([key]) => place.segments[key] !== undefined)
+  return shared.length > 0 && shared.every(([key, value]) => place.segments[key] === value)
+}
+
+export function usedBytes({ state }: Model, pool: string): number {
+  let sum = 0
+  for (const volume of Object.values(state.volumes)) {
+    if (volume.pool === pool) sum += volume.capacityBytes * volume.copies
+  }
+  return sum
+}
+
+export const freeBytes = (model: Model, pool: FakePool) => pool.capacityBytes - usedBytes(model, pool.name)
+
+/** What GetCapacity says is free: of now, or of when reports were held. */
+export const reportedFreeBytes = (model: Model, pool: FakePool) =>
+  pool.capacityBytes -
+  (model.state.heldUseBytes ? (model.state.heldUseBytes[pool.name] ?? 0) : usedBytes(model, pool.name))
+
+/** Reports stay as they are now, as of a driver that asks its storage rarely. */
+export function holdCapacity(model: Model): void {
+  const { pools } = model.settings
+  model.state.heldUseBytes = Object.fromEntries(pools.map(({ name }) => [name, usedBytes(model, name)]))
+}
+
+export function showCapacity({ state }: Model): void {
+  state.heldUseBytes = undefined
+}

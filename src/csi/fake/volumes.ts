@@ -1,0 +1,254 @@
+// The fake driver's volumes: made, deleted, grown, modified, listed. The rules are the protocol's: the same request
+// again gives the same answer, and a different one under the same name is refused.
+import { createHash } from 'node:crypto'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { Controller, CreateVolumeRequest, VolumeSchema } from '../gen/csi_pb.js'
+import {
+  type Acts,
+  capabilityText,
+  isMounted,
+  knownVolume,
+  type Model,
+  need,
+  needController,
+  refuse,
+  sameMap,
+} from './model.ts'
+import { pageOf } from './page.ts'
+import { drawOf, freeBytes, isAboutTheClaim, isReachedFrom, poolsFor, reportedFreeBytes } from './pools.ts'
+import { isWithin, rangeOf, sizeIn } from './sizes.ts'
+import { type FakeSource, type FakeVolume, isEmpty, isUnused, volumeNamed } from './state.ts'
+
+type VolumeActs = Pick<
+  Acts<typeof Controller>,
+  | 'createVolume'
+  | 'deleteVolume'
+  | 'controllerExpandVolume'
+  | 'controllerModifyVolume'
+  | 'validateVolumeCapabilities'
+  | 'controllerGetVolume'
+  | 'listVolumes'
+  | 'getCapacity'
+>
+
+export const volumeActs: VolumeActs = {
+  createVolume(model, request, twist) {
+    needController(model, 'CREATE_DELETE_VOLUME')
+    need(request.name, 'name')
+    need(request.volumeCapabilities, 'volume_capabilities')
+    const capabilities = request.volumeCapabilities.map(capabilityText).sort()
+    const range = rangeOf(request.capacityRange)
+    const draw = drawOf(model, request.parameters)
+    checkMutable(model, request.mutableParameters, request.parameters)
+    const source = sourceOf(model, request)
+
+    const known = volumeNamed(model.state, request.name)
+    if (known) {
+      const because = differenceOf(known, request, capabilities, source)
+      if (because) refuse('ALREADY_EXISTS', `volume "${request.name}" exists with ${because}`)
+      return { volume: reply(known) }
+    }
+
+    const atLeastBytes = source ? sourceBytes(model, source) : 0
+    if (range && atLeastBytes > range.limitBytes) refuse('OUT_OF_RANGE', 'the source is larger than the limit')
+    if (range && range.requiredBytes > 0 && range.requiredBytes < atLeastBytes) {
+      refuse('OUT_OF_RANGE', 'the source is larger than what is required')
+    }
+    const plainBytes = range?.requiredBytes ? 0 : Math.min(model.settings.defaultBytes, range?.limitBytes ?? Infinity)
+    const sizeBytes = twist.makeBytes ?? sizeIn(model, range, atLeastBytes || plainBytes)
+    const pools = poolsFor(model, draw, request.accessibilityRequirements)
+    if (pools.length === 0) refuse('RESOURCE_EXHAUSTED', 'no storage is reached from where the volume is wanted')
+    const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * draw.copies)
+    if (!pool) {
+      const names = pools.map(({ name }) => name).join(', ')
+      return refuse('RESOURCE_EXHAUSTED', `${sizeBytes} bytes in ${draw.copies} copies do not fit into ${names}`)
+    }
+
+    const order = ++model.state.made
+    const volume: FakeVolume = {
+      id: `vol-${createHash('sha256').update(request.name).digest('hex').slice(0, 16)}-${order}`,
+      name: request.name,
+      order,
+      pool: pool.name,
+      copies: draw.copies,
+      ...(pool.segments ? { segments: pool.segments } : {}),
+      capacityBytes: sizeBytes,
+      asked: {
+        capabilities,
+        parameters: { ...request.parameters },
+        mutableParameters: { ...request.mutableParameters },
+        source,
+      },
+      mutableParameters: { ...request.mutableParameters },
+      attachments: {},
+      onNodes: {},
+    }
+    model.state.volumes[volume.id] = volume
+    return { volume: reply(volume) }
+  },
+
+  deleteVolume(model, { volumeId }) {
+    needController(model, 'CREATE_DELETE_VOLUME')
+    need(volumeId, 'volume_id')
+    const volume = model.state.volumes[volumeId]
+    if (volume && !isUnused(volume)) refuse('FAILED_PRECONDITION', `volume "${volumeId}" is in use`)
+    delete model.state.volumes[volumeId]
+    return {}
+  },
+
+  controllerExpandVolume(model, request, twist) {
+    needController(model, 'EXPAND_VOLUME')
+    need(request.volumeId, 'volume_id')
+    const range = rangeOf(request.capacityRange)
+    need(range, 'capacity_range')
+    const volume = knownVolume(model, request.volumeId)
+    const isBlock = request.volumeCapability?.accessType.case === 'block'
+    const nodeExpansionRequired = model.settings.expandsOnNode && !isBlock && volume.asked.capabilities.some(isMounted)
+    if (volume.capacityBytes > range!.limitBytes) refuse('OUT_OF_RANGE', 'the volume is larger than the limit')
+    if (volume.capacityBytes < range!.requiredBytes) {
+      if (!model.settings.expansion.includes('ONLINE') && !isUnused(volume)) {
+        refuse('FAILED_PRECONDITION', `volume "${volume.id}" is in use and can only grow when it is not`)
+      }
+      const wantedBytes = twist.makeBytes ?? sizeIn(model, range, volume.capacityBytes)
+      const sizeBytes = Math.max(wantedBytes, volume.capacityBytes)
+      const pool = model.settings.pools.find(({ name }) => name === volume.pool)
+      const moreBytes = (sizeBytes - volume.capacityBytes) * volume.copies
+      if (pool && freeBytes(model, pool) < moreBytes) {
+        refuse('RESOURCE_EXHAUSTED', `${moreBytes} more bytes do not fit into ${pool.name}`)
+      }
+      volume.capacityBytes = sizeBytes
+    }
+    return { capacityBytes: BigInt(volume.capacityBytes), nodeExpansionRequired }
+  },
+
+  controllerModifyVolume(model, request) {
+    needController(model, 'MODIFY_VOLUME')
+    need(request.volumeId, 'volume_id')
+    const volume = knownVolume(model, request.volumeId)
+    checkMutable(model, request.mutableParameters, volume.asked.parameters)
+    volume.mutableParameters = { ...volume.mutableParameters, ...request.mutableParameters }
+    return {}
+  },
+
+  validateVolumeCapabilities(model, request) {
+    need(request.volumeId, 'volume_id')
+    need(request.volumeCapabilities, 'volume_capabilities')
+    const volume = knownVolume(model, request.volumeId)
+    const isBlock = (text: string) => !isMounted(text)
+    const asked = request.volumeCapabilities.map(capabilityText)
+    if (asked.some(isBlock) !== volume.asked.capabilities.some(isBlock)) {
+      return { message: 'the volume is not of that kind' }
+    }
+    const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request
+    return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters } }
+  },
+
+  controllerGetVolume(model, { volumeId }) {
+    needController(model, 'GET_VOLUME')
+    need(volumeId, 'volume_id')
+    const volume = knownVolume(model, volumeId)
+    return { volume: reply(volume), status: statusOf(volume) }
+  },
+
+  listVolumes(model, request) {
+    needController(model, 'LIST_VOLUMES')
+    const { items, nextToken } = pageOf(Object.values(model.state.volumes), model.state.made, request)
+    return { entries: items.map((volume) => ({ volume: reply(volume), status: statusOf(volume) })), nextToken }
+  },
+
+  getCapacity(model, request) {
+    needController(model, 'GET_CAPACITY')
+    const free = poolsAsked(model, request.parameters)
+      .filter(({ pool }) => isReachedFrom(pool.segments, request.accessibleTopology))
+      .map(({ pool, copies }) => Math.max(0, Math.floor(reportedFreeBytes(model, pool) / copies)))
+    return {
+      availableCapacity: BigInt(free.reduce((sum, bytes) => sum + bytes, 0)),
+      maximumVolumeSize: BigInt(Math.min(Math.max(0, ...free), model.settings.maximumBytes)),
+    }
+  },
+}
+
+/** Parameters that make no sense find no room; that is no error here. */
+function poolsAsked(model: Model, parameters: Readonly<Record<string, string>>) {
+  try {
+    const draw = drawOf(model, parameters)
+    return poolsFor(model, draw, undefined).map((pool) => ({ pool, copies: draw.copies }))
+  } catch {
+    return []
+  }
+}
+
+/** All or nothing: whatever is wrong is found before anything is changed. */
+function checkMutable(
+  { settings }: Model,
+  mutable: Readonly<Record<string, string>>,
+  parameters: Readonly<Record<string, string>>,
+): void {
+  if (!isEmpty(mutable) && !settings.controller.includes('MODIFY_VOLUME')) {
+    refuse('INVALID_ARGUMENT', 'mutable_parameters are not supported')
+  }
+  for (const [key, value] of Object.entries(mutable)) {
+    if (isAboutTheClaim(key)) continue
+    if (!settings.mutableKeys.includes(key)) refuse('INVALID_ARGUMENT', `mutable parameter "${key}" is not known`)
+    if ((key === 'iops' || key === 'throughput') && !/^[1-9]\d*$/.test(value)) {
+      refuse('INVALID_ARGUMENT', `${key} must be a positive integer, not "${value}"`)
+    }
+    if (parameters[key] !== undefined && parameters[key] !== value) {
+      refuse('INVALID_ARGUMENT', `"${key}" is "${parameters[key]}" in parameters and "${value}" in mutable_parameters`)
+    }
+  }
+}
+
+function sourceOf(model: Model, request: CreateVolumeRequest): FakeSource | undefined {
+  const source = request.volumeContentSource?.type
+  if (!source?.case) return undefined
+  if (source.case === 'snapshot') {
+    needController(model, 'CREATE_DELETE_SNAPSHOT')
+    need(source.value.snapshotId, 'snapshot_id')
+    return { kind: 'snapshot', id: source.value.snapshotId }
+  }
+  needController(model, 'CLONE_VOLUME')
+  need(source.value.volumeId, 'volume_id')
+  return { kind: 'volume', id: source.value.volumeId }
+}
+
+function sourceBytes({ state }: Model, { kind, id }: FakeSource): number {
+  const bytes = kind === 'snapshot' ? state.snapshots[id]?.sizeBytes : state.volumes[id]?.capacityBytes
+  return bytes ?? refuse('NOT_FOUND', `there is no ${kind} "${id}" to copy`)
+}
+
+/** Why a volume of this name is not the one that is asked for, if so. */
+function differenceOf(
+  volume: FakeVolume,
+  request: CreateVolumeRequest,
+  capabilities: readonly string[],
+  source: FakeSource | undefined,
+): string | undefined {
+  const where = request.accessibilityRequirements
+  const places = where ? [...where.requisite, ...where.preferred] : []
+  if (!isWithin(volume.capacityBytes, rangeOf(request.capacityRange))) return 'another size'
+  if (capabilities.join() !== volume.asked.capabilities.join()) return 'other capabilities'
+  if (!sameMap(request.parameters, volume.asked.parameters)) return 'other parameters'
+  if (!sameMap(request.mutableParameters, volume.asked.mutableParameters)) return 'other mutable parameters'
+  if (source?.kind !== volume.asked.source?.kind || source?.id !== volume.asked.source?.id) return 'another source'
+  if (places.length > 0 && !places.some((place) => isReachedFrom(volume.segments, place))) return 'another place'
+  return undefined
+}
+
+function reply(volume: FakeVolume): MessageInitShape<typeof VolumeSchema> {
+  const { source } = volume.asked
+  return {
+    volumeId: volume.id,
+    capacityBytes: BigInt(volume.capacityBytes),
+    volumeContext: { pool: volume.pool },
+    ...(volume.segments ? { accessibleTopology: [{ segments: { ...volume.segments } }] } : {}),
+    ...(source?.kind === 'snapshot'
+      ? { contentSource: { type: { case: 'snapshot', value: { snapshotId: source.id } } } }
+      : {}),
+    ...(source?.kind === 'volume'
+      ? { contentSource: { type: { case: 'volume', value: { volumeId: source.id } } } }
+      : {}),
+  }
+}
+
+const statusOf = ({ attachments }: FakeVolume) => ({ publishedNodeIds: Object.keys(attachments) })

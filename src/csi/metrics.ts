@@ -1,0 +1,37 @@
+// How long calls take and how they end, under the names operators already chart.
+import { Histogram, type Registry } from 'prom-client'
+import { type CsiCode, goNameOf } from './errors.ts'
+
+export interface CallObserver {
+  called(call: {
+    readonly driverName: string
+    /** `/csi.v1.Controller/CreateVolume` */
+    readonly method: string
+    readonly code: CsiCode
+    readonly seconds: number
+  }): void
+}
+
+/** For connectDriver. Several connections may share it. */
+export const createCsiMetrics = (registry: Registry): CallObserver =>
+  callHistogram(registry, 'csi_sidecar_operations_seconds', 'Time from a call to a CSI driver to its answer.')
+
+/** For serveDriver. */
+export const createCsiPluginMetrics = (registry: Registry): CallObserver =>
+  callHistogram(registry, 'csi_plugin_operations_seconds', 'Time this CSI driver took to answer a call.')
+
+const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
+
+function callHistogram(registry: Registry, name: string, help: string): CallObserver {
+  const histogram = new Histogram({
+    name,
+    help,
+    labelNames: ['driver_name', 'method_name', 'grpc_status_code'],
+    buckets: SECONDS,
+    registers: [registry],
+  })
+  return {
+    called: ({ driverName, method, code, seconds }) =>
+      histogram.observe({ driver_name: driverName, method_name: method, grpc_status_code: goNameOf(code) }, seconds),
+  }
+}

@@ -1,0 +1,54 @@
+// The controller service: which calls there are, and what the driver says of itself.
+import type { Callee } from '../../csi/driver.ts'
+import { CsiError } from '../../csi/errors.ts'
+import type { Controller } from '../../csi/gen/csi_pb.js'
+import { ControllerServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'
+import type { DriverContext } from '../context.ts'
+import { createVolume } from './create-volume.ts'
+import { deleteVolume } from './delete-volume.ts'
+import { expandVolume } from './expand-volume.ts'
+import { modifyVolume } from './modify-volume.ts'
+import { getCapacity, getVolume, listVolumes, validateCapabilities } from './read-volumes.ts'
+import { createSnapshot, deleteSnapshot, getSnapshot, listSnapshots } from './snapshots.ts'
+
+const CAPABILITIES = [
+  Rpc.CREATE_DELETE_VOLUME,
+  Rpc.LIST_VOLUMES,
+  Rpc.GET_CAPACITY,
+  Rpc.CREATE_DELETE_SNAPSHOT,
+  Rpc.LIST_SNAPSHOTS,
+  Rpc.GET_SNAPSHOT,
+  Rpc.CLONE_VOLUME,
+  Rpc.EXPAND_VOLUME,
+  Rpc.GET_VOLUME,
+  Rpc.SINGLE_NODE_MULTI_WRITER,
+  Rpc.MODIFY_VOLUME,
+]
+
+export const createControllerService = (driver: DriverContext): Callee<typeof Controller> => ({
+  createVolume: (request) => createVolume(request, driver),
+  deleteVolume: (request) => deleteVolume(request, driver),
+  controllerExpandVolume: (request) => expandVolume(request, driver),
+  controllerModifyVolume: (request) => modifyVolume(request, driver),
+  controllerGetVolume: (request) => getVolume(request, driver),
+  listVolumes: (request) => listVolumes(request, driver),
+  getCapacity: (request) => getCapacity(request, driver),
+  validateVolumeCapabilities: (request) => validateCapabilities(request, driver),
+  createSnapshot: (request) => createSnapshot(request, driver),
+  deleteSnapshot: (request) => deleteSnapshot(request, driver),
+  listSnapshots: (request) => listSnapshots(request, driver),
+  getSnapshot: (request) => getSnapshot(request, driver),
+  async controllerGetCapabilities() {
+    return { capabilities: CAPABILITIES.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
+  },
+  controllerPublishVolume: notNeeded,
+  controllerUnpublishVolume: notNeeded,
+})
+
+/** A local volume is attached by staging it: CSIDriver says attachRequired: false. */
+async function notNeeded(): Promise<never> {
+  throw new CsiError(
+    'UNIMPLEMENTED',
+    'Local volumes are attached when they are staged: there is nothing to publish at the controller.',
+  )
+}

@@ -1,0 +1,57 @@
+// ControllerExpandVolume: a larger promise, a longer file, a longer device. The file system follows on the node.
+import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
+import { wishOn } from '../capabilities.ts'
+import { rangeOf } from '../capacity.ts'
+import { type DriverContext, volumeOf } from '../context.ts'
+import { invalid, missing, noRoom, outOfRange, sizeText } from '../errors.ts'
+import { NoSpaceError } from '../host/index.ts'
+import type { VolumeRecord } from '../records.ts'
+
+export async function expandVolume(request: ControllerExpandVolumeRequest, driver: DriverContext) {
+  if (request.volumeId === '') throw missing('volume_id')
+  if (!request.capacityRange) throw missing('capacity_range')
+  const range = rangeOf(request.capacityRange)
+  if (range.requiredBytes === 0 && range.limitBytes === 0) throw missing('capacity_range.required_bytes')
+  const id = volumeOf(driver, request.volumeId).id
+
+  return driver.locks.run({ exclusive: [id] }, async () => {
+    const volume = volumeOf(driver, id)
+    const wish = request.volumeCapability && wishOn(driver.backend, request.volumeCapability, volume.fsType)
+    if (wish && !volume.accessTypes.includes(wish.accessType)) {
+      throw invalid(`Volume ${id} was not made for access type ${wish.accessType}.`)
+    }
+    if (range.limitBytes > 0 && volume.capacityBytes > range.limitBytes) {
+      throw outOfRange(
+        `Volume ${id} has ${sizeText(volume.capacityBytes)} already, and volumes never shrink to ${sizeText(range.limitBytes)}.`,
+      )
+    }
+    const grown = range.requiredBytes > volume.capacityBytes ? await grow(volume, range.requiredBytes, driver) : volume
+    const isBlock = wish ? wish.accessType === 'block' : !volume.accessTypes.includes('mount')
+    return {
+      capacityBytes: BigInt(grown.capacityBytes),
+      nodeExpansionRequired: driver.backend.growsOnNode && !isBlock,
+    }
+  })
+}
+
+/** The intent is on the disk before the file grows: reconcile.ts carries on from it. */
+export async function grow(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
+  const { pool, volumes, backend, log } = driver
+  await pool.take(volume.id, { ...volume, capacityBytes: toBytes })
+  try {
+    await volumes.save({ ...volume, state: 'growing', growingToBytes: toBytes })
+    await backend.contents.grow(volume, toBytes)
+  } catch (error) {
+    pool.note(volume.id, volume)
+    await volumes.save({ ...volume, state: 'ready', growingToBytes: undefined })
+    if (error instanceof NoSpaceError) {
+      const { availableBytes } = await pool.room(volume)
+      throw noRoom({ wantedBytes: toBytes - volume.capacityBytes, availableBytes, pool: pool.directory })
+    }
+    throw error
+  }
+  const grown: VolumeRecord = { ...volume, state: 'ready', capacityBytes: toBytes, growingToBytes: undefined }
+  await volumes.save(grown)
+  log.info({ volume: volume.id, fromBytes: volume.capacityBytes, toBytes }, 'volume grown')
+  return grown
+}

@@ -1,0 +1,211 @@
+// The whole driver, wired: machine, pool, records, services. It answers calls only after it has put in order whatever
+// its predecessor left.
+import { mkdir, readFile, realpath } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Registry } from 'prom-client'
+import type { Clock } from '../base/clock.ts'
+import { writePrivateFile } from '../base/files.ts'
+import type { Logger } from '../base/log.ts'
+import { createCsiPluginMetrics, type ServedDriver, serveDriver } from '../csi/index.ts'
+import { socketPathOf } from '../csi/socket-path.ts'
+import type { Backend, BackendName } from './backend.ts'
+import { type BackendChoice, chooseBackend } from './choose-backend.ts'
+import type { DriverContext } from './context.ts'
+import { createControllerService } from './controller/controller-service.ts'
+import { createDirectoryBackend } from './directory-backend.ts'
+import { explaining } from './explain.ts'
+import { type Host, type HostFacts, openHost, probeHost } from './host/index.ts'
+import { allCgroups } from './host/limits/hierarchy.ts'
+import { createRun } from './host/run.ts'
+import { createIdentityService } from './identity-service.ts'
+import { createLimitKeeper } from './limit-keeper.ts'
+import { createLocks } from './locks.ts'
+import { createLoopBackend } from './loop-backend.ts'
+import { createDriverMetrics } from './metrics.ts'
+import { listenMetrics } from './metrics-listener.ts'
+import { createNodeService } from './node/node-service.ts'
+import { createPool, type Pool } from './pool.ts'
+import { memoryIn, snapshotsIn, volumesIn } from './pool-layout.ts'
+import { lockPool } from './pool-lock.ts'
+import { reconcile } from './reconcile.ts'
+import { openRecordFiles, type Records } from './record-files.ts'
+import { parsePresenceRecord, parseSnapshotRecord, parseVolumeRecord, RECORD_FORMAT } from './records.ts'
+import { clearStaleLimits } from './stale-limits.ts'
+import { createWorkloadCgroups } from './workload-cgroups.ts'
+
+export interface DriverOptions {
+  /** `unix:///run/…/csi.sock` */
+  readonly endpoint: string
+  readonly nodeId: string
+  readonly pool: string
+  /** Default: what the file system of the pool has left, and what the pool's own volumes take. */
+  readonly poolBytes?: number
+  readonly backend: 'auto' | BackendName
+  readonly topologyKey: string
+  readonly workloadCgroups: readonly string[]
+  readonly metricsAddress?: { readonly host: string; readonly port: number }
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export interface RunningDriver {
+  readonly backend: BackendName
+  readonly shortcomings: readonly string[]
+  readonly poolBytes: number
+  readonly metricsPort?: number
+  /** Who uses a volume, from someone who knows: its limits follow them there. */
+  setWorkloadCgroups: DriverContext['limits']['setWorkloadCgroups']
+  /** Answers the calls under way and takes no more. Mounts and devices stay: their users go on. */
+  stop(): Promise<void>
+}
+
+export async function startDriver(options: DriverOptions): Promise<RunningDriver> {
+  const { clock, log } = options
+  await mkdir(options.pool, { recursive: true })
+  const directory = await realpath(options.pool) // as the kernel names the files behind devices
+  const lock = await lockPool(directory)
+  try {
+    const facts = await probeHost({ poolDir: directory, clock })
+    const host = await openHost({ clock })
+    for (const each of [volumesIn(directory), snapshotsIn(directory), memoryIn(directory)])
+      await mkdir(each, { recursive: true })
+    const { driver, backend } = await openDriver(options, directory, { host, facts })
+    const stale = await clearStaleLimits(facts.limits, host.limits)
+    if (stale.length > 0) log.info({ devices: stale }, 'cleared limits that were left on loop devices without a file')
+    await reconcile(driver)
+
+    const registry = new Registry()
+    const metrics = createDriverMetrics(registry, driver, facts)
+    const listener =
+      options.metricsAddress && (await listenMetrics(options.metricsAddress, { text: metrics.text, log }))
+    const served = await serve(options, driver, registry)
+    const stopping = new AbortController()
+    const keeping = driver.limits.run(stopping.signal)
+    log.info({ backend: backend.name, pool: directory, poolBytes: driver.pool.sizeBytes }, 'the local driver is ready')
+    for (const shortcoming of backend.shortcomings) log.warn({ backend: backend.name }, shortcoming)
+    return {
+      backend: backend.name,
+      shortcomings: backend.shortcomings,
+      poolBytes: driver.pool.sizeBytes,
+      ...(listener ? { metricsPort: listener.port } : {}),
+      setWorkloadCgroups: driver.limits.setWorkloadCgroups,
+      async stop() {
+        await served.stop()
+        stopping.abort()
+        await keeping
+        await listener?.stop()
+        await lock.release()
+      },
+    }
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+}
+
+interface Machine {
+  readonly host: Host
+  readonly facts: HostFacts
+}
+
+async function openDriver(
+  options: DriverOptions,
+  directory: string,
+  machine: Machine,
+): Promise<{ driver: DriverContext; backend: Backend }> {
+  const { nodeId, topologyKey, clock, log } = options
+  const memory = memoryIn(directory)
+  const files = { setAsideDirectory: join(memory, 'set-aside'), log }
+  const volumes = await openRecordFiles({
+    ...files,
+    directory: join(memory, 'volumes'),
+    parse: parseVolumeRecord,
+    isDurable: true,
+  })
+  const snapshots = await openRecordFiles({
+    ...files,
+    directory: join(memory, 'snapshots'),
+    parse: parseSnapshotRecord,
+    isDurable: true,
+  })
+  const presences = await openRecordFiles({
+    ...files,
+    directory: join(memory, 'presences'),
+    parse: parsePresenceRecord,
+    isDurable: false,
+  })
+
+  const isEmpty = volumes.list().length === 0 && snapshots.list().length === 0
+  const holds = isEmpty ? undefined : await readBackend(directory)
+  const choice = chooseBackend({ wanted: options.backend, holds, facts: machine.facts })
+  await writePrivateFile(markerIn(directory), `${JSON.stringify({ format: RECORD_FORMAT, backend: choice.backend })}\n`)
+  const backend = createBackend(choice, directory, machine, clock)
+  const pool = await openPool(options, directory, machine.host, backend, [volumes, snapshots])
+  const locks = createLocks()
+  const found = machine.facts.limits
+  const list = async () => (found.version === 'none' ? [] : allCgroups(found.root))
+  const cgroups = createWorkloadCgroups({ patterns: options.workloadCgroups, list })
+  const limits = createLimitKeeper({ node: backend.node, volumes, presences, locks, cgroups, clock, log })
+  const topology = { [topologyKey]: nodeId }
+  return {
+    driver: { nodeId, topology, volumes, snapshots, presences, pool, backend, limits, locks, clock, log },
+    backend,
+  }
+}
+
+const markerIn = (directory: string) => join(memoryIn(directory), 'pool.json')
+
+async function readBackend(directory: string): Promise<BackendName | undefined> {
+  const text = await readFile(markerIn(directory), 'utf8').catch(() => '{}')
+  const { backend } = JSON.parse(text) as { backend?: BackendName }
+  return backend
+}
+
+function createBackend(
+  { backend, because }: BackendChoice,
+  pool: string,
+  { host, facts }: Machine,
+  clock: Clock,
+): Backend {
+  if (backend === 'loop') return createLoopBackend({ host, facts, pool })
+  return createDirectoryBackend({ files: host.files, usage: host.usage, run: createRun({ clock }), pool, because })
+}
+
+async function openPool(
+  { poolBytes }: DriverOptions,
+  directory: string,
+  host: Host,
+  backend: Backend,
+  records: readonly Pick<Records<{ readonly id: string }>, 'list'>[],
+): Promise<Pool> {
+  const freeBytes = async () => (await host.usage.ofFilesystem(directory)).availableBytes
+  let takenBytes = 0
+  if (poolBytes === undefined) {
+    for (const { id } of records.flatMap((each) => each.list()))
+      takenBytes += await backend.contents.allocatedBytes(id as never)
+  }
+  return createPool({
+    directory,
+    sizeBytes: poolBytes ?? (await freeBytes()) + takenBytes,
+    freeBytes,
+    takesSpaceAtOnce: backend.takesSpaceAtOnce,
+  })
+}
+
+async function serve(
+  { endpoint, version, clock, log }: DriverOptions,
+  driver: DriverContext,
+  registry: Registry,
+): Promise<ServedDriver> {
+  await mkdir(dirname(socketPathOf(endpoint)), { recursive: true })
+  return serveDriver({
+    endpoint,
+    identity: createIdentityService(version, driver.backend),
+    controller: explaining(createControllerService(driver)),
+    node: explaining(createNodeService(driver)),
+    clock,
+    log,
+    metrics: createCsiPluginMetrics(registry),
+  })
+}

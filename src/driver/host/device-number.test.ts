@@ -1,0 +1,19 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { deviceNumberOf, formatDeviceNumber } from './device-number.ts'
+
+describe('device numbers', () => {
+  it('SYS-6 are unpacked as the C library packs them', () => {
+    fc.assert(
+      fc.property(fc.bigInt(0n, 2n ** 32n - 1n), fc.bigInt(0n, 2n ** 32n - 1n), (major, minor) => {
+        const packed =
+          ((major & 0xfffff000n) << 32n) | ((major & 0xfffn) << 8n) | ((minor & ~0xffn) << 12n) | (minor & 0xffn)
+        expect(formatDeviceNumber(packed)).toBe(`${major}:${minor}`)
+      }),
+    )
+  })
+
+  it('SYS-6 of the null device is 1:3, on every Linux', async () => {
+    expect(await deviceNumberOf('/dev/null')).toBe('1:3')
+  })
+})

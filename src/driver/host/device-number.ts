@@ -1,0 +1,32 @@
+// Device numbers in the forms the kernel uses: one packed integer in stat, `major:minor` in /proc, /sys and cgroups.
+import { readlink, stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+
+/** Unpacks what stat calls `dev` and `rdev`: twelve bits of major around eight and twenty-four of minor. */
+export function formatDeviceNumber(packed: bigint): string {
+  const major = ((packed >> 8n) & 0xfffn) | ((packed >> 32n) & ~0xfffn)
+  const minor = (packed & 0xffn) | ((packed >> 12n) & ~0xffn)
+  return `${major}:${minor}`
+}
+
+/** The number of a device node, `/dev/loop3` → `7:3`. */
+export async function deviceNumberOf(device: string): Promise<string> {
+  const { rdev } = await stat(device, { bigint: true })
+  return formatDeviceNumber(rdev)
+}
+
+/** The node of a block device number, `7:3` → `/dev/loop3`; nothing if the kernel has no such device. */
+export async function deviceOf(number: string, sysDevBlock = '/sys/dev/block'): Promise<string | undefined> {
+  try {
+    return `/dev/${basename(await readlink(`${sysDevBlock}/${number}`))}`
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** For `.catch`: a device that is not there has no number, and nothing is known about it. */
+export function noSuchDevice(error: NodeJS.ErrnoException): undefined {
+  if (error.code === 'ENOENT') return undefined
+  throw error
+}

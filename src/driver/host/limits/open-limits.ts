@@ -1,0 +1,53 @@
+// Finds how IO can be limited here: io.max where cgroup v2 has the io controller, blkio of v1 otherwise, or not at all.
+import { constants } from 'node:fs'
+import { access, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { IoLimits } from '../host.ts'
+import { parseMountInfo } from '../mountinfo.ts'
+import { readCgroupFile } from './hierarchy.ts'
+import { createNoLimits } from './none.ts'
+import { createV1Limits } from './v1.ts'
+import { createV2Limits } from './v2.ts'
+
+export type LimitsFound =
+  | { readonly version: 'v1' | 'v2'; readonly root: string }
+  | { readonly version: 'none'; readonly because: string }
+
+export async function openLimits(mountInfo?: string): Promise<IoLimits> {
+  const found = await findLimits(mountInfo)
+  switch (found.version) {
+    case 'v2':
+      return createV2Limits(found)
+    case 'v1':
+      return createV1Limits(found)
+    case 'none':
+      return createNoLimits(found.because)
+  }
+}
+
+export async function findLimits(mountInfo = '/proc/self/mountinfo'): Promise<LimitsFound> {
+  const entries = parseMountInfo(await readFile(mountInfo, 'utf8'))
+  const reasons: string[] = []
+
+  for (const { target: root } of entries.filter((entry) => entry.type === 'cgroup2')) {
+    const controllers = (await readCgroupFile(root, '/', 'cgroup.controllers')).trim().split(/\s+/)
+    if (!controllers.includes('io')) reasons.push(`the cgroup v2 hierarchy at ${root} does not have the io controller`)
+    else if (!(await isWritable(join(root, 'cgroup.subtree_control')))) reasons.push(`${root} cannot be written to`)
+    else return { version: 'v2', root }
+  }
+
+  const isBlkio = entries.filter((entry) => entry.type === 'cgroup' && entry.superOptions.includes('blkio'))
+  for (const { target: root } of isBlkio) {
+    if (await isWritable(join(root, 'blkio.throttle.write_bps_device'))) return { version: 'v1', root }
+    reasons.push(`the blkio hierarchy at ${root} cannot be written to`)
+  }
+
+  if (isBlkio.length === 0) reasons.push('no cgroup v1 hierarchy with blkio is mounted')
+  return { version: 'none', because: `IO limits cannot be enforced here: ${reasons.join(', and ')}` }
+}
+
+const isWritable = (path: string): Promise<boolean> =>
+  access(path, constants.W_OK).then(
+    () => true,
+    () => false,
+  )

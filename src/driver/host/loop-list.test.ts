@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest'
+import { parseLoopList } from './loop-list.ts'
+
+const PRINTED = `{
+   "loopdevices": [
+      {
+         "name": "/dev/loop0",
+         "back-file": "/pool/a b.img",
+         "back-ino": 10004711,
+         "back-maj:min": "     254:0  ",
+         "ro": false,
+         "autoclear": true,
+         "offset": 0,
+         "sizelimit": 0
+      },{
+         "name": "/dev/loop12",
+         "back-file": "/pool/b.img (deleted)",
+         "back-ino": 17,
+         "back-maj:min": "254:0",
+         "ro": true,
+         "autoclear": false,
+         "offset": 4096,
+         "sizelimit": 1048576
+      }
+   ]
+}`
+
+describe('the list of loop devices', () => {
+  it('SYS-6 tells the file, which one it really is, and whether its name is gone', () => {
+    expect(parseLoopList(PRINTED)).toEqual([
+      {
+        device: '/dev/loop0',
+        file: '/pool/a b.img',
+        isDeleted: false,
+        fileId: '254:0/10004711',
+        isReadOnly: false,
+        isAutoclear: true,
+        offsetBytes: 0,
+        sizeLimitBytes: 0,
+      },
+      {
+        device: '/dev/loop12',
+        file: '/pool/b.img',
+        isDeleted: true,
+        fileId: '254:0/17',
+        isReadOnly: true,
+        isAutoclear: false,
+        offsetBytes: 4096,
+        sizeLimitBytes: 1048576,
+      },
+    ])
+  })
+
+  it('SYS-6 reads older releases, where everything is a string', () => {
+    const [device] = parseLoopList(
+      '{"loopdevices":[{"name":"/dev/loop1","back-file":"/a","back-ino":"5","back-maj:min":"8:1","ro":"1","autoclear":"0","offset":"0","sizelimit":"0"}]}',
+    )
+    expect(device).toMatchObject({ fileId: '8:1/5', isReadOnly: true, isAutoclear: false, offsetBytes: 0 })
+  })
+
+  it('SYS-6 takes no devices for what it is, in both ways of saying so', () => {
+    expect(parseLoopList('{\n   "loopdevices": [\n\n   ]\n}\n')).toEqual([])
+    expect(parseLoopList('')).toEqual([])
+  })
+
+  it('SYS-6 leaves out a device that lost its file while the list was made', () => {
+    expect(parseLoopList('{"loopdevices":[{"name":"/dev/loop1","back-file":null}]}')).toEqual([])
+  })
+})

@@ -1,0 +1,35 @@
+// Reads /proc/self/mountinfo. One line is one mount:
+//   36 35 98:0 /dir /mnt/a\040b rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+//   id parent device root target options (any number of tags) - type source options-of-the-file-system
+// Space, tab, newline, backslash and # stand there as a backslash and three octal digits.
+import type { MountEntry } from './host.ts'
+
+export function parseMountInfo(text: string): MountEntry[] {
+  return text.split('\n').filter(Boolean).map(parseLine)
+}
+
+function parseLine(line: string): MountEntry {
+  const fields = line.split(' ')
+  const dash = fields.indexOf('-', TAGS_BEGIN)
+  const [id, parentId, deviceNumber, root, target, options] = fields
+  const [type, source, superOptions] = fields.slice(dash + 1)
+  if (dash < 0 || superOptions === undefined) throw new Error(`Cannot read this line of mountinfo: "${line}"`)
+  return {
+    id: Number(id),
+    parentId: Number(parentId),
+    deviceNumber: deviceNumber!,
+    root: unescapeOctal(root!),
+    target: unescapeOctal(target!),
+    options: options!.split(','),
+    type: type!,
+    source: unescapeOctal(source!),
+    superOptions: superOptions.split(','),
+  }
+}
+
+const TAGS_BEGIN = 6
+
+// The kernel writes bytes; the three digits are always one of the ASCII characters above, so decoding the text first
+// and the escapes after gives the same name.
+const unescapeOctal = (field: string) =>
+  field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))

@@ -1,0 +1,37 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { filesystemBytes, SUPERBLOCK_BYTES } from './superblock.ts'
+
+const LARGEST_BLOCKS = 2 ** 40 // with blocks of 4 KiB this is 4 PiB: more than any pool
+
+describe('how large a file system believes it is', () => {
+  it('REX-1 reads xfs: big-endian blocks of any size', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: LARGEST_BLOCKS }), fc.constantFrom(1024, 4096), (blocks, blockBytes) => {
+        const start = Buffer.alloc(SUPERBLOCK_BYTES)
+        start.write('XFSB')
+        start.writeUInt32BE(blockBytes, 4)
+        start.writeBigUInt64BE(BigInt(blocks), 8)
+        expect(filesystemBytes(start, 'xfs')).toBe(blocks * blockBytes)
+      }),
+    )
+  })
+
+  it('REX-1 reads ext4: the upper half of the block count only where the file system uses it', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: LARGEST_BLOCKS }), fc.boolean(), (blocks, has64Bits) => {
+        const start = Buffer.alloc(SUPERBLOCK_BYTES)
+        start.writeUInt16LE(0xef53, 1024 + 0x38)
+        start.writeUInt32LE(2, 1024 + 0x18)
+        start.writeUInt32LE(has64Bits ? 0x80 : 0, 1024 + 0x60)
+        start.writeUInt32LE(blocks % 2 ** 32, 1024 + 4)
+        start.writeUInt32LE(Math.floor(blocks / 2 ** 32), 1024 + 0x150)
+        expect(filesystemBytes(start, 'ext4')).toBe((has64Bits ? blocks : blocks % 2 ** 32) * 4096)
+      }),
+    )
+  })
+
+  it.each(['xfs', 'ext4'] as const)('REX-1 refuses to guess where there is no %s', (type) => {
+    expect(() => filesystemBytes(Buffer.alloc(SUPERBLOCK_BYTES), type)).toThrow(`no ${type} superblock`)
+  })
+})

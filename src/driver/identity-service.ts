@@ -1,0 +1,34 @@
+// The identity service: who the driver is, and, for people, how it works on this machine.
+import type { Callee } from '../csi/driver.ts'
+import type { Identity } from '../csi/gen/csi_pb.js'
+import {
+  PluginCapability_VolumeExpansion_Type as Expansion,
+  PluginCapability_Service_Type as Service,
+} from '../csi/gen/csi_pb.js'
+import type { Backend } from './backend.ts'
+
+export const DRIVER_NAME = 'local.csi.stowage.dev'
+
+export const createIdentityService = (version: string, backend: Backend): Callee<typeof Identity> => ({
+  async getPluginInfo() {
+    const shortcomings = backend.shortcomings.map((text, at) => [`not.${at + 1}`, text] as const)
+    return {
+      name: DRIVER_NAME,
+      vendorVersion: version,
+      manifest: { backend: backend.name, ...Object.fromEntries(shortcomings) },
+    }
+  },
+  async getPluginCapabilities() {
+    const services = [Service.CONTROLLER_SERVICE, Service.VOLUME_ACCESSIBILITY_CONSTRAINTS]
+    return {
+      capabilities: [
+        ...services.map((type) => ({ type: { case: 'service' as const, value: { type } } })),
+        // xfs grows in use wherever volumes can be mounted at all; ext4 that cannot is refused by the node and grows later.
+        { type: { case: 'volumeExpansion' as const, value: { type: Expansion.ONLINE } } },
+      ],
+    }
+  },
+  async probe() {
+    return { ready: true } // the socket is there only once everything is in order
+  },
+})

@@ -1,0 +1,30 @@
+import { assert, property, string } from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isSnapshotId, isVolumeId, snapshotIdOf, volumeIdOf } from './ids.ts'
+
+describe('ids', () => {
+  it('PROV-5 the same name always has the same id', () => {
+    expect(volumeIdOf('pvc-1')).toBe(volumeIdOf('pvc-1'))
+    expect(volumeIdOf('pvc-1')).toBe('v-6kdi4gvhzk3gsul43h22wg3zk7')
+  })
+
+  it('SYS-6 any name gives an id that is a plain file name, and no two names share one', () => {
+    const seen = new Map<string, string>()
+    assert(
+      property(string({ unit: 'binary', maxLength: 128 }), (name) => {
+        const id = volumeIdOf(name)
+        expect(id).toMatch(/^v-[a-z2-7]{26}$/)
+        expect(isVolumeId(id)).toBe(true)
+        expect(isSnapshotId(id)).toBe(false)
+        expect(isSnapshotId(snapshotIdOf(name))).toBe(true)
+        expect(seen.get(id) ?? name).toBe(name)
+        seen.set(id, name)
+      }),
+    )
+  })
+
+  it.each(['../../etc/passwd', 'v-', 'fake-vol-id', `v-${'a'.repeat(27)}`, `v-${'a'.repeat(26)}/..`, '', 'v-\0'])(
+    'SYS-6 %j is not an id of ours',
+    (text) => expect(isVolumeId(text)).toBe(false),
+  )
+})

@@ -1,0 +1,25 @@
+// The node service: which calls there are, and what the driver says of this node.
+import type { Callee } from '../../csi/driver.ts'
+import type { Node } from '../../csi/gen/csi_pb.js'
+import { NodeServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'
+import type { DriverContext } from '../context.ts'
+import { publishVolume, unpublishVolume } from './publish.ts'
+import { stageVolume, unstageVolume } from './stage.ts'
+import { expandOnNode, volumeStats } from './use.ts'
+
+const CAPABILITIES = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.GET_VOLUME_STATS, Rpc.EXPAND_VOLUME, Rpc.SINGLE_NODE_MULTI_WRITER]
+
+export const createNodeService = (driver: DriverContext): Callee<typeof Node> => ({
+  nodeStageVolume: (request) => stageVolume(request, driver),
+  nodeUnstageVolume: (request) => unstageVolume(request, driver),
+  nodePublishVolume: (request) => publishVolume(request, driver),
+  nodeUnpublishVolume: (request) => unpublishVolume(request, driver),
+  nodeGetVolumeStats: (request) => volumeStats(request, driver),
+  nodeExpandVolume: (request) => expandOnNode(request, driver),
+  async nodeGetCapabilities() {
+    return { capabilities: CAPABILITIES.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
+  },
+  async nodeGetInfo() {
+    return { nodeId: driver.nodeId, accessibleTopology: { segments: { ...driver.topology } } }
+  },
+})

@@ -1,0 +1,83 @@
+// NodeStageVolume and NodeUnstageVolume. What is about to be done is recorded first; if it fails it is undone, because
+// after a final error no one will ask to undo it.
+import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from '../../csi/gen/csi_pb.js'
+import { type Wish, wishOf } from '../capabilities.ts'
+import { type DriverContext, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
+import { alreadyThere, missing, notNow } from '../errors.ts'
+import { digestOfFlags, type Staging, type VolumeRecord } from '../records.ts'
+import { absolutePath } from './paths.ts'
+
+export async function stageVolume(request: NodeStageVolumeRequest, driver: DriverContext) {
+  if (request.volumeId === '') throw missing('volume_id')
+  if (request.stagingTargetPath === '') throw missing('staging_target_path')
+  if (!request.volumeCapability) throw missing('volume_capability')
+  const wish = wishOf(request.volumeCapability)
+  const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
+  const { id } = volumeOf(driver, request.volumeId)
+
+  return driver.locks.run({ exclusive: [id] }, async () => {
+    const volume = volumeOf(driver, id)
+    checkPossible(volume, wish, driver)
+    const { accessType, accessMode, mountFlags } = wish
+    const staging: Staging = { path, accessType, accessMode, flagsDigest: digestOfFlags(mountFlags) }
+    const staged = await stagingOf(driver, id)
+    if (staged) checkSame(volume, staged, staging)
+    else await stage(volume, staging, mountFlags, driver)
+    await driver.limits.enforce(driver.volumes.get(id)!)
+    return {}
+  })
+}
+
+/** Throws FAILED_PRECONDITION for what this very volume cannot do. */
+export function checkPossible(volume: VolumeRecord, wish: Wish, driver: DriverContext): void {
+  if (wish.accessType === 'mount' && wish.fsType && wish.fsType !== volume.fsType) {
+    throw notNow(`Volume ${volume.id} has ${volume.fsType}, not ${wish.fsType}. Use the file system of its class.`)
+  }
+  const ability = driver.backend.canServe({ ...wish, fsType: volume.fsType })
+  if (!ability.yes) throw notNow(`Volume ${volume.id} cannot be used like that here. ${ability.because}`)
+}
+
+function checkSame({ id }: VolumeRecord, staged: Staging, wanted: Staging): void {
+  if (staged.path !== wanted.path)
+    throw notNow(`Volume ${id} is staged at ${staged.path} already. Unstage it there first.`)
+  const isSame =
+    staged.accessType === wanted.accessType &&
+    staged.accessMode === wanted.accessMode &&
+    staged.flagsDigest === wanted.flagsDigest
+  if (!isSame) {
+    throw alreadyThere(
+      `Volume ${id} is staged at ${staged.path} as ${staged.accessType} ${staged.accessMode}, with other options than these. Unstage it first.`,
+    )
+  }
+}
+
+async function stage(volume: VolumeRecord, staging: Staging, mountFlags: readonly string[], driver: DriverContext) {
+  const before = presenceOf(driver, volume.id)
+  await savePresence(driver, { ...before, staged: staging })
+  try {
+    await driver.backend.node.stage(volume, staging, { mountFlags, save: (changed) => driver.volumes.save(changed) })
+  } catch (error) {
+    await savePresence(driver, { ...before, staged: undefined })
+    throw error
+  }
+}
+
+export async function unstageVolume(request: NodeUnstageVolumeRequest, driver: DriverContext) {
+  if (request.volumeId === '') throw missing('volume_id')
+  if (request.stagingTargetPath === '') throw missing('staging_target_path')
+  const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
+  const { id } = volumeOf(driver, request.volumeId)
+
+  return driver.locks.run({ exclusive: [id] }, async () => {
+    const volume = volumeOf(driver, id)
+    const presence = presenceOf(driver, id)
+    if (!presence.staged || presence.staged.path !== path) return {} // it is not staged there
+    const users = (await driver.backend.node.usedAt(volume, presence)).filter((each) => each !== path)
+    if (users.length > 0)
+      throw notNow(`Volume ${id} is still published at ${users.join(', ')}. Unpublish it there first.`)
+    await driver.backend.node.unstage(volume, path)
+    driver.limits.forget(id)
+    await savePresence(driver, { ...presence, staged: undefined, published: [] })
+    return {}
+  })
+}

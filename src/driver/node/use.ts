@@ -1,0 +1,68 @@
+// NodeGetVolumeStats and NodeExpandVolume: about a volume at a path where it really is.
+import type { NodeExpandVolumeRequest, NodeGetVolumeStatsRequest } from '../../csi/gen/csi_pb.js'
+import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
+import { rangeOf } from '../capacity.ts'
+import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
+import { conditionOf } from '../controller/volume-message.ts'
+import { missing, notAtPath, notNow, outOfRange, sizeText } from '../errors.ts'
+import type { AccessType, VolumeRecord } from '../records.ts'
+import { cleanPath } from './paths.ts'
+
+export async function volumeStats(request: NodeGetVolumeStatsRequest, driver: DriverContext) {
+  if (request.volumeId === '') throw missing('volume_id')
+  if (request.volumePath === '') throw missing('volume_path')
+  const volume = volumeOf(driver, request.volumeId)
+  const place = await placeAt(volume, request.volumePath, driver)
+  const { bytes, inodes } = await driver.backend.node.usage(volume, place)
+  return {
+    usage: [usageOf(Unit.BYTES, bytes), ...(inodes ? [usageOf(Unit.INODES, inodes)] : [])],
+    volumeCondition: await conditionOf(volume, driver),
+  }
+}
+
+const usageOf = (unit: Unit, { total, used, available }: { total: number; used?: number; available?: number }) => ({
+  unit,
+  total: BigInt(total),
+  used: BigInt(used ?? 0),
+  available: BigInt(available ?? 0),
+})
+
+export async function expandOnNode(request: NodeExpandVolumeRequest, driver: DriverContext) {
+  if (request.volumeId === '') throw missing('volume_id')
+  if (request.volumePath === '') throw missing('volume_path')
+  const { id } = volumeOf(driver, request.volumeId)
+  const range = rangeOf(request.capacityRange)
+
+  return driver.locks.run({ exclusive: [id] }, async () => {
+    const volume = volumeOf(driver, id)
+    await placeAt(volume, request.volumePath, driver)
+    const staged = await stagingOf(driver, id)
+    if (!staged) throw notAtPath(id, request.volumePath)
+    if (range.requiredBytes > volume.capacityBytes) {
+      throw outOfRange(
+        `Volume ${id} has ${sizeText(volume.capacityBytes)}. Expand it to ${sizeText(range.requiredBytes)} at the controller first.`,
+      )
+    }
+    const growth = await driver.backend.node.grow(volume, staged)
+    if (growth.is !== 'grown') {
+      throw notNow(
+        `The file system of volume ${id} cannot grow while it is in use, and will when it is next staged: ${growth.because}`,
+      )
+    }
+    return { capacityBytes: BigInt(volume.capacityBytes) }
+  })
+}
+
+/** Where the volume is staged or published under exactly this path; NOT_FOUND otherwise, also for a path that is none. */
+async function placeAt(
+  volume: VolumeRecord,
+  given: string,
+  driver: DriverContext,
+): Promise<{ path: string; accessType: AccessType }> {
+  const path = cleanPath(given)
+  const staged = await stagingOf(driver, volume.id)
+  if (staged?.path === path) return staged
+  const published = driver.presences.get(volume.id)?.published.find((each) => each.path === path)
+  if (published && (await driver.backend.node.isPublished(volume, published))) return published
+  throw notAtPath(volume.id, given)
+}

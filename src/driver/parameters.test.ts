@@ -1,0 +1,112 @@
+import { assert, constantFrom, dictionary, property, string } from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { CsiError } from '../csi/errors.ts'
+import { changeRates, parseMutableParameters, parseParameters } from './parameters.ts'
+
+const MIB = 1_048_576
+
+describe('class parameters', () => {
+  it('PROV-19 a class that says nothing reserves its volumes and limits nothing', () => {
+    expect(parseParameters({}, {})).toEqual({ provisioning: 'reserved', overcommit: 1, rates: {} })
+  })
+
+  it('PROV-19 two classes differ in file system, provisioning and rates', () => {
+    const slow = { fsType: 'ext4', provisioning: 'thin', overcommit: '2.5', iops: '100', throughput: '10' }
+    expect(parseParameters(slow, {})).toEqual({
+      fsType: 'ext4',
+      provisioning: 'thin',
+      overcommit: 2.5,
+      rates: { iops: 100, throughputBytes: 10 * MIB },
+    })
+  })
+
+  it('PIO-2 a class may name the rates that its volumes are made with', () => {
+    const onCreate = { 'provisioned-iops-on-create': '300', 'provisioned-throughput-on-create': '5' }
+    expect(parseParameters(onCreate, {}).rates).toEqual({ iops: 300, throughputBytes: 5 * MIB })
+  })
+
+  it.each([
+    ['100', 100 * MIB],
+    ['50Mi', 50 * MIB],
+    ['50MiB/s', 50 * MIB],
+    ['1000M', 1_000_000_000],
+    ['2GB/s', 2_000_000_000],
+    ['64K', 64_000],
+    ['64KiB', 65_536],
+    ['1048576B/s', MIB],
+    ['0', 0],
+  ])('PIO-10 throughput %s is %d bytes/s', (text, bytes) => {
+    expect(parseMutableParameters({ throughput: text })).toEqual({ throughputBytes: bytes })
+  })
+
+  it.each(['', '-1', '1.5', '10 Mi', 'fast', '1Ti', '999999999999999Gi', '1B', '0x10', '5/m'])(
+    'PIO-10 throughput %j is refused',
+    (text) => expect(refusal(() => parseMutableParameters({ throughput: text }))).toMatch(/^throughput /),
+  )
+
+  it.each(['', '-1', '1.5', '4294967296', '1e3', 'many'])('PIO-10 iops %j is refused', (text) => {
+    expect(refusal(() => parseMutableParameters({ iops: text }))).toMatch(/^iops /)
+  })
+
+  it('VAC-5 a key that is not changeable is refused with the list of those that are', () => {
+    expect(refusal(() => parseMutableParameters({ fsType: 'xfs' }))).toBe(
+      'There is no mutable parameter "fsType". This driver knows: iops, throughput.',
+    )
+  })
+
+  it('VAC-5 what provisioners and resizers add about the claim passes', () => {
+    const added = { 'csi.storage.k8s.io/pvc/name': 'orders', 'csi.storage.k8s.io/pv/name': 'pv-1' }
+    expect(parseParameters(added, added)).toEqual(parseParameters({}, {}))
+  })
+
+  it('VAC-5 the same value in both maps is one value; different ones contradict each other', () => {
+    expect(parseParameters({ throughput: '100' }, { throughput: '100Mi' }).rates).toEqual({
+      throughputBytes: 100 * MIB,
+    })
+    expect(refusal(() => parseParameters({ iops: '100' }, { iops: '200' }))).toContain('"100"')
+    const twice = { iops: '1', 'provisioned-iops-on-create': '2' }
+    expect(refusal(() => parseParameters(twice, {}))).toContain('contradict')
+  })
+
+  it('PIO-10 a change leaves absent keys as they are, and zero lifts a limit', () => {
+    expect(changeRates({ iops: 100, throughputBytes: MIB }, { iops: 0 })).toEqual({ throughputBytes: MIB })
+    expect(changeRates({ iops: 100 }, { throughputBytes: MIB })).toEqual({ iops: 100, throughputBytes: MIB })
+  })
+
+  it.each([
+    [{ fsType: 'btrfs' }, 'fsType "btrfs": expected xfs or ext4.'],
+    [{ provisioning: 'fat' }, 'provisioning "fat": expected reserved or thin.'],
+    [{ overcommit: '2' }, 'overcommit is for thin volumes: set provisioning to thin, or leave overcommit out.'],
+    [
+      { provisioning: 'thin', overcommit: '0.5' },
+      'overcommit "0.5": expected a ratio from 1 to 100, such as 2 or 1.5.',
+    ],
+  ])('PROV-19 %j is refused', (parameters, message) => {
+    expect(refusal(() => parseParameters(parameters as Record<string, string>, {}))).toBe(message)
+  })
+
+  it('SYS-6 whatever is sent, the answer is parameters or INVALID_ARGUMENT', () => {
+    const key = constantFrom('fsType', 'provisioning', 'overcommit', 'iops', 'throughput', '__proto__', 'x')
+    const map = dictionary(key, string())
+    assert(
+      property(map, map, (parameters, mutable) => {
+        try {
+          const { overcommit } = parseParameters(parameters, mutable)
+          expect(overcommit).toBeGreaterThanOrEqual(1)
+        } catch (error) {
+          expect((error as CsiError).codeName).toBe('INVALID_ARGUMENT')
+        }
+      }),
+    )
+  })
+})
+
+function refusal(attempt: () => unknown): string {
+  try {
+    attempt()
+  } catch (error) {
+    if (error instanceof CsiError && error.codeName === 'INVALID_ARGUMENT') return error.message
+    throw error
+  }
+  throw new Error('was accepted')
+}

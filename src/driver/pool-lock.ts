@@ -1,0 +1,22 @@
+// One driver per pool. The lock is a socket without a file, named after the pool: the kernel lets only one process
+// have it, and takes it back whenever and however that process ends.
+import { stat } from 'node:fs/promises'
+import { createServer } from 'node:net'
+
+export async function lockPool(directory: string): Promise<{ release(): Promise<void> }> {
+  const { dev, ino } = await stat(directory)
+  const server = createServer((socket) => socket.destroy())
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        error.code === 'EADDRINUSE'
+          ? new Error(
+              `The pool ${directory} is in use by another driver on this machine. Stop it, or choose another pool.`,
+            )
+          : error,
+      ),
+    )
+    server.listen(`\0stowage-pool-${dev}-${ino}`, resolve)
+  })
+  return { release: () => new Promise((resolve) => server.close(() => resolve())) }
+}

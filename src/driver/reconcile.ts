@@ -1,0 +1,101 @@
+// At start: brings records, files, devices, mounts and limits back together, whatever came between them. What was
+// begun is finished or undone; what nobody uses is let go; what is not known to be ours is reported and left alone.
+import { rm } from 'node:fs/promises'
+import { type DriverContext, savePresence } from './context.ts'
+import { undo as undoVolume } from './controller/create-volume.ts'
+import { undo as undoSnapshot } from './controller/snapshots.ts'
+import { NoSpaceError } from './host/index.ts'
+import { AS_WRITTEN } from './pool.ts'
+import { strangersIn } from './pool-layout.ts'
+import type { VolumeRecord } from './records.ts'
+
+export async function reconcile(driver: DriverContext): Promise<void> {
+  for (const volume of driver.volumes.list()) driver.pool.note(volume.id, volume)
+  for (const snapshot of driver.snapshots.list()) {
+    driver.pool.note(snapshot.id, { ...AS_WRITTEN, capacityBytes: snapshot.allocatedBytes })
+  }
+  await settleSnapshots(driver)
+  await settleVolumes(driver)
+  await findPresences(driver)
+  await lookAround(driver)
+}
+
+async function settleVolumes(driver: DriverContext): Promise<void> {
+  for (const volume of driver.volumes.list()) {
+    // One volume on a bad spot of the disk must not keep all others from being served.
+    await settleVolume(volume, driver).catch((error: Error) => {
+      driver.log.error(
+        { volume: volume.id, state: volume.state, because: error.message },
+        'a volume could not be put in order',
+      )
+    })
+  }
+}
+
+async function settleVolume(volume: VolumeRecord, driver: DriverContext): Promise<void> {
+  switch (volume.state) {
+    case 'creating': // no one was told that it exists
+    case 'deleting':
+      await undoVolume(volume, driver)
+      driver.log.info({ volume: volume.id, state: volume.state }, 'removed a volume that was left half done')
+      return
+    case 'growing':
+      return finishGrowing(volume, driver)
+    case 'ready':
+      return
+  }
+}
+
+/** The caller has no answer yet: grown is what it asked for, and if there is no room the old size is still there. */
+async function finishGrowing(volume: VolumeRecord, { backend, volumes, pool, log }: DriverContext): Promise<void> {
+  const toBytes = volume.growingToBytes ?? volume.capacityBytes
+  const settled: VolumeRecord = { ...volume, state: 'ready', growingToBytes: undefined }
+  try {
+    await backend.contents.grow(volume, toBytes)
+    await volumes.save({ ...settled, capacityBytes: toBytes })
+    pool.note(volume.id, { ...volume, capacityBytes: toBytes })
+    log.info({ volume: volume.id, toBytes }, 'finished growing a volume')
+  } catch (error) {
+    if (!(error instanceof NoSpaceError)) throw error
+    await volumes.save(settled)
+    log.warn({ volume: volume.id, toBytes, because: error.message }, 'a volume could not be grown and keeps its size')
+  }
+}
+
+async function settleSnapshots(driver: DriverContext): Promise<void> {
+  for (const snapshot of driver.snapshots.list()) {
+    if (snapshot.state === 'ready') continue
+    await undoSnapshot(snapshot, driver)
+    driver.log.info({ snapshot: snapshot.id, state: snapshot.state }, 'removed a snapshot that was left half done')
+  }
+}
+
+async function findPresences(driver: DriverContext): Promise<void> {
+  const { backend, volumes, presences, limits, log } = driver
+  const recorded = presences.list()
+  const found = await backend.node.rediscover(volumes.list(), recorded)
+  for (const { id } of recorded) if (!found.presences.some((each) => each.id === id)) await presences.remove(id)
+  for (const presence of found.presences) {
+    await savePresence(driver, presence)
+    const volume = volumes.get(presence.id)
+    if (presence.staged && volume) await limits.enforce(volume)
+  }
+  for (const note of found.notes) log.info({ note }, 'found at start')
+}
+
+async function lookAround(driver: DriverContext): Promise<void> {
+  const { volumes, snapshots, pool, backend, log } = driver
+  const isKnown = (id: string) => volumes.get(id) !== undefined || snapshots.get(id) !== undefined
+  const { leftovers, unknown } = await strangersIn(pool.directory, isKnown)
+  for (const path of leftovers) {
+    await rm(path, { recursive: true, force: true })
+    log.info({ path }, 'removed an unfinished copy')
+  }
+  for (const path of unknown) {
+    log.warn({ path }, 'there is something in the pool that no record knows; it is left as it is')
+  }
+  for (const volume of volumes.list()) {
+    const problem = await backend.contents.problem(volume)
+    if (problem) log.error({ volume: volume.id, problem }, 'a volume is damaged')
+  }
+}

@@ -1,0 +1,319 @@
+// Capacity that is spoken for. A report says what was free when it was made; volumes promised since then, or made but
+// not yet seen by it, are held back here, so that a burst of pods does not promise the same bytes twice.
+//
+// Decisions:
+// - Held back is only from `capacity`, never from `maximumVolumeSize`: that is about a single volume.
+// - Classes of one driver may share a pool, and nobody says which do. So a volume is held back from the reports of every
+//   class of its driver about the same nodes, in proportion to what they report: where mirrored shows half of striped,
+//   a mirrored volume takes twice its size from striped.
+// - A report has counted a volume when it went down by the volume's size. Anything else would trust reports to be
+//   prompt: one that was under way while the volume was made, or a driver that reports late, must not free its bytes.
+//   What goes down counts for the volumes that were made first, then for those that may have been made unseen.
+// - Once the report of its own class has counted a volume, the others are given `othersCountWithinMs`: those that have
+//   not gone down by then are of another pool.
+// - Volumes that no report ever counts (thin ones, or one deleted at the same moment) stop being held back after
+//   `reportedWithinMs`; those that are asked for and never made, after `madeWithinMs`.
+//
+//   assumed ──asked──→ asked ──made──→ made ──counted or in time──→ gone
+//      └─ given up ──→ gone   └─ failed ──→ gone, and the driver's no is remembered for a while
+import type { Clock } from '../../base/clock.ts'
+import type { ObjectKey } from '../../client/index.ts'
+import type { CapacityIndex } from './capacity-index.ts'
+import type { CapacityReport } from './capacity-report.ts'
+
+export interface ReservationOptions {
+  readonly index: CapacityIndex
+  readonly clock: Clock
+  /** The provisioner a class names; undefined when the class is not there. */
+  readonly driverOf: (className: string) => string | undefined
+  /** Capacity of this driver was freed without any report saying so. */
+  readonly onFreed: (driver: string) => void
+  readonly reportedWithinMs?: number
+  readonly othersCountWithinMs?: number
+  readonly madeWithinMs?: number
+  readonly refusedForMs?: number
+}
+
+export interface WantedVolume {
+  readonly claimKey: ObjectKey
+  readonly claimUid: string
+  readonly driver: string
+  readonly bytes: bigint
+  /** The report by which it was judged to fit. */
+  readonly report: CapacityReport
+}
+
+/** Two of the producer's usual polls. */
+const REPORTED_WITHIN_MS = 120_000
+const OTHERS_COUNT_WITHIN_MS = 10_000
+const MADE_WITHIN_MS = 900_000
+const REFUSED_FOR_MS = 60_000
+const SWEEP_MS_MIN = 1_000
+
+interface Reservation {
+  readonly claimKey: ObjectKey
+  readonly claimUid: string
+  readonly driver: string
+  readonly bytes: bigint
+  readonly ownReport: ObjectKey
+  state: 'assumed' | 'asked' | 'made'
+  /** By the monotonic clock. */
+  endsAtMs: number
+  /** What each report has yet to count. */
+  readonly held: Map<ObjectKey, bigint>
+}
+
+export class Reservations {
+  readonly #options: ReservationOptions
+  readonly #byClaim = new Map<ObjectKey, Reservation>()
+  readonly #byReport = new Map<ObjectKey, Set<Reservation>>()
+  readonly #heldBack = new Map<ObjectKey, bigint>()
+  readonly #refusals = new Map<ObjectKey, { driver: string; bytes: bigint; endsAtMs: number }>()
+  #cancelSweep: (() => void) | undefined
+  #sweepAtMs = Number.POSITIVE_INFINITY
+
+  constructor(options: ReservationOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#byClaim.size
+  }
+
+  /** Bytes of a report that are spoken for by claims other than these. */
+  heldBack(report: ObjectKey, except: readonly ObjectKey[]): bigint {
+    let held = this.#heldBack.get(report) ?? 0n
+    if (held > 0n) for (const claim of except) held -= this.#byClaim.get(claim)?.held.get(report) ?? 0n
+    return held
+  }
+
+  /** Whether the driver refused a volume of this size or less there, and has reported nothing new since. */
+  isRefused(report: ObjectKey, bytes: bigint): boolean {
+    const refusal = this.#refusals.get(report)
+    return refusal !== undefined && bytes >= refusal.bytes
+  }
+
+  stateOf(claimKey: ObjectKey): Reservation['state'] | undefined {
+    return this.#byClaim.get(claimKey)?.state
+  }
+
+  /** The volume is wanted; nobody has been asked for it yet. */
+  assume(wanted: WantedVolume): void {
+    if (this.#byClaim.get(wanted.claimKey)?.claimUid === wanted.claimUid) return // asked for already
+    this.#add(wanted, 'assumed', Number.POSITIVE_INFINITY)
+  }
+
+  /** The claim's provisioner has been asked for it. False when nothing is held back for the claim yet. */
+  asked(claimKey: ObjectKey, claimUid: string): boolean {
+    const known = this.#byClaim.get(claimKey)
+    if (known?.claimUid !== claimUid) return false
+    if (known.state !== 'assumed') return true
+    known.state = 'asked'
+    known.endsAtMs = this.#now() + this.#madeWithinMs
+    this.#sweepBy(known.endsAtMs)
+    return true
+  }
+
+  /** Someone else has asked for it: another scheduler, a user, or we in an earlier life. */
+  found(wanted: WantedVolume): void {
+    this.#add(wanted, 'asked', this.#now() + this.#madeWithinMs)
+  }
+
+  /** The claim has its volume: what is left is that the reports count it. */
+  made(claimKey: ObjectKey, claimUid: string): void {
+    const known = this.#byClaim.get(claimKey)
+    if (!known || known.claimUid !== claimUid || known.state === 'made') return
+    this.#becomeMade(known)
+  }
+
+  /** We did not ask after all. */
+  giveUp(claimKey: ObjectKey): void {
+    const known = this.#byClaim.get(claimKey)
+    if (known?.state === 'assumed') this.#end(known)
+  }
+
+  /** Its creation failed for good where it was asked for. */
+  failed(claimKey: ObjectKey, claimUid: string): void {
+    const known = this.#byClaim.get(claimKey)
+    if (!known || known.claimUid !== claimUid || known.state !== 'asked') return
+    const endsAtMs = this.#now() + (this.#options.refusedForMs ?? REFUSED_FOR_MS)
+    const bytes = smaller(known.bytes, this.#refusals.get(known.ownReport)?.bytes ?? known.bytes)
+    this.#refusals.set(known.ownReport, { driver: known.driver, bytes, endsAtMs })
+    this.#sweepBy(endsAtMs)
+    this.#end(known)
+  }
+
+  /** The claim is gone. Its volume may still be made, and then deleted; the reports will tell, or time. */
+  orphaned(claimKey: ObjectKey): void {
+    const known = this.#byClaim.get(claimKey)
+    if (!known) return
+    if (known.state === 'assumed') this.#end(known)
+    else if (known.state === 'asked') this.#becomeMade(known)
+  }
+
+  /** Tells of a report that is new or has changed; `before` is what it said until now. */
+  reported(now: CapacityReport, before: CapacityReport | undefined): void {
+    this.#refusals.delete(now.key)
+    if (!before) this.#holdBackFromNew(now)
+    else if (before.capacityBytes !== undefined && now.capacityBytes !== undefined) {
+      this.#count(now.key, before.capacityBytes - now.capacityBytes)
+    }
+  }
+
+  /** The report is gone, and whatever it had yet to count with it. */
+  withdrawn(report: ObjectKey): void {
+    this.#refusals.delete(report)
+    for (const reservation of this.#byReport.get(report) ?? []) reservation.held.delete(report)
+    this.#byReport.delete(report)
+    this.#heldBack.delete(report)
+  }
+
+  stop(): void {
+    this.#cancelSweep?.()
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonicMs()
+  }
+
+  #add(wanted: WantedVolume, state: 'assumed' | 'asked', endsAtMs: number): void {
+    const known = this.#byClaim.get(wanted.claimKey)
+    if (known) this.#end(known)
+    const { index, driverOf } = this.#options
+    const { report, driver, bytes, claimUid, claimKey } = wanted
+    const held = new Map<ObjectKey, bigint>()
+    for (const one of index.inSegment(report.segment)) {
+      const isOfDriver = one.key === report.key || driverOf(one.className) === driver
+      if (isOfDriver) held.set(one.key, inTermsOf(one, report, bytes))
+    }
+    const reservation: Reservation = { claimKey, claimUid, driver, bytes, ownReport: report.key, state, endsAtMs, held }
+    this.#byClaim.set(claimKey, reservation)
+    for (const [key, amount] of held) this.#hold(key, reservation, amount)
+    this.#sweepBy(endsAtMs)
+  }
+
+  #hold(report: ObjectKey, reservation: Reservation, amount: bigint): void {
+    this.#heldBack.set(report, (this.#heldBack.get(report) ?? 0n) + amount)
+    const holders = this.#byReport.get(report)
+    if (holders) holders.add(reservation)
+    else this.#byReport.set(report, new Set([reservation]))
+  }
+
+  #letGo(report: ObjectKey, reservation: Reservation, amount: bigint): void {
+    const held = reservation.held.get(report) ?? 0n
+    const left = (this.#heldBack.get(report) ?? 0n) - amount
+    if (left > 0n) this.#heldBack.set(report, left)
+    else this.#heldBack.delete(report)
+    if (held > amount) {
+      reservation.held.set(report, held - amount)
+      return
+    }
+    reservation.held.delete(report)
+    const holders = this.#byReport.get(report)
+    holders?.delete(reservation)
+    if (holders?.size === 0) this.#byReport.delete(report)
+  }
+
+  /** A class that came later: volumes on their way are not in its first report, those that are made may be. */
+  #holdBackFromNew(report: CapacityReport): void {
+    const { index, driverOf } = this.#options
+    const driver = driverOf(report.className)
+    const others = new Set<Reservation>()
+    for (const one of index.inSegment(report.segment)) {
+      for (const reservation of this.#byReport.get(one.key) ?? []) others.add(reservation)
+    }
+    for (const reservation of others) {
+      if (reservation.driver !== driver || reservation.state === 'made' || reservation.held.has(report.key)) continue
+      const own = index.get(reservation.ownReport)
+      const amount = own ? inTermsOf(report, own, reservation.bytes) : reservation.bytes
+      reservation.held.set(report.key, amount)
+      this.#hold(report.key, reservation, amount)
+    }
+  }
+
+  #count(report: ObjectKey, wentDown: bigint): void {
+    const holders = this.#byReport.get(report)
+    if (!holders || wentDown <= 0n) return
+    let left = wentDown
+    for (const state of ['made', 'asked'] as const) {
+      for (const reservation of [...holders]) {
+        if (left === 0n) return
+        if (reservation.state !== state) continue
+        const amount = smaller(left, reservation.held.get(report) ?? 0n)
+        left -= amount
+        this.#letGo(report, reservation, amount)
+        if (reservation.state === 'made' && !reservation.held.has(report)) this.#isCounted(reservation, report)
+      }
+    }
+  }
+
+  #isCounted(reservation: Reservation, report: ObjectKey): void {
+    if (reservation.held.size === 0) this.#byClaim.delete(reservation.claimKey)
+    else if (reservation.ownReport === report) this.#endsBy(reservation, this.#othersCountWithinMs)
+  }
+
+  #becomeMade(reservation: Reservation): void {
+    reservation.state = 'made'
+    reservation.endsAtMs = Number.POSITIVE_INFINITY
+    if (reservation.held.size === 0) this.#byClaim.delete(reservation.claimKey)
+    else if (reservation.held.has(reservation.ownReport)) {
+      this.#endsBy(reservation, this.#options.reportedWithinMs ?? REPORTED_WITHIN_MS)
+    } else this.#endsBy(reservation, this.#othersCountWithinMs)
+  }
+
+  get #madeWithinMs(): number {
+    return this.#options.madeWithinMs ?? MADE_WITHIN_MS
+  }
+
+  get #othersCountWithinMs(): number {
+    return this.#options.othersCountWithinMs ?? OTHERS_COUNT_WITHIN_MS
+  }
+
+  #endsBy(reservation: Reservation, withinMs: number): void {
+    reservation.endsAtMs = Math.min(reservation.endsAtMs, this.#now() + withinMs)
+    this.#sweepBy(reservation.endsAtMs)
+  }
+
+  #end(reservation: Reservation): void {
+    this.#byClaim.delete(reservation.claimKey)
+    const freed = reservation.held.size > 0
+    for (const [report, amount] of [...reservation.held]) this.#letGo(report, reservation, amount)
+    if (freed) this.#options.onFreed(reservation.driver)
+  }
+
+  #sweepBy(atMs: number): void {
+    if (atMs === Number.POSITIVE_INFINITY || atMs >= this.#sweepAtMs) return
+    this.#cancelSweep?.()
+    this.#sweepAtMs = atMs
+    const inMs = Math.max(SWEEP_MS_MIN, atMs - this.#now())
+    this.#cancelSweep = this.#options.clock.after(inMs, () => this.#sweep())
+  }
+
+  #sweep(): void {
+    const nowMs = this.#now()
+    this.#sweepAtMs = Number.POSITIVE_INFINITY
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const reservation of [...this.#byClaim.values()]) {
+      if (reservation.endsAtMs <= nowMs) this.#end(reservation)
+      else nextMs = Math.min(nextMs, reservation.endsAtMs)
+    }
+    for (const [report, { driver, endsAtMs }] of [...this.#refusals]) {
+      if (endsAtMs > nowMs) {
+        nextMs = Math.min(nextMs, endsAtMs)
+        continue
+      }
+      this.#refusals.delete(report)
+      this.#options.onFreed(driver)
+    }
+    this.#sweepBy(nextMs)
+  }
+}
+
+/** What a volume of `bytes`, judged by `own`, takes from what `other` reports; never less than its size. */
+export function inTermsOf(other: CapacityReport, own: CapacityReport, bytes: bigint): bigint {
+  const [theirs, ours] = [other.capacityBytes, own.capacityBytes]
+  if (other.key === own.key || theirs === undefined || ours === undefined || ours <= 0n || theirs <= ours) return bytes
+  return (bytes * theirs + ours - 1n) / ours
+}
+
+const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)

@@ -1,0 +1,66 @@
+// What pods ask for and what nodes have, as plain numbers: cpu in thousandths, everything else in whole units.
+// Requests are rounded up, so that nothing is promised that is not there.
+import { parseQuantity } from '../../api/quantity.ts'
+import type { Node } from '../../api/types/node.ts'
+import type { Pod } from '../../api/types/pod.ts'
+
+export type Amounts = ReadonlyMap<string, number>
+
+const NONE: Amounts = new Map()
+
+/** What the pod needs at its neediest moment: all containers at once, or the init container that asks for most. */
+export function requestsOf({ spec }: Readonly<Pod>): Amounts {
+  const running = new Map<string, number>()
+  for (const { resources } of spec?.containers ?? []) addTo(running, resources?.requests)
+  const starting = new Map<string, number>()
+  const sidecars = new Map<string, number>()
+  for (const { resources, restartPolicy } of spec?.initContainers ?? []) {
+    if (restartPolicy === 'Always') {
+      addTo(sidecars, resources?.requests)
+      addTo(running, resources?.requests)
+      raiseTo(starting, sidecars)
+    } else {
+      const moment = new Map(sidecars)
+      addTo(moment, resources?.requests)
+      raiseTo(starting, moment)
+    }
+  }
+  raiseTo(running, starting)
+  // A pod that asks as a whole has said all there is to say about these resources.
+  for (const [name, amount] of Object.entries(spec?.resources?.requests ?? {})) running.set(name, unitsOf(name, amount))
+  addTo(running, spec?.overhead)
+  return running
+}
+
+/** Undefined for a node that does not say what it can take: then nothing is counted there. */
+export function allocatableOf({ status }: Readonly<Node>): Amounts | undefined {
+  const stated = status?.allocatable ?? status?.capacity
+  if (!stated) return undefined
+  return Object.keys(stated).length === 0
+    ? NONE
+    : new Map(Object.entries(stated).map(([name, amount]) => [name, unitsOf(name, amount)]))
+}
+
+export function addAmounts(total: Map<string, number>, amounts: Amounts): void {
+  for (const [name, amount] of amounts) total.set(name, (total.get(name) ?? 0) + amount)
+}
+
+function addTo(total: Map<string, number>, given: Readonly<Record<string, string>> | undefined): void {
+  for (const [name, amount] of Object.entries(given ?? {})) {
+    total.set(name, (total.get(name) ?? 0) + unitsOf(name, amount))
+  }
+}
+
+function raiseTo(total: Map<string, number>, atLeast: Amounts): void {
+  for (const [name, amount] of atLeast) total.set(name, Math.max(total.get(name) ?? 0, amount))
+}
+
+const NANOS_PER_MILLI = 1_000_000n
+const NANOS_PER_UNIT = 1_000_000_000n
+
+function unitsOf(name: string, amount: string): number {
+  const per = name === 'cpu' ? NANOS_PER_MILLI : NANOS_PER_UNIT
+  const { nanos } = parseQuantity(amount)
+  const whole = nanos / per
+  return Number(whole * per < nanos ? whole + 1n : whole)
+}

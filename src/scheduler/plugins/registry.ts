@@ -1,0 +1,30 @@
+// Every opinion, in the order they are asked: the cheap ones that refuse most come first. A node is refused by the first
+// that minds it. Adding one: a folder, a line here, and a line in ../events-to-queue.ts for what may change its mind.
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Cache } from '../../client/index.ts'
+import type { ClusterState } from '../cluster/cluster-state.ts'
+import type { Plugin } from '../plugin.ts'
+import { nodeAffinity } from './node-affinity/node-affinity.ts'
+import { createReadWriteOncePod } from './read-write-once-pod/read-write-once-pod.ts'
+import { resources } from './resources/resources.ts'
+import { taints } from './taints/taints.ts'
+import { unschedulable } from './unschedulable/unschedulable.ts'
+import type { VolumeBinding } from './volume-binding/volume-binding.ts'
+import type { VolumeLimits } from './volume-limits/volume-limits.ts'
+
+export interface PluginParts {
+  readonly cluster: ClusterState
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumeLimits: VolumeLimits
+  readonly volumeBinding: VolumeBinding
+}
+
+/** Those that need to know only the pod and the node; a change of a node can help only where all of these agree. */
+export const NODE_PLUGINS: readonly Plugin[] = [unschedulable, taints, nodeAffinity, resources]
+
+export const allPlugins = ({ cluster, claims, volumeLimits, volumeBinding }: PluginParts): readonly Plugin[] => [
+  ...NODE_PLUGINS,
+  createReadWriteOncePod(claims, cluster),
+  volumeLimits,
+  volumeBinding,
+]

@@ -1,0 +1,137 @@
+// Existing volumes that nobody has, arranged so that asking for one node looks only at volumes that node could reach.
+// Local volumes are pinned to their node by a label; those are found under that label's value, all others everywhere.
+import type { PersistentVolume } from '../../../api/types/volume.ts'
+import type { Cache, ObjectKey } from '../../../client/index.ts'
+import { bySize, type OfferGroup, type Shelves } from '../../../controllers/binding/choose-volume.ts'
+import { SortedList } from '../../../controllers/binding/sorted-list.ts'
+import {
+  claimKeyOf,
+  type Offer,
+  offerOf,
+  offersModes,
+  shelfOf,
+  type Volume,
+  type Wish,
+} from '../../../controllers/binding/wish.ts'
+import type { NodeView } from '../../cluster/node-view.ts'
+
+type Groups = Map<number, SortedList<Offer>>
+
+interface Shelf {
+  readonly anywhere: Groups
+  readonly pinned: Map<string, Map<string, Groups>> // label key → value → groups
+  size: number
+}
+
+const BY_CLAIM = 'scheduler/claim'
+const claimKeysOf = (volume: Volume): string[] => {
+  const key = claimKeyOf(volume)
+  return key ? [key] : []
+}
+
+export class FreeVolumes {
+  readonly #cache: Cache<PersistentVolume>
+  readonly #shelves = new Map<string, Shelf>()
+  readonly #placed = new Map<string, { offer: Offer; pins: readonly Pin[] }>()
+
+  constructor(cache: Cache<PersistentVolume>) {
+    this.#cache = cache
+    cache.addIndex(BY_CLAIM, claimKeysOf)
+  }
+
+  put(volume: Volume): void {
+    const { name = '' } = volume.metadata
+    this.remove(name)
+    if (!isFree(volume)) return
+    const offer = offerOf(volume)
+    const pins = pinsOf(volume)
+    this.#placed.set(name, { offer, pins })
+    const id = shelfOf(offer)
+    let shelf = this.#shelves.get(id)
+    if (!shelf) this.#shelves.set(id, (shelf = { anywhere: new Map(), pinned: new Map(), size: 0 }))
+    shelf.size++
+    for (const groups of groupsOf(shelf, pins)) {
+      let group = groups.get(offer.modes)
+      if (!group) groups.set(offer.modes, (group = new SortedList(bySize)))
+      group.add(offer)
+    }
+  }
+
+  remove(name: string): void {
+    const known = this.#placed.get(name)
+    if (!known) return
+    this.#placed.delete(name)
+    const id = shelfOf(known.offer)
+    const shelf = this.#shelves.get(id)
+    if (!shelf) return
+    for (const groups of groupsOf(shelf, known.pins)) groups.get(known.offer.modes)?.remove(known.offer)
+    if (--shelf.size === 0) this.#shelves.delete(id)
+  }
+
+  /** Volumes whose claimRef names the claim. */
+  reservedFor(claimKey: ObjectKey): readonly Volume[] {
+    return this.#cache.byIndex(BY_CLAIM, claimKey)
+  }
+
+  /** Whether there is any volume of the sort at all. */
+  has(wish: Wish): boolean {
+    return this.#shelves.has(shelfOf(wish))
+  }
+
+  /** The shelves as they look from one node. */
+  from(node: NodeView): Shelves {
+    return {
+      reservedFor: (claimKey) => this.reservedFor(claimKey),
+      groups: (wish) => this.#groups(wish, node),
+    }
+  }
+
+  *#groups(wish: Wish, { labels }: NodeView): Generator<OfferGroup> {
+    const shelf = this.#shelves.get(shelfOf(wish))
+    if (!shelf) return
+    yield* fitting(shelf.anywhere, wish)
+    for (const [key, byValue] of shelf.pinned) {
+      const here = labels[key] === undefined ? undefined : byValue.get(labels[key])
+      if (here) yield* fitting(here, wish)
+    }
+  }
+}
+
+function* fitting(groups: Groups, wish: Wish): Generator<OfferGroup> {
+  for (const [modes, group] of groups) {
+    if (offersModes(modes, wish.modes)) yield { modes, offers: group.from(({ size }) => size >= wish.size) }
+  }
+}
+
+interface Pin {
+  readonly key: string
+  readonly value: string
+}
+
+/** One label value per term, by one of which every node that reaches the volume can be told; none: look everywhere. */
+function pinsOf({ spec }: Volume): readonly Pin[] {
+  const terms = spec?.nodeAffinity?.required?.nodeSelectorTerms
+  if (!terms) return []
+  const pins: Pin[] = []
+  for (const { matchExpressions = [] } of terms) {
+    const named = matchExpressions.find(({ operator, values }) => operator === 'In' && values?.length)
+    if (!named) return []
+    for (const value of named.values ?? []) pins.push({ key: named.key, value })
+  }
+  const distinct = new Map(pins.map((pin) => [`${pin.key}=${pin.value}`, pin]))
+  return [...distinct.values()]
+}
+
+function* groupsOf(shelf: Shelf, pins: readonly Pin[]): Generator<Groups> {
+  if (pins.length === 0) yield shelf.anywhere
+  for (const { key, value } of pins) {
+    let byValue = shelf.pinned.get(key)
+    if (!byValue) shelf.pinned.set(key, (byValue = new Map()))
+    let groups = byValue.get(value)
+    if (!groups) byValue.set(value, (groups = new Map()))
+    yield groups
+  }
+}
+
+const isFree = ({ metadata, spec, status }: Volume): boolean =>
+  status?.phase === 'Available' && !spec?.claimRef && !metadata.deletionTimestamp

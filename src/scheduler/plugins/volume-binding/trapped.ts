@@ -1,0 +1,51 @@
+// Pods whose claims pull them apart: one is bound where another does not fit. That is said in so many words. Claims that
+// were made for the pod alone can be given back and made anew where everything fits; any others are the user's data.
+import type { PersistentVolume } from '../../../api/types/volume.ts'
+import type { ObjectKey } from '../../../client/index.ts'
+import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
+import type { NodeView } from '../../cluster/node-view.ts'
+import type { Refusals } from '../../plugin.ts'
+import { canMake } from './judge-node.ts'
+import type { BoundClaim, DelayedClaim, VolumeCaches } from './pod-volumes.ts'
+import { REASON_NO_SPACE, REASON_NO_VOLUME } from './reasons.ts'
+import { claimClassName } from '../../../api/kinds/class-names.ts'
+
+const PLACES_NAMED_MAX = 3
+
+export function explainTrap(
+  bound: readonly BoundClaim[],
+  delayed: readonly DelayedClaim[],
+  refusals: Refusals,
+): string | undefined {
+  const held = bound.filter(({ volume }) => volume && isPlaced(volume))
+  if (held.length === 0 || delayed.length === 0) return undefined
+  const places: NodeView[] = []
+  for (const [node, reasons] of refusals) {
+    if (!held.every(({ volume }) => volume && isReachableFrom(volume, node))) continue
+    if (!reasons.some((reason) => reason === REASON_NO_SPACE || reason === REASON_NO_VOLUME)) return undefined
+    places.push(node)
+  }
+  if (places.length === 0) return undefined
+  const where = places.slice(0, PLACES_NAMED_MAX).map(({ name }) => JSON.stringify(name))
+  const more = places.length > PLACES_NAMED_MAX ? ` and ${places.length - PLACES_NAMED_MAX} more` : ''
+  return (
+    `${listed('claim', held)} already has its volume on ${where.join(', ')}${more}, where no volume can be had for ` +
+    `${listed('claim', delayed)}: make room there, or delete ${listed('claim', held)} to have all made elsewhere.`
+  )
+}
+
+const listed = (word: string, claims: readonly { readonly name: string }[]): string =>
+  `${word} ${claims.map(({ name }) => JSON.stringify(name)).join(', ')}`
+
+const isPlaced = ({ spec }: Readonly<PersistentVolume>): boolean => spec?.nodeAffinity?.required !== undefined
+
+/** Claims of the pod's own whose volumes tie it to a place, and can be made again somewhere else. */
+export function returnable(bound: readonly BoundClaim[], { classes }: VolumeCaches): ObjectKey[] {
+  return bound
+    .filter(({ isEphemeral, volume, claim }) => {
+      if (!isEphemeral || !volume || !isPlaced(volume)) return false
+      const storageClass = classes.get(claimClassName(claim) ?? '')
+      return storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && canMake(storageClass.provisioner)
+    })
+    .map(({ key }) => key)
+}

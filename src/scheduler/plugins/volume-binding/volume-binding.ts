@@ -1,0 +1,151 @@
+// A pod goes only where its volumes are, or can be had: bound ones must be reachable, existing ones are chosen, new ones
+// must fit. What is decided is set aside at once, then written down (claimRef on volumes, the selected node on claims),
+// and the pod waits until the binder and the provisioner have done their part.
+//   pod-volumes.ts    the pod's claims        judge-node.ts    one node
+//   score.ts          which node is better    binding-waits.ts until all is bound
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import type { Client, ObjectKey } from '../../../client/index.ts'
+import { isReservedFor } from '../../../controllers/binding/wish.ts'
+import { BOUND_BY_CONTROLLER, SELECTED_NODE } from '../../../controllers/names.ts'
+import type { Reservations } from '../../capacity/reservations.ts'
+import type { NodeView } from '../../cluster/node-view.ts'
+import { INDIFFERENT, type Judgement, type Plugin, type Reserved } from '../../plugin.ts'
+import type { PodFacts } from '../../pod-facts.ts'
+import { BindingFailed, type BindingWaits } from './binding-waits.ts'
+import type { FailedPlaces } from './failed-places.ts'
+import type { InHand } from './in-hand.ts'
+import { type JudgeFacts, NodeJudge, type NodePlan } from './judge-node.ts'
+import { podVolumes, type VolumeCaches } from './pod-volumes.ts'
+import { duringBinding, REASON_NO_SPACE } from './reasons.ts'
+import { scoreOf } from './score.ts'
+import { explainTrap, returnable } from './trapped.ts'
+
+export const VOLUME_BINDING = 'VolumeBinding'
+
+export interface VolumeBindingDeps extends JudgeFacts {
+  readonly client: Client
+  readonly caches: VolumeCaches
+  readonly waits: BindingWaits
+  readonly failedPlaces: FailedPlaces
+  readonly bindTimeoutMs: number
+  /** Runs a write when it is its turn: only so many are under way at once. */
+  readonly write: <T>(run: () => Promise<T>) => Promise<T>
+  readonly onError: (stage: 'predicate' | 'assume' | 'bind') => void
+}
+
+export interface VolumeBinding extends Plugin {
+  /** As if these of its claims had no volume yet. */
+  prepareWithout(pod: PodFacts, claims: ReadonlySet<ObjectKey>): Judgement
+  /** Claims made for the pod alone that tie it to a place. */
+  returnable(pod: PodFacts): readonly ObjectKey[]
+}
+
+export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
+  const { caches, capacity, failedPlaces } = deps
+
+  function prepare(pod: PodFacts, asIfUnbound?: ReadonlySet<ObjectKey>): Judgement {
+    if (pod.claims.length === 0) return INDIFFERENT
+    const volumes = podVolumes(pod, caches, asIfUnbound)
+    if (volumes.is === 'hopeless') return volumes
+    const { bound, delayed } = volumes
+    const judge = new NodeJudge(deps, bound, delayed)
+    const avoided = failedPlaces.of(delayed.map(({ claim }) => claim.metadata.uid ?? ''))
+    return {
+      is: 'judge',
+      refuses: (node) => judge.judge(node),
+      ...(avoided ? { avoids: ({ name }) => avoided.has(name) } : {}),
+      ...(delayed.length > 0
+        ? {
+            scores: (nodes) => nodes.map((node) => scoreOf(judge.planFor(node), capacity.reservations)),
+            reserve: (node) => reserve(deps, pod, node, judge.planFor(node)),
+          }
+        : {}),
+      explains(refusals) {
+        const isShort = [...refusals.values()].some((reasons) => reasons.includes(REASON_NO_SPACE))
+        const sentences = [isShort ? judge.shortage() : undefined, explainTrap(bound, delayed, refusals)]
+        return sentences.filter(Boolean).join(' ') || undefined
+      },
+    }
+  }
+
+  return {
+    name: VOLUME_BINDING,
+    weight: 1,
+    prepare: (pod) => prepare(pod),
+    prepareWithout: prepare,
+    returnable(pod) {
+      const volumes = podVolumes(pod, caches)
+      return volumes.is === 'known' ? returnable(volumes.bound, caches) : []
+    },
+  }
+}
+
+function reserve(deps: VolumeBindingDeps, pod: PodFacts, node: NodeView, plan: NodePlan): Reserved {
+  setAside(plan, pod.key, node.name, deps.inHand, deps.capacity.reservations)
+  return {
+    async commit(signal) {
+      const { waits, bindTimeoutMs: timeoutMs } = deps
+      try {
+        await writeDown(deps, plan, node.name)
+        await waits.until({ podKey: pod.key, nodeName: node.name, plan, timeoutMs }, signal)
+      } catch (error) {
+        deps.onError('bind')
+        if (error instanceof BindingFailed && error.isPlaceFault) {
+          for (const { claim } of plan.make) deps.failedPlaces.note(claim.claim.metadata.uid ?? '', node.name)
+        }
+        throw new Error(duringBinding(error instanceof Error ? error.message : String(error)), { cause: error })
+      }
+    },
+    release() {
+      for (const { claim } of [...plan.bind, ...plan.make]) {
+        deps.inHand.takeBack(claim.key, pod.key)
+        deps.capacity.reservations?.giveUp(claim.key)
+      }
+    },
+  }
+}
+
+function setAside(
+  { bind, make }: NodePlan,
+  podKey: ObjectKey,
+  nodeName: string,
+  inHand: InHand,
+  reservations: Reservations | undefined,
+): void {
+  for (const { claim, volume } of bind) {
+    inHand.give(claim.key, { nodeName, podKey, volume: volume.metadata.name ?? '' })
+  }
+  for (const { claim, report } of make) {
+    inHand.give(claim.key, { nodeName, podKey })
+    if (!report) continue
+    const { uid: claimUid = '' } = claim.claim.metadata
+    const { provisioner: driver } = claim.storageClass
+    reservations?.assume({ claimKey: claim.key, claimUid, driver, bytes: claim.bytes, report })
+  }
+}
+
+/**
+ * Volumes first, then claims; each write holds for the version that was judged. One that fails leaves those before it
+ * standing: they say no more than that a volume belongs to its claim, or where the claim's pod is to go.
+ */
+async function writeDown({ client, caches, write }: VolumeBindingDeps, { bind, make }: NodePlan, nodeName: string) {
+  for (const { claim, volume } of bind) {
+    const { namespace, name, uid, resourceVersion } = claim.claim.metadata
+    if (volume.spec?.claimRef?.uid === uid) continue
+    const claimRef = { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name, uid, resourceVersion }
+    const isOurChoice = !isReservedFor(volume, claim.claim)
+    const annotations = isOurChoice ? { annotations: { [BOUND_BY_CONTROLLER]: 'yes' } } : {}
+    const metadata = { uid: volume.metadata.uid, resourceVersion: volume.metadata.resourceVersion, ...annotations }
+    const body = { metadata, spec: { claimRef } }
+    const ref = { name: volume.metadata.name ?? '' }
+    caches.volumes.learn(await write(() => client.patch(persistentVolumeKind, ref, { type: 'merge', body })))
+  }
+  for (const { claim } of make) {
+    if (claim.selectedNode === nodeName) continue
+    const { namespace, name = '', uid, resourceVersion } = claim.claim.metadata
+    const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
+    const ref = { name, ...(namespace ? { namespace } : {}) }
+    caches.claims.learn(await write(() => client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })))
+  }
+}

@@ -1,0 +1,117 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openDirectoryPlugin } from '../controllers/provisioning/directory/index.ts'
+import { defineProvisioner, Infeasible, type ProvisionerPlugin, parameter } from './provisioner.ts'
+import { startTrial, testProvisioner } from './testing.ts'
+
+/** Keeps its volumes in a map. */
+function memoryPlugin(overrides: Partial<ProvisionerPlugin<any, any>> = {}) {
+  const assets = new Map<string, bigint>()
+  const plugin = defineProvisioner({
+    name: 'example.com/memory',
+    parameters: { tier: parameter.choice(['fast', 'slow'], { doc: 'which disks', default: 'slow' }) },
+    labels: { tier: ['fast', 'slow'] },
+    async provision({ volumeName, sizeBytes, parameters, labels }) {
+      if (!labels.tier.includes(parameters.tier)) throw new Infeasible(`the class is ${parameters.tier}`)
+      assets.set(volumeName, sizeBytes)
+      const source = { nfs: { server: parameters.tier, path: `/${volumeName}` } }
+      return { sizeBytes, source, labels: { tier: parameters.tier } }
+    },
+    async delete({ name }) {
+      assets.delete(name)
+    },
+    owns: ({ source }) => source.nfs !== undefined,
+  }) as ProvisionerPlugin<any, any>
+  return { assets, plugin: { ...plugin, ...overrides } }
+}
+
+describe('the rules for provisioners, as a test', () => {
+  it('PROV-17 a provisioner that keeps them passes, and nothing of the test is left', async () => {
+    const { assets, plugin } = memoryPlugin()
+    await testProvisioner(plugin, { claim: { parameters: { tier: 'fast' } } })
+    expect([...assets]).toEqual([])
+  })
+
+  describe('with a directory', () => {
+    let root: string
+    beforeEach(async () => {
+      root = await mkdtemp(join(tmpdir(), 'stowage-conformance-'))
+    })
+    afterEach(() => rm(root, { recursive: true, force: true }))
+
+    it('PROV-17 the provisioner in the box keeps them', async () => {
+      await testProvisioner(await openDirectoryPlugin({ root }), { claim: { parameters: { mode: '0700' } } })
+      expect(await readdir(root)).toEqual([])
+    })
+  })
+
+  const BROKEN: [string, Partial<ProvisionerPlugin<any, any>>, string][] = [
+    [
+      'gives everyone the same',
+      { provision: async ({ sizeBytes }) => ({ sizeBytes, source: { nfs: { server: 's', path: '/' } } }) },
+      'two claims get two volumes',
+    ],
+    [
+      'makes another volume for the same request',
+      { provision: async ({ sizeBytes }) => ({ sizeBytes, source: { nfs: { server: 's', path: `/${counter++}` } } }) },
+      'the same request gives the same volume',
+    ],
+    ['cannot find what it made', { find: async () => undefined }, 'find finds what was made'],
+    ['owns everything', { owns: () => true }, 'it owns nothing of others'],
+    [
+      'fails on what is gone',
+      {
+        delete: (() => {
+          const gone = new Set<string>()
+          return async ({ name }: { name: string }) => {
+            if (gone.has(name)) throw new Error('no such volume')
+            gone.add(name)
+          }
+        })(),
+      },
+      'what is gone is deleted',
+    ],
+  ]
+  let counter = 0
+  for (const [what, overrides, name] of BROKEN) {
+    it(`PROV-17 one that ${what} does not pass`, async () => {
+      const { plugin } = memoryPlugin(overrides)
+      await expect(testProvisioner(plugin)).rejects.toThrow(`A rule for provisioners is broken: ${name}`)
+    })
+  }
+})
+
+describe('a cluster for one provisioner', () => {
+  let trial: Awaited<ReturnType<typeof startTrial>>
+  const memory = memoryPlugin()
+  beforeEach(async () => {
+    trial = await startTrial(memory.plugin)
+  })
+  afterEach(() => trial.stop())
+
+  it('PROV-17 shows the volume that a claim gets', async () => {
+    const volume = await trial.provision({ size: '5Gi', parameters: { tier: 'fast' } })
+    expect(volume).toMatchObject({
+      source: { nfs: { server: 'fast', path: `/${volume.name}` } },
+      sizeBytes: 5n * 1024n ** 3n,
+      labels: { tier: 'fast' },
+      annotations: { 'pv.kubernetes.io/provisioned-by': 'example.com/memory' },
+    })
+  })
+
+  it('PROV-10 and the reason why one gets none', async () => {
+    await expect(trial.provision({ parameters: { teir: 'fast' } })).rejects.toThrow('does not know: "teir"')
+    const selector = { matchLabels: { tier: 'fast' } }
+    await expect(trial.provision({ parameters: { tier: 'slow' }, selector })).rejects.toThrow('the class is slow')
+    await expect(trial.provision({ selector: { matchLabels: { colour: 'red' } } })).rejects.toThrow('"colour"')
+  })
+
+  it('PROV-14 and deletes it when its claim is deleted', async () => {
+    const volume = await trial.provision()
+    expect(memory.assets.has(volume.name)).toBe(true)
+    await trial.release(volume)
+    expect(memory.assets.has(volume.name)).toBe(false)
+  })
+})

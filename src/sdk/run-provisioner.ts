@@ -1,0 +1,106 @@
+// The whole of a provisioner's program: flags, the way to the server, one leader among several, metrics, until it is
+// told to stop. What a term of work is made of is work-term.ts; what is done for one claim, ../controllers/provisioning.
+import { hostname } from 'node:os'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { systemClock, systemRandom } from '../base/clock.ts'
+import { randomUuid } from '../base/identifiers.ts'
+import { parseListen, UsageError } from '../cli/flags.ts'
+import { createLog } from '../cli/log.ts'
+import { serveMonitoring } from '../cli/monitoring.ts'
+import { createClientMetrics, createLeaderElection, httpClient, type LeaderElection } from '../client/index.ts'
+import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
+import type { ProvisionerPlugin } from '../controllers/provisioning/plugin/contract.ts'
+import { provisionerOf } from '../controllers/provisioning/plugin.ts'
+import { findServer } from './find-server.ts'
+import { helpText, type RunOptions, readSettings, type Settings } from './settings.ts'
+import { untilToldToStop } from './stop-signal.ts'
+import { workTerm } from './work-term.ts'
+
+/**
+ * Runs until the process is told to stop, and settles when the last volume in work is done. What keeps it from
+ * running is said on standard error, and becomes the process's exit code: 2 for wrong flags, 1 for the rest.
+ */
+export async function runProvisioner(plugin: ProvisionerPlugin<any, any>, options: RunOptions = {}): Promise<void> {
+  const stop = untilToldToStop(options.signal)
+  try {
+    const settings = readSettings(options, options.args ?? process.argv.slice(2))
+    if ('help' in settings) process.stdout.write(helpText(plugin.name))
+    else await operate(plugin, settings, options, stop.signal)
+  } catch (error) {
+    process.stderr.write(`${plugin.name}: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exitCode = error instanceof UsageError ? 2 : 1
+  } finally {
+    stop.forget()
+  }
+}
+
+async function operate(
+  plugin: ProvisionerPlugin<any, any>,
+  settings: Settings,
+  { log: given, env = process.env }: RunOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name } = plugin
+  const clock = systemClock()
+  const random = systemRandom()
+  const log = given ?? createLog(settings.logLevel ?? 'info')
+  const provisioner = provisionerOf(plugin, {
+    clock,
+    ...(settings.timeoutMs ? { callTimeoutMs: settings.timeoutMs } : {}),
+  })
+  const { connection, namespace } = await findServer(settings.kubeconfig, { clock, env })
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const metrics = createClientMetrics(registry)
+  const provisioningMetrics = createProvisioningMetrics(registry)
+  const client = httpClient({ connection, clock, userAgent: `stowage-provisioner ${name}`, observer: metrics.requests })
+  let isWorking = false
+  let election: LeaderElection | undefined
+  // A stand-by is ready too: it is there to take over.
+  const whyNotReady = () => (isWorking || election?.holder ? undefined : 'the server has not been reached yet')
+  const monitoring =
+    settings.httpEndpoint &&
+    (await serveMonitoring({
+      ...parseListen(settings.httpEndpoint, '--http-endpoint'),
+      registry,
+      metricsPath: '/metrics',
+      health: { '/healthz': () => undefined, '/readyz': whyNotReady },
+    }))
+
+  async function work(term: AbortSignal): Promise<void> {
+    const { retryIntervalStartMs, retryIntervalMaxMs, volumeNamePrefix, workerThreads: workers } = settings
+    const options = { workers, retryIntervalStartMs, retryIntervalMaxMs, volumeNamePrefix }
+    const onReady = () => {
+      isWorking = true
+      log.info({ provisioner: name }, 'working')
+    }
+    try {
+      await workTerm(
+        { client, clock, random, log, metrics, provisioningMetrics, provisioner, options, election, onReady },
+        term,
+      )
+    } finally {
+      isWorking = false
+    }
+  }
+
+  try {
+    log.info(
+      { provisioner: name, server: connection.server, ...(monitoring ? { monitoring: monitoring.url } : {}) },
+      'started',
+    )
+    if (settings.leaderElection === false) return await work(signal)
+    election = createLeaderElection({
+      ...{ client, clock, random, log },
+      namespace: settings.leaderElectionNamespace ?? namespace,
+      name: name.replaceAll('/', '-'),
+      identity: `${hostname()}_${randomUuid(random)}`,
+      onChange: (isLeader) => metrics.leadership(name, isLeader),
+    })
+    await election.run(work, signal)
+  } finally {
+    if (monitoring) await monitoring.stop()
+    client.close()
+    log.info({ provisioner: name }, 'stopped')
+  }
+}

@@ -1,0 +1,209 @@
+// A cluster for one provisioner, in memory and in this process: the real API server and the real lifecycle around the
+// plugin. Binding, which is others' work in a cluster, is done by hand here.
+import { parseFeatureGates } from '../api/feature-gates.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { ALL_KINDS } from '../api/kinds/index.ts'
+import { storageClassKind } from '../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../api/kinds/volume.ts'
+import { ApiError } from '../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../api/types/claim.ts'
+import type { PersistentVolume } from '../api/types/volume.ts'
+import {
+  createApiServer,
+  createBasicAuthorizer,
+  createBuiltIns,
+  parseRuntimeConfig,
+  SYSTEM_USER,
+  versionInfo,
+} from '../apiserver/index.ts'
+import { systemClock, systemRandom } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { createCacheSet, type Happening, inProcessClient } from '../client/index.ts'
+import { PROVISIONER } from '../controllers/names.ts'
+import { createProvisioningControllers } from '../controllers/provisioning/index.ts'
+import { existingVolume } from '../controllers/provisioning/plugin/check-made.ts'
+import type {
+  AccessMode,
+  ExistingVolume,
+  ProvisionerPlugin,
+  VolumeMode,
+} from '../controllers/provisioning/plugin/contract.ts'
+import { provisionerOf } from '../controllers/provisioning/plugin.ts'
+import { openMemoryStore } from '../store/memory.ts'
+
+export interface TrialOptions {
+  /** How long to wait for a volume to be made or deleted. Default 30 s. */
+  readonly timeoutMs?: number
+}
+
+/** What to ask for; what is left out has the defaults of any claim. */
+export interface TrialClaim {
+  /** Default `1Gi`. */
+  readonly size?: string
+  /** Of the class. */
+  readonly parameters?: Readonly<Record<string, string>>
+  readonly mountOptions?: readonly string[]
+  /** Default ReadWriteOnce. */
+  readonly accessModes?: readonly AccessMode[]
+  readonly volumeMode?: VolumeMode
+  readonly selector?: {
+    readonly matchLabels?: Readonly<Record<string, string>>
+    readonly matchExpressions?: readonly {
+      readonly key: string
+      readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
+      readonly values?: readonly string[]
+    }[]
+  }
+  /** For a class that waits for the first pod: where that pod is. */
+  readonly selectedNode?: string
+}
+
+export interface TrialVolume extends ExistingVolume {
+  /** The claim it was made for. */
+  readonly claim: { readonly namespace: string; readonly name: string }
+  readonly mountOptions: readonly string[]
+}
+
+export interface ProvisionerTrial {
+  /** Creates a class and a claim, and waits for the volume. Rejects with what the claim's event says. */
+  provision(claim?: TrialClaim): Promise<TrialVolume>
+  /** Deletes the claim, and waits until the provisioner has deleted the volume. Rejects with what its event says. */
+  release(volume: TrialVolume): Promise<void>
+  /** Ends the lifecycle and starts another one, as when the process is replaced. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+}
+
+const TIMEOUT_MS = 30_000
+const LOOK_AGAIN_MS = 5
+const RETRY_MS = 20
+const NAMESPACE = 'default'
+
+export async function startTrial(
+  plugin: ProvisionerPlugin<any, any>,
+  { timeoutMs = TIMEOUT_MS }: TrialOptions = {},
+): Promise<ProvisionerTrial> {
+  const clock = systemClock()
+  const random = systemRandom()
+  const store = await openMemoryStore({ clock })
+  const server = createApiServer({
+    ...{ store, clock, random, log: silentLog, kinds: ALL_KINDS },
+    gates: parseFeatureGates(''),
+    runtimeConfig: parseRuntimeConfig('', ALL_KINDS),
+    authenticator: { authenticate: () => ({ is: 'known', user: SYSTEM_USER }), authenticateToken: () => undefined },
+    authorizer: createBasicAuthorizer(),
+    version: versionInfo(),
+  })
+  await createBuiltIns(server.objects)
+  const client = inProcessClient(server.objects, SYSTEM_USER)
+  /** The last warning about each object, by its uid. */
+  const warnings = new Map<string, string>()
+  let process = startProcess()
+  let count = 0
+
+  function startProcess() {
+    const stop = new AbortController()
+    const caches = createCacheSet({ client, clock, random })
+    const record = (_kind: unknown, { metadata }: Readonly<PersistentVolume>, { type, message }: Happening) => {
+      if (type === 'Warning') warnings.set(metadata.uid ?? '', message)
+    }
+    const controllers = createProvisioningControllers({
+      ...{ client, caches, clock, random, log: silentLog },
+      provisioner: provisionerOf(plugin, { clock }),
+      options: { retryIntervalStartMs: RETRY_MS },
+      events: { record },
+    })
+    const running = controllers.run(stop.signal)
+    return {
+      async end() {
+        stop.abort()
+        await running
+        await caches.stop()
+      },
+    }
+  }
+
+  async function provision(wish: TrialClaim = {}): Promise<TrialVolume> {
+    const name = `trial-${++count}`
+    const { parameters, mountOptions, selectedNode } = wish
+    await client.create(storageClassKind, {
+      metadata: { name },
+      provisioner: plugin.name,
+      ...(parameters ? { parameters: { ...parameters } } : {}),
+      ...(mountOptions ? { mountOptions: [...mountOptions] } : {}),
+      volumeBindingMode: selectedNode ? 'WaitForFirstConsumer' : 'Immediate',
+    })
+    const claim = await client.create(persistentVolumeClaimKind, claimOf(name, wish, plugin.name))
+    const uid = claim.metadata.uid!
+    const volume = await until(`a volume for the claim "${name}"`, uid, () => volumeNamed(`pvc-${uid}`))
+    const { mountOptions: options = [] } = volume.spec ?? {}
+    return { ...existingVolume(volume), claim: { namespace: NAMESPACE, name }, mountOptions: options }
+  }
+
+  async function release({ name, claim }: TrialVolume): Promise<void> {
+    const bound = await volumeNamed(name)
+    if (!bound) throw new Error(`There is no volume "${name}" any more.`)
+    await client.delete(persistentVolumeClaimKind, claim)
+    await client.patch(persistentVolumeClaimKind, claim, { type: 'merge', body: { metadata: { finalizers: null } } })
+    const status = { type: 'merge', body: { status: { phase: 'Released' } } } as const
+    await client.patch(persistentVolumeKind, { name }, status, { subresource: 'status' })
+    await until(`the volume "${name}" to be deleted`, bound.metadata.uid!, async () => {
+      const left = await volumeNamed(name)
+      if (!left) return true
+      const { deletionTimestamp, finalizers = [] } = left.metadata
+      // Protection of volumes in use is another controller's; this one is not in use.
+      if (deletionTimestamp && finalizers.join() === 'kubernetes.io/pv-protection') {
+        await client.patch(persistentVolumeKind, { name }, { type: 'merge', body: { metadata: { finalizers: null } } })
+      }
+      return undefined
+    })
+  }
+
+  const volumeNamed = (name: string): Promise<Readonly<PersistentVolume> | undefined> =>
+    client.get(persistentVolumeKind, { name }).catch((error) => {
+      if (error instanceof ApiError && error.code === 404) return undefined
+      throw error
+    })
+
+  /** What `look` finds; a warning about the object meanwhile ends the wait. */
+  async function until<T>(what: string, uid: string, look: () => Promise<T | undefined>): Promise<T> {
+    for (const startMs = clock.monotonicMs(); ; await clock.sleep(LOOK_AGAIN_MS)) {
+      const found = await look()
+      if (found !== undefined) return found
+      const warning = warnings.get(uid)
+      if (warning !== undefined) throw new Error(warning)
+      if (clock.monotonicMs() - startMs > timeoutMs) throw new Error(`Waited ${timeoutMs} ms in vain for ${what}.`)
+    }
+  }
+
+  return {
+    provision,
+    release,
+    async restart() {
+      await process.end()
+      process = startProcess()
+    },
+    async stop() {
+      await process.end()
+      await store.close()
+    },
+  }
+}
+
+const claimOf = (name: string, wish: TrialClaim, provisioner: string): PersistentVolumeClaim => ({
+  metadata: {
+    namespace: NAMESPACE,
+    name,
+    annotations: {
+      [PROVISIONER]: provisioner,
+      ...(wish.selectedNode ? { 'volume.kubernetes.io/selected-node': wish.selectedNode } : {}),
+    },
+  },
+  spec: {
+    storageClassName: name,
+    accessModes: [...(wish.accessModes ?? ['ReadWriteOnce' as const])],
+    resources: { requests: { storage: wish.size ?? '1Gi' } },
+    ...(wish.volumeMode ? { volumeMode: wish.volumeMode } : {}),
+    ...(wish.selector ? { selector: wish.selector as NonNullable<PersistentVolumeClaim['spec']>['selector'] } : {}),
+  },
+})

@@ -1,0 +1,201 @@
+// A CSI driver in the world: the fake's model behind a socket that loses requests and replies, in a process that can
+// die. To whoever calls it is just a CsiDriver. What its storage holds survives its crashes, unless it is to be lost.
+import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
+import {
+  createFakeDriver,
+  createRecord,
+  createScript,
+  emptyState,
+  type FakeDriver,
+  type FakeRecord,
+  type FakeRule,
+  type FakeSettings,
+  type FakeState,
+  fakeSettings,
+  type Script,
+} from '../csi/fake/index.ts'
+import { type CallOptions, type CsiDriver, CsiError, type CsiFailureCode, driverOver } from '../csi/index.ts'
+import { createProcess, type Env, type Life, type SimProcess } from './process.ts'
+import type { World } from './world.ts'
+
+export interface DriverFaults {
+  latencyMs: number
+  /** The request never arrives. */
+  loseRequest: number
+  /** It is carried out, but the reply never arrives. */
+  loseReply: number
+  /** It is answered with some error, and nothing is done. */
+  refuse: number
+  /** It takes up to `slowMs`, which may be longer than its caller waits. */
+  slow: number
+  slowMs: number
+}
+
+export const NO_DRIVER_FAULTS: DriverFaults = {
+  latencyMs: 2,
+  loseRequest: 0,
+  loseReply: 0,
+  refuse: 0,
+  slow: 0,
+  slowMs: 60_000,
+}
+
+export interface SimDriver {
+  readonly faults: DriverFaults
+  readonly settings: FakeSettings
+  /** Every call of all its lives, and whether two about one volume ever overlapped. */
+  readonly record: FakeRecord
+  readonly script: Script
+  /** The driver's process: `crash` keeps what the storage holds. */
+  readonly process: SimProcess
+  /** What the storage holds now. */
+  state(): FakeState
+  /** The storage forgets everything; call while the driver is down. */
+  loseState(): void
+  holdCapacity(): void
+  showCapacity(): void
+  /** The driver as one life of a process reaches it. With `nodeId`, its node service is that node's. */
+  driverFor(life: Life, nodeId?: string): CsiDriver
+  /** Ends all faults, scripted ones too, and starts it if it is down. */
+  heal(): void
+}
+
+/** How long a call may take, unless it says otherwise; as connectDriver's. */
+const TIMEOUT_MS = 10_000
+
+const SOME_ERRORS: readonly CsiFailureCode[] = [
+  'UNAVAILABLE',
+  'INTERNAL',
+  'ABORTED',
+  'RESOURCE_EXHAUSTED',
+  'DEADLINE_EXCEEDED',
+  'UNKNOWN',
+]
+
+export function createSimDriver(world: World, name: string, settings: FakeSettings = fakeSettings()): SimDriver {
+  const dice = world.dice(`driver ${name}`)
+  const faults: DriverFaults = { ...NO_DRIVER_FAULTS }
+  const record = createRecord()
+  const script = createScript()
+  let state = emptyState()
+  let current: { readonly fake: FakeDriver; readonly env: Env } | undefined
+  const underWay = new Set<UnderWay>()
+
+  const process = createProcess(world, name, (env) => {
+    const fake = createFakeDriver({
+      clock: env.clock,
+      settings,
+      state,
+      record,
+      script: {
+        ...script,
+        take: (method, volumes) => script.take(method, volumes) ?? byChance(),
+        hang: () => env.pass(script.hang()), // a life that is over does not go on when hangs are released
+      },
+      onCrash: () => process.crash(),
+    })
+    current = { fake, env }
+  })
+  const crash = process.crash
+  process.crash = () => {
+    if (!process.alive) return
+    crash()
+    current = undefined
+    record.died()
+    for (const call of underWay) world.schedule(latency(), () => call.fail('UNAVAILABLE', 'the connection was reset'))
+  }
+
+  const latency = () => faults.latencyMs * dice()
+
+  function byChance(): FakeRule | undefined {
+    if (dice() < faults.refuse) {
+      const code = SOME_ERRORS[Math.floor(dice() * SOME_ERRORS.length)]!
+      return { effect: { do: 'fail', code, message: 'a bad day' } }
+    }
+    return dice() < faults.slow ? { afterMs: dice() * faults.slowMs } : undefined
+  }
+
+  function send(life: Life, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
+    return new Promise<Message>((resolve, reject) => {
+      const { signal, timeoutMs = TIMEOUT_MS } = options
+      const gone = new AbortController()
+      const end = (settle: () => void) => {
+        if (!underWay.delete(call)) return
+        cancelTimeout()
+        signal?.removeEventListener('abort', giveUp)
+        gone.abort() // harmless once it was answered
+        settle()
+      }
+      const call: UnderWay = {
+        life,
+        gone,
+        fail: (code, because) => end(() => reject(new CsiError(code, `${method.name}: ${because}`))),
+      }
+      const giveUp = () => call.fail('CANCELLED', 'given up')
+      const cancelTimeout = world.schedule(timeoutMs, () => call.fail('DEADLINE_EXCEEDED', 'no reply came in time'))
+      /** Half of what is lost is lost with the connection, which is noticed; the other half in silence. */
+      const lose = () => dice() < 0.5 && call.fail('UNAVAILABLE', 'the connection broke')
+
+      underWay.add(call)
+      if (signal?.aborted) return giveUp()
+      signal?.addEventListener('abort', giveUp, { once: true })
+      world.schedule(latency(), () => {
+        if (!current) return call.fail('UNAVAILABLE', 'nobody answers')
+        if (dice() < faults.loseRequest) return lose()
+        for (const other of underWay) if (!other.life.alive) other.gone.abort() // sockets of the dead are closed
+        const own = current
+        const act = () => serviceOf(own.fake, nodeId, method)(request, { signal: gone.signal })
+        const answer = (outcome: string, settle: () => void) => {
+          world.note(`${name} answers ${method.name}: ${outcome}`)
+          if (dice() < faults.loseReply) return lose()
+          return world.schedule(latency(), () => end(settle))
+        }
+        // It may die before the work, and between the work and the reply.
+        const work = own.env.pass(Promise.resolve()).then(() => own.env.pass(act()))
+        work.then(
+          (reply) => answer('OK', () => resolve(create(method.output, reply as never))),
+          (error: CsiError) => answer(error.codeName ?? 'INTERNAL', () => reject(error)),
+        )
+      })
+    })
+  }
+
+  process.start()
+  return {
+    faults,
+    settings,
+    record,
+    script,
+    process,
+    state: () => state,
+    loseState() {
+      state = emptyState()
+    },
+    holdCapacity: () => current?.fake.holdCapacity(),
+    showCapacity: () => current?.fake.showCapacity(),
+    driverFor: (life, nodeId = settings.nodes[0]?.id ?? '') =>
+      driverOver((method, request, options) => life.pass(send(life, nodeId, method, request, options))),
+    heal() {
+      Object.assign(faults, { loseRequest: 0, loseReply: 0, refuse: 0, slow: 0 })
+      script.setRules([])
+      script.release()
+      process.crashRate = 0
+      process.start()
+    },
+  }
+}
+
+interface UnderWay {
+  readonly life: Life
+  readonly gone: AbortController
+  fail(code: CsiFailureCode, because: string): void
+}
+
+type AnyCall = (request: Message, call: { readonly signal: AbortSignal }) => Promise<object>
+
+function serviceOf(driver: FakeDriver, nodeId: string, method: DescMethod): AnyCall {
+  const services = { Identity: driver.identity, Controller: driver.controller, Node: driver.node(nodeId) }
+  return (services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>)[
+    method.localName
+  ]!
+}

@@ -1,0 +1,390 @@
+// What the local driver promises whichever backend it runs on: the same suite over both.
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { BackendName } from '../src/driver/backend.ts'
+import {
+  type DriverTrial,
+  GIB,
+  MIB,
+  Mode,
+  NODE,
+  outcomeOf,
+  startDriverTrial,
+  TOPOLOGY_KEY,
+} from '../src/driver/driver-trial.ts'
+import { volumeIdOf } from '../src/driver/ids.ts'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+
+const POOL_BYTES = 8 * GIB
+const facts = await probeThisMachine()
+
+for (const backend of ['loop', 'directory'] as const satisfies BackendName[]) {
+  const skipped = backend === 'loop' ? skipReason(facts, ['loop', 'mount', 'xfs']) : undefined
+  describe.skipIf(skipped)(`the local driver with ${backend} volumes${skipped ? ` (${skipped})` : ''}`, () => {
+    contract(backend)
+  })
+}
+
+function contract(backend: BackendName): void {
+  let trial: DriverTrial
+  beforeAll(async () => {
+    trial = await startDriverTrial({ backend, poolBytes: POOL_BYTES })
+  })
+  afterAll(() => trial?.dispose())
+
+  const files = () => readdir(join(trial.pool, 'volumes'))
+  const volumes = async () => (await trial.csi.controller.listVolumes({})).entries.map(({ volume }) => volume!.volumeId)
+  const capacity = async (parameters: Record<string, string> = {}) =>
+    trial.csi.controller.getCapacity({ parameters, accessibleTopology: { segments: { [TOPOLOGY_KEY]: NODE } } })
+
+  describe('creating', () => {
+    it('SYS-6 the same name and wish give the same volume; another size under that name is refused', async () => {
+      const id = await trial.create('twice')
+      expect(await trial.create('twice')).toBe(id)
+      expect(await outcomeOf(trial.create('twice', { bytes: GIB }))).toMatch(/^ALREADY_EXISTS: .*"twice" exists already/)
+      expect(await outcomeOf(trial.create('twice', { parameters: { provisioning: 'thin' } }))).toMatch(/^ALREADY_EXISTS/)
+      expect(await outcomeOf(trial.create('twice', { mutable: { iops: '5' } }))).toMatch(/^ALREADY_EXISTS/)
+      await trial.remove(id)
+    })
+
+    it.each(['../../../etc/passwd', '/', '.', 'ü'.repeat(128), 'a b\tc', '💾', '-rf', 'x'.repeat(128)])(
+      'SYS-6 the name %j is only a name',
+      async (name) => {
+        const id = await trial.create(name)
+        expect(id).toBe(volumeIdOf(name))
+        expect(await files()).toContain(backend === 'loop' ? `${id}.img` : id)
+        await trial.remove(id)
+        expect(await files()).toEqual([])
+      },
+    )
+
+    it.each(['\u0000', 'a\u0007b', '\u009f', 'x'.repeat(129)])('SYS-6 the name %j is refused', async (name) => {
+      expect(await outcomeOf(trial.create(name))).toMatch(/^INVALID_ARGUMENT: The name /)
+    })
+
+    it('PROV-19 an unknown parameter is refused with the known ones, and nothing is left', async () => {
+      expect(await outcomeOf(trial.create('odd', { parameters: { speed: 'fast' } }))).toBe(
+        'INVALID_ARGUMENT: There is no class parameter "speed". This driver knows: fsType, provisioning, overcommit, ' +
+          'iops, throughput, provisioned-iops-on-create, provisioned-throughput-on-create.',
+      )
+      expect(await volumes()).toEqual([])
+      expect(await files()).toEqual([])
+    })
+
+    it('SYS-6 a volume that cannot be here is refused so that another node may be chosen', async () => {
+      expect(await outcomeOf(trial.create('far', { topology: { [TOPOLOGY_KEY]: 'node-2' } }))).toMatch(/^RESOURCE_EXHAUSTED/)
+      expect(await outcomeOf(trial.create('far', { topology: { 'example.com/zone': 'a' } }))).toMatch(/^RESOURCE_EXHAUSTED/)
+      const id = await trial.create('near', { topology: { [TOPOLOGY_KEY]: NODE } })
+      await trial.remove(id)
+    })
+
+    it('SYS-6 no node but this one can reach a volume, so MULTI_NODE modes are refused', async () => {
+      const call = trial.csi.controller.createVolume({
+        name: 'shared',
+        volumeCapabilities: [
+          { accessType: { case: 'mount', value: {} }, accessMode: { mode: Mode.MULTI_NODE_MULTI_WRITER } },
+        ],
+      })
+      expect(await outcomeOf(call)).toMatch(/^INVALID_ARGUMENT: Access mode MULTI_NODE_MULTI_WRITER/)
+    })
+
+    it('SYS-6 of two calls for one name at once, one makes it and the other is told to wait or finds it', async () => {
+      const outcomes = await Promise.all([1, 2, 3].map(() => outcomeOf(trial.create('race'))))
+      expect(outcomes).toContain('OK')
+      for (const outcome of outcomes) expect(outcome).toMatch(/^(OK|ABORTED: Another operation)/)
+      await trial.remove(volumeIdOf('race'))
+    })
+  })
+
+  describe('ids that are not ours', () => {
+    const HOSTILE = ['../../etc/passwd', 'fake-vol-id', `v-${'a'.repeat(26)}`, '/', `${'v-'.padEnd(28, 'a')}/../x`]
+    it.each(HOSTILE)('SYS-6 %j is answered as unknown by every call', async (volumeId) => {
+      const { controller, node } = trial.csi
+      const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
+      const at = { stagingTargetPath: trial.path('no'), targetPath: trial.path('no'), volumePath: trial.path('no') }
+      const calls = [
+        controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: 1n } }),
+        controller.controllerModifyVolume({ volumeId, mutableParameters: { iops: '1' } }),
+        controller.controllerGetVolume({ volumeId }),
+        controller.validateVolumeCapabilities({ volumeId, volumeCapabilities: [volumeCapability] }),
+        controller.createSnapshot({ name: 's', sourceVolumeId: volumeId }),
+        node.nodeStageVolume({ volumeId, ...at, volumeCapability }),
+        node.nodeUnstageVolume({ volumeId, ...at }),
+        node.nodePublishVolume({ volumeId, ...at, volumeCapability }),
+        node.nodeGetVolumeStats({ volumeId, ...at }),
+        node.nodeExpandVolume({ volumeId, ...at }),
+      ]
+      for (const call of calls) expect(await outcomeOf(call)).toMatch(/^NOT_FOUND: There is no volume/)
+      expect(await outcomeOf(controller.deleteVolume({ volumeId }))).toBe('OK')
+      expect(await outcomeOf(node.nodeUnpublishVolume({ volumeId, ...at }))).toBe('OK')
+      expect(await files()).toEqual([])
+    })
+  })
+
+  describe('room', () => {
+    it('PROV-19 two classes over one pool have different capacity, and creating what is offered works', async () => {
+      const reserved = await capacity()
+      const thin = await capacity({ provisioning: 'thin', overcommit: '2' })
+      expect(reserved.availableCapacity).toBe(BigInt(POOL_BYTES))
+      expect(thin.availableCapacity).toBe(BigInt(2 * POOL_BYTES))
+      expect(reserved.minimumVolumeSize).toBe(backend === 'loop' ? BigInt(300 * MIB) : 1n)
+
+      const id = await trial.create('most', { bytes: Number(reserved.maximumVolumeSize) })
+      expect((await capacity()).availableCapacity).toBe(0n)
+      expect(await outcomeOf(trial.create('more'))).toMatch(/^RESOURCE_EXHAUSTED: 320Mi do not fit .* 0 are available/)
+      expect(await files()).toHaveLength(1)
+      await trial.remove(id)
+
+      const large = await trial.create('thin', {
+        bytes: POOL_BYTES,
+        parameters: { provisioning: 'thin', overcommit: '2' },
+      })
+      expect((await capacity()).availableCapacity).toBe(BigInt(POOL_BYTES / 2))
+      await trial.remove(large)
+    })
+
+    it('PROV-19 where nothing can be made there is no capacity', async () => {
+      const elsewhere = { accessibleTopology: { segments: { [TOPOLOGY_KEY]: 'node-2' } } }
+      expect((await trial.csi.controller.getCapacity(elsewhere)).availableCapacity).toBe(0n)
+      expect((await capacity({ speed: 'fast' })).availableCapacity).toBe(0n)
+    })
+
+    it('SYS-6 more than the pool can ever hold is out of range', async () => {
+      expect(await outcomeOf(trial.create('huge', { bytes: POOL_BYTES + 1 }))).toMatch(/^OUT_OF_RANGE: .*whole pool/)
+      expect(await outcomeOf(trial.create('endless', { bytes: Number.MAX_SAFE_INTEGER }))).toMatch(/^OUT_OF_RANGE/)
+      expect(await outcomeOf(trial.create('backwards', { bytes: 2 * GIB, limitBytes: GIB }))).toMatch(/^INVALID_ARGUMENT/)
+    })
+  })
+
+  describe('growing', () => {
+    it('REX-1 grows to the byte, never shrinks, and stays within the pool', async () => {
+      const id = await trial.create('grows')
+      const expand = (requiredBytes: number, limitBytes = 0) =>
+        trial.csi.controller.controllerExpandVolume({
+          volumeId: id,
+          capacityRange: { requiredBytes: BigInt(requiredBytes), limitBytes: BigInt(limitBytes) },
+        })
+      const grown = await expand(400 * MIB + 1)
+      expect(grown.capacityBytes).toBe(BigInt(400 * MIB + 1))
+      expect(grown.nodeExpansionRequired).toBe(backend === 'loop')
+      expect((await expand(GIB / 4)).capacityBytes).toBe(BigInt(400 * MIB + 1))
+      expect(await outcomeOf(expand(0, 300 * MIB))).toMatch(/^OUT_OF_RANGE: .*never shrink/)
+      expect(await outcomeOf(expand(POOL_BYTES * 2))).toMatch(/^OUT_OF_RANGE/)
+      const other = await trial.create('neighbour', { bytes: 6 * GIB })
+      expect(await outcomeOf(expand(3 * GIB))).toMatch(/^RESOURCE_EXHAUSTED/)
+      const { volume } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
+      expect(volume?.capacityBytes).toBe(BigInt(400 * MIB + 1))
+      await trial.remove(other)
+      await trial.remove(id)
+    })
+  })
+
+  describe('using', () => {
+    it('SYS-6 what is written is there again after everything was undone and redone', async () => {
+      const { id, path } = await trial.use('data')
+      await writeFile(join(path, 'orders'), 'twelve')
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.stage(id)
+      expect(await readFile(join(await trial.publish(id), 'orders'), 'utf8')).toBe('twelve')
+      await trial.unpublish(id)
+      expect(await readdir(trial.path(''))).not.toContain(`publish-${id}`)
+      await trial.unstage(id)
+      await trial.remove(id)
+    })
+
+    it('SYS-6 every step may be repeated, and none is possible out of order', async () => {
+      const id = await trial.create('steps')
+      expect(await outcomeOf(trial.publish(id))).toMatch(/^FAILED_PRECONDITION: .*is not staged/)
+      await trial.stage(id)
+      expect(await outcomeOf(trial.stage(id))).toBe('OK')
+      expect(await outcomeOf(trial.stage(id, { mode: Mode.SINGLE_NODE_WRITER }))).toMatch(/^ALREADY_EXISTS/)
+      await trial.publish(id)
+      expect(await outcomeOf(trial.publish(id))).toBe('OK')
+      expect(await outcomeOf(trial.publish(id, { mode: Mode.SINGLE_NODE_WRITER }))).toMatch(/^ALREADY_EXISTS/)
+      await trial.publish(id, { at: 'second' })
+      expect(await outcomeOf(trial.publish(id, { at: 'third', mode: Mode.SINGLE_NODE_SINGLE_WRITER }))).toMatch(
+        /^FAILED_PRECONDITION: .*one place only/,
+      )
+      expect(await readdir(trial.path(''))).not.toContain('third')
+      expect(await outcomeOf(trial.remove(id))).toMatch(/^FAILED_PRECONDITION/)
+      await trial.unpublish(id, 'second')
+      await trial.unpublish(id)
+      await trial.unpublish(id)
+      expect(await outcomeOf(trial.remove(id))).toMatch(/^FAILED_PRECONDITION: .*staged/)
+      await trial.unstage(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+      await trial.remove(id)
+      expect(await files()).toEqual([])
+    })
+
+    it('SYS-6 paths must be absolute, and inline volumes are refused', async () => {
+      const id = await trial.create('paths')
+      const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
+      const { node } = trial.csi
+      const staging = node.nodeStageVolume({ volumeId: id, stagingTargetPath: 'some/path', volumeCapability })
+      expect(await outcomeOf(staging)).toMatch(/^INVALID_ARGUMENT: staging_target_path "some\/path"/)
+      const inline = node.nodePublishVolume({
+        volumeId: id,
+        targetPath: trial.path('x'),
+        volumeCapability,
+        volumeContext: { 'csi.storage.k8s.io/ephemeral': 'true' },
+      })
+      expect(await outcomeOf(inline)).toMatch(/^INVALID_ARGUMENT: Inline/)
+      await trial.remove(id)
+    })
+
+    it('PIO-8 tells the space of a volume where it is, and only there', async () => {
+      const { id, path } = await trial.use('stats', { bytes: GIB })
+      await writeFile(join(path, 'file'), Buffer.alloc(5 * MIB, 1))
+      const { usage } = await trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: `${path}/` })
+      const [bytes, inodes] = usage
+      expect(bytes?.total).toBeGreaterThan(BigInt(900 * MIB))
+      expect(bytes?.total).toBeLessThanOrEqual(BigInt(GIB))
+      expect(bytes!.used + bytes!.available).toBeLessThanOrEqual(bytes!.total)
+      if (backend === 'loop') expect(inodes?.used).toBeGreaterThan(0n)
+      const astray = trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: trial.pool })
+      expect(await outcomeOf(astray)).toMatch(/^NOT_FOUND: Volume .* neither staged nor published/)
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+    })
+  })
+
+  describe('copies', () => {
+    it('SYS-6 a snapshot keeps what was there, outlives its volume, and becomes a larger volume', async () => {
+      const { id, path } = await trial.use('original')
+      await writeFile(join(path, 'a'), 'before')
+      const cut = await trial.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })
+      await writeFile(join(path, 'a'), 'after')
+      const snapshotId = cut.snapshot!.snapshotId
+      expect(cut.snapshot?.readyToUse).toBe(true)
+      expect((await trial.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })).snapshot).toEqual(cut.snapshot)
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+
+      const source = { type: { case: 'snapshot' as const, value: { snapshotId } } }
+      expect(await outcomeOf(trial.create('small', { bytes: 300 * MIB, source }))).toMatch(/^OUT_OF_RANGE: A copy of 320Mi/)
+      const restored = await trial.use('restored', { bytes: 600 * MIB, source })
+      expect(await readFile(join(restored.path, 'a'), 'utf8')).toBe('before')
+      const stats = await trial.csi.node.nodeGetVolumeStats({ volumeId: restored.id, volumePath: restored.path })
+      expect(stats.usage[0]!.total).toBeGreaterThan(BigInt(500 * MIB))
+      await trial.unpublish(restored.id)
+      await trial.unstage(restored.id)
+      await trial.remove(restored.id)
+      await trial.csi.controller.deleteSnapshot({ snapshotId })
+      expect(await readdir(join(trial.pool, 'snapshots'))).toEqual([])
+    })
+
+    it('SYS-6 a clone of a volume in use has its data, and both are used side by side', async () => {
+      const original = await trial.use('cloned')
+      await writeFile(join(original.path, 'a'), 'shared')
+      const source = { type: { case: 'volume' as const, value: { volumeId: original.id } } }
+      const clone = await trial.use('clone', { source })
+      await writeFile(join(clone.path, 'a'), 'own')
+      expect(await readFile(join(original.path, 'a'), 'utf8')).toBe('shared')
+      expect(await readFile(join(clone.path, 'a'), 'utf8')).toBe('own')
+      for (const { id } of [original, clone]) {
+        await trial.unpublish(id)
+        await trial.unstage(id)
+        await trial.remove(id)
+      }
+    })
+
+    it('SYS-6 a source that is not there is not found', async () => {
+      const volume = { type: { case: 'volume' as const, value: { volumeId: volumeIdOf('nothing') } } }
+      const snapshot = { type: { case: 'snapshot' as const, value: { snapshotId: '../x' } } }
+      expect(await outcomeOf(trial.create('from-nothing', { source: volume }))).toMatch(/^NOT_FOUND/)
+      expect(await outcomeOf(trial.create('from-nothing', { source: snapshot }))).toMatch(/^NOT_FOUND/)
+    })
+  })
+
+  describe('lists', () => {
+    it('SYS-6 pages go on after what they gave, also when that was deleted meanwhile', async () => {
+      const ids = []
+      for (const name of ['p1', 'p2', 'p3', 'p4', 'p5']) ids.push(await trial.create(name, { parameters: THIN }))
+      const first = await trial.csi.controller.listVolumes({ maxEntries: 2 })
+      expect(first.entries).toHaveLength(2)
+      await trial.remove(first.entries[1]!.volume!.volumeId)
+      const rest = await trial.csi.controller.listVolumes({ startingToken: first.nextToken })
+      expect(rest.nextToken).toBe('')
+      const seen = [...first.entries, ...rest.entries].map(({ volume }) => volume!.volumeId)
+      expect(seen).toEqual([...ids].sort())
+      expect(await outcomeOf(trial.csi.controller.listVolumes({ startingToken: '../x' }))).toMatch(/^ABORTED/)
+      for (const id of ids) await trial.remove(id)
+    })
+  })
+
+  describe('rates', () => {
+    it('VAC-5 a change is all or nothing, and what is not enforced is said', async () => {
+      const { id } = await trial.use('rated', { mutable: { iops: '500' } })
+      const modify = (mutableParameters: Record<string, string>) =>
+        trial.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters })
+      const condition = async () =>
+        (await trial.csi.controller.controllerGetVolume({ volumeId: id })).status!.volumeCondition!
+
+      expect(await outcomeOf(modify({ throughput: '10', iops: 'many' }))).toMatch(/^INVALID_ARGUMENT/)
+      expect((await condition()).message).toMatch(/limits of 500 iops are not enforced: /)
+      await modify({ throughput: '10' })
+      expect(await condition()).toMatchObject({
+        abnormal: false,
+        message: expect.stringMatching(/limits of 500 iops and 10MiB\/s are not enforced/),
+      })
+      await modify({ throughput: '0', iops: '0' })
+      expect((await condition()).message).toBe('The volume is healthy.')
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+    })
+  })
+
+  describe('after a restart', () => {
+    it('SYS-6 everything is where it was', async () => {
+      const { id, path } = await trial.use('kept', { mutable: { iops: '100' } })
+      await trial.restart()
+      expect(await volumes()).toEqual([id])
+      expect(await outcomeOf(trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
+      expect(await outcomeOf(trial.stage(id))).toBe('OK')
+      expect(await outcomeOf(trial.publish(id, { mode: Mode.SINGLE_NODE_WRITER }))).toMatch(/^ALREADY_EXISTS/)
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+    })
+
+    it('SYS-6 a record that cannot be understood is set aside, and what it described is left alone', async () => {
+      const id = await trial.create('blurred')
+      await trial.stop()
+      const record = join(trial.pool, '.stowage', 'volumes', `${id}.json`)
+      await writeFile(record, (await readFile(record, 'utf8')).slice(0, 40))
+      await trial.start()
+      expect(await volumes()).toEqual([])
+      expect(await readdir(join(trial.pool, '.stowage', 'set-aside'))).toEqual([`${id}.json`])
+      expect(await files()).toHaveLength(1)
+      expect(trial.logged.join('\n')).toMatch(/a record cannot be understood and was set aside/)
+      expect(trial.logged.join('\n')).toMatch(/something in the pool that no record knows/)
+      await rm(join(trial.pool, 'volumes'), { recursive: true })
+      await trial.restart()
+    })
+
+    it('SYS-6 content that was deleted by hand is told, and the volume can still be deleted', async () => {
+      const id = await trial.create('emptied')
+      await rm(join(trial.pool, 'volumes', (await files())[0]!), { recursive: true })
+      const { status } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
+      expect(status?.volumeCondition).toMatchObject({ abnormal: true, message: expect.stringContaining('is gone') })
+      expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*is gone from the pool/)
+      await trial.restart()
+      expect(trial.logged.join('\n')).toMatch(/a volume is damaged/)
+      await trial.remove(id)
+      expect(await volumes()).toEqual([])
+    })
+
+    it('SYS-6 a second driver on the same pool is refused', async () => {
+      await expect(trial.start()).rejects.toThrow(/in use by another driver/)
+    })
+  })
+}
+
+const THIN = { provisioning: 'thin' }

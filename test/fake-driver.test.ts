@@ -1,0 +1,98 @@
+// The fake CSI driver behind real sockets: what tests of the whole system stand on.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.js'
+import { type CsiConnection, connectDriver, driverFacts, whenReady } from '../src/csi/index.ts'
+import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
+
+let fake: RunningFakeDriver
+let driver: CsiConnection
+beforeAll(async () => {
+  fake = await startFakeDriver({ flags: ['--without', 'CLONE_VOLUME', '--topology', 'zone=a', '--topology', 'zone=b'] })
+  driver = connectDriver({ address: fake.endpoint, clock: systemClock(), log: silentLog })
+})
+afterAll(async () => {
+  driver?.close()
+  await fake?.remove()
+})
+
+const ready = () => whenReady(driver, { clock: systemClock(), log: silentLog, signal: AbortSignal.timeout(20_000) })
+const request = (name: string) => ({
+  name,
+  volumeCapabilities: [
+    { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: Mode.SINGLE_NODE_WRITER } },
+  ],
+  secrets: { password: 'hunter2' },
+})
+const names = async () => Object.values((await fake.control.look()).state.volumes).map(({ name }) => name)
+
+describe('the fake driver as a process', () => {
+  it('SYS-6 is the driver its flags describe', async () => {
+    await ready()
+    const facts = await driverFacts(driver)
+    expect(facts.plugin).toContain('VOLUME_ACCESSIBILITY_CONSTRAINTS')
+    expect(facts.controller).toContain('CREATE_DELETE_VOLUME')
+    expect(facts.controller).not.toContain('CLONE_VOLUME')
+    expect((await driver.node.nodeGetInfo({})).accessibleTopology?.segments).toEqual({ zone: 'a' })
+  })
+
+  it('SYS-6 remembers what it was asked, and no secrets', async () => {
+    await driver.controller.createVolume(request('kept'))
+    const { calls } = await fake.control.look()
+    expect(calls.at(-1)).toMatchObject({
+      method: 'CreateVolume',
+      volume: 'kept',
+      secretsGiven: ['password'],
+      outcome: 'OK',
+    })
+    expect(JSON.stringify(calls)).not.toContain('hunter2')
+  })
+
+  it('SYS-6 keeps its volumes when it is killed, and can lose them', async () => {
+    await fake.kill()
+    await fake.start()
+    await ready()
+    expect(await names()).toEqual(['kept'])
+    await fake.kill()
+    await fake.loseState()
+    await fake.start()
+    await ready()
+    expect(await names()).toEqual([])
+  })
+
+  it('PROV-12 dies after the work and before the reply, when told to', async () => {
+    await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'crash', when: 'after' } }])
+    await expect(driver.controller.createVolume(request('a'))).rejects.toMatchObject({ codeName: 'UNAVAILABLE' })
+    await fake.gone()
+    await fake.start()
+    await ready()
+    expect(await names()).toEqual(['a'])
+  })
+
+  it('PROV-9 hangs until it is released, when told to', async () => {
+    await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
+    const made = driver.controller.createVolume(request('slow'))
+    await expect.poll(async () => (await fake.control.look()).hanging).toBe(1)
+    expect(await names()).not.toContain('slow')
+    await fake.control.release()
+    expect((await made).volume?.volumeId).toMatch(/^vol-/)
+  })
+
+  it('CAP-6 reports capacity late, when told to', async () => {
+    await fake.control.setRules([])
+    const free = async () => (await driver.controller.getCapacity({})).availableCapacity
+    await fake.control.holdCapacity()
+    const before = await free()
+    await driver.controller.createVolume(request('more'))
+    expect(await free()).toBe(before)
+    await fake.control.showCapacity()
+    expect(await free()).toBe(before - 1024n ** 3n)
+  })
+
+  it('SYS-6 says what it does not understand', async () => {
+    await expect(startFakeDriver({ flags: ['--capacity', 'lots'] })).rejects.toThrow(
+      /did not start.*"lots" is not a size/,
+    )
+  })
+})
