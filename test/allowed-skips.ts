@@ -73,13 +73,17 @@ export async function probeThisMachine(): Promise<HostFacts> {
 }
 
 /** Why tests that need all of these are to be skipped, if so. */
-export function skipReason(facts: HostFacts, needs: readonly (keyof typeof NEEDS)[]): string | undefined {
+export function skipReason(
+  facts: HostFacts,
+  needs: readonly (keyof typeof NEEDS)[],
+  isCi = Boolean(process.env.CI),
+): string | undefined {
   for (const key of needs) {
     const need: Need = NEEDS[key]
     const ability = need.probe(facts)
     if (ability.yes) continue
     const isAllowed = need.mayLack !== undefined && (need.mayLackWhen?.(facts) ?? true)
-    if (!process.env.CI || isAllowed) return `${need.name}: ${ability.because}`
+    if (!isCi || isAllowed) return `${need.name}: ${ability.because}`
   }
   return undefined
 }

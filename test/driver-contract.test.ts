@@ -42,8 +42,12 @@ function contract(backend: BackendName): void {
     it('SYS-6 the same name and wish give the same volume; another size under that name is refused', async () => {
       const id = await trial.create('twice')
       expect(await trial.create('twice')).toBe(id)
-      expect(await outcomeOf(trial.create('twice', { bytes: GIB }))).toMatch(/^ALREADY_EXISTS: .*"twice" exists already/)
-      expect(await outcomeOf(trial.create('twice', { parameters: { provisioning: 'thin' } }))).toMatch(/^ALREADY_EXISTS/)
+      expect(await outcomeOf(trial.create('twice', { bytes: GIB }))).toMatch(
+        /^ALREADY_EXISTS: .*"twice" exists already/,
+      )
+      expect(await outcomeOf(trial.create('twice', { parameters: { provisioning: 'thin' } }))).toMatch(
+        /^ALREADY_EXISTS/,
+      )
       expect(await outcomeOf(trial.create('twice', { mutable: { iops: '5' } }))).toMatch(/^ALREADY_EXISTS/)
       await trial.remove(id)
     })
@@ -73,8 +77,12 @@ function contract(backend: BackendName): void {
     })
 
     it('SYS-6 a volume that cannot be here is refused so that another node may be chosen', async () => {
-      expect(await outcomeOf(trial.create('far', { topology: { [TOPOLOGY_KEY]: 'node-2' } }))).toMatch(/^RESOURCE_EXHAUSTED/)
-      expect(await outcomeOf(trial.create('far', { topology: { 'example.com/zone': 'a' } }))).toMatch(/^RESOURCE_EXHAUSTED/)
+      expect(await outcomeOf(trial.create('far', { topology: { [TOPOLOGY_KEY]: 'node-2' } }))).toMatch(
+        /^RESOURCE_EXHAUSTED/,
+      )
+      expect(await outcomeOf(trial.create('far', { topology: { 'example.com/zone': 'a' } }))).toMatch(
+        /^RESOURCE_EXHAUSTED/,
+      )
       const id = await trial.create('near', { topology: { [TOPOLOGY_KEY]: NODE } })
       await trial.remove(id)
     })
@@ -153,7 +161,9 @@ function contract(backend: BackendName): void {
     it('SYS-6 more than the pool can ever hold is out of range', async () => {
       expect(await outcomeOf(trial.create('huge', { bytes: POOL_BYTES + 1 }))).toMatch(/^OUT_OF_RANGE: .*whole pool/)
       expect(await outcomeOf(trial.create('endless', { bytes: Number.MAX_SAFE_INTEGER }))).toMatch(/^OUT_OF_RANGE/)
-      expect(await outcomeOf(trial.create('backwards', { bytes: 2 * GIB, limitBytes: GIB }))).toMatch(/^INVALID_ARGUMENT/)
+      expect(await outcomeOf(trial.create('backwards', { bytes: 2 * GIB, limitBytes: GIB }))).toMatch(
+        /^INVALID_ARGUMENT/,
+      )
     })
   })
 
@@ -261,13 +271,17 @@ function contract(backend: BackendName): void {
       await writeFile(join(path, 'a'), 'after')
       const snapshotId = cut.snapshot!.snapshotId
       expect(cut.snapshot?.readyToUse).toBe(true)
-      expect((await trial.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })).snapshot).toEqual(cut.snapshot)
+      expect((await trial.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })).snapshot).toEqual(
+        cut.snapshot,
+      )
       await trial.unpublish(id)
       await trial.unstage(id)
       await trial.remove(id)
 
       const source = { type: { case: 'snapshot' as const, value: { snapshotId } } }
-      expect(await outcomeOf(trial.create('small', { bytes: 300 * MIB, source }))).toMatch(/^OUT_OF_RANGE: A copy of 320Mi/)
+      expect(await outcomeOf(trial.create('small', { bytes: 300 * MIB, source }))).toMatch(
+        /^OUT_OF_RANGE: A copy of 320Mi/,
+      )
       const restored = await trial.use('restored', { bytes: 600 * MIB, source })
       expect(await readFile(join(restored.path, 'a'), 'utf8')).toBe('before')
       const stats = await trial.csi.node.nodeGetVolumeStats({ volumeId: restored.id, volumePath: restored.path })

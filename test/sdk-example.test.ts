@@ -130,6 +130,16 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(stdout).toMatch(/# fail 0/)
   })
 
+  it('PROV-17 what the manual shows compiles too', async () => {
+    const manual = await readFile(join(ROOT, 'docs', 'provisioners.md'), 'utf8')
+    const shown = [...manual.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code)
+    expect(shown).toHaveLength(2) // the provisioner, and its tests
+    await writeFile(join(vendor, 'src', 'manual.ts'), shown.join('\n'))
+    const { stdout } = await compile('--noEmit').catch((error) => error)
+    await rm(join(vendor, 'src', 'manual.ts'))
+    expect(stdout).toBe('')
+  })
+
   it('PROV-17 the types know the declared parameters and refuse what the provisioner would get wrong', async () => {
     const wrong = `
       import { defineProvisioner, parameter } from 'stowage/provisioner'

@@ -46,8 +46,9 @@ export const startProvisioner = (options: {
 }): Promise<Program> =>
   startProgram({
     file: 'stowage.js',
-    args: ['provisioner', '--kubeconfig', options.kubeconfig, '--csi-address', options.socket, '--log-level', 'warn'],
+    args: ['provisioner', '--kubeconfig', options.kubeconfig, '--csi-address', options.socket, '--kube-api-qps', '-1'],
     profileDir: options.profileDir,
+    isReady: ({ stderr }) => stderr.includes('"started"'),
   })
 
 export interface Program {
@@ -57,29 +58,41 @@ export interface Program {
   stop(): Promise<void>
 }
 
-/** One of the programs beside this one; ready when it has said a line. */
-async function startProgram(options: {
-  file: string
-  args: readonly string[]
-  profileDir?: string | undefined
-}): Promise<Program> {
-  const { file, args, profileDir } = options
+interface ProgramOptions {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly profileDir?: string | undefined
+  /** By what it has said. Default: a line. */
+  readonly isReady?: (said: { readonly stdout: string; readonly stderr: string }) => boolean
+}
+
+/** One of the programs beside this one. */
+async function startProgram(options: ProgramOptions): Promise<Program> {
+  const { file, args, profileDir, isReady = ({ stdout }) => stdout.includes('\n') } = options
   const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
   const child = spawn(process.execPath, [...profile, join(dirname(process.argv[1]!), file), ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  let said = ''
+  const said = { stdout: '', stderr: '' }
+  let ready = false
   await new Promise<void>((resolve, reject) => {
-    void exited.then(() => reject(new Error(`${file} ended before it was ready`)))
-    child.stdout.on('data', (chunk) => {
-      said += chunk
-      if (said.includes('\n')) resolve()
-    })
+    void exited.then(() => reject(new Error(`${file} ended before it was ready: ${said.stderr}`)))
+    for (const stream of ['stdout', 'stderr'] as const) {
+      child[stream].on('data', (chunk) => {
+        if (ready) {
+          if (stream === 'stderr') process.stderr.write(chunk)
+          return
+        }
+        said[stream] += chunk
+        ready = isReady(said)
+        if (ready) resolve()
+      })
+    }
   })
   return {
     pid: child.pid!,
-    said,
+    said: said.stdout,
     stop: () => {
       child.kill('SIGTERM')
       return exited

@@ -1,17 +1,18 @@
-// The controllers that run beside an API server, in its process: wired here, once, and led by one process where
-// several share a store.
+// The controllers, wired once: beside an API server in its process (serve.ts), or alone against any server
+// (remote-controllers.ts); led by one process where several could work.
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
+import type { Registry } from 'prom-client'
+import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
-import type { ApiServer } from '../apiserver/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
 import {
+  type Client,
   createCacheSet,
   createClientMetrics,
   createLeaderElection,
-  inProcessClient,
   type LeaderElection,
 } from '../client/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
@@ -19,58 +20,77 @@ import type { ControllerDeps } from '../controllers/deps.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
 import { createProtectionControllers } from '../controllers/protection/index.ts'
+import { createSourceProtection } from '../controllers/provisioning/csi/index.ts'
 import {
   createProvisioningControllers,
   createProvisioningMetrics,
   type Provisioner,
 } from '../controllers/provisioning/index.ts'
 
-export interface BesideServer {
-  readonly server: ApiServer
+import { createCsiMetrics } from '../csi/index.ts'
+import { runDriverSocket } from './driver-socket.ts'
+
+export const CONTROLLERS = ['binding', 'garbage', 'namespaces', 'protection'] as const
+export type ControllerName = (typeof CONTROLLERS)[number]
+
+export interface ControllersRun {
+  readonly client: Client
+  readonly registry: Registry
+  /** Which of them run. Default: all. */
+  readonly names?: readonly ControllerName[]
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Other processes may run controllers on the same store: only the leader's work. */
+  /** Other processes may run controllers on the same server: only the leader's work. */
   readonly isShared: boolean
+  readonly gates: FeatureGates
   /** Makers of volumes in this process. */
   readonly inProcess: readonly Provisioner[]
+  /** Sockets of CSI drivers whose volumes are provided from here. */
+  readonly driverSockets: readonly string[]
 }
 
-/** Held by the process whose controllers work, where several share a store. */
+/** Held by the process whose controllers work, where several share a server or a store. */
 const CONTROLLERS_LEASE = 'stowage-controllers'
-/** Who the controllers are to the API server. */
-const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
-export async function runControllers(options: BesideServer): Promise<void> {
-  const { server, clock, random, log, signal, isShared, inProcess } = options
-  const client = inProcessClient(server.objects, CONTROLLERS_USER)
-  const { registry } = server.metrics
+export async function runControllers(options: ControllersRun): Promise<void> {
+  const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess } = options
   const metrics = createClientMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
+  const csiMetrics = createCsiMetrics(registry)
 
   async function run(until: AbortSignal, election?: LeaderElection): Promise<void> {
     setMaxListeners(0, until) // every watch of every controller listens to it
     const caches = createCacheSet({ client, clock, random, log })
     const deps: ControllerDeps = { client, caches, clock, random, log, metrics }
-    const controllers = [
-      createNamespaceController({ ...deps, kinds: ALL_KINDS }),
-      createGarbageController({ ...deps, kinds: ALL_KINDS }),
-      createProtectionControllers(deps),
-      createBindingControllers({ ...deps, inProcess, bindingMetrics }),
+    const led = election ? { election } : {}
+    const makers: Record<ControllerName, () => Running> = {
+      binding: () => createBindingControllers({ ...deps, inProcess, bindingMetrics }),
+      garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
+      namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
+      protection: () => createProtectionControllers(deps),
+    }
+    const running = [
+      ...names.map((name) => makers[name]()),
       ...inProcess.map((provisioner) =>
         createProvisioningControllers({
           ...deps,
           provisioner,
           options: { inProcess: true },
           provisioningMetrics,
-          ...(election ? { election } : {}),
+          ...led,
         }),
       ),
+      ...(options.driverSockets.length > 0 ? [createSourceProtection(deps)] : []),
+      ...options.driverSockets.map((address): Running => {
+        const of = { ...deps, address, gates: options.gates, csiMetrics, provisioningMetrics, ...led }
+        return { run: (over) => runDriverSocket(of, over) }
+      }),
     ]
     try {
-      await Promise.all(controllers.map((controller) => controller.run(until)))
+      await Promise.all(running.map((one) => one.run(until)))
     } finally {
       await caches.stop()
     }
@@ -88,4 +108,8 @@ export async function runControllers(options: BesideServer): Promise<void> {
     onChange: (isLeader) => metrics.leadership(CONTROLLERS_LEASE, isLeader),
   })
   await election.run((until) => run(until, election), signal)
+}
+
+interface Running {
+  run(signal: AbortSignal): Promise<void>
 }

@@ -45,6 +45,33 @@ export function createProgram(deps: ProgramDeps): Command {
   addProvisioner(program, deps, LOG_LEVELS)
 
   program
+    .command('controllers')
+    .summary('run the controllers against any Kubernetes API server')
+    .description(
+      'Runs the controllers of `stowage up` in a process of their own. On a cluster whose own controller manager binds ' +
+        'claims already, run none of those it has.',
+    )
+    .option('--kubeconfig <file>', 'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)')
+    .option('--controllers <names>', 'which of them, by comma (default: binding,garbage,namespaces,protection)')
+    .addOption(driverSocketOption())
+    .option('--no-leader-election', 'work at once, without asking whether another process does')
+    .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
+    .addOption(
+      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage controllers --kubeconfig ~/.kube/config --controllers binding,protection\n',
+    )
+    .action(async (flags) => {
+      const [{ runRemoteControllers }, { createLog }] = await Promise.all([
+        import('./remote-controllers.ts'),
+        import('./log.ts'),
+      ])
+      await runRemoteControllers(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
+    })
+
+  program
     .command('kubeconfig')
     .summary('print a kubeconfig for this machine’s server')
     .description(
@@ -102,7 +129,7 @@ interface Serving {
 }
 
 function addServing(program: Command, deps: ProgramDeps, { name, summary, about, controllers }: Serving): void {
-  program
+  const command = program
     .command(name)
     .summary(summary)
     .description(about)
@@ -115,7 +142,6 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
     .option('--listen <host:port>', 'address to serve the API on', DEFAULT_LISTEN)
     .option('--feature-gates <gates>', 'switch features, e.g. VolumeProvisionedIO=false', '')
     .option('--runtime-config <versions>', 'switch API versions, e.g. storage.k8s.io/v1alpha1=false', '')
-    .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
     .option('--history-minutes <minutes>', 'how long old states are kept for watches and paged lists', '5')
     .addOption(
       new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
@@ -140,6 +166,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         runtimeConfig: flags.runtimeConfig,
         historyMinutes: minutes,
         volumesDir: flags.volumesDir,
+        driverSockets: flags.driverSocket ?? [],
         controllers,
         clock: deps.clock,
         random: deps.random,
@@ -156,6 +183,10 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         },
       })
     })
+  if (!controllers) return
+  command
+    .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
+    .addOption(driverSocketOption())
 }
 
 function addDriver(program: Command, deps: ProgramDeps): void {
@@ -219,3 +250,8 @@ const dataDirOption = () => new Option('--data-dir <dir>', `where everything is 
 /** A word for the shell, quoted where it must be. */
 const shellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+
+const driverSocketOption = () =>
+  new Option('--driver-socket <path>', 'provide the volumes of the CSI driver there; may be repeated').argParser(
+    (path, before: string[] = []) => [...before, path],
+  )

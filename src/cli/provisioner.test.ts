@@ -1,4 +1,5 @@
 // The whole program against a real server and a driver behind a real socket.
+import { setMaxListeners } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,6 +42,7 @@ async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = 
     buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential: { ...pki.admin, user: 'admin' } }),
   )
   const abort = new AbortController()
+  setMaxListeners(0, abort.signal)
   const beside = runOthers(client, abort.signal)
   const settings = readProvisionerSettings({
     csiAddress: endpoint,
@@ -57,7 +59,7 @@ async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = 
     await stopServer()
     await rm(dir, { recursive: true })
   })
-  return { trial, client, fake, running, dir, stop: () => abort.abort() }
+  return { trial, client, fake, running, stop: () => abort.abort() }
 }
 
 /** What else a cluster has: those who bind claims, and those who let go of what is deleted. */
@@ -75,6 +77,13 @@ async function runOthers(client: Client, signal: AbortSignal): Promise<void> {
 type Trial = Awaited<ReturnType<typeof start>>['trial']
 const aClass = (trial: Trial, name: string, parameters: object = {}) =>
   trial.post(CLASSES, { metadata: { name }, provisioner: DRIVER, parameters })
+async function aSecretClass(trial: Trial, name: string, password = 'x-y-z'): Promise<void> {
+  await trial.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'creds' }, stringData: { password } })
+  await aClass(trial, name, {
+    'csi.storage.k8s.io/secret-name': 'creds',
+    'csi.storage.k8s.io/secret-namespace': 'default',
+  })
+}
 const aClaim = (trial: Trial, name: string, storageClassName: string, more: object = {}) =>
   trial.post(CLAIMS, {
     metadata: { name },
@@ -138,14 +147,7 @@ describe('stowage provisioner', () => {
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: `bad password ${secret}!` },
       }) as const
     fake.script.setRules([careless('CreateVolume'), careless('DeleteVolume')])
-    await trial.post('/api/v1/namespaces/default/secrets', {
-      metadata: { name: 'creds' },
-      stringData: { password: secret },
-    })
-    await aClass(trial, 'fast', {
-      'csi.storage.k8s.io/secret-name': 'creds',
-      'csi.storage.k8s.io/secret-namespace': 'default',
-    })
+    await aSecretClass(trial, 'fast', secret)
     await aClaim(trial, 'orders', 'fast')
     const claim = await untilBound(trial, 'orders')
     const volumePath = `/api/v1/persistentvolumes/${claim.spec.volumeName}`
@@ -172,22 +174,13 @@ describe('stowage provisioner', () => {
     }
   })
 
-  it('PROV-16 deletes with the credentials it was given itself when the class is gone', async () => {
-    const { trial, fake, dir } = await start({ driver: { secretKeys: ['password'] } })
-    expect(dir).toBeTruthy()
-    await trial.post('/api/v1/namespaces/default/secrets', {
-      metadata: { name: 'creds' },
-      stringData: { password: 'x-y-z' },
-    })
-    await aClass(trial, 'fast', {
-      'csi.storage.k8s.io/secret-name': 'creds',
-      'csi.storage.k8s.io/secret-namespace': 'default',
-    })
+  it('PROV-16 says what is missing when the class that named the credentials is gone, and goes on when it is back', async () => {
+    const { trial, fake } = await start({ driver: { secretKeys: ['password'] } })
+    await aSecretClass(trial, 'fast')
     await aClaim(trial, 'orders', 'fast')
     const { spec } = await untilBound(trial, 'orders')
     await trial.delete(`${CLASSES}/fast`)
     await trial.delete(`${CLAIMS}/orders`)
-    // Without any the driver refuses, and the volume says what is missing.
     await vi.waitFor(async () => {
       const { json } = await trial.get('/api/v1/namespaces/default/events')
       const messages = json.items.map(({ message }: { message: string }) => message).join()
@@ -195,11 +188,26 @@ describe('stowage provisioner', () => {
     }, PATIENCE)
     expect(Object.keys(fake.state.volumes)).toHaveLength(1)
     expect((await trial.get(`/api/v1/persistentvolumes/${spec.volumeName}`)).status).toBe(200)
-    await aClass(trial, 'fast', {
-      'csi.storage.k8s.io/secret-name': 'creds',
-      'csi.storage.k8s.io/secret-namespace': 'default',
-    })
+    await aSecretClass(trial, 'fast')
     await untilGone(trial, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    expect(fake.state.volumes).toEqual({})
+  })
+
+  it('PROV-16 needs no class to delete with the credentials it was given itself', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
+    onTestFinished(() => rm(dir, { recursive: true }))
+    await writeFile(join(dir, 'password'), 'own-password')
+    const { trial, fake } = await start({
+      driver: { secretKeys: ['password'] },
+      flags: { provisionerSecretDir: dir },
+    })
+    await aClass(trial, 'fast')
+    await aClaim(trial, 'orders', 'fast')
+    const { spec } = await untilBound(trial, 'orders')
+    await trial.delete(`${CLASSES}/fast`)
+    await trial.delete(`${CLAIMS}/orders`)
+    await untilGone(trial, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    expect(fake.state.volumes).toEqual({})
   })
 
   it('SYS-8 works only while it leads, and says whether it is well', async () => {

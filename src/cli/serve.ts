@@ -19,7 +19,7 @@ import {
 import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
-import { createCacheSet, createClientMetrics, createLeaderElection, inProcessClient } from '../client/index.ts'
+import { inProcessClient } from '../client/index.ts'
 import { DIRECTORY_PROVISIONER, openDirectoryPlugin } from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
@@ -44,6 +44,8 @@ export interface ServeOptions {
   readonly controllers: boolean
   /** Where volumes that are directories are made. Default: in dataDir. */
   readonly volumesDir: string | undefined
+  /** Sockets of CSI drivers whose volumes are to be provided. */
+  readonly driverSockets: readonly string[]
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -56,6 +58,9 @@ export interface Ready {
   readonly kubeconfig: string
   readonly dataDir: string
 }
+
+/** Who the controllers are to the API server. */
+const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
 /** What claims get that name no class, on a new store: it needs neither root nor a driver. */
 const DIRECTORY_CLASS = {
@@ -124,12 +129,15 @@ export async function serve(options: ServeOptions): Promise<void> {
       const controllers = options.controllers
         ? [
             runControllers({
-              server,
+              client: inProcessClient(server.objects, CONTROLLERS_USER),
+              registry: server.metrics.registry,
               clock,
               random,
               log,
               signal,
               isShared: place.is === 'etcd',
+              gates,
+              driverSockets: options.driverSockets,
               inProcess: hasDirectories ? [await directories(options)] : [],
             }),
           ]

@@ -2,7 +2,7 @@
 // mistake, and stays in the log.
 import { AssertionError } from 'node:assert'
 import { CsiError } from '../csi/errors.ts'
-import { MissingToolError, NoSpaceError, NotBlankError } from './host/index.ts'
+import { MissingToolError, NoSpaceError, NotBlankError, ProgramFailedError } from './host/index.ts'
 
 /** The same service, whose failures all say why. */
 export function explaining<S extends object>(service: S): S {
@@ -25,6 +25,12 @@ export function explain(error: unknown): unknown {
   if (error instanceof NoSpaceError) return new CsiError('RESOURCE_EXHAUSTED', error.message)
   if (error instanceof MissingToolError || error instanceof NotBlankError) {
     return new CsiError('FAILED_PRECONDITION', error.message)
+  }
+  if (error instanceof ProgramFailedError && error.program === 'umount' && /busy/.test(error.stderr)) {
+    return new CsiError(
+      'FAILED_PRECONDITION',
+      `${error.stderr.trim()} A process still has a file open there. End it first.`,
+    )
   }
   return new CsiError('INTERNAL', error.message)
 }

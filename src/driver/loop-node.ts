@@ -3,9 +3,11 @@
 // devices and mounts whoever made them.
 import { mkdir, open, rm, rmdir, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
+import { CsiError } from '../csi/errors.ts'
 import type { NodeHands, Rediscovered } from './backend.ts'
 import { notNow } from './errors.ts'
 import type { Host, IoLimit, LoopDevice, Loops } from './host/host.ts'
+import { ProgramFailedError } from './host/index.ts'
 import type { VolumeId } from './ids.ts'
 import { deviceBytesOf, type LoopBackendDeps } from './loop-backend.ts'
 import { imageOf, scratchIn, volumesIn } from './pool-layout.ts'
@@ -68,7 +70,9 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     }
     const growAfterMount = !isNew && fsType === 'xfs' && (await isShort(device, 'xfs'))
     await mkdir(path, { recursive: true })
-    await mounts.mount(device, path, fsType, options.mountFlags)
+    await mounts.mount(device, path, fsType, options.mountFlags).catch((error: unknown) => {
+      throw withoutFlags(error, volume, options.mountFlags)
+    })
     if (growAfterMount) await filesystems.grow(device, path, 'xfs')
   }
 
@@ -215,6 +219,14 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
 
     rediscover: (volumes, presences) => rediscover({ host, pool, devices }, volumes, presences),
   }
+}
+
+/** Mount flags may be sensitive, so the command that failed is told without them. */
+function withoutFlags(error: unknown, { id }: VolumeRecord, flags: readonly string[]): unknown {
+  if (!(error instanceof ProgramFailedError) || flags.length === 0) return error
+  const values = flags.flatMap((flag) => flag.split(',')).flatMap((flag) => flag.split('=').slice(1))
+  const said = values.filter(Boolean).reduce((text, value) => text.replaceAll(value, '…'), error.stderr.trim())
+  return new CsiError('INTERNAL', `Volume ${id} cannot be mounted: ${said} Check its mount options.`)
 }
 
 /** The smallest growth a file system can make use of: below it, its size and its device's are as good as equal. */

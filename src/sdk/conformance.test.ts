@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDirectoryPlugin } from '../controllers/provisioning/directory/index.ts'
-import { defineProvisioner, Infeasible, type ProvisionerPlugin, parameter } from './provisioner.ts'
+import {
+  defineProvisioner,
+  type ExistingVolume,
+  Infeasible,
+  type MadeVolume,
+  type ProvisionerPlugin,
+  parameter,
+} from './provisioner.ts'
 import { startTrial, testProvisioner } from './testing.ts'
 
 /** Keeps its volumes in a map. */
@@ -79,6 +86,39 @@ describe('the rules for provisioners, as a test', () => {
     it(`PROV-17 one that ${what} does not pass`, async () => {
       const { plugin } = memoryPlugin(overrides)
       await expect(testProvisioner(plugin)).rejects.toThrow(`A rule for provisioners is broken: ${name}`)
+    })
+  }
+})
+
+describe('every source a volume can have', () => {
+  const local = { source: { local: { path: '/mnt/disk' } }, reachableFrom: [{ 'kubernetes.io/hostname': 'n1' }] }
+  const MADE: Partial<MadeVolume>[] = [
+    { source: { hostPath: { path: '/x', type: 'DirectoryOrCreate' } } },
+    local,
+    { source: { nfs: { server: 'filer', path: '/x', readOnly: true } } },
+    {
+      source: { iscsi: { targetPortal: '10.0.0.1', iqn: 'iqn.2026-01.com.example:x', lun: 3, portals: ['10.0.0.2'] } },
+    },
+    { source: { fc: { targetWWNs: ['50060e801049cfd1'], lun: 0 } } },
+    { source: { flexVolume: { driver: 'example.com/flex', options: { a: 'b' } } } },
+    { source: { csi: { driver: 'csi.example.com', volumeHandle: 'h', volumeAttributes: { a: 'b' } } } },
+  ]
+  for (const made of MADE) {
+    it(`PROV-11 ${Object.keys(made.source!)[0]} is taken by the server as it is, and shown again for deletion`, async () => {
+      const deleted: ExistingVolume[] = []
+      const trial = await startTrial({
+        name: 'example.com/one',
+        provision: async ({ sizeBytes }) => ({ sizeBytes, ...made }) as MadeVolume,
+        delete: async (volume) => void deleted.push(volume),
+      })
+      try {
+        const volume = await trial.provision()
+        expect(volume.source).toMatchObject(made.source!)
+        await trial.release(volume)
+        expect(deleted[0]?.source).toEqual(volume.source)
+      } finally {
+        await trial.stop()
+      }
     })
   }
 })

@@ -20,6 +20,8 @@ export interface Cluster {
   direct(): Client | undefined
   /** Its store, for checkers; undefined while it is down. */
   store(): Store | undefined
+  /** Told the store of every life of the server, the present one at once. */
+  follow(listener: (store: Store) => void): void
   /** A component whose only way to the server is the network. It starts at once. */
   add(name: string, main: (env: Env, client: Client) => void): SimProcess
   /** Starts what is down, ends all faults, and waits until the server answers. */
@@ -29,6 +31,7 @@ export interface Cluster {
 export async function createCluster(world: World, history?: HistoryOptions): Promise<Cluster> {
   const disk = createDisk(world, 'server')
   const processes: SimProcess[] = []
+  const followers: ((store: Store) => void)[] = []
   let current: { client: Client; store: Store } | undefined
 
   const server = createProcess(world, 'server', (env) => {
@@ -51,6 +54,7 @@ export async function createCluster(world: World, history?: HistoryOptions): Pro
     })
     await env.pass(createBuiltIns(api.objects).catch(() => {})) // a disk that refuses is tried again by the next start
     current = { client: inProcessClient(api.objects, SYSTEM_USER), store }
+    for (const tell of followers) tell(store)
   }
   const network = createNetwork(world, () => (server.alive ? current?.client : undefined))
 
@@ -69,6 +73,10 @@ export async function createCluster(world: World, history?: HistoryOptions): Pro
     server,
     direct: () => (server.alive ? current?.client : undefined),
     store: () => (server.alive ? current?.store : undefined),
+    follow(listener) {
+      followers.push(listener)
+      if (current) listener(current.store)
+    },
     add(name, main) {
       const process = createProcess(world, name, (env) => main(env, network.clientFor(env)))
       processes.push(process)

@@ -47,6 +47,8 @@ export type VolumeParts = Parts & { readonly size?: string; readonly spec?: obje
 export interface BindingTrialOptions extends Partial<Pick<BindingOptions, 'inProcess' | 'bindingMetrics'>> {
   /** As on a server that knows no transactions. */
   readonly oneByOne?: boolean
+  /** Events become objects, and are not what `told` tells. */
+  readonly ownEvents?: boolean
   /** What stands between the binder and the server. */
   readonly through?: (client: Client) => Client
 }
@@ -86,7 +88,7 @@ export async function startBindingTrial(options: BindingTrialOptions = {}): Prom
     const controllers = createBindingControllers({
       ...common,
       caches,
-      events,
+      ...(options.ownEvents ? {} : { events }),
       inProcess,
       metrics: metrics as any,
       ...(bindingMetrics ? { bindingMetrics } : {}),
@@ -219,3 +221,16 @@ export const summary = (claim: Claim, volume: Volume) => ({
     annotations: Object.keys(volume.metadata.annotations ?? {}).sort(),
   },
 })
+
+/** A client whose watches do not show one claim or volume; reads and writes do. */
+export function hiding(client: Client, hidden: { claim?: string; volume?: string }): Client {
+  async function* shown(kind: any, request: any): AsyncGenerator<any> {
+    const name = kind === persistentVolumeClaimKind ? () => hidden.claim : () => hidden.volume
+    const isWatched = kind === persistentVolumeClaimKind || kind === persistentVolumeKind
+    for await (const event of client.watch<any>(kind, request)) {
+      if (isWatched && event.type !== 'bookmark' && event.object.metadata.name === name()) continue
+      yield event
+    }
+  }
+  return { ...client, watch: shown as Client['watch'] }
+}

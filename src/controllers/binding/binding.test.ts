@@ -4,7 +4,6 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { Client } from '../../client/index.ts'
 import {
   BIND_COMPLETED,
   BOUND_BY_CONTROLLER,
@@ -15,7 +14,7 @@ import {
   PROVISIONER_BETA,
   SELECTED_NODE,
 } from '../names.ts'
-import { type BindingTrial, type BindingTrialOptions, startBindingTrial, summary } from './binding-trial.ts'
+import { type BindingTrial, type BindingTrialOptions, hiding, startBindingTrial, summary } from './binding-trial.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 const IS_DEFAULT = { 'storageclass.kubernetes.io/is-default-class': 'true' }
@@ -269,6 +268,22 @@ for (const oneByOne of [false, true]) {
       for (const [index, name] of taken.entries()) {
         expect((await world.getVolume(name ?? '')).spec?.claimRef?.name).toBe(names[index])
       }
+    })
+
+    it('PROV-6 work grows with claims and volumes, not with their product', async () => {
+      await start()
+      const COUNT = 200
+      for (let n = 0; n < COUNT; n++) await world.claim(`c${n}`)
+      await world.settle()
+      const before = world.passes.claims
+      for (let n = 0; n < COUNT; n++) await world.volume(`v${n}`)
+      await world.settle()
+      for (let n = 0; n < COUNT; n++) expect(await boundTo(`c${n}`)).toBeDefined()
+      // One pass that acts, and at most one more for each thing that was written.
+      const perClaim = oneByOne ? 5 : 2
+      const perVolume = oneByOne ? 6 : 3
+      expect((world.passes.claims - before) / COUNT).toBeLessThanOrEqual(perClaim)
+      expect(world.passes.volumes / COUNT).toBeLessThanOrEqual(perVolume)
     })
 
     it('PROV-2 claims and volumes meet by the classes of their annotations', async () => {
@@ -812,15 +827,18 @@ for (const oneByOne of [false, true]) {
   })
 }
 
-/** A client whose watches do not show one claim or volume; reads and writes do. */
-function hiding(client: Client, hidden: { claim: string; volume?: string }): Client {
-  async function* shown(kind: any, request: any): AsyncGenerator<any> {
-    const name = kind === persistentVolumeClaimKind ? () => hidden.claim : () => hidden.volume
-    const isWatched = kind === persistentVolumeClaimKind || kind === persistentVolumeKind
-    for await (const event of client.watch<any>(kind, request)) {
-      if (isWatched && event.type !== 'bookmark' && event.object.metadata.name === name()) continue
-      yield event
-    }
-  }
-  return { ...client, watch: shown as Client['watch'] }
-}
+describe('events', () => {
+  it('PROV-6 are there for people to read, from persistentvolume-controller', async () => {
+    world = await startBindingTrial({ ownEvents: true })
+    await world.claim('c')
+    await world.settle()
+    const { json } = await world.trial.get('/api/v1/namespaces/default/events')
+    expect(json.items).toHaveLength(1)
+    expect(json.items[0]).toMatchObject({
+      involvedObject: { kind: 'PersistentVolumeClaim', name: 'c' },
+      reason: 'FailedBinding',
+      type: 'Normal',
+      source: { component: 'persistentvolume-controller' },
+    })
+  })
+})

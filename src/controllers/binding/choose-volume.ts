@@ -42,7 +42,7 @@ export function chooseVolume(claim: Claim, wish: Wish, shelves: Shelves, choosin
     .reservedFor(wish.claimKey)
     .filter((volume) => isReservedFor(volume, claim) && !excluded?.has(volume.metadata.name ?? ''))
     .map(offerOf)
-    .filter((offer) => isUsable(offer, wish))
+    .filter((offer) => whyUnfit(offer, wish, { isReserved: true }) === undefined)
     .sort(byCommitment)[0]
   if (reserved) {
     // The claim's data is there, so a node that cannot reach it is no node for the claim, whatever else is free.
@@ -54,17 +54,22 @@ export function chooseVolume(claim: Claim, wish: Wish, shelves: Shelves, choosin
 
 /** Whether a volume that nobody has will do, wherever it is. */
 export const satisfies = (offer: Offer, wish: Wish): boolean =>
-  isUsable(offer, wish) &&
-  offer.className === wish.className &&
-  (!wish.selector || matchesLabels(wish.selector, offer.volume.metadata.labels))
+  whyUnfit(offer, wish) === undefined && (!wish.selector || matchesLabels(wish.selector, offer.volume.metadata.labels))
 
-/** What even a reserved volume must be; of what class and with which labels is up to whoever reserved it. */
-const isUsable = (offer: Offer, wish: Wish): boolean =>
-  !offer.volume.metadata.deletionTimestamp &&
-  offer.size >= wish.size &&
-  offersModes(offer.modes, wish.modes) &&
-  offer.volumeMode === wish.volumeMode &&
-  offer.attributesClass === wish.attributesClass
+/**
+ * Why a volume cannot be the claim's, in the words people are told. Labels do not count here: whoever says which
+ * volume it is to be need not describe it. Of what class a volume is does not count where it was reserved for the claim.
+ */
+export function whyUnfit(offer: Offer, wish: Wish, { isReserved = false } = {}): string | undefined {
+  const { metadata } = offer.volume
+  if (metadata.deletionTimestamp) return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
+  if (offer.size < wish.size) return 'requested PV is too small'
+  if (!isReserved && offer.className !== wish.className) return 'storageClassName does not match'
+  if (offer.attributesClass !== wish.attributesClass) return 'volumeAttributesClassName does not match'
+  if (offer.volumeMode !== wish.volumeMode) return 'incompatible volumeMode'
+  if (!offersModes(offer.modes, wish.modes)) return 'incompatible accessMode'
+  return undefined
+}
 
 function smallestFree(wish: Wish, shelves: Shelves, { node, excluded }: Choosing): Offer | undefined {
   let best: Offer | undefined

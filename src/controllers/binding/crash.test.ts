@@ -6,7 +6,7 @@ import { ApiError } from '../../api/status-error.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
-import { type BindingTrial, startBindingTrial, summary } from './binding-trial.ts'
+import { type BindingTrial, hiding, startBindingTrial, summary } from './binding-trial.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 const WRITES = ['volume', 'volume status', 'claim', 'claim status']
@@ -84,6 +84,54 @@ describe('a binder that is not alone', () => {
     await world.settle()
     expect((await world.getClaim('c')).spec?.volumeName).toBe('spare')
     expect((await world.getVolume('pv')).spec?.claimRef).toEqual({ namespace: 'default', name: 'rival' })
+  })
+
+  it('PROV-5 a conflict is looked into at once, however late the watch is', async () => {
+    const hidden = { volume: '' }
+    let tries = 0
+    world = await startBindingTrial({
+      through: (client) => ({
+        ...hiding(client, hidden),
+        commit: async (writes, options) => {
+          if (writes.length > 1 && ++tries === 1) {
+            hidden.volume = 'pv'
+            const claimRef = { namespace: 'default', name: 'rival' }
+            await client.patch(persistentVolumeKind, { name: 'pv' }, { type: 'merge', body: { spec: { claimRef } } })
+          }
+          return client.commit(writes, options)
+        },
+      }),
+    })
+    await world.volume('pv', AVAILABLE)
+    await world.volume('spare', { size: '2Gi', ...AVAILABLE })
+    await world.claim('c')
+    await world.settle()
+    expect((await world.getClaim('c')).spec?.volumeName).toBe('spare')
+    expect(tries).toBe(2)
+  })
+
+  it('PROV-5 what it has bound itself it does not try to bind again, however late the watch is', async () => {
+    const hidden = { volume: '' }
+    let tries = 0
+    world = await startBindingTrial({
+      through: (client) => ({
+        ...hiding(client, hidden),
+        commit: (writes, options) => {
+          if (writes.length > 1) tries++
+          return client.commit(writes, options)
+        },
+      }),
+    })
+    await world.volume('pv', AVAILABLE)
+    await world.settle()
+    hidden.volume = 'pv'
+    await world.claim('first')
+    await world.settle()
+    await world.claim('second')
+    await world.settle()
+    expect((await world.getClaim('first')).status?.phase).toBe('Bound')
+    expect((await world.getClaim('second')).status?.phase).toBe('Pending')
+    expect(tries).toBe(1)
   })
 
   it('PROV-5 a claim that changes all the time is bound in the end', async () => {

@@ -106,6 +106,16 @@ describe('bringing volumes to claims that wait', () => {
     expect([...market.taken]).toEqual([['default/a', 'x']])
   })
 
+  it('PROV-5 a volume that is being bound is offered to nobody, also when it changes meanwhile', () => {
+    const market = aMarket()
+    market.hand.put(aVolume({ name: 'x' }))
+    market.index.assume('x')
+    market.hand.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
+    market.claim({ name: 'a' })
+    market.work()
+    expect([market.taken.size, market.index.offered('x')]).toEqual([0, undefined])
+  })
+
   it('PROV-6 what is offered during a pass waits for the next one', () => {
     const market = aMarket()
     market.claim({ name: 'a' })

@@ -1,9 +1,10 @@
 // What should happen to one claim, as data: bind it, ask a provisioner, give it the default class, give it up, or wait
 // and say why. Pure; reconcile-claim.ts gathers the situation and carries the plan out.
-import { annotationOf, claimClassName, volumeClassName } from '../../api/kinds/class-names.ts'
+import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
 import type { Happening } from '../../client/index.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER, IN_TREE_PREFIX, SELECTED_NODE } from '../names.ts'
+import { whyUnfit } from './choose-volume.ts'
 import {
   belongsToAnother,
   classNotFound,
@@ -18,7 +19,7 @@ import {
   waitsForConsumer,
   waitsForPods,
 } from './events.ts'
-import { type Claim, isReservedFor, offerOf, offersModes, type Volume, wishOf } from './wish.ts'
+import { type Claim, isReservedFor, offerOf, type Volume, wishOf } from './wish.ts'
 
 export interface ClaimSituation {
   readonly claim: Claim
@@ -73,7 +74,7 @@ function planNamed({ claim, named }: ClaimSituation): ClaimAction {
   const name = claim.spec?.volumeName ?? ''
   if (!named) return { do: 'wait', because: `the volume "${name}" that it names does not exist`, phase: 'Pending' }
   if (!named.spec?.claimRef) {
-    const why = mismatch(claim, named)
+    const why = whyUnfit(offerOf(named), wishOf(claim))
     if (why === undefined) return { do: 'bind', volume: named }
     const tell = volumeMismatch(name, why)
     return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
@@ -83,18 +84,6 @@ function planNamed({ claim, named }: ClaimSituation): ClaimAction {
   // Where a controller has set the name, a binding is broken in a way that nobody but its author can mend.
   const isOurs = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
   return { do: 'wait', because: tell.message, tell, ...(isOurs ? {} : { phase: 'Pending' }) }
-}
-
-/** Why a volume that the claim names, and nobody has, cannot be used. Labels are not looked at: the name says it all. */
-function mismatch(claim: Claim, volume: Volume): string | undefined {
-  const [wish, offer] = [wishOf(claim), offerOf(volume)]
-  if (volume.metadata.deletionTimestamp) return `the volume is marked for deletion "${volume.metadata.name}"`
-  if (offer.size < wish.size) return 'requested PV is too small'
-  if (volumeClassName(volume) !== wish.className) return 'storageClassName does not match'
-  if (offer.attributesClass !== wish.attributesClass) return 'volumeAttributesClassName does not match'
-  if (offer.volumeMode !== wish.volumeMode) return 'incompatible volumeMode'
-  if (!offersModes(offer.modes, wish.modes)) return 'incompatible accessMode'
-  return undefined
 }
 
 /** Any volume will do. */

@@ -76,6 +76,10 @@ describe('the plan for a volume', () => {
       do: 'wait',
       because: 'it belongs to the claim default/c, which is yet to be bound to it',
     })
+    expect(plan(MINE, { claim: aClaim({ size: '2Gi' }) })).toEqual({
+      do: 'wait',
+      because: 'it belongs to the claim default/c, which cannot be bound to it: requested PV is too small',
+    })
     const claim = aClaim({ spec: { volumeMode: 'Block' } })
     expect(plan(MINE, { claim })).toMatchObject({
       do: 'tell of mismatch',

@@ -2,9 +2,10 @@
 // when its claim is gone. Binding it to a claim is the claim's business (plan-claim.ts). Pure.
 import { annotationOf } from '../../api/kinds/class-names.ts'
 import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../names.ts'
+import { whyUnfit } from './choose-volume.ts'
 import { planReclaim, type Reclaim, type ReclaimSituation } from './plan-reclaim.ts'
 import type { VolumePhase } from './volume-status.ts'
-import { type Claim, claimKeyOf } from './wish.ts'
+import { type Claim, claimKeyOf, offerOf, wishOf } from './wish.ts'
 
 export interface VolumeSituation extends ReclaimSituation {
   /** The claim its claimRef names, by namespace and name. */
@@ -46,14 +47,17 @@ function planOrphan(situation: VolumeSituation): VolumeAction {
   return { do: 'reclaim', how }
 }
 
-/** The volume is the claim's, but the claim does not know yet; its own pass will bind it. */
+/** The volume is the claim's, but the claim does not know yet; its own pass will bind it if it can. */
 function planUnanswered({ volume }: VolumeSituation, claim: Claim): VolumeAction {
-  const [offered = 'Filesystem', wanted = 'Filesystem'] = [volume.spec?.volumeMode, claim.spec?.volumeMode]
+  const [offer, wish] = [offerOf(volume), wishOf(claim)]
   const key = claimKeyOf(volume)
-  if (offered === wanted)
-    return { do: 'wait', because: `it belongs to the claim ${key}, which is yet to be bound to it` }
-  const because = `the claim ${key} that it belongs to wants volumeMode ${wanted}, and it is ${offered}`
-  return { do: 'tell of mismatch', claim, because }
+  if (offer.volumeMode !== wish.volumeMode) {
+    const because = `the claim ${key} that it belongs to wants volumeMode ${wish.volumeMode}, and it is ${offer.volumeMode}`
+    return { do: 'tell of mismatch', claim, because }
+  }
+  const why = whyUnfit(offer, wish, { isReserved: true })
+  if (why) return { do: 'wait', because: `it belongs to the claim ${key}, which cannot be bound to it: ${why}` }
+  return { do: 'wait', because: `it belongs to the claim ${key}, which is yet to be bound to it` }
 }
 
 /** The claim has taken another volume. */

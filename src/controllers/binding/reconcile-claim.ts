@@ -3,7 +3,16 @@
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
 import { effectiveDefaultClass } from '../../api/kinds/default-class.ts'
-import { backOff, type CommitWrite, done, type ObjectKey, type Outcome, refOfKey, stuck } from '../../client/index.ts'
+import {
+  backOff,
+  type CommitWrite,
+  done,
+  keyOfObject,
+  type ObjectKey,
+  type Outcome,
+  refOfKey,
+  stuck,
+} from '../../client/index.ts'
 import { PROVISIONER, PROVISIONER_BETA } from '../names.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { chooseVolume } from './choose-volume.ts'
@@ -65,7 +74,7 @@ function plan(
       return chosen
     },
     unscheduledPods: () =>
-      podsOf(context, wishOf(claim).claimKey)
+      podsOf(context, keyOfObject(claim))
         .filter(({ spec }) => !spec?.nodeName)
         .map(({ metadata }) => metadata.name ?? ''),
     isInProcess: (provisioner) => inProcess.some(({ name }) => name === provisioner),
@@ -88,7 +97,7 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
     case 'assign class':
       return assignClass(action.className, claim, context)
     case 'ask': {
-      context.provisioning.begin(wishOf(claim).claimKey, action.provisioner)
+      context.provisioning.begin(keyOfObject(claim), action.provisioner)
       return saveOrTell(askingWrites(claim, action.provisioner), action, claim, context)
     }
     case 'wait': {
@@ -115,7 +124,7 @@ async function bind(volume: Volume, claim: Claim, context: BindingContext): Prom
       index.settle(name)
     }
   }
-  provisioning.end(wishOf(claim).claimKey)
+  provisioning.end(keyOfObject(claim))
   return done
 }
 

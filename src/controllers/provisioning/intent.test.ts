@@ -6,6 +6,7 @@ import { settingsOf, volumeNameOf } from './options.ts'
 describe('the intent', () => {
   it('PROV-12 is called after its provisioner', () => {
     expect(intentOf('disks.example.com')).toBe('provisioning.stowage.dev/disks.example.com')
+    expect(intentOf('disks.example.com', 'node-1')).toBe('provisioning.stowage.dev/disks.example.com.node-1')
     expect(intentOf('gluster.org/gluster-volume')).toBe('provisioning.stowage.dev/gluster.org-gluster-volume')
   })
 

@@ -13,8 +13,8 @@ export const INTENT_PREFIX = 'provisioning.stowage.dev/'
 const NAME_CHARACTERS_MAX = 63
 const HASH_CHARACTERS = 8
 
-export function intentOf(provisionerName: string): string {
-  const name = provisionerName.replaceAll('/', '-')
+export function intentOf(provisionerName: string, instance?: string): string {
+  const name = (instance === undefined ? provisionerName : `${provisionerName}.${instance}`).replaceAll('/', '-')
   if (name.length <= NAME_CHARACTERS_MAX) return INTENT_PREFIX + name
   const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_CHARACTERS)
   return `${INTENT_PREFIX}${name.slice(0, NAME_CHARACTERS_MAX - HASH_CHARACTERS - 1)}.${hash}`
@@ -60,12 +60,12 @@ export async function dropIntent(
 }
 
 /**
- * Gives the choice of node back to the scheduler, which chooses anew when it finds none. Nothing exists, so the intent
- * goes with it. False when the claim changed at the same moment.
+ * Gives the choice of node back to the scheduler, which chooses anew when it finds none. Where nothing exists the
+ * intent goes with it. False when the claim changed at the same moment.
  */
 export async function giveNodeBack(
   claim: Readonly<PersistentVolumeClaim>,
-  node: string,
+  { node, mayExist }: { readonly node: string; readonly mayExist: boolean },
   { client, claims, intent }: ProvisioningContext,
 ): Promise<boolean> {
   try {
@@ -76,7 +76,7 @@ export async function giveNodeBack(
       uid,
       resourceVersion,
       annotations: { [SELECTED_NODE]: null },
-      '$deleteFromPrimitiveList/finalizers': [intent],
+      ...(mayExist ? {} : { '$deleteFromPrimitiveList/finalizers': [intent] }),
     }
     const left = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body: { metadata } })
     if (left) claims.learn(left)

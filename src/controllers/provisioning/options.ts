@@ -6,6 +6,8 @@ import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from
 export interface ProvisioningOptions {
   /** The provisioner is a plugin of this very process, not one beside it. Default false. */
   readonly inProcess?: boolean
+  /** Others provide volumes in this process too: its queues carry the provisioner's name. Default: as inProcess. */
+  readonly isOneOfSeveral?: boolean
   /** Volumes are called `<prefix>-<uid of the claim>`. Default `pvc`. */
   readonly volumeNamePrefix?: string
   /** How much of the uid, without its dashes, the name has. Default -1: all of it, with its dashes. */
@@ -21,6 +23,7 @@ export interface ProvisioningOptions {
 
 export interface ProvisioningSettings {
   readonly inProcess: boolean
+  readonly isOneOfSeveral: boolean
   readonly volumeNamePrefix: string
   readonly volumeNameUuidLength: number
   readonly backoff: Backoff
@@ -42,6 +45,7 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
   }
   return {
     inProcess,
+    isOneOfSeveral: options.isOneOfSeveral ?? inProcess,
     volumeNamePrefix,
     volumeNameUuidLength,
     workers,

@@ -56,8 +56,11 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
 function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unknown' }>): ClaimAction {
   const { claim, provisionerName, storageClass, volumeName } = situation
   if (isOurVolumeOf(situation)) return overWith(situation, NOTHING)
-  const isWanted = !isGoing(claim) && selectClaim(claim, storageClass, provisionerName).is === 'selected'
+  const selection = selectClaim(claim, storageClass, provisionerName)
+  const isWanted = !isGoing(claim) && selection.is === 'selected'
   if (stage.request) return { do: 'provision', request: stage.request, isWanted }
+  // Asked without a node, the storage could make what it had not made yet, and anywhere.
+  if (!isGoing(claim) && selection.is === 'waiting') return { do: 'wait', because: selection.because }
   if (storageClass?.provisioner === provisionerName) {
     return { do: 'provision', request: requestOf(claim, storageClass, volumeName), isWanted }
   }

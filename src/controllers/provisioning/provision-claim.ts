@@ -104,11 +104,12 @@ async function note(answer: Provisioned, noted: Asked, context: ProvisioningCont
 }
 
 async function noteFailure(
-  { how, because }: { how: Failure; because: string },
+  { how, because, isUnasked }: Extract<Provisioned, { is: 'failed' }>,
   { attempt, asked, before }: Asked,
   context: ProvisioningContext,
 ): Promise<Step> {
   fail(attempt, how, because, context)
+  const mayExist = isUnasked === true && before.is === 'unknown'
   switch (how) {
     case 'unfinished':
       return changed(because)
@@ -125,13 +126,13 @@ async function noteFailure(
       }
       break
     case 'reschedule':
-      attempt.stage = { is: 'nothing' }
+      attempt.stage = mayExist ? { is: 'unknown' } : { is: 'nothing' } // on another node the request is another
       if (asked.selectedNode === undefined || isGoing(attempt.claim)) break
-      if (!(await giveNodeBack(attempt.claim, asked.selectedNode, context))) break
-      await letGo(attempt, context)
+      if (!(await giveNodeBack(attempt.claim, { node: asked.selectedNode, mayExist }, context))) break
+      if (!mayExist) await letGo(attempt, context)
       return stuck(`node "${asked.selectedNode}" will not do, another has to be chosen: ${because}`)
   }
-  attempt.stage = { is: 'nothing' }
+  attempt.stage = mayExist ? before : { is: 'nothing' }
   return changed(because)
 }
 

@@ -9,6 +9,8 @@ import type { PersistentVolume, PersistentVolumeSpec } from '../../api/types/vol
 export interface Provisioner {
   /** What classes call it, and what its volumes carry as provisioned-by. */
   readonly name: string
+  /** Where several instances of it work side by side, one per node: which this is. What it begins is then its own. */
+  readonly instance?: string
   /** Makes the volume, or finds what an earlier try made under the same name. Says how it went; does not throw. */
   provision(request: ProvisionRequest, signal: AbortSignal): Promise<Provisioned>
   /**
@@ -35,7 +37,8 @@ export interface ProvisionRequest {
 
 export type Provisioned =
   | { readonly is: 'made'; readonly volume: NewVolume }
-  | { readonly is: 'failed'; readonly how: Failure; readonly because: string }
+  /** `isUnasked`: the storage did not hear of this try; whatever an earlier one left is as it was. */
+  | { readonly is: 'failed'; readonly how: Failure; readonly because: string; readonly isUnasked?: true }
   /** Not for this provisioner after all; nobody is told. */
   | { readonly is: 'ignored'; readonly because: string }
 

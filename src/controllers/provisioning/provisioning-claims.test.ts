@@ -261,6 +261,42 @@ describe('a try that fails', () => {
     expect(world.storage.provisions[1]?.selectedNode).toBe('roomy')
   })
 
+  it('PROV-12 a node that is gone is given back, but what an earlier process may have made there is not forgotten', async () => {
+    await world.aClass('fast', { volumeBindingMode: 'WaitForFirstConsumer' })
+    const claim = await world.aClaim('data', { annotations: { [SELECTED_NODE]: 'gone' } })
+    world.storage.script.push({ fails: 'unfinished', makes: true })
+    const first = world.start()
+    await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await first.stop()
+    world.storage.script.push({ fails: 'reschedule', isUnasked: true, because: 'no such node' })
+    world.start()
+    await world.until(
+      async () => (await world.claim('data'))?.metadata.annotations?.[SELECTED_NODE] === undefined,
+      'the choice to be given back',
+    )
+    expect(await intentOn('data')).toBe(true)
+    const body = { metadata: { annotations: { [SELECTED_NODE]: 'other' } } }
+    await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.provisions[2]?.selectedNode).toBe('other')
+    expect(await intentOn('data')).toBe(false)
+    expect(world.storage.assets.size).toBe(1)
+  })
+
+  it('PROV-12 a refusal before the storage was asked says nothing about what an earlier process made', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    world.storage.script.push({ fails: 'unfinished', makes: true })
+    const first = world.start()
+    await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    await first.stop()
+    await world.client.delete(persistentVolumeClaimKind, ref('data'))
+    world.storage.script.push({ fails: 'final', isUnasked: true })
+    world.start()
+    await world.until(() => world.volume(nameFor(claim)), 'the volume, which can be reclaimed')
+    expect(world.storage.provisions).toHaveLength(3)
+  })
+
   it('PROV-9 without a node to give back, it is a failure like others', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')

@@ -62,7 +62,7 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const context: ProvisioningContext = {
     provisioner,
     settings,
-    intent: intentOf(provisioner.name),
+    intent: intentOf(provisioner.name, provisioner.instance),
     client,
     clock,
     random,
@@ -77,8 +77,8 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     attempts: new Attempts(),
   }
 
-  // Several plugins may share a process; a provisioner that runs alone has the names that are charted already.
-  const queueName = (name: string) => (settings.inProcess ? `${provisioner.name}-${name}` : name)
+  // A provisioner that runs alone has the names that are charted already.
+  const queueName = (name: string) => (settings.isOneOfSeveral ? `${provisioner.name}-${name}` : name)
   const common = (name: string) => ({
     name,
     clock,

@@ -8,6 +8,8 @@ export interface ScriptedAnswer {
   readonly fails?: Failure
   readonly ignores?: true
   readonly because?: string
+  /** It fails before the storage hears of it. */
+  readonly isUnasked?: true
   /** Whether the storage has the volume afterwards. Default: when it does not fail. */
   readonly makes?: boolean
   /** Size of what is made, where it is not the size that was asked for. */
@@ -44,14 +46,14 @@ export function scriptedStorage(): ScriptedStorage {
 
   async function provision(name: string, request: ProvisionRequest): Promise<Provisioned> {
     provisions.push(request)
-    const { fails, ignores, because = 'as the script says', after, throws, ...answer } = script.shift() ?? {}
+    const { fails, ignores, because = 'as the script says', isUnasked, after, throws, ...answer } = script.shift() ?? {}
     await after
     const handle = answer.handle ?? `${name}/${request.volumeName}`
     const asked = String(request.claim.spec?.resources?.requests?.storage)
     if (answer.makes ?? !(fails || ignores || throws)) assets.set(handle, assets.get(handle) ?? answer.size ?? asked)
-    if (fails && SAYS_NOTHING_EXISTS.has(fails)) assets.delete(handle) // it does not lie
+    if (fails && !isUnasked && SAYS_NOTHING_EXISTS.has(fails)) assets.delete(handle) // it does not lie
     if (throws) throw throws
-    if (fails) return { is: 'failed', how: fails, because }
+    if (fails) return { is: 'failed', how: fails, because, ...(isUnasked ? { isUnasked } : {}) }
     if (ignores) return { is: 'ignored', because }
     return {
       is: 'made',

@@ -11,11 +11,11 @@ export async function deleteVolume({ volumeId }: DeleteVolumeRequest, driver: Dr
   return driver.locks.run({ exclusive: [volumeId] }, async () => {
     const volume = driver.volumes.get(volumeId)
     if (!volume) return {}
+    const staged = await stagingOf(driver, volumeId)
+    if (staged) throw notNow(`Volume ${volumeId} is staged at ${staged.path}. Unstage it first.`)
     const paths = await driver.backend.node.usedAt(volume, driver.presences.get(volumeId))
     if (paths.length > 0)
       throw notNow(`Volume ${volumeId} is in use at ${paths.join(', ')}. Unpublish and unstage it first.`)
-    const staged = await stagingOf(driver, volumeId)
-    if (staged) throw notNow(`Volume ${volumeId} is staged at ${staged.path}. Unstage it first.`)
     await driver.volumes.save({ ...volume, state: 'deleting' })
     await undo(volume, driver)
     driver.limits.forget(volumeId)

@@ -2,10 +2,10 @@
 import { readlink, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 
-/** Unpacks what stat calls `dev` and `rdev`: twelve bits of major around eight and twenty-four of minor. */
+/** Unpacks what stat calls `dev` and `rdev`; each half is kept in two pieces there. */
 export function formatDeviceNumber(packed: bigint): string {
-  const major = ((packed >> 8n) & 0xfffn) | ((packed >> 32n) & ~0xfffn)
-  const minor = (packed & 0xffn) | ((packed >> 12n) & ~0xffn)
+  const major = ((packed >> 8n) & 0xfffn) | ((packed >> 32n) & 0xfffff000n)
+  const minor = (packed & 0xffn) | ((packed >> 12n) & 0xffffff00n)
   return `${major}:${minor}`
 }
 

@@ -61,7 +61,7 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
   const dir = await mkdtemp(join(poolDir, PROBE_PREFIX))
   try {
     const capabilities = parseCapabilities(await readFile('/proc/self/status', 'utf8'))
-    const canLoop = await attempt(() => tryLoop(join(dir, 'loop'), trial))
+    const canLoop = explainRights(await attempt(() => tryLoop(join(dir, 'loop'), trial)), capabilities)
     const filesystems = await tryFilesystems(dir, canLoop, trial)
     return {
       isRoot: process.getuid?.() === 0,
@@ -91,6 +91,12 @@ const TRIAL_LOOP_BYTES = 1024 * 1024
 async function tryLoop(file: string, { files, loops }: Trial): Promise<void> {
   await files.extend(file, TRIAL_LOOP_BYTES)
   await loops.detach(await loops.attach(file), { file })
+}
+
+/** A refusal for want of rights says so in words rather than as the complaint of a program. */
+function explainRights(ability: Ability, { sysAdmin }: HostFacts['capabilities']): Ability {
+  if (ability.yes || sysAdmin) return ability
+  return no('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts need; run it as root')
 }
 
 async function tryFilesystems(

@@ -153,7 +153,11 @@ export class Reservations {
 
   /** Tells of a report that is new or has changed; `before` is what it said until now. */
   reported(now: CapacityReport, before: CapacityReport | undefined): void {
-    this.#refusals.delete(now.key)
+    const refusal = this.#refusals.get(now.key)
+    if (refusal) {
+      this.#refusals.delete(now.key)
+      this.#options.onFreed(refusal.driver)
+    }
     if (!before) this.#holdBackFromNew(now)
     else if (before.capacityBytes !== undefined && now.capacityBytes !== undefined) {
       this.#count(now.key, before.capacityBytes - now.capacityBytes)

@@ -156,6 +156,7 @@ export class SchedulingQueue {
     pod.failures++
     const delayMs = backoffMs(BACKOFF, pod.failures - EAGER_FAILURES_MAX, this.#random)
     pod.notBeforeMs = pod.failures > EAGER_FAILURES_MAX ? this.#clock.monotonicMs() + delayMs : 0
+    if (pod.likeness !== rejection.likeness) this.#passOn(pod) // it turned out to be unlike the others
     pod.state = 'unschedulable'
     pod.likeness = rejection.likeness
     this.parked.park(pod, rejection, interests)
@@ -166,6 +167,7 @@ export class SchedulingQueue {
     pod.because = because
     if (this.#isSuperseded(pod)) return
     pod.failures++
+    this.#passOn(pod)
     this.#backOff(pod, backoffMs(BACKOFF, pod.failures - 1, this.#random))
   }
 

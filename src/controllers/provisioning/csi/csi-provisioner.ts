@@ -112,7 +112,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     const because = (error as Error).message
     const how = error instanceof Refusal ? error.how : 'noChange'
     if (how === 'ignored') return ignored(because)
-    return { is: 'failed', how: unfinished.has(uid) ? 'noChange' : how, because }
+    return { is: 'failed', how: unfinished.has(uid) ? 'noChange' : how, because, isUnasked: true }
   }
 
   function failed(uid: string, how: Failure, because: string): Provisioned {
@@ -217,6 +217,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
 
   return {
     name: facts.name,
+    ...(node ? { instance: node.name } : {}),
     provision,
     delete: remove,
     owns: (volume) => volume.spec?.csi?.driver === facts.name,

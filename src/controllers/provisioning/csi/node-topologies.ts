@@ -14,7 +14,7 @@ export interface ClusterTopologiesOptions {
   readonly random: Random
 }
 
-/** The terms of all nodes are the same for claim after claim: worked out once, until a node's labels change. */
+/** What holds for all nodes is the same for claim after claim: worked out once, until a node changes. */
 export function clusterTopologies({ driverName, nodes, csiNodes, random }: ClusterTopologiesOptions): NodeTopologies {
   const termsByKeys = new Map<string, readonly Term[]>()
   const forgetTerms = () => termsByKeys.clear()
@@ -27,6 +27,11 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
     },
   })
   const keysOn = (node: Readonly<CSINode>) => node.spec.drivers.find(({ name }) => name === driverName)?.topologyKeys
+  let withKeys: readonly Readonly<CSINode>[] | undefined
+  const forgetKeys = () => {
+    withKeys = undefined
+  }
+  csiNodes.subscribe({ added: forgetKeys, updated: forgetKeys, deleted: forgetKeys })
   return {
     keysOf: (name) => {
       const node = csiNodes.get({ name })
@@ -37,8 +42,9 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
       return node && (node.metadata.labels ?? {})
     },
     someKeys() {
-      const named = csiNodes.list().filter((node) => (keysOn(node)?.length ?? 0) > 0)
-      return keysOn(named[Math.floor(random() * named.length)] ?? NO_DRIVERS) ?? []
+      withKeys ??= csiNodes.list().filter((node) => (keysOn(node)?.length ?? 0) > 0)
+      const node = withKeys[Math.floor(random() * withKeys.length)]
+      return (node && keysOn(node)) ?? []
     },
     termsOf(keys) {
       const id = JSON.stringify([...keys].sort())
@@ -55,8 +61,6 @@ export function clusterTopologies({ driverName, nodes, csiNodes, random }: Clust
 
 /** A driver has one set of keys, or two while it is upgraded; beyond this all are worked out anew. */
 const KEY_SETS_MAX = 16
-
-const NO_DRIVERS: Readonly<CSINode> = Object.freeze({ metadata: {}, spec: { drivers: [] } })
 
 const sameLabels = (a: Readonly<Node>, b: Readonly<Node>): boolean => {
   const [left, right] = [Object.entries(a.metadata.labels ?? {}), b.metadata.labels ?? {}]

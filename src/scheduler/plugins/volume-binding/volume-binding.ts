@@ -3,10 +3,11 @@
 // and the pod waits until the binder and the provisioner have done their part.
 //   pod-volumes.ts    the pod's claims        judge-node.ts    one node
 //   score.ts          which node is better    binding-waits.ts until all is bound
+import { annotationOf } from '../../../api/kinds/class-names.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import type { Client, ObjectKey } from '../../../client/index.ts'
-import { isReservedFor } from '../../../controllers/binding/wish.ts'
+import { isReservedFor, type Volume } from '../../../controllers/binding/wish.ts'
 import { BOUND_BY_CONTROLLER, SELECTED_NODE } from '../../../controllers/names.ts'
 import type { Reservations } from '../../capacity/reservations.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
@@ -31,6 +32,8 @@ export interface VolumeBindingDeps extends JudgeFacts {
   readonly bindTimeoutMs: number
   /** Runs a write when it is its turn: only so many are under way at once. */
   readonly write: <T>(run: () => Promise<T>) => Promise<T>
+  /** These claims are undecided again, and existing volumes of these classes are free again. */
+  readonly onReleased: (released: { claims: readonly ObjectKey[]; classNames: readonly string[] }) => void
   readonly onError: (stage: 'predicate' | 'assume' | 'bind') => void
 }
 
@@ -102,8 +105,21 @@ function reserve(deps: VolumeBindingDeps, pod: PodFacts, node: NodeView, plan: N
         deps.inHand.takeBack(claim.key, pod.key)
         deps.capacity.reservations?.giveUp(claim.key)
       }
+      const undecided = [...plan.bind, ...plan.make].filter(({ claim }) => isUndecided(claim.key, deps.caches))
+      const isFree = ({ metadata: { name = '' } }: Volume) => !deps.caches.volumes.get(name)?.spec?.claimRef
+      const freed = plan.bind.filter(({ volume }) => isFree(volume))
+      if (undecided.length + freed.length === 0) return
+      deps.onReleased({
+        claims: undecided.map(({ claim }) => claim.key),
+        classNames: freed.map(({ claim }) => claim.storageClass.metadata.name ?? ''),
+      })
     },
   }
+}
+
+function isUndecided(claimKey: ObjectKey, { claims }: VolumeCaches): boolean {
+  const claim = claims.get(claimKey)
+  return claim !== undefined && !claim.spec?.volumeName && !annotationOf(claim, SELECTED_NODE)
 }
 
 function setAside(

@@ -1,0 +1,63 @@
+// A CSI driver that `stowage up` was pointed at: waits until it answers, then makes and deletes its volumes in this
+// process. A driver that is late, gone or unable is waited for or left alone; the rest of the system does not notice.
+import type { FeatureGates } from '../api/feature-gates.ts'
+import type { LeaderElection } from '../client/index.ts'
+import type { ControllerDeps } from '../controllers/deps.ts'
+import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
+import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
+import { type CallObserver, connectDriver, driverFacts, oneAtATime, whenReady } from '../csi/index.ts'
+
+export interface DriverSocket extends ControllerDeps {
+  readonly address: string
+  readonly gates: FeatureGates
+  readonly csiMetrics: CallObserver
+  readonly provisioningMetrics: ProvisioningMetrics
+  readonly election?: LeaderElection
+}
+
+/** The driver is asked what it is until it answers. */
+const ASK_AGAIN_MS = 1_000
+
+export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Promise<void> {
+  const { address, clock, log, gates, csiMetrics, provisioningMetrics, election, ...deps } = of
+  const driver = connectDriver({ address, clock, log, metrics: csiMetrics })
+  try {
+    const facts = await factsOf()
+    if (!facts) return
+    if (!facts.controller.has('CREATE_DELETE_VOLUME')) {
+      log.warn({ driver: facts.name, address }, 'the driver cannot make volumes (no CREATE_DELETE_VOLUME): left alone')
+      return
+    }
+    log.info({ driver: facts.name, version: facts.version, address }, 'providing volumes of a CSI driver')
+    const common = { ...deps, clock, log }
+    const options = { gates, immediateTopology: false } // nobody registers drivers here: the driver knows where it is
+    const provisioner = createCsiProvisioner({ ...common, driver: oneAtATime(driver), facts, options })
+    const controllers = createProvisioningControllers({
+      ...common,
+      provisioner,
+      provisioningMetrics,
+      options: { isOneOfSeveral: true },
+      ...(election ? { election } : {}),
+    })
+    await controllers.run(signal)
+  } finally {
+    driver.close()
+  }
+
+  async function factsOf() {
+    let told = ''
+    while (!signal.aborted) {
+      try {
+        await whenReady(driver, { clock, log, signal })
+        return await driverFacts(driver, signal)
+      } catch (error) {
+        if (signal.aborted) break
+        const because = error instanceof Error ? error.message : String(error)
+        if (because !== told) log.warn({ address, because }, 'the driver does not say what it is; asking every second')
+        told = because
+        await clock.sleep(ASK_AGAIN_MS, signal).catch(() => {})
+      }
+    }
+    return undefined
+  }
+}

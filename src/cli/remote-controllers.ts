@@ -1,0 +1,71 @@
+// `stowage controllers`: the controllers of `stowage up` in a process of their own, against any Kubernetes API server.
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { allGatesOn } from '../api/feature-gates.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import { httpClient } from '../client/index.ts'
+import { findServer } from '../sdk/find-server.ts'
+import { CONTROLLERS, type ControllerName, runControllers } from './controllers.ts'
+import { parseListen, UsageError } from './flags.ts'
+import { serveMonitoring } from './monitoring.ts'
+
+export interface RemoteControllersFlags {
+  readonly kubeconfig?: string
+  /** As --controllers gives them, separated by commas. */
+  readonly controllers?: string
+  readonly leaderElection: boolean
+  readonly httpEndpoint?: string
+  readonly driverSocket?: readonly string[]
+}
+
+export interface RemoteControllersDeps {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+export async function runRemoteControllers(flags: RemoteControllersFlags, deps: RemoteControllersDeps): Promise<void> {
+  const { clock, log } = deps
+  const names = parseControllers(flags.controllers)
+  const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
+    throw new UsageError((error as Error).message)
+  })
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const client = httpClient({ connection, clock, userAgent: 'stowage-controllers' })
+  const health = { '/healthz': () => undefined }
+  const monitoring = flags.httpEndpoint
+    ? await serveMonitoring({
+        ...parseListen(flags.httpEndpoint, '--http-endpoint'),
+        registry,
+        metricsPath: '/metrics',
+        health,
+      })
+    : undefined
+  try {
+    log.info({ server: connection.server, controllers: names }, 'started')
+    await runControllers({
+      ...deps,
+      client,
+      registry,
+      names,
+      gates: allGatesOn,
+      isShared: flags.leaderElection,
+      inProcess: [],
+      driverSockets: flags.driverSocket ?? [],
+    })
+  } finally {
+    await monitoring?.stop()
+    client.close()
+    log.info({}, 'stopped')
+  }
+}
+
+export function parseControllers(text = CONTROLLERS.join(',')): ControllerName[] {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !CONTROLLERS.some((one) => one === name))
+  if (unknown === undefined) return [...new Set(names as ControllerName[])]
+  throw new UsageError(`--controllers ${JSON.stringify(unknown)}: expected some of ${CONTROLLERS.join(', ')}`)
+}

@@ -1,0 +1,1 @@
+export { createEphemeralController, type EphemeralController, type EphemeralOptions } from './ephemeral-controller.ts'

@@ -1,0 +1,255 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { IoLimit } from '../host.ts'
+import { cgroupPath } from './hierarchy.ts'
+import { LIMIT_KEYS, limitValue } from './limit-values.ts'
+import { createNoLimits } from './none.ts'
+import { findLimits } from './open-limits.ts'
+import { createV1Limits, parseV1Lines } from './v1.ts'
+import { commonAncestor, createV2Limits, formatV2Line, parseV2Lines } from './v2.ts'
+
+let root: string
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'stowage-limits-'))
+})
+afterEach(() => rm(root, { recursive: true, force: true }))
+
+const deviceNumber = async () => '7:3'
+const DEVICE = '/dev/loop3'
+const V1_FILES = ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((it) => `blkio.throttle.${it}_device`)
+
+async function makeCgroups(paths: readonly string[], files: Readonly<Record<string, string>>): Promise<void> {
+  for (const path of paths) {
+    await mkdir(join(root, path), { recursive: true })
+    for (const [name, text] of Object.entries(files)) await writeFile(join(root, path, name), text)
+  }
+}
+
+const textOf = (path: string) => readFile(join(root, path), 'utf8').then((text) => text.trim())
+
+describe('limits of cgroup v1', () => {
+  const limits = () => createV1Limits({ root, deviceNumber })
+
+  beforeEach(() =>
+    makeCgroups(['/', '/pods', '/pods/a', '/pods/b'], Object.fromEntries(V1_FILES.map((it) => [it, '']))),
+  )
+
+  it('PIO-10 stand in the workload’s cgroup and in the root, where write-back runs; not in between', async () => {
+    const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a'])
+    expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/', '/pods/a'], escapes: [] })
+    for (const cgroup of ['', 'pods/a/']) {
+      expect(await textOf(`${cgroup}blkio.throttle.write_iops_device`)).toBe('7:3 100')
+      expect(await textOf(`${cgroup}blkio.throttle.read_bps_device`)).toBe('7:3 2048')
+      expect(await textOf(`${cgroup}blkio.throttle.read_iops_device`), 'not limited').toBe('7:3 0')
+    }
+    expect(await textOf('pods/blkio.throttle.write_iops_device')).toBe('')
+  })
+
+  it('PIO-10 say that several cgroups do not share one limit', async () => {
+    const enforcement = await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/pods/b/'])
+    expect(enforcement).toMatchObject({
+      is: 'enforced',
+      escapes: ['each of the 2 cgroups has the whole limit to itself'],
+    })
+  })
+
+  it('PIO-10 leave the cgroups that no longer use the volume', async () => {
+    const applied = limits()
+    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/b'])
+    expect((await applied.inForce(DEVICE)).map((it) => it.cgroup)).toEqual(['/', '/pods/b'])
+  })
+
+  it('PIO-10 are taken away as a whole, also those of an earlier life', async () => {
+    await writeFile(join(root, 'pods/blkio.throttle.write_bps_device'), '7:3 500\n')
+    const applied = limits()
+    expect(await applied.inForce(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeBps: 500 } }])
+    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    await applied.clear(DEVICE)
+    expect(await applied.inForce(DEVICE)).toEqual([])
+  })
+
+  it('PIO-10 are not claimed where no workload is known, or its cgroup is gone', async () => {
+    expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toEqual({
+      is: 'not enforced',
+      because: 'no workload cgroup is known; with cgroup v1 only write-back and the root cgroup are limited',
+    })
+    expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/gone'])).toMatchObject({
+      is: 'not enforced',
+      because: expect.stringContaining('there is no cgroup /pods/gone'),
+    })
+  })
+
+  it('PIO-10 none is a wish that is always fulfilled', async () => {
+    const applied = limits()
+    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    expect(await applied.apply(DEVICE, 'none', [])).toEqual({ is: 'enforced', cgroups: [], escapes: [] })
+    expect(await applied.inForce(DEVICE)).toEqual([])
+  })
+
+  it('PIO-10 of other devices are no concern', () => {
+    expect(parseV1Lines('7:0 100\n7:3 0\n8:16 4294967295\n')).toEqual(
+      new Map([
+        ['7:0', 100],
+        ['8:16', 4294967295],
+      ]),
+    )
+  })
+})
+
+describe('limits of cgroup v2', () => {
+  const limits = () => createV2Limits({ root, deviceNumber })
+
+  beforeEach(async () => {
+    await makeCgroups(['/'], { 'cgroup.controllers': 'cpu io memory', 'cgroup.subtree_control': '' })
+    await makeCgroups(['/pods', '/pods/a', '/pods/b', '/system'], {
+      'cgroup.controllers': 'cpu io memory',
+      'cgroup.subtree_control': '',
+      'io.max': '',
+    })
+  })
+
+  it('PIO-10 are one line in the nearest cgroup that holds all workloads: one bucket for the volume', async () => {
+    const enforcement = await limits().apply(DEVICE, { writeIops: 100, readBps: 2048 }, ['/pods/a', '/pods/b'])
+    expect(enforcement).toEqual({ is: 'enforced', cgroups: ['/pods'], escapes: [] })
+    expect(await textOf('pods/io.max')).toBe('7:3 riops=max wiops=100 rbps=2048 wbps=max')
+    expect(await textOf('pods/a/io.max')).toBe('')
+  })
+
+  it('PIO-10 stand in each cgroup where these meet only at the root', async () => {
+    expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a', '/system'])).toEqual({
+      is: 'enforced',
+      cgroups: ['/pods/a', '/system'],
+      escapes: ['each of the 2 cgroups has the whole limit to itself'],
+    })
+  })
+
+  it('PIO-10 get the controller handed down where it was not', async () => {
+    for (const cgroup of ['pods', 'pods/a']) await writeFile(join(root, cgroup, 'cgroup.controllers'), 'memory')
+    await limits().apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    expect(await textOf('cgroup.subtree_control')).toBe('+io')
+    expect(await textOf('pods/cgroup.subtree_control')).toBe('+io')
+    expect(await textOf('pods/a/cgroup.subtree_control'), 'a leaf keeps its processes').toBe('')
+  })
+
+  it('PIO-10 move with the workloads and leave nothing behind', async () => {
+    const applied = limits()
+    await applied.apply(DEVICE, { writeIops: 100 }, ['/pods/a'])
+    await applied.apply(DEVICE, { writeIops: 200 }, ['/pods/a', '/pods/b'])
+    expect(await applied.inForce(DEVICE)).toEqual([{ cgroup: '/pods', limit: { writeIops: 200 } }])
+    await applied.clear(DEVICE)
+    expect(await applied.inForce(DEVICE)).toEqual([])
+  })
+
+  it('PIO-10 are not claimed for the root cgroup, which cannot hold one', async () => {
+    expect(await limits().apply(DEVICE, { writeIops: 100 }, ['/'])).toMatchObject({ is: 'not enforced' })
+    expect(await limits().apply(DEVICE, { writeIops: 100 }, [])).toMatchObject({
+      is: 'not enforced',
+      because: expect.stringContaining('no workload cgroup is known'),
+    })
+  })
+
+  it('PIO-10 read back as they were written', () => {
+    const rate = fc.option(fc.integer({ min: 1, max: 2 ** 32 - 1 }), { nil: undefined })
+    const limit = fc.record({ readIops: rate, writeIops: rate, readBps: rate, writeBps: rate })
+    fc.assert(
+      fc.property(limit, (wanted) => {
+        const known = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined))
+        const read = parseV2Lines(`8:0 rbps=1\n${formatV2Line('7:3', wanted)}\n`).get('7:3')
+        expect(read ?? {}).toEqual(known)
+      }),
+    )
+  })
+
+  it('PIO-10 meet at a cgroup that holds all of them, and at none deeper', () => {
+    const name = fc.constantFrom('a', 'b', 'c')
+    const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => `/${names.join('/')}`)
+    const holds = (cgroup: string, other: string) =>
+      cgroup === '/' || other === cgroup || other.startsWith(`${cgroup}/`)
+    fc.assert(
+      fc.property(fc.array(path, { minLength: 1, maxLength: 4 }), name, (cgroups, next) => {
+        const meet = commonAncestor(cgroups)!
+        expect(cgroups.every((cgroup) => holds(meet, cgroup))).toBe(true)
+        expect(cgroups.every((cgroup) => holds(join(meet, next), cgroup))).toBe(false)
+      }),
+    )
+  })
+})
+
+describe('no limits', () => {
+  it('PIO-10 are told, not pretended', async () => {
+    const limits = createNoLimits('there is no controller')
+    expect(await limits.apply(DEVICE, { readIops: 1 }, ['/a'])).toEqual({
+      is: 'not enforced',
+      because: 'there is no controller',
+    })
+    expect(await limits.apply(DEVICE, 'none', [])).toMatchObject({ is: 'enforced' })
+  })
+})
+
+describe('values', () => {
+  it('PIO-10 are cut to what the kernel can hold instead of wrapping to no limit at all', () => {
+    expect(limitValue({ readIops: 2 ** 32 }, 'readIops')).toBe('4294967295')
+    expect(limitValue({ writeBps: 2 ** 64 }, 'writeBps')).toBe('9223372036854775807')
+    expect(limitValue({ writeBps: 0.4 }, 'writeBps')).toBe('1')
+  })
+
+  it('PIO-10 are whole, positive and within range, whatever positive number is asked for', () => {
+    fc.assert(
+      fc.property(
+        fc.double({ min: 0, minExcluded: true, noNaN: true, noDefaultInfinity: true }),
+        fc.constantFrom(...LIMIT_KEYS),
+        (wanted, key) => {
+          const value = BigInt(limitValue({ [key]: wanted } as IoLimit, key)!)
+          expect(value >= 1n && value <= (key.endsWith('Iops') ? 2n ** 32n - 1n : 2n ** 63n - 1n)).toBe(true)
+        },
+      ),
+    )
+  })
+
+  it.each([0, -1, Number.NaN, Number.POSITIVE_INFINITY])('PIO-10 of %s are a mistake of ours', (value) => {
+    expect(() => limitValue({ readBps: value }, 'readBps')).toThrow('must be a positive number')
+  })
+})
+
+describe('finding how to limit', () => {
+  const mountInfo = () => join(root, 'mountinfo')
+
+  it('PIO-10 prefers v2 with the io controller', async () => {
+    await makeCgroups(['/two'], { 'cgroup.controllers': 'cpu io', 'cgroup.subtree_control': '' })
+    await makeCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
+    await writeFile(
+      mountInfo(),
+      `30 1 0:1 / ${root}/one rw - cgroup cgroup rw,blkio\n31 1 0:2 / ${root}/two rw - cgroup2 cgroup2 rw\n`,
+    )
+    expect(await findLimits(mountInfo())).toEqual({ version: 'v2', root: `${root}/two` })
+  })
+
+  it('PIO-10 takes blkio where v2 is mounted without io', async () => {
+    await makeCgroups(['/two'], { 'cgroup.controllers': 'hugetlb', 'cgroup.subtree_control': '' })
+    await makeCgroups(['/one'], { 'blkio.throttle.write_bps_device': '' })
+    await writeFile(
+      mountInfo(),
+      `31 1 0:2 / ${root}/two rw - cgroup2 cgroup2 rw\n30 1 0:1 / ${root}/one rw - cgroup cgroup rw,blkio\n`,
+    )
+    expect(await findLimits(mountInfo())).toEqual({ version: 'v1', root: `${root}/one` })
+  })
+
+  it('PIO-10 says why there is neither', async () => {
+    await writeFile(mountInfo(), `31 1 0:2 / ${root} rw - cgroup2 cgroup2 rw\n`)
+    expect(await findLimits(mountInfo())).toEqual({
+      version: 'none',
+      because: `IO limits cannot be enforced here: the cgroup v2 hierarchy at ${root} does not have the io controller, and no cgroup v1 hierarchy with blkio is mounted`,
+    })
+  })
+})
+
+it('SYS-10 a cgroup path never leads out of the hierarchy', () => {
+  expect(cgroupPath('../../etc')).toBe('/etc')
+  expect(cgroupPath('pods/../../x/')).toBe('/x')
+  expect(cgroupPath('/')).toBe('/')
+})

@@ -1,0 +1,118 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ProgramFailedError } from './errors.ts'
+import { createMounts } from './mounts.ts'
+import type { Run } from './run.ts'
+
+let directory: string
+let mountInfo: string
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'stowage-mounts-'))
+  mountInfo = join(directory, 'mountinfo')
+  await writeFile(mountInfo, '')
+})
+afterEach(() => rm(directory, { recursive: true, force: true }))
+
+const kernelHas = (...lines: string[]) => writeFile(mountInfo, lines.map((line) => `${line}\n`).join(''))
+
+function mountsWith(answer: (command: string) => Promise<void> | void = () => {}) {
+  const commands: string[] = []
+  const run: Run = async (program, args) => {
+    commands.push([program, ...args].join(' '))
+    await answer(commands.at(-1)!)
+    return { stdout: '', stderr: '', code: 0 }
+  }
+  return { commands, mounts: createMounts({ run, mountInfo }) }
+}
+
+describe('mounting', () => {
+  it('SYS-6 asks for a writable mount or none: never silently a read-only one', async () => {
+    const { mounts, commands } = mountsWith()
+    await mounts.mount('/dev/null', '/stage', 'xfs', ['noatime', 'nodiratime'])
+    await mounts.mount('/dev/null', '/stage', 'ext4', [], { readOnly: true })
+    expect(commands).toEqual([
+      'mount -t xfs --rw -o noatime,nodiratime /dev/null /stage',
+      'mount -t ext4 --read-only /dev/null /stage',
+    ])
+  })
+
+  it('SYS-6 does nothing where it is done, and refuses a place that is taken or mounted the other way', async () => {
+    const { mounts, commands } = mountsWith()
+    await kernelHas('40 1 1:3 / /stage rw - xfs /dev/loop3 rw', '41 1 7:9 / /other rw - xfs /dev/loop9 rw')
+    await mounts.mount('/dev/null', '/stage', 'xfs') // 1:3 is the number of /dev/null
+    await expect(mounts.mount('/dev/null', '/stage', 'xfs', [], { readOnly: true })).rejects.toThrow(
+      'mounted there for writing',
+    )
+    await expect(mounts.mount('/dev/null', '/other', 'xfs')).rejects.toThrow('/dev/loop9 is mounted there')
+    expect(commands).toEqual([])
+  })
+
+  it.each(['bind', 'remount', 'loop=/dev/loop1', 'noatime,move', 'X-mount.mkdir', 'helper=x', 'a b', 'SHARED'])(
+    'SYS-10 refuses the flag %s, which would do more than mount this volume',
+    async (flag) => {
+      const { mounts, commands } = mountsWith()
+      await expect(mounts.mount('/dev/null', '/stage', 'xfs', [flag])).rejects.toThrow('cannot be used for a volume')
+      expect(commands).toEqual([])
+    },
+  )
+})
+
+describe('unmounting', () => {
+  it('SYS-6 goes on until nothing is left on the path, uppermost first', async () => {
+    const stack = ['40 1 7:3 / /stage rw - xfs /dev/loop3 rw', '41 40 7:4 / /stage rw - xfs /dev/loop4 rw']
+    await kernelHas(...stack)
+    const { mounts, commands } = mountsWith(async () => {
+      stack.pop()
+      await kernelHas(...stack)
+    })
+    expect((await mounts.at('/stage'))?.source).toBe('/dev/loop4')
+    await mounts.unmount('/stage')
+    expect(commands).toEqual(['umount /stage', 'umount /stage'])
+  })
+
+  it('SYS-6 tells the uppermost mount by its parent, not by its place in the list', async () => {
+    await kernelHas('41 40 7:4 / /stage rw - xfs /dev/loop4 rw', '40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    expect((await mountsWith().mounts.at('/stage'))?.source).toBe('/dev/loop4')
+  })
+
+  it('SYS-6 is done where nothing is mounted, or somebody was faster', async () => {
+    const { mounts, commands } = mountsWith(() => {
+      throw new ProgramFailedError(['umount'], {
+        code: 32,
+        stderr: 'umount: /stage: not mounted.',
+        how: 'ended with 32',
+      })
+    })
+    await mounts.unmount('/nowhere')
+    expect(commands).toEqual([])
+    await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    await mounts.unmount('/stage')
+  })
+
+  it('SYS-6 tells that the path is busy', async () => {
+    await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    const { mounts } = mountsWith(() => {
+      throw new ProgramFailedError(['umount'], {
+        code: 32,
+        stderr: 'umount: /stage: target is busy.',
+        how: 'ended with 32',
+      })
+    })
+    await expect(mounts.unmount('/stage')).rejects.toThrow('target is busy')
+  })
+
+  it('SYS-6 gives up on a path where mounts never end', async () => {
+    await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+    await expect(mountsWith().mounts.unmount('/stage')).rejects.toThrow('more than 64 mounts')
+  })
+})
+
+it('SYS-6 finds a bound directory’s mount by its own path only', async () => {
+  await kernelHas('40 1 7:3 / /stage rw - xfs /dev/loop3 rw')
+  const { mounts } = mountsWith()
+  expect(await mounts.isMountPoint('/stage')).toBe(true)
+  expect(await mounts.isMountPoint('/stage/inner')).toBe(false)
+})

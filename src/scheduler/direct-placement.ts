@@ -1,0 +1,124 @@
+// Pods that name their node themselves never pass the scheduler, so nobody tells their delayed claims where to be made.
+// Here it is done: such a claim gets the pod's node as its selected node. If making it there fails, that is tried again,
+// later and later: the pod cannot go elsewhere.
+import { annotationOf, claimClassName } from '../api/kinds/class-names.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { ApiError } from '../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../api/types/claim.ts'
+import type { Node } from '../api/types/node.ts'
+import type { Pod } from '../api/types/pod.ts'
+import type { StorageClass } from '../api/types/storage.ts'
+import { backoffMs } from '../client/backoff.ts'
+import {
+  backOff,
+  type Cache,
+  type Controller,
+  createController,
+  done,
+  keyOfObject,
+  type ObjectKey,
+  type Outcome,
+  refOfKey,
+  retryAfter,
+  source,
+  stuck,
+} from '../client/index.ts'
+import type { ControllerDeps } from '../controllers/deps.ts'
+import { SELECTED_NODE } from '../controllers/names.ts'
+import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
+import { isFinished, podFacts } from './pod-facts.ts'
+
+export interface DirectPlacementDeps extends ControllerDeps {
+  readonly pods: Cache<Pod>
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly classes: Cache<StorageClass>
+  readonly nodes: Cache<Node>
+}
+
+const NAME = 'direct-placement'
+const BY_CLAIM = 'scheduler/claim-of-placed-pod'
+const RETRY = { baseMs: 1_000, maxMs: 300_000 }
+const TRIED_MAX = 10_000 // beyond this the claim tried longest ago starts over with short waits
+
+/** Pods that have a node, by the claims they name. */
+const claimsOfPlaced = (pod: Readonly<Pod>): ObjectKey[] =>
+  pod.spec?.nodeName && !isFinished(pod) ? podFacts(pod).claims.map(({ key }) => key) : []
+
+export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
+  const { pods, claims, classes, nodes, clock, random, log, metrics } = deps
+  pods.addIndex(BY_CLAIM, claimsOfPlaced)
+  const tried = new Map<string, { times: number; notBeforeMs: number }>()
+  const controller = createController({
+    name: NAME,
+    clock,
+    random,
+    log,
+    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    sources: [
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)] }),
+      source({
+        cache: pods,
+        keysOf: claimsOfPlaced,
+        matters: (next, old) => next.spec?.nodeName !== old.spec?.nodeName,
+      }),
+    ],
+    reads: [classes, nodes],
+    reconcile: (key) => reconcileClaim(key, deps, tried),
+  })
+  metrics?.queues.add(controller.queue)
+  return controller
+}
+
+type Tried = Map<string, { times: number; notBeforeMs: number }>
+
+async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, tried: Tried): Promise<Outcome> {
+  const claim = deps.claims.get(key)
+  const { uid = '' } = claim?.metadata ?? {}
+  if (!claim || claim.spec?.volumeName || claim.metadata.deletionTimestamp) {
+    tried.delete(uid)
+    return done
+  }
+  if (annotationOf(claim, SELECTED_NODE)) return done // someone has said where
+  const storageClass = deps.classes.get(claimClassName(claim) ?? '')
+  if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer') return done
+  const pod = deps.pods.byIndex(BY_CLAIM, key).find((user) => mayUse(user, key, claim))
+  const nodeName = pod?.spec?.nodeName
+  if (!pod || !nodeName) return done
+  if (!deps.nodes.get(nodeName)) return stuck(`the pod ${keyOfObject(pod)} names the node ${nodeName}, which does not exist`)
+
+  const nowMs = deps.clock.monotonicMs()
+  const { times = 0, notBeforeMs = 0 } = tried.get(uid) ?? {}
+  if (notBeforeMs > nowMs) return retryAfter(notBeforeMs - nowMs, `its volume could not be made on ${nodeName}`)
+  remember(tried, uid, { times: times + 1, notBeforeMs: nowMs + backoffMs(RETRY, times, deps.random) })
+  return selectNode(claim, nodeName, deps)
+}
+
+/** A claim made for another pod is not this pod's to place. */
+const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<PersistentVolumeClaim>): boolean => {
+  const named = podFacts(pod).claims.find((one) => one.key === key)
+  return named !== undefined && !pod.metadata.deletionTimestamp && (!named.isEphemeral || isOwnedBy(claim, pod))
+}
+
+function remember(tried: Tried, uid: string, entry: { times: number; notBeforeMs: number }): void {
+  tried.delete(uid)
+  tried.set(uid, entry)
+  if (tried.size > TRIED_MAX) tried.delete(tried.keys().next().value!)
+}
+
+async function selectNode(
+  claim: Readonly<PersistentVolumeClaim>,
+  nodeName: string,
+  { client, claims }: DirectPlacementDeps,
+): Promise<Outcome> {
+  const { uid, resourceVersion } = claim.metadata
+  const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
+  try {
+    const ref = refOfKey(keyOfObject(claim))
+    claims.learn(await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }))
+    return done
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return done
+    if (error instanceof ApiError && error.code === 409) return backOff('it changed meanwhile')
+    throw error
+  }
+}

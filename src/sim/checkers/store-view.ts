@@ -1,0 +1,110 @@
+// What the store holds now, for users who wait for something and checkers who judge: claims and volumes, kept up to
+// date commit by commit, over every life of the server. Reads the store alone, and nothing that a controller says.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
+import type { Store, StoreEvent } from '../../store/index.ts'
+import type { Cluster } from '../cluster.ts'
+
+export type Claim = Readonly<PersistentVolumeClaim>
+export type Volume = Readonly<PersistentVolume>
+
+export interface StoreView {
+  /** By `namespace/name`. */
+  readonly claims: ReadonlyMap<string, Claim>
+  readonly volumes: ReadonlyMap<string, Volume>
+  /** Every claim there ever was, `namespace/name` by uid. */
+  readonly claimNames: ReadonlyMap<string, string>
+  /** When a claim or volume last changed, by the world's time. */
+  readonly changedMs: number
+  /** Called after each commit that changed some. */
+  onCommit(check: (changes: readonly Change[]) => void): void
+}
+
+/** What a commit made of one object. */
+export interface Change {
+  readonly of: 'claim' | 'volume'
+  readonly old: Claim | Volume | undefined
+  readonly next: Claim | Volume | undefined
+}
+
+/** All claims and volumes are under it, so that a commit that changes both arrives whole. */
+const WATCHED = 'core/'
+const CLAIMS = collectionPrefix(persistentVolumeClaimKind)
+const VOLUMES = collectionPrefix(persistentVolumeKind)
+
+export function createStoreView(cluster: Cluster): StoreView {
+  const claims = new Map<string, Claim>()
+  const volumes = new Map<string, Volume>()
+  const claimNames = new Map<string, string>()
+  const checks: ((changes: readonly Change[]) => void)[] = []
+  let changedMs = cluster.world.nowMs
+
+  /** A server that comes back shows what it kept: to us that is one commit. */
+  async function attach(store: Store): Promise<void> {
+    const { entries, revision } = await store.list({ prefix: WATCHED })
+    const present = new Set(entries.map(({ key }) => key))
+    const gone = [...[...claims.keys()].map((key) => CLAIMS + key), ...[...volumes.keys()].map((key) => VOLUMES + key)]
+    take([
+      ...gone.filter((key) => !present.has(key)).map((key) => ({ key, value: undefined, revision })),
+      ...entries.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })),
+    ])
+    store.watch({ prefix: WATCHED, afterRevision: revision, onEvents, onEnd: () => {} })
+  }
+
+  function onEvents(events: readonly StoreEvent[]): void {
+    let commit: State[] = []
+    for (const { key, revision, entry } of events) {
+      if (commit[0] && commit[0].revision !== revision) {
+        take(commit)
+        commit = []
+      }
+      commit.push({ key, value: entry?.value, revision })
+    }
+    take(commit)
+  }
+
+  function take(states: readonly State[]): void {
+    const changes = states.flatMap((state) => {
+      if (state.key.startsWith(CLAIMS)) return changeOf('claim', claims, state.key.slice(CLAIMS.length), state)
+      if (state.key.startsWith(VOLUMES)) return changeOf('volume', volumes, state.key.slice(VOLUMES.length), state)
+      return []
+    })
+    if (changes.length === 0) return
+    changedMs = cluster.world.nowMs
+    for (const check of checks) check(changes)
+  }
+
+  function changeOf<T extends Claim | Volume>(of: Change['of'], known: Map<string, T>, key: string, state: State) {
+    const old = known.get(key)
+    if (state.value === undefined) {
+      known.delete(key)
+      return old ? [{ of, old, next: undefined }] : []
+    }
+    if (old?.metadata.resourceVersion === String(state.revision)) return []
+    const next = decodeStored({ value: state.value, modRevision: state.revision }) as T
+    known.set(key, next)
+    if (of === 'claim') claimNames.set(next.metadata.uid ?? '', key)
+    return [{ of, old, next }]
+  }
+
+  cluster.follow((store) => void attach(store))
+  return {
+    claims,
+    volumes,
+    claimNames,
+    get changedMs() {
+      return changedMs
+    },
+    onCommit: (check) => void checks.push(check),
+  }
+}
+
+interface State {
+  readonly key: string
+  /** Undefined: it is gone. */
+  readonly value: Uint8Array | undefined
+  readonly revision: number
+}

@@ -1,0 +1,201 @@
+// Data through everything that can happen to it: grown under verified writes, snapshot, cloned, the driver killed, every
+// device and mount taken away as a reboot does, started again. Nothing differs by a byte.
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MIB, Mode } from '../src/driver/driver-trial.ts'
+import { type HostTrial, startHostTrial } from '../src/driver/host/host-trial.ts'
+import type { VolumeId } from '../src/driver/ids.ts'
+import { imageOf } from '../src/driver/pool-layout.ts'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
+
+const facts = await probeThisMachine()
+const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
+const FILES = 24
+const SIZES_MIB = [400, 600, 900, 1_400]
+const capability = {
+  accessType: { case: 'mount' as const, value: {} },
+  accessMode: { mode: Mode.SINGLE_NODE_MULTI_WRITER },
+}
+
+describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
+  let machine: HostTrial
+  let driver: LocalDriver
+  let cgroup: string
+  beforeAll(async () => {
+    machine = await startHostTrial()
+    cgroup = (await machine.cgroup('data')).path
+    driver = await startLocalDriver({ flags: ['--pool-size', '10Gi', '--workload-cgroup', cgroup] })
+  })
+  afterAll(async () => {
+    await driver?.dispose()
+    await machine?.dispose()
+  })
+
+  it('REX-1 SYS-6 survives growth, snapshot, clone, a killed driver and a lost machine', async () => {
+    const { controller, node } = driver.csi
+    const id = await create('orders', { mutable: { iops: '20000', throughput: '2000' } })
+    const path = await use(id)
+    const sums = await writeFiles(path, FILES)
+
+    // Grown step by step while a writer checks every byte it wrote.
+    const writer = verifiedWriter(join(path, 'under-growth'))
+    for (const mebibytes of SIZES_MIB.slice(1)) {
+      const capacityRange = { requiredBytes: BigInt(mebibytes * MIB) }
+      await controller.controllerExpandVolume({ volumeId: id, capacityRange, volumeCapability: capability })
+      await node.nodeExpandVolume({ volumeId: id, volumePath: path, capacityRange, volumeCapability: capability })
+      await writer.rounds(3)
+    }
+    expect(await writer.stop()).toBeGreaterThan(9)
+    expect(await sizeOf(path)).toBeGreaterThan(SIZES_MIB.at(-1)! * MIB * 0.85)
+
+    // A snapshot and a clone, both while the volume is written to; then the original goes on and changes.
+    const busy = verifiedWriter(join(path, 'under-copy'))
+    const { snapshot } = await controller.createSnapshot({ name: 'orders-1', sourceVolumeId: id })
+    const clone = await create('clone', {
+      source: { type: { case: 'volume', value: { volumeId: id } } },
+      mebibytes: 1_600,
+    })
+    expect(await busy.stop()).toBeGreaterThan(0)
+    await writeFile(join(path, 'file-0'), 'changed')
+    const changed = { ...sums, 'file-0': sha256(Buffer.from('changed')) }
+    const clonePath = await use(clone)
+    expect(await checksums(clonePath)).toEqual(sums)
+
+    await driver.kill()
+    await loseMachine()
+    expect(await driver.traces()).toEqual([])
+    await driver.start()
+
+    const restored = await create('restored', {
+      source: { type: { case: 'snapshot', value: { snapshotId: snapshot!.snapshotId } } },
+      mebibytes: 2_000,
+    })
+    expect(await checksums(await use(id))).toEqual(changed)
+    expect(await checksums(await use(clone))).toEqual(sums)
+    expect(await checksums(await use(restored))).toEqual(sums)
+    for (const [volume, mebibytes] of [
+      [id, 1_400],
+      [clone, 1_600],
+      [restored, 2_000],
+    ] as const) {
+      expect((await controller.controllerGetVolume({ volumeId: volume })).volume?.capacityBytes).toBe(
+        BigInt(mebibytes * MIB),
+      )
+      expect(await sizeOf(pathOf(volume))).toBeGreaterThan(mebibytes * MIB * 0.85)
+    }
+
+    const [loop] = await driver.host.loops.findByFile(imageOf(driver.pool, id as VolumeId))
+    const limits = await driver.host.limits.inForce(loop!.device)
+    expect(limits.map(({ cgroup: each }) => each)).toContain(cgroup)
+    for (const { limit } of limits) expect(limit).toMatchObject({ writeIops: 20_000, writeBps: 2_000 * MIB })
+
+    for (const volumeId of [id, clone, restored]) {
+      await node.nodeUnpublishVolume({ volumeId, targetPath: pathOf(volumeId) })
+      await node.nodeUnstageVolume({ volumeId, stagingTargetPath: `${pathOf(volumeId)}-staging` })
+      await controller.deleteVolume({ volumeId })
+    }
+    await controller.deleteSnapshot({ snapshotId: snapshot!.snapshotId })
+    expect(await driver.traces()).toEqual([])
+    expect(await readdir(join(driver.pool, 'volumes'))).toEqual([])
+  })
+
+  const pathOf = (id: string) => join(driver.dir, `at-${id}`)
+
+  type Source = NonNullable<Parameters<LocalDriver['csi']['controller']['createVolume']>[0]['volumeContentSource']>
+  async function create(
+    name: string,
+    {
+      mutable = {},
+      source,
+      mebibytes = SIZES_MIB[0]!,
+    }: { mutable?: Record<string, string>; source?: Source; mebibytes?: number },
+  ): Promise<string> {
+    const { volume } = await driver.csi.controller.createVolume({
+      name,
+      capacityRange: { requiredBytes: BigInt(mebibytes * MIB) },
+      volumeCapabilities: [capability],
+      mutableParameters: mutable,
+      ...(source ? { volumeContentSource: source } : {}),
+    })
+    return volume!.volumeId
+  }
+
+  async function use(volumeId: string): Promise<string> {
+    const path = pathOf(volumeId)
+    const stagingTargetPath = `${path}-staging`
+    await mkdir(stagingTargetPath, { recursive: true })
+    await driver.csi.node.nodeStageVolume({ volumeId, stagingTargetPath, volumeCapability: capability })
+    await driver.csi.node.nodePublishVolume({
+      volumeId,
+      stagingTargetPath,
+      targetPath: path,
+      volumeCapability: capability,
+    })
+    return path
+  }
+
+  const sizeOf = async (path: string) => (await driver.host.usage.ofFilesystem(path)).totalBytes
+
+  /** As a reboot: no mounts, no devices; only what is on the disk. */
+  async function loseMachine(): Promise<void> {
+    for (const { target } of (await driver.host.mounts.list()).toReversed()) {
+      if (target.startsWith(`${driver.dir}/`)) await driver.host.mounts.unmount(target)
+    }
+    for (const { device, file } of await driver.host.loops.list()) {
+      if (file.startsWith(`${driver.dir}/`)) await driver.host.loops.detach(device)
+    }
+  }
+})
+
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+async function writeFiles(path: string, count: number): Promise<Record<string, string>> {
+  const sums: Record<string, string> = {}
+  for (let number = 0; number < count; number++) {
+    const bytes = randomBytes(1 + Math.floor((number / count) * 6 * MIB))
+    sums[`file-${number}`] = sha256(bytes)
+    await writeFile(join(path, `file-${number}`), bytes, { flush: true })
+  }
+  return sums
+}
+
+async function checksums(path: string): Promise<Record<string, string>> {
+  const sums: Record<string, string> = {}
+  for (const name of await readdir(path)) {
+    if (name.startsWith('file-')) sums[name] = sha256(await readFile(join(path, name)))
+  }
+  return sums
+}
+
+/** Writes blocks, syncs and reads them back from the disk until it is stopped; a byte that differs fails the test. */
+function verifiedWriter(path: string) {
+  let rounds = 0
+  let isStopping = false
+  const waiting: { until: number; go: () => void }[] = []
+  const work = (async () => {
+    await mkdir(path)
+    while (!isStopping) {
+      const bytes = randomBytes(512 * 1024)
+      const file = await open(join(path, `block-${rounds % 20}`), 'w+')
+      await file.write(bytes)
+      await file.sync()
+      const { buffer } = await file.read(Buffer.alloc(bytes.length), 0, bytes.length, 0)
+      await file.close()
+      expect(buffer.equals(bytes)).toBe(true)
+      rounds++
+      for (const { until, go } of waiting) if (rounds >= until) go()
+    }
+  })()
+  return {
+    rounds: (count: number) =>
+      Promise.race([work, new Promise<void>((go) => waiting.push({ until: rounds + count, go }))]),
+    async stop() {
+      isStopping = true
+      await work
+      return rounds
+    },
+  }
+}

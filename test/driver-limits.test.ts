@@ -1,0 +1,130 @@
+// Limits as a user feels them: a process in a cgroup of its own writes as fast as it can, and the device's counters say
+// how fast that is, before and after the limit is changed under it.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type DriverTrial, MIB, startDriverTrial } from '../src/driver/driver-trial.ts'
+import type { VolumeId } from '../src/driver/ids.ts'
+import { imageOf } from '../src/driver/pool-layout.ts'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+
+const facts = await probeThisMachine()
+const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
+
+/** The kernel gives out IO in slices of 100 ms: over this time they do not matter. */
+const WINDOW_MS = 3_000
+/** A new limit is in force at once, but what was queued under the old one comes out first. */
+const SETTLE_MS = 700
+const TOLERANCE = 0.1
+
+describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, () => {
+  let trial: DriverTrial
+  let cgroup: { readonly path: string; readonly directory: string }
+  beforeAll(async () => {
+    trial = await startDriverTrial({ backend: 'loop' })
+    cgroup = await trial.machine.cgroup('limited')
+  })
+  afterAll(() => trial?.dispose())
+
+  it.each([
+    {
+      what: 'direct writes',
+      key: 'throughput',
+      load: 'dd if=/dev/zero of=$F bs=1M count=64 oflag=direct conv=notrunc',
+    },
+    {
+      what: 'buffered writes with sync',
+      key: 'throughput',
+      load: 'dd if=/dev/zero of=$F bs=1M count=5 conv=notrunc,fsync',
+    },
+    { what: 'direct writes', key: 'iops', load: 'dd if=/dev/zero of=$F bs=4k count=4096 oflag=direct conv=notrunc' },
+  ] as const)(
+    'PIO-10 $key holds within 10 % for $what, and a change takes effect while they go on',
+    async ({ key, load }) => {
+      const [first, second] = key === 'iops' ? [200, 500] : [10, 25]
+      const { id, path } = await trial.use(`limited-${key}-${load.length}`, { mutable: { [key]: String(first) } })
+      await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+      expect(await conditionOf(id)).toMatch(/ are enforced/)
+
+      const writer = writeIn(cgroup.directory, join(path, 'file'), load)
+      try {
+        await expectRate(id, key, first)
+        await trial.csi.controller.controllerModifyVolume({
+          volumeId: id,
+          mutableParameters: { [key]: String(second) },
+        })
+        await expectRate(id, key, second)
+      } finally {
+        await endGroup(writer, cgroup.directory)
+      }
+      const device = await deviceOf(id)
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      expect(await trial.machine.host.limits.inForce(device)).toEqual([])
+      await trial.remove(id)
+    },
+  )
+
+  it('PIO-10 a limit that is lifted is gone at once, and one that stays comes back after a restart', async () => {
+    const { id } = await trial.use('comes-back', { mutable: { iops: '100', throughput: '10' } })
+    await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    const device = await deviceOf(id)
+    const lines = async () => (await trial.machine.host.limits.inForce(device)).map(({ limit }) => limit)
+    const both = { readIops: 100, writeIops: 100, readBps: 10 * MIB, writeBps: 10 * MIB }
+    for (const line of await lines()) expect(line).toEqual(both)
+    await trial.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters: { iops: '0' } })
+    for (const line of await lines()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
+    await trial.restart()
+    await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    expect(await lines()).not.toEqual([])
+    for (const line of await lines()) expect(line).toEqual({ readBps: 10 * MIB, writeBps: 10 * MIB })
+    await trial.unpublish(id)
+    await trial.unstage(id)
+    await trial.remove(id)
+  })
+
+  const conditionOf = async (volumeId: string) =>
+    (await trial.csi.controller.controllerGetVolume({ volumeId })).status!.volumeCondition!.message
+
+  async function deviceOf(id: string): Promise<string> {
+    const [device] = await trial.machine.host.loops.findByFile(imageOf(trial.pool, id as VolumeId))
+    return device!.device
+  }
+
+  async function expectRate(id: string, key: 'iops' | 'throughput', limit: number): Promise<void> {
+    const device = await deviceOf(id)
+    await pause(SETTLE_MS)
+    const done = async () => {
+      const { totals } = (await trial.machine.host.counters.read(device))!
+      return { atMs: performance.now(), amount: key === 'iops' ? totals.writes : totals.writtenBytes / MIB }
+    }
+    const from = await done()
+    await pause(WINDOW_MS)
+    const to = await done()
+    const rate = ((to.amount - from.amount) * 1_000) / (to.atMs - from.atMs)
+    expect(rate, `${key} with a limit of ${limit}`).toBeGreaterThan(limit * (1 - TOLERANCE))
+    expect(rate, `${key} with a limit of ${limit}`).toBeLessThan(limit * (1 + TOLERANCE))
+  }
+})
+
+/** A shell that goes into the cgroup and writes until it is killed, in a process group of its own. */
+function writeIn(cgroupDirectory: string, file: string, load: string): ChildProcess {
+  const script = `echo $$ > "$CGROUP/cgroup.procs"; while :; do ${load.replace('$F', '"$F"')} 2>/dev/null || exit 1; done`
+  return spawn('sh', ['-c', script], {
+    env: { ...process.env, F: file, CGROUP: cgroupDirectory },
+    stdio: 'ignore',
+    detached: true,
+  })
+}
+
+/** A write that waits for its turn ends only when it has had it. */
+async function endGroup(child: ChildProcess, cgroupDirectory: string): Promise<void> {
+  const gone = once(child, 'exit')
+  process.kill(-child.pid!, 'SIGKILL')
+  await gone
+  while ((await readFile(join(cgroupDirectory, 'cgroup.procs'), 'utf8')) !== '') await pause(20)
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,0 +1,342 @@
+// What only volumes with devices of their own can do: raw devices, read-only use, growth in use, file systems that are
+// never overwritten, and a start that finds what a killed driver left.
+import { execFileSync } from 'node:child_process'
+import { appendFile, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type DriverTrial, GIB, MIB, Mode, outcomeOf, startDriverTrial } from '../src/driver/driver-trial.ts'
+import { type SnapshotId, snapshotIdOf, type VolumeId, volumeIdOf } from '../src/driver/ids.ts'
+import { imageOf } from '../src/driver/pool-layout.ts'
+import type { VolumeRecord } from '../src/driver/records.ts'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+
+const facts = await probeThisMachine()
+const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
+
+describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => {
+  let trial: DriverTrial
+  beforeAll(async () => {
+    trial = await startDriverTrial({ backend: 'loop' })
+  })
+  afterAll(() => trial?.dispose())
+
+  const loops = async () => (await trial.machine.host.loops.list()).filter(({ file }) => file.startsWith(trial.pool))
+  const image = (id: string) => imageOf(trial.pool, id as VolumeId)
+  const totalBytes = async (path: string) => Number((await trial.machine.host.usage.ofFilesystem(path)).totalBytes)
+  const expand = (volumeId: string, bytes: number) =>
+    trial.csi.controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: BigInt(bytes) } })
+  const expandNode = (volumeId: string, volumePath: string) => trial.csi.node.nodeExpandVolume({ volumeId, volumePath })
+  /** What is left of a volume in the pool, and devices over it. */
+  const traces = async (id: string) => [
+    ...(await readdir(join(trial.pool, 'volumes'))).filter((file) => file.startsWith(id)),
+    ...(await readdir(join(trial.pool, '.stowage', 'volumes'))).filter((file) => file.startsWith(id)),
+    ...(await loops()).filter(({ file }) => file === image(id)).map(({ device }) => device),
+  ]
+  const dismantle = async (id: string, at?: string) => {
+    await trial.unpublish(id, at)
+    await trial.unstage(id)
+    await trial.remove(id)
+    expect(await traces(id)).toEqual([])
+  }
+
+  describe('space', () => {
+    it('PROV-19 a reserved volume has its space, also after formatting; a thin one takes it when written', async () => {
+      const reserved = await trial.use('reserved')
+      expect((await trial.machine.host.files.sizes(image(reserved.id)))?.allocatedBytes).toBeGreaterThanOrEqual(
+        320 * MIB,
+      )
+      await dismantle(reserved.id)
+      const thin = await trial.use('thin', { bytes: 10 * GIB, parameters: { provisioning: 'thin' } })
+      expect((await trial.machine.host.files.sizes(image(thin.id)))?.allocatedBytes).toBeLessThan(200 * MIB)
+      await dismantle(thin.id)
+    })
+
+    it.each([
+      ['xfs', 299 * MIB, /^OUT_OF_RANGE: A volume with xfs needs at least 300Mi/],
+      ['ext4', 1000, /^OUT_OF_RANGE: A volume with ext4 needs at least/],
+    ])('SYS-6 a volume too small for %s is refused', async (fsType, bytes, message) => {
+      expect(await outcomeOf(trial.create('small', { fsType, bytes }))).toMatch(message)
+      expect(await readdir(join(trial.pool, 'volumes'))).toEqual([])
+    })
+
+    it('SYS-6 a size that is no whole number of pages is kept to the byte', async () => {
+      const { id } = await trial.use('uneven', { bytes: 300 * MIB + 777 })
+      const { volume } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
+      expect(volume?.capacityBytes).toBe(BigInt(300 * MIB + 777))
+      expect((await stat(image(id))).size).toBe(300 * MIB + 4096)
+      await dismantle(id)
+    })
+  })
+
+  describe('file systems', () => {
+    it('REX-1 xfs grows while it is in use, seen where it is published', async () => {
+      const { id, path } = await trial.use('xfs-grows')
+      const before = await totalBytes(path)
+      expect((await expand(id, GIB)).nodeExpansionRequired).toBe(true)
+      expect((await expandNode(id, path)).capacityBytes).toBe(BigInt(GIB))
+      expect((await totalBytes(path)) - before).toBeGreaterThan(600 * MIB)
+      const above = trial.csi.node.nodeExpandVolume({
+        volumeId: id,
+        volumePath: path,
+        capacityRange: { requiredBytes: BigInt(2 * GIB) },
+      })
+      expect(await outcomeOf(above)).toMatch(/^OUT_OF_RANGE: .*at the controller first/)
+      await dismantle(id)
+    })
+
+    const online = skipReason(facts, ['ext4OnlineGrowth'])
+    it.skipIf(online)(`REX-1 ext4 grows while it is in use${online ? ` (${online})` : ''}`, async () => {
+      const { id, path } = await trial.use('ext4-online', { fsType: 'ext4' })
+      await expand(id, GIB)
+      await expandNode(id, path)
+      expect(await totalBytes(path)).toBeGreaterThan(900 * MIB)
+      await dismantle(id)
+    })
+
+    const refused = skipReason(facts, ['ext4OnlineGrowthRefused'])
+    it.skipIf(refused)(
+      `REX-1 ext4 that cannot grow in use says so, and grows at the next stage${refused ? ` (${refused})` : ''}`,
+      async () => {
+        const { id, path } = await trial.use('ext4-grows', { fsType: 'ext4' })
+        await writeFile(join(path, 'kept'), 'kept')
+        await expand(id, GIB)
+        expect(await outcomeOf(expandNode(id, path))).toMatch(/^FAILED_PRECONDITION: .*when it is next staged/)
+        await trial.unpublish(id)
+        await trial.unstage(id)
+        await trial.stage(id, { fsType: 'ext4' })
+        await trial.publish(id)
+        expect(await totalBytes(path)).toBeGreaterThan(900 * MIB)
+        expect(await readFile(join(path, 'kept'), 'utf8')).toBe('kept')
+        await dismantle(id)
+      },
+    )
+
+    it('SYS-6 what is on a device is never formatted', async () => {
+      const { id, path } = await trial.use('as-block', { isBlock: true })
+      execFileSync('mkfs.ext4', ['-q', path])
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*holds ext4, but xfs was asked for/)
+      expect(await loops()).toEqual([])
+      await trial.stage(id, { isBlock: true })
+      expect(
+        execFileSync('blkid', ['-p', '-o', 'value', '-s', 'TYPE', await trial.publish(id, { isBlock: true })])
+          .toString()
+          .trim(),
+      ).toBe('ext4')
+      await dismantle(id)
+    })
+
+    it('SYS-6 another file system than the volume has, and flags that would free its space, are refused', async () => {
+      const id = await trial.create('picky')
+      expect(await outcomeOf(trial.stage(id, { fsType: 'ext4' }))).toMatch(/^FAILED_PRECONDITION: .*has xfs, not ext4/)
+      expect(await outcomeOf(trial.stage(id, { fsType: 'ntfs' }))).toMatch(/^INVALID_ARGUMENT: fs_type "ntfs"/)
+      expect(await outcomeOf(trial.stage(id, { flags: ['noatime,discard'] }))).toMatch(
+        /^INVALID_ARGUMENT: The mount flag "discard"/,
+      )
+      expect(await outcomeOf(trial.stage(id, { flags: ['no-such-flag=s3cret'] }))).toMatch(/^INTERNAL/)
+      expect(await outcomeOf(trial.stage(id, { flags: ['no-such-flag=s3cret'] }))).not.toContain('s3cret')
+      expect(trial.logged.join('\n')).not.toContain('s3cret')
+      expect(await loops()).toEqual([])
+      await trial.stage(id, { flags: ['noatime'] })
+      await trial.publish(id)
+      expect(await outcomeOf(trial.stage(id, { flags: ['nodiratime'] }))).toMatch(/^ALREADY_EXISTS/)
+      await dismantle(id)
+    })
+
+    it('SYS-6 a file that was cut is made whole again at the next stage, never shorter', async () => {
+      const id = await trial.create('cut', { parameters: { provisioning: 'thin' } })
+      await truncate(image(id), 310 * MIB)
+      const { status } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
+      expect(status?.volumeCondition?.abnormal).toBe(true)
+      await trial.stage(id)
+      expect((await stat(image(id))).size).toBe(320 * MIB)
+      await dismantle(id)
+    })
+  })
+
+  describe('publishing', () => {
+    it('SYS-6 read-only is read-only, for a file system and for a device', async () => {
+      const id = await trial.create('seen')
+      await trial.stage(id)
+      const path = await trial.publish(id, { readonly: true })
+      await expect(writeFile(join(path, 'x'), '')).rejects.toThrow(/EROFS/)
+      expect(await outcomeOf(trial.publish(id))).toMatch(/^ALREADY_EXISTS: .*read-only/)
+      const writable = await trial.publish(id, { at: 'writable' })
+      await writeFile(join(writable, 'x'), 'seen')
+      expect(await readFile(join(path, 'x'), 'utf8')).toBe('seen')
+      await trial.unpublish(id, 'writable')
+      await dismantle(id)
+
+      const block = await trial.create('raw', { isBlock: true })
+      await trial.stage(block, { isBlock: true })
+      const device = await trial.publish(block, { isBlock: true, readonly: true })
+      await expect(
+        open(device, 'r+').then(async (file) => file.write(Buffer.alloc(4096)).finally(() => file.close())),
+      ).rejects.toThrow()
+      await trial.unpublish(block)
+      expect(await loops()).toHaveLength(1)
+      await dismantle(block)
+    })
+
+    it('SYS-6 a reader-only mode is published read-only', async () => {
+      const id = await trial.create('reader')
+      const mode = Mode.SINGLE_NODE_READER_ONLY
+      await trial.stage(id, { mode })
+      await expect(writeFile(join(await trial.publish(id, { mode }), 'x'), '')).rejects.toThrow(/EROFS/)
+      await dismantle(id)
+    })
+
+    it('REX-1 a raw device keeps its data, grows in place, and says its size', async () => {
+      const { id, path } = await trial.use('device', { isBlock: true, bytes: 64 * MIB })
+      const file = await open(path, 'r+')
+      await file.write(Buffer.alloc(4096, 7), 0, 4096, 60 * MIB)
+      await file.sync()
+      await file.close()
+      expect((await expand(id, 128 * MIB)).nodeExpansionRequired).toBe(false)
+      const [bytes] = (await trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path })).usage
+      expect(bytes?.total).toBe(BigInt(128 * MIB))
+      expect(Number(execFileSync('blockdev', ['--getsize64', path]))).toBe(128 * MIB)
+      await trial.restart()
+      const again = await open(path, 'r')
+      expect((await again.read(Buffer.alloc(1), 0, 1, 60 * MIB)).buffer[0]).toBe(7)
+      await again.close()
+      await dismantle(id)
+    })
+
+    it('SYS-6 what someone else mounted at the path is left alone', async () => {
+      const id = await trial.create('elsewhere')
+      await trial.stage(id)
+      const path = trial.path(`publish-${id}`)
+      const other = await trial.use('other')
+      await mkdir(path)
+      await trial.machine.host.mounts.bind(other.path, path)
+      expect(await outcomeOf(trial.publish(id))).not.toBe('OK')
+      expect(await outcomeOf(trial.unpublish(id))).toMatch(/^FAILED_PRECONDITION: .*that is not volume/)
+      expect(await trial.machine.host.mounts.isMountPoint(path)).toBe(true)
+      await trial.machine.host.mounts.unmount(path)
+      await trial.unpublish(other.id)
+      await trial.unstage(other.id)
+      await trial.remove(other.id)
+      await dismantle(id)
+    })
+
+    it('SYS-6 neither unstaging nor deleting takes a volume from under its user', async () => {
+      const { id, path } = await trial.use('busy')
+      expect(await outcomeOf(trial.unstage(id))).toMatch(/^FAILED_PRECONDITION: .*still published at/)
+      await writeFile(join(path, 'still'), 'here')
+      await dismantle(id)
+    })
+  })
+
+  describe('a start after a kill', () => {
+    const recordOf = async (id: string): Promise<VolumeRecord> =>
+      JSON.parse(await readFile(join(trial.pool, '.stowage', 'volumes', `${id}.json`), 'utf8'))
+    const rewrite = async (id: string, change: Partial<VolumeRecord>) =>
+      writeFile(
+        join(trial.pool, '.stowage', 'volumes', `${id}.json`),
+        JSON.stringify({ ...(await recordOf(id)), ...change }),
+      )
+
+    it.each(['creating', 'deleting'] as const)('PROV-5 removes what was left %s', async (state) => {
+      const id = await trial.create(`left-${state}`)
+      await trial.machine.host.loops.attach(image(id))
+      await trial.stop()
+      await rewrite(id, { state })
+      await trial.start()
+      expect(await traces(id)).toEqual([])
+    })
+
+    it('REX-1 finishes growing what was left growing', async () => {
+      const id = await trial.create('left-growing')
+      await trial.stop()
+      await rewrite(id, { state: 'growing', growingToBytes: 500 * MIB })
+      await trial.start()
+      expect((await trial.csi.controller.controllerGetVolume({ volumeId: id })).volume?.capacityBytes).toBe(
+        BigInt(500 * MIB),
+      )
+      await trial.stage(id)
+      expect((await trial.machine.host.files.sizes(image(id)))?.allocatedBytes).toBeGreaterThanOrEqual(500 * MIB)
+      await trial.publish(id)
+      await dismantle(id)
+    })
+
+    it('SYS-6 formats anew what was left half formatted, and never what was handed out', async () => {
+      const id = await trial.create('left-formatting')
+      const half = await open(image(id), 'r+')
+      await half.write(Buffer.from('half of a file system'), 0, undefined, 4096)
+      await half.close()
+      await trial.stage(id)
+      await writeFile(join(await trial.publish(id), 'mine'), 'mine')
+      expect((await recordOf(id)).isUnused).toBeUndefined()
+      await dismantle(id)
+    })
+
+    it('SYS-6 thaws what a snapshot left frozen', async () => {
+      const { id, path } = await trial.use('frozen')
+      const staging = trial.path(`stage-${id}`)
+      await trial.stop()
+      execFileSync('fsfreeze', ['-f', staging])
+      await trial.start()
+      await writeFile(join(path, 'flows'), 'again')
+      await dismantle(id)
+    })
+
+    it('SYS-6 detaches what nobody uses, and leaves a mount it does not know', async () => {
+      const id = await trial.create('loose')
+      await trial.stage(id)
+      await trial.unstage(id)
+      const device = await trial.machine.host.loops.attach(image(id))
+      await trial.restart()
+      expect(await loops()).toEqual([])
+
+      await trial.stop()
+      const again = await trial.machine.host.loops.attach(image(id))
+      const place = await trial.machine.directory('by-hand')
+      await trial.machine.host.mounts.mount(again, place, 'xfs')
+      await trial.start()
+      expect(trial.logged.join('\n')).toMatch(/which no record knows: left as it is/)
+      expect(await outcomeOf(trial.remove(id))).toMatch(/^FAILED_PRECONDITION: .*in use at .*by-hand/)
+      await trial.machine.host.mounts.unmount(place)
+      await trial.machine.host.loops.detach(again)
+      await trial.remove(id)
+      expect(device).toMatch(/^\/dev\/loop/)
+    })
+
+    it('SYS-6 forgets mounts and devices that are gone, as after a reboot', async () => {
+      const { id, path } = await trial.use('rebooted', { mutable: { iops: '100' } })
+      await writeFile(join(path, 'data'), 'survives')
+      await trial.stop()
+      for (const target of [path, trial.path(`stage-${id}`)]) await trial.machine.host.mounts.unmount(target)
+      for (const { device } of await loops()) await trial.machine.host.loops.detach(device)
+      await trial.start()
+      const gone = trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path })
+      expect(await outcomeOf(gone)).toMatch(/^NOT_FOUND/)
+      expect(await readdir(trial.path(''))).not.toContain(`publish-${id}`)
+      await trial.stage(id)
+      expect(await readFile(join(await trial.publish(id), 'data'), 'utf8')).toBe('survives')
+      await dismantle(id)
+    })
+
+    it('SYS-6 removes unfinished copies, and reports files that are not its own', async () => {
+      await trial.stop()
+      const part = `${imageOf(trial.pool, snapshotIdOf('part') as SnapshotId)}.part`
+      const stranger = join(trial.pool, 'volumes', 'backup.tar')
+      await appendFile(part, 'half')
+      await appendFile(stranger, 'precious')
+      await appendFile(image(volumeIdOf('unknown')), 'precious too')
+      await trial.start()
+      expect(await readdir(join(trial.pool, 'snapshots'))).toEqual([])
+      expect(await readFile(stranger, 'utf8')).toBe('precious')
+      expect(await readFile(image(volumeIdOf('unknown')), 'utf8')).toBe('precious too')
+      await rm(stranger)
+      await rm(image(volumeIdOf('unknown')))
+    })
+  })
+
+  it('SYS-6 says which backend it is and what it cannot do, to programs and to people', async () => {
+    const info = await trial.csi.identity.getPluginInfo({})
+    expect(info).toMatchObject({ name: 'local.csi.stowage.dev', vendorVersion: '1.2.3', manifest: { backend: 'loop' } })
+    expect(Object.values(info.manifest).length).toBe(1 + trial.running.shortcomings.length)
+  })
+})
