@@ -13,9 +13,9 @@ import { seededRandom } from './helpers/random.ts'
 const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
 const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 200 : 40))
-const CALLERS = 6
+const CALLERS = 12
 /** From ready to killed: a whole cycle takes about half a second, so kills hit every step of it. */
-const LIFE_MS = { min: 20, max: 900 }
+const LIFE_MS = { min: 20, max: 1_500 }
 
 describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   let machine: HostTrial
@@ -132,7 +132,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
           if (!(error instanceof CsiError) || !UNANSWERED.includes(error.codeName))
             throw new Error(`seed ${seed}: ${error}`)
           repeats++
-          await pause(20)
+          await pause(60)
         }
       }
     }

@@ -272,7 +272,7 @@ describe('a cache whose connection breaks', () => {
     expect(times.size).toBe(4)
   })
 
-  it.each(['ignored', 'refused'] as const)('lists where WatchList is %s', async (watchList) => {
+  it.each(['ignored', 'refused', 'broken'] as const)('lists where WatchList is %s', async (watchList) => {
     const { clock, real, client, cache, told } = await aCache({ watchList })
     for (const name of ['a', 'b']) await real.create(configMapKind, map(name))
     await until(clock, () => cache.size === 2)

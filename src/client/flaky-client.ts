@@ -17,7 +17,7 @@ export interface FlakyClient extends Client {
   watchError: ApiError | undefined
   listError: ApiError | undefined
   /** Like a server from before WatchList: the parameter is ignored, or refused. */
-  watchList: 'served' | 'ignored' | 'refused'
+  watchList: 'served' | 'ignored' | 'refused' | 'broken'
 }
 
 export function flakyClient(real: Client): FlakyClient {
@@ -29,6 +29,9 @@ export function flakyClient(real: Client): FlakyClient {
     if (request.signal.aborted) return
     watches.push(request)
     if (flaky.watchError) throw flaky.watchError
+    if (request.sendInitialEvents && flaky.watchList === 'broken') {
+      throw new ApiError(500, 'InternalError', 'a feature of the storage below is missing')
+    }
     if (request.sendInitialEvents && flaky.watchList === 'refused') {
       throw new ApiError(422, 'Invalid', 'sendInitialEvents is forbidden for watch unless the feature gate is enabled')
     }

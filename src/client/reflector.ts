@@ -171,8 +171,8 @@ export const isOlder = (a: string, b: string): boolean => (a.length === b.length
 
 class NoWatchList extends Error {}
 
-/** What servers that do not know the parameter, or do not want it, answer. */
-const WATCH_LIST_REFUSED = [400, 403, 404, 405, 422]
+/** What servers that do not know the parameter, or do not want it, answer; 500 where their etcd is too old for it. */
+const WATCH_LIST_REFUSED = [400, 403, 404, 405, 422, 500]
 
 const isUnknownVersion = (error: unknown): boolean =>
   error instanceof ApiError &&

@@ -25,7 +25,7 @@ export function likenessOf(facts: PodFacts, { caches, free, inHand }: LikenessFa
       claims.push(whatIsAsked(claim))
     }
   }
-  return JSON.stringify([nodeSelector, affinity, tolerations, [...facts.requests], claims])
+  return JSON.stringify([facts.priority, nodeSelector, affinity, tolerations, [...facts.requests], claims])
 }
 
 function whatIsAsked({ storageClass, bytes, claim }: DelayedClaim): unknown {

@@ -23,13 +23,17 @@ export interface Group<P extends Parked> {
   readonly rejection: Rejection
   /** In the order they were parked. */
   readonly members: ReadonlySet<P>
-  /** What its members wait for together. */
-  readonly interests: readonly string[]
 }
 
 interface OwnGroup<P extends Parked> extends Group<P> {
   readonly id: string
   readonly members: Set<P>
+  /** The newest verdict on one of them. */
+  rejection: Rejection
+  /** What they wait for together. */
+  interests: readonly string[]
+  /** Something has changed that could help: the next of them is judged anew. */
+  isInDoubt: boolean
 }
 
 export interface Interests {
@@ -51,7 +55,8 @@ export class ParkedPods<P extends Parked> {
 
   /** The verdict on pods like this one, while one of them waits here and nothing has changed that could help it. */
   verdictOn(likeness: string): Rejection | undefined {
-    return this.#groups.get(alike(likeness))?.rejection
+    const group = this.#groups.get(alike(likeness))
+    return group?.isInDoubt ? undefined : group?.rejection
   }
 
   park(pod: P, rejection: Rejection, { shared, own }: Interests): void {
@@ -60,10 +65,14 @@ export class ParkedPods<P extends Parked> {
     const id = rejection.likeness === undefined ? `pod ${key}` : alike(rejection.likeness)
     let group = this.#groups.get(id)
     if (!group) {
-      group = { id, rejection, members: new Set(), interests: shared }
+      group = { id, rejection, members: new Set(), interests: [], isInDoubt: false }
       this.#groups.set(id, group)
-      for (const interest of shared) enter(this.#groupsByInterest, interest, group)
+      this.#interest(group, shared)
+    } else if (group.rejection.reasons !== rejection.reasons) {
+      group.rejection = rejection
+      this.#interest(group, shared)
     }
+    group.isInDoubt = false
     group.members.add(pod)
     this.#groupOf.set(key, { group, pod, own })
     for (const interest of own) enter(this.#podsByInterest, interest, pod)
@@ -78,8 +87,21 @@ export class ParkedPods<P extends Parked> {
     group.members.delete(pod)
     if (group.members.size > 0) return true
     this.#groups.delete(group.id)
-    for (const interest of group.interests) leave(this.#groupsByInterest, interest, group)
+    this.#interest(group, [])
     return true
+  }
+
+  /** The pod is taken away to be judged anew, for itself and for those like it. */
+  takeToTry(key: ObjectKey): void {
+    const group = this.#groupOf.get(key)?.group
+    if (group) group.isInDoubt = true
+    this.remove(key)
+  }
+
+  #interest(group: OwnGroup<P>, interests: readonly string[]): void {
+    for (const interest of group.interests) leave(this.#groupsByInterest, interest, group)
+    group.interests = interests
+    for (const interest of interests) enter(this.#groupsByInterest, interest, group)
   }
 
   /** The one that has waited longest of those that are alike. */

@@ -175,7 +175,7 @@ export class SchedulingQueue {
   help(pod: QueuedPod): void {
     if (pod.state !== 'unschedulable') return
     const waitMs = pod.notBeforeMs - this.#clock.monotonicMs()
-    this.#leave(pod)
+    this.parked.takeToTry(pod.key)
     if (waitMs > 0) this.#backOff(pod, waitMs)
     else this.#activate(pod)
   }

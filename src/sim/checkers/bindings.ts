@@ -1,0 +1,43 @@
+// Judges every commit: no volume is bound to two claims, no claim is called bound to a volume that is not its own, and
+// no volume is taken away from the claim that is bound to it.
+import { keyOfObject } from '../../client/index.ts'
+import type { Claim, StoreView, Volume } from './store-view.ts'
+
+export function checkBindings(view: StoreView, convict: (crime: string) => void): void {
+  view.onCommit((changes) => {
+    for (const { of, old, next } of changes) {
+      if (of === 'claim' && next) judgeClaim(next as Claim, old as Claim | undefined)
+      if (of === 'volume') judgeVolume(old as Volume | undefined, next as Volume | undefined)
+    }
+  })
+
+  function judgeClaim(claim: Claim, old: Claim | undefined): void {
+    const volumeName = claim.spec?.volumeName ?? ''
+    if (!isBound(claim) || (old && isBound(old))) return
+    const key = keyOfObject(claim)
+    for (const other of view.claims.values()) {
+      if (other !== claim && isBound(other) && other.spec?.volumeName === volumeName) {
+        convict(`volume ${volumeName} is bound to the claims ${keyOfObject(other)} and ${key}`)
+      }
+    }
+    const volume = view.volumes.get(volumeName)
+    if (!volume) convict(`claim ${key} became bound to volume ${volumeName}, which does not exist`)
+    else if (volume.spec?.claimRef?.uid !== claim.metadata.uid) {
+      convict(`claim ${key} became bound to volume ${volumeName}, which belongs to ${ownerText(volume)}`)
+    }
+  }
+
+  function judgeVolume(old: Volume | undefined, next: Volume | undefined): void {
+    const owner = old?.spec?.claimRef?.uid
+    if (!owner || owner === next?.spec?.claimRef?.uid) return
+    const claim = view.claims.get(view.claimNames.get(owner) ?? '')
+    const name = old.metadata.name ?? ''
+    if (claim?.metadata.uid !== owner || !isBound(claim) || claim.spec?.volumeName !== name) return
+    convict(`volume ${name} was ${next ? 'taken from' : 'deleted under'} the claim ${keyOfObject(claim)}`)
+  }
+}
+
+export const isBound = ({ status }: Claim): boolean => status?.phase === 'Bound'
+
+const ownerText = ({ spec }: Volume): string =>
+  spec?.claimRef ? `${spec.claimRef.namespace}/${spec.claimRef.name} (${spec.claimRef.uid ?? 'no uid'})` : 'nobody'

@@ -1,0 +1,80 @@
+// Judges every call that destroys data, by what the store held when it was made: never while the volume's policy is
+// Retain, and never while a claim is bound to it. A caller is not blamed for what changed after it last looked.
+import type { Kind } from '../../api/kind.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { type Client, keyOfObject } from '../../client/index.ts'
+import { callDriver } from '../../csi/driver.ts'
+import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import type { World } from '../world.ts'
+import { isBound } from './bindings.ts'
+import type { Claim, StoreView, Volume } from './store-view.ts'
+
+export interface DeletionChecker {
+  /** The client and the driver of one life of a process, listened to. */
+  witness(client: Client, driver: CsiDriver): { readonly client: Client; readonly driver: CsiDriver }
+  /** Ids of volumes whose deletion was asked for, and rightly so: they may be gone at any moment from then on. */
+  readonly condemned: ReadonlySet<string>
+}
+
+export function checkDeletions(world: World, view: StoreView, convict: (crime: string) => void): DeletionChecker {
+  /** Volumes that must not be destroyed: why, and since when without interruption. */
+  const kept = new Map<string, { readonly why: string; readonly sinceMs: number }>()
+  const condemned = new Set<string>()
+
+  view.onCommit((changes) => {
+    for (const { of, old, next } of changes) {
+      if (of === 'volume') look((next ?? old)?.metadata.name ?? '')
+      else for (const claim of [old, next]) look((claim as Claim | undefined)?.spec?.volumeName ?? '')
+    }
+  })
+
+  function look(name: string): void {
+    const volume = view.volumes.get(name)
+    const why = volume && whyKept(volume, view)
+    if (why === undefined) kept.delete(name)
+    else kept.set(name, { why, sinceMs: kept.get(name)?.sinceMs ?? world.nowMs })
+  }
+
+  function judge(volumeId: string, lastReadMs: ReadonlyMap<string, number>): void {
+    const crimes = [...view.volumes.values()].flatMap((volume) => {
+      if (volume.spec?.csi?.volumeHandle !== volumeId) return []
+      const { name = '' } = volume.metadata
+      const keeping = kept.get(name)
+      return keeping && keeping.sinceMs < (lastReadMs.get(name) ?? world.nowMs)
+        ? [`DeleteVolume ${volumeId} was called, and volume ${name} ${keeping.why}`]
+        : []
+    })
+    for (const crime of crimes) convict(crime)
+    if (crimes.length === 0) condemned.add(volumeId)
+  }
+
+  return {
+    condemned,
+    witness(client, driver) {
+      const lastReadMs = new Map<string, number>()
+      return {
+        client: {
+          ...client,
+          get: async (kind, ref, options) => {
+            const askedMs = world.nowMs
+            const found = await client.get(kind, ref, options)
+            if (kind === (persistentVolumeKind as Kind)) lastReadMs.set(ref.name, askedMs)
+            return found
+          },
+        },
+        driver: driverOver((method, request, options) => {
+          if (method.name === 'DeleteVolume') judge((request as unknown as { volumeId: string }).volumeId, lastReadMs)
+          return callDriver(driver, method, request, options)
+        }),
+      }
+    },
+  }
+}
+
+function whyKept({ metadata: { name = '' }, spec }: Volume, view: StoreView): string | undefined {
+  if (spec?.persistentVolumeReclaimPolicy !== 'Delete') return `has the policy ${spec?.persistentVolumeReclaimPolicy}`
+  for (const claim of view.claims.values()) {
+    if (isBound(claim) && claim.spec?.volumeName === name) return `is bound to the claim ${keyOfObject(claim)}`
+  }
+  return undefined
+}
