@@ -1,6 +1,7 @@
 // Turns parsed JSON into an object of a declared type: strict about types, canonical in form.
 // Unknown fields are dropped and reported; nulls and empty optional values are dropped; times, quantities
 // and base64 are checked and rewritten canonically. What values mean is validation's job (kinds/).
+import { Recent } from '../base/recent.ts'
 import { canonicalQuantity } from './quantity.ts'
 import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
 
@@ -191,9 +192,21 @@ function decodeQuantity(value: unknown, path: string): string {
 
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i
 
+/** Whole seconds that were found right: the objects of a moment share theirs. */
+const rightTimes = new Recent<string, string>(200)
+
 function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string | undefined {
   if (value === '') return undefined
   if (typeof value !== 'string') throw mismatch(path, 'a time such as "2026-01-31T12:00:00Z"', value)
+  if (fractionDigits === 6) return readTime(value, path, fractionDigits)
+  const right = rightTimes.get(value)
+  if (right !== undefined) return right
+  const read = readTime(value, path, fractionDigits)
+  if (read === value) rightTimes.set(value, read)
+  return read
+}
+
+function readTime(value: string, path: string, fractionDigits: 0 | 6): string {
   const parts = RFC3339.exec(value)
   const seconds = parts ? Date.parse(value.replace(/\.\d+/, '')) : Number.NaN
   if (!parts || Number.isNaN(seconds) || !hasRealDate(parts)) {

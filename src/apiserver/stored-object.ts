@@ -5,6 +5,7 @@
 import { jsonEquals } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
 import { deepFreeze } from '../base/freeze.ts'
+import { Recent } from '../base/recent.ts'
 import type { Entry } from '../store/index.ts'
 import type { Resource } from './resources.ts'
 
@@ -14,35 +15,58 @@ const HEAD_BYTES = HEAD.length
 /** An object as readers see it: frozen, with its resourceVersion, shared by everyone who asks. */
 export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
 
+/** What was written last, by its bytes: most of it is read at once by whoever wrote it and by those who watch. */
+const written = new Recent<Uint8Array, Shared>(2_000)
+
+/** Takes the object over: what is in it is frozen, and answers whoever decodes these very bytes soon. */
 export function encodeStored(object: KubeObject): Buffer {
   const { metadata, ...rest } = object
   const { resourceVersion: _, ...meta } = metadata
-  return Buffer.from(JSON.stringify({ metadata: meta, ...rest }), 'utf8')
+  const stored = settle({ metadata: meta, ...rest })
+  const value = Buffer.from(JSON.stringify(stored), 'utf8')
+  written.set(value, stored)
+  return value
+}
+
+/** As JSON would bring it back: without what is undefined. Frozen on the way; what is frozen came from there. */
+function settle<T extends object>(value: T): T {
+  if (Object.isFrozen(value)) return value
+  const fields = value as Record<string, unknown>
+  for (const key of Object.keys(fields)) {
+    const inner = fields[key]
+    if (inner === undefined) delete fields[key]
+    else if (typeof inner === 'object' && inner !== null) settle(inner)
+  }
+  return Object.freeze(value)
 }
 
 /** Decodes stored bytes; the last few thousand are remembered, keyed by revision and key. */
 export function createStoredObjects(rememberedMax = 8_000) {
-  const remembered = new Map<string, Shared>()
+  const remembered = new Recent<string, Shared>(rememberedMax)
   return {
     decode(entry: Entry): Shared {
       const id = `${entry.modRevision} ${entry.key}`
       const known = remembered.get(id)
       if (known) return known
       const object = decodeStored(entry)
-      if (remembered.size >= rememberedMax) {
-        const oldest = remembered.keys().next().value
-        if (oldest !== undefined) remembered.delete(oldest)
-      }
       remembered.set(id, object)
       return object
     },
   }
 }
+
 /** Without remembering: for bytes that are not what the store has at this version. */
-export function decodeStored(entry: Pick<Entry, 'value' | 'modRevision'>): Shared {
-  const object = JSON.parse(bufferOf(entry.value).toString('utf8'))
-  if (entry.modRevision > 0) object.metadata.resourceVersion = String(entry.modRevision)
+export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {
+  const fresh = written.get(value)
+  if (fresh) return modRevision > 0 ? withVersion(fresh, modRevision) : fresh
+  const object = JSON.parse(bufferOf(value).toString('utf8'))
+  if (modRevision > 0) object.metadata.resourceVersion = String(modRevision)
   return deepFreeze(object)
+}
+
+const withVersion = (object: Shared, revision: number): Shared => {
+  const metadata = Object.freeze({ ...object.metadata, resourceVersion: String(revision) })
+  return Object.freeze({ ...object, metadata })
 }
 
 export type StoredObjects = ReturnType<typeof createStoredObjects>
