@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { measureApi } from './api.ts'
 import { measureClients } from './clients.ts'
+import { measureDriver } from './driver.ts'
 import { runBurst } from './lib/burst-role.ts'
 import { runClient } from './lib/client-role.ts'
 import { runEcho } from './lib/echo-role.ts'
@@ -18,6 +19,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   api: measureApi,
   clients: measureClients,
   provisioning: measureProvisioning,
+  driver: measureDriver,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -33,7 +35,8 @@ Suites: ${Object.keys(SUITES).join(', ')} (default: all)
 
   --json FILE     write the figures as JSON too
   --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts; clients has
-                  writes, events, memory, etcd; provisioning has binding, inProcess, alone, memory
+                  writes, events, memory, etcd; provisioning has binding, inProcess, alone, memory;
+                  driver has one, many
   --dir DIR       make scratch directories there, to measure that disk
   --profile DIR   leave CPU profiles of the measured processes there
   --help          this text

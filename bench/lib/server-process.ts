@@ -39,6 +39,21 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
 export const startFakeDriver = ({ socket, name }: { socket: string; name: string }): Promise<Program> =>
   startProgram({ file: 'fake-driver.js', args: ['--endpoint', `unix://${socket}`, '--name', name] })
 
+/** The local CSI driver over a pool of its own. */
+export const startLocalDriver = (options: {
+  socket: string
+  pool: string
+  profileDir?: string | undefined
+}): Promise<Program> =>
+  startProgram({
+    file: 'stowage.js',
+    args: [
+      ...['driver', '--endpoint', `unix://${options.socket}`, '--pool', options.pool],
+      ...['--node-id', 'bench', '--backend', 'loop', '--log-level', 'error'],
+    ],
+    profileDir: options.profileDir,
+  })
+
 export const startProvisioner = (options: {
   kubeconfig: string
   socket: string

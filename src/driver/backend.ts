@@ -59,6 +59,7 @@ export interface Contents {
 /** What is done with a volume on this node. */
 export interface NodeHands {
   /** `save` writes a changed record before the step that relies on it. */
+  /** Limits that are left on what it uses are gone afterwards; those of the volume come with `limit`. */
   stage(
     volume: VolumeRecord,
     staging: Staging,

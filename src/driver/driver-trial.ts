@@ -72,13 +72,12 @@ export interface TrialOptions {
 export const NODE = 'node-1'
 export const TOPOLOGY_KEY = 'local.csi.stowage.dev/node'
 
-export const capabilityOf = ({ isBlock, fsType = '', mode = Mode.SINGLE_NODE_MULTI_WRITER, flags = [] }: Use) =>
-  ({
-    accessMode: { mode },
-    accessType: isBlock
-      ? { case: 'block' as const, value: {} }
-      : { case: 'mount' as const, value: { fsType, mountFlags: flags } },
-  }) satisfies MessageInitShape<typeof VolumeCapabilitySchema>
+export const capabilityOf = (use: Use): MessageInitShape<typeof VolumeCapabilitySchema> => {
+  const { isBlock, fsType = '', mode = Mode.SINGLE_NODE_MULTI_WRITER, flags = [] } = use
+  const accessMode = { mode }
+  if (isBlock) return { accessMode, accessType: { case: 'block', value: {} } }
+  return { accessMode, accessType: { case: 'mount', value: { fsType, mountFlags: flags } } }
+}
 
 export async function startDriverTrial(options: TrialOptions): Promise<DriverTrial> {
   const clock = systemClock()

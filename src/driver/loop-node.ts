@@ -27,9 +27,13 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     const device = await loops.attach(image)
     try {
       if ((await loops.sizeBytes(device)) < deviceBytesOf(volume.capacityBytes)) await loops.refreshSize(device)
-      await counters.begin(device)
-      if (staging.accessType === 'mount') await mountVolume(volume, device, staging, options)
-      else if (volume.isUnused) await options.save({ ...volume, isUnused: undefined }) // from now on it is the user's
+      await together(
+        counters.begin(device),
+        limits.apply(device, 'none', []), // whoever had this number before may have left some
+        staging.accessType === 'mount'
+          ? mountVolume(volume, device, staging, options)
+          : volume.isUnused && options.save(handedOut(volume)),
+      )
     } catch (error) {
       // Whoever asked may never ask again: nothing of this attempt stays.
       await mounts.unmount(staging.path).catch(() => {})
@@ -63,13 +67,14 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     if (!isNew) {
       if (volume.needsNewUuid) {
         await filesystems.newUuid(device, fsType, scratchIn(pool, volume.id))
-        await options.save({ ...volume, isUnused: undefined, needsNewUuid: undefined })
+        await options.save(handedOut(volume))
       }
       // ext4 is grown before it is mounted, which works on every kernel; xfs can be grown only after.
       if (fsType === 'ext4' && (await isShort(device, 'ext4'))) await filesystems.grow(device, undefined, 'ext4')
     }
     const growAfterMount = !isNew && fsType === 'xfs' && (await isShort(device, 'xfs'))
     await mkdir(path, { recursive: true })
+    if (isNew) await options.save(handedOut(volume)) // before anyone can write to it
     await mounts.mount(device, path, fsType, options.mountFlags).catch((error: unknown) => {
       throw withoutFlags(error, volume, options.mountFlags)
     })
@@ -81,7 +86,6 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     const make = async () => {
       const keepReservation = volume.provisioning === 'reserved'
       await filesystems.make(device, volume.fsType, { keepReservation, wasInterrupted: true })
-      await save({ ...volume, isUnused: undefined, needsNewUuid: undefined })
       return true
     }
     if (volume.isUnused) return make()
@@ -220,6 +224,15 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     rediscover: (volumes, presences) => rediscover({ host, pool, devices }, volumes, presences),
   }
 }
+
+/** Until all have ended, so that nothing still runs when the first failure is dealt with. */
+async function together(...work: readonly unknown[]): Promise<void> {
+  const failure = (await Promise.allSettled(work)).find((each) => each.status === 'rejected')
+  if (failure) throw failure.reason
+}
+
+/** What is on it is its user's from now on, and is never formatted again. */
+const handedOut = (volume: VolumeRecord): VolumeRecord => ({ ...volume, isUnused: undefined, needsNewUuid: undefined })
 
 /** Mount flags may be sensitive, so the command that failed is told without them. */
 function withoutFlags(error: unknown, { id }: VolumeRecord, flags: readonly string[]): unknown {

@@ -34,15 +34,32 @@ async function settleVolumes(driver: DriverContext): Promise<void> {
 
 async function settleVolume(volume: VolumeRecord, driver: DriverContext): Promise<void> {
   switch (volume.state) {
-    case 'creating': // no one was told that it exists
+    case 'creating': // of a copy no one was told that it exists, and its source may have changed since
+      return volume.source ? remove(volume, driver) : finishCreating(volume, driver)
     case 'deleting':
-      await undoVolume(volume, driver)
-      driver.log.info({ volume: volume.id, state: volume.state }, 'removed a volume that was left half done')
-      return
+      return remove(volume, driver)
     case 'growing':
       return finishGrowing(volume, driver)
     case 'ready':
       return
+  }
+}
+
+async function remove(volume: VolumeRecord, driver: DriverContext): Promise<void> {
+  await undoVolume(volume, driver)
+  driver.log.info({ volume: volume.id, state: volume.state }, 'removed a volume that was left half done')
+}
+
+/** There was nothing on it yet, so making it again is as good as having made it. */
+async function finishCreating(volume: VolumeRecord, driver: DriverContext): Promise<void> {
+  try {
+    await driver.backend.contents.make(volume)
+    await driver.volumes.save({ ...volume, state: 'ready' })
+    driver.log.info({ volume: volume.id }, 'finished making a volume')
+  } catch (error) {
+    if (!(error instanceof NoSpaceError)) throw error
+    await undoVolume(volume, driver)
+    driver.log.warn({ volume: volume.id, because: error.message }, 'a volume could not be made and was removed')
   }
 }
 

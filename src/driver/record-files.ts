@@ -12,6 +12,8 @@ export interface Records<R> {
   list(): readonly R[]
   /** Once it returns the record is there after a crash of the driver and, if the files are durable, of the machine. */
   save(record: R): Promise<void>
+  /** As save, but a crash of the machine may bring the record before it back: for what can be concluded from that too. */
+  saveLightly(record: R): Promise<void>
   remove(id: string): Promise<void>
 }
 
@@ -32,6 +34,11 @@ export async function openRecordFiles<R extends { readonly id: string }>(
   const records = await readAll(options)
   let sorted: readonly R[] | undefined
   const fileOf = (id: string) => join(directory, `${id}${ENDING}`)
+  const saveWith = async (write: typeof replaceFile, record: R) => {
+    await write(fileOf(record.id), `${JSON.stringify(record)}\n`)
+    records.set(record.id, record)
+    sorted = undefined
+  }
 
   return {
     get: (id) => records.get(id),
@@ -39,12 +46,8 @@ export async function openRecordFiles<R extends { readonly id: string }>(
       sorted ??= [...records.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
       return sorted
     },
-    async save(record) {
-      const text = `${JSON.stringify(record)}\n`
-      await (isDurable ? writePrivateFile(fileOf(record.id), text) : replaceFile(fileOf(record.id), text))
-      records.set(record.id, record)
-      sorted = undefined
-    },
+    save: (record) => saveWith(isDurable ? writePrivateFile : replaceFile, record),
+    saveLightly: (record) => saveWith(replaceFile, record),
     async remove(id) {
       await rm(fileOf(id), { force: true })
       if (isDurable) await syncDirectory(directory)

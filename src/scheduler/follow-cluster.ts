@@ -154,7 +154,7 @@ export function followCluster(deps: FollowDeps): () => void {
     const key = keyOfObject(pod)
     if (pod.spec?.nodeName || isFinished(pod)) queue.remove(key)
     leaveNode(key, () => cluster.setPod(pod))
-    if (!wantsNode(pod)) {
+    if (!deps.isOurs(pod) || !wantsNode(pod)) {
       if (pod.metadata.deletionTimestamp) queue.remove(key)
       return
     }
@@ -168,17 +168,13 @@ export function followCluster(deps: FollowDeps): () => void {
     if (leave() && node) tell('podLeft', { nodeName: node.name, claims })
   }
 
-  const wantsNode = (pod: Readonly<Pod>): boolean =>
-    deps.isOurs(pod) &&
-    !pod.spec?.nodeName &&
-    !pod.spec?.schedulingGates?.length &&
-    !pod.metadata.deletionTimestamp &&
-    !isFinished(pod)
-
   return () => {
     for (const stop of stops) stop?.()
   }
 }
+
+const wantsNode = (pod: Readonly<Pod>): boolean =>
+  !pod.spec?.nodeName && !pod.spec?.schedulingGates?.length && !pod.metadata.deletionTimestamp && !isFinished(pod)
 
 /** Its status and labels may change as they like: what is wanted of a node is in the spec. */
 const wantsTheSame = (a: Readonly<Pod>, b: Readonly<Pod>): boolean =>

@@ -1,6 +1,5 @@
 // Which pods are alike: a text that is equal for pods whose placing depends on the very same things. Pods of one
 // deployment or job are, also when each has a claim of its own, as long as nothing has been decided about those claims.
-
 import type { FreeVolumes } from './plugins/volume-binding/free-volumes.ts'
 import type { InHand } from './plugins/volume-binding/in-hand.ts'
 import { type DelayedClaim, podVolumes, type VolumeCaches } from './plugins/volume-binding/pod-volumes.ts'

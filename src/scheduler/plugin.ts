@@ -34,7 +34,7 @@ export interface Judge {
 
 export interface Reserved {
   /** Writes down what was set aside and waits until it has come true. */
-  commit(signal: AbortSignal): Promise<void>
+  commit(): Promise<void>
   /** The pod is bound or has failed: what was only set aside is free again. */
   release(): void
 }

@@ -156,7 +156,7 @@ async function carryOut(
 ): Promise<void> {
   const { facts } = queued
   try {
-    for (const one of reserved) await one.commit(signal)
+    for (const one of reserved) await one.commit()
     await bindPod(facts, nodeName, deps)
     deps.events.record(podKind, facts.pod, {
       type: 'Normal',

@@ -54,6 +54,7 @@ export interface Scheduler {
   readonly attempts: number
   /** Volumes that capacity is held back for. */
   readonly reservations: number
+  /** Once: what it believes is not true for the next term, which needs another. Settles when its last write has. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -170,6 +171,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       if (binding.size >= BINDING_PODS_MAX) await Promise.race(binding)
       if (++decisions % DECISIONS_PER_TURN === 0) await clock.nextTurn()
     }
+    waits.stop()
     await Promise.all(binding)
   }
 

@@ -176,7 +176,9 @@ async function make(volume: VolumeRecord, driver: DriverContext): Promise<void> 
   try {
     await volumes.save(volume)
     await fill(volume, driver)
-    await volumes.save({ ...volume, state: 'ready' })
+    const ready: VolumeRecord = { ...volume, state: 'ready' }
+    // A blank volume that a crash of the machine makes "creating" again is simply made again.
+    await (volume.source ? volumes.save(ready) : volumes.saveLightly(ready))
   } catch (error) {
     await undo(volume, driver).catch((undoing: Error) => {
       log.error(

@@ -10,8 +10,10 @@ export const START_BYTES = 1024 * 1024
 export async function readContent(run: Run, device: string): Promise<DeviceContent> {
   const start = await readStart(device, START_BYTES) // first: blkid's answer for a missing device is also "nothing"
   const { stdout, code } = await run('blkid', ['--probe', '--output', 'export', device], { okCodes: [0, 2, 8] })
-  return judgeContent({ code, stdout, isStartZero: start.every((byte) => byte === 0) })
+  return judgeContent({ code, stdout, isStartZero: isZero(start) })
 }
+
+export const isZero = (bytes: Buffer): boolean => bytes.equals(Buffer.alloc(bytes.length))
 
 const BLKID_NOTHING = 2
 const BLKID_AMBIGUOUS = 8

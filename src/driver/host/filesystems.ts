@@ -1,7 +1,7 @@
 // Makes, grows, freezes and renumbers file systems. A file system is made only where there is nothing, and never with
 // force: mkfs.ext4 without a terminal overwrites what it finds and calls that success.
 import { mkdir, rmdir } from 'node:fs/promises'
-import { readContent, readStart, zeroStart } from './content.ts'
+import { isZero, readContent, readStart, START_BYTES, zeroStart } from './content.ts'
 import { NotBlankError, ProgramFailedError } from './errors.ts'
 import type { DeviceContent, Filesystems, FilesystemType, Growth, MakeOptions, Mounts } from './host.ts'
 import type { Run } from './run.ts'
@@ -26,13 +26,19 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
   const probe = (device: string) => readContent(run, device)
 
   async function make(device: string, type: FilesystemType, options: MakeOptions): Promise<void> {
+    // What nobody was given, and has nothing where every file system begins, needs no second witness.
+    const isUntouched = options.wasInterrupted === true && isZero(await readStart(device, START_BYTES))
+    if (!isUntouched) await mustBeBlank(device, type, options)
+    await run(...makeCommand(device, type, options))
+  }
+
+  async function mustBeBlank(device: string, type: FilesystemType, options: MakeOptions): Promise<void> {
     let content = await probe(device)
     if (options.wasInterrupted && isRemainsOfMake(content, type)) {
       await zeroStart(device)
       content = await probe(device)
     }
     if (content.is !== 'blank') throw notBlank(device, type, content)
-    await run(...makeCommand(device, type, options))
   }
 
   async function grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth> {

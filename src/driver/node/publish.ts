@@ -5,6 +5,7 @@ import { type Wish, wishOf } from '../capabilities.ts'
 import { type DriverContext, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
 import { alreadyThere, invalid, missing, notNow, noVolume } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
+import { hasLimits } from '../rates.ts'
 import type { Publication, Staging, VolumeRecord } from '../records.ts'
 import { absolutePath } from './paths.ts'
 import { checkPossible } from './stage.ts'
@@ -36,7 +37,7 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
       throw notNow(`Volume ${id} is staged as ${staged.accessType}, not as ${wish.accessType}.`)
     const podUid = request.volumeContext[POD_UID]
     await publish(volume, staged, publicationOf(path, wish, isReadOnly, podUid), driver)
-    await driver.limits.enforce(volume) // its user may be in a cgroup that had no reason to be limited before
+    if (hasLimits(volume.limits)) await driver.limits.enforce(volume) // its user may be in a cgroup that is new here
     return {}
   })
 }

@@ -4,6 +4,7 @@ import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from '../../csi
 import { type Wish, wishOf } from '../capabilities.ts'
 import { type DriverContext, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
 import { alreadyThere, missing, notNow } from '../errors.ts'
+import { hasLimits } from '../rates.ts'
 import { digestOfFlags, type Staging, type VolumeRecord } from '../records.ts'
 import { absolutePath } from './paths.ts'
 
@@ -23,7 +24,7 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
     const staged = await stagingOf(driver, id)
     if (staged) checkSame(volume, staged, staging)
     else await stage(volume, staging, mountFlags, driver)
-    await driver.limits.enforce(driver.volumes.get(id)!)
+    if (hasLimits(volume.limits)) await driver.limits.enforce(driver.volumes.get(id)!)
     return {}
   })
 }

@@ -8,9 +8,10 @@ export interface Court {
 }
 
 const CRIMES_MAX = 20 // the first ones tell the story
-const TRACE_LINES = 120
+const TRACE_LINES = Number(process.env.SIM_TRACE_LINES ?? 120)
 
-export function createCourt(world: World, what = `seed ${world.seed}`): Court {
+/** `evidence`: what there is to see when the verdict is read. */
+export function createCourt(world: World, what = `seed ${world.seed}`, evidence: () => string = () => ''): Court {
   const crimes: string[] = []
   return {
     convict(crime) {
@@ -19,7 +20,8 @@ export function createCourt(world: World, what = `seed ${world.seed}`): Court {
     },
     adjourn() {
       if (crimes.length > 0) {
-        throw new Error(`${what}:\n${crimes.join('\n')}\n--\n${world.trace().slice(-TRACE_LINES).join('\n')}`)
+        const led = world.trace().slice(-TRACE_LINES)
+        throw new Error([`${what}:`, ...crimes, '-- what is there', evidence(), '-- what led to it', ...led].join('\n'))
       }
     },
   }

@@ -67,7 +67,7 @@ export function createStoreView(cluster: Cluster): StoreView {
   }
 
   function take(states: readonly State[]): void {
-    const changes = states.flatMap((state) => {
+    const changes = states.flatMap((state): Change[] => {
       if (state.key.startsWith(CLAIMS)) return changeOf('claim', claims, state.key.slice(CLAIMS.length), state)
       if (state.key.startsWith(VOLUMES)) return changeOf('volume', volumes, state.key.slice(VOLUMES.length), state)
       return []
@@ -77,7 +77,7 @@ export function createStoreView(cluster: Cluster): StoreView {
     for (const check of checks) check(changes)
   }
 
-  function changeOf<T extends Claim | Volume>(of: Change['of'], known: Map<string, T>, key: string, state: State) {
+  function changeOf<T extends Claim | Volume>(of: Change['of'], known: Map<string, T>, key: string, state: State): Change[] {
     const old = known.get(key)
     if (state.value === undefined) {
       known.delete(key)
@@ -101,6 +101,14 @@ export function createStoreView(cluster: Cluster): StoreView {
     onCommit: (check) => void checks.push(check),
   }
 }
+
+/** For the one who reads a failing run. */
+export const textOf = ({ claims, volumes }: StoreView): string =>
+  [...claims.values(), ...volumes.values()]
+    .map(({ metadata: { name, uid, annotations, finalizers, deletionTimestamp }, spec, status }) =>
+      JSON.stringify({ name, uid, deletionTimestamp, finalizers, annotations, spec, status }),
+    )
+    .join('\n')
 
 interface State {
   readonly key: string

@@ -10,6 +10,7 @@ import { createProvisioningControllers } from '../../controllers/provisioning/in
 import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
 import { type CsiDriver, CsiError, type DriverFacts, driverFacts, oneAtATime, whenReady } from '../../csi/index.ts'
+import { PLUGIN_PATH } from '../checkers/assets.ts'
 import type { Env } from '../process.ts'
 
 export function runBinder(env: Env, client: Client, plugin: ProvisionerPlugin): void {
@@ -56,9 +57,10 @@ export function memoryPlugin(
   assets: Map<string, bigint>,
   pass: <T>(what: string, act: () => T) => Promise<T>,
 ): ProvisionerPlugin {
-  const made = (name: string) => ({ sizeBytes: assets.get(name)!, source: { hostPath: { path: PATH + name } } })
+  const made = (name: string) => ({ sizeBytes: assets.get(name)!, source: { hostPath: { path: PLUGIN_PATH + name } } })
   return {
     name: PLUGIN,
+    accessModes: ['ReadWriteOnce', 'ReadWriteMany'],
     provision: ({ volumeName, sizeBytes }) =>
       pass(`provision ${volumeName}`, () => {
         if (!assets.has(volumeName)) assets.set(volumeName, sizeBytes)
@@ -66,13 +68,13 @@ export function memoryPlugin(
       }),
     delete: ({ source }) => {
       const path = source.hostPath?.path ?? ''
-      return pass(`delete ${path}`, () => void assets.delete(path.slice(PATH.length)))
+      return pass(`delete ${path}`, () => void assets.delete(path.slice(PLUGIN_PATH.length)))
     },
     find: ({ volumeName }) =>
       pass(`find ${volumeName}`, () => (assets.has(volumeName) ? made(volumeName) : undefined)),
-    owns: ({ source }) => source.hostPath?.path.startsWith(PATH) ?? false,
+    owns: ({ source }) => source.hostPath?.path.startsWith(PLUGIN_PATH) ?? false,
   }
 }
 
-/** Where the volumes of the plugin are. */
-export const PATH = '/memory/'
+
+

@@ -1,16 +1,20 @@
 import { it } from 'vitest'
-import { provisioningCrash, MODES, VICTIMS } from './provisioning-crash.ts'
+import { claimsBecomeVolumes } from './claims-become-volumes.ts'
+const from = Number(process.env.FROM ?? 1), to = Number(process.env.TO ?? 20), LINES = Number(process.env.LINES ?? 0)
 it('x', async () => {
-  for (const m of MODES) {
-    const run = await provisioningCrash(m)
     const t = performance.now()
-    let n = 0, bad = 0, max = 0
-    for (let effect = 1; effect <= run.effects.length; effect++) for (const when of ['before','after'] as const) for (const victim of VICTIMS) {
+    let n = 0, bad = 0, steps = 0, eff = 0
+    const kinds = new Map<string, number[]>()
+    for (let seed = from; seed <= to; seed++) {
       n++
-      const t1 = performance.now()
-      try { await provisioningCrash(m, { at: { effect, when, victim }, expected: run.end }) } catch (e) { bad++; if (bad < 3) console.log((e as Error).message.slice(0, 15000)); else console.log((e as Error).message.slice(0,200)) }
-      max = Math.max(max, performance.now() - t1)
+      try { const r = await claimsBecomeVolumes(seed); steps += r.world.steps; eff += r.effects } catch (e) { bad++; 
+        const m = (e as Error).message
+        if (LINES) console.log(m.length > LINES ? m.slice(0, LINES) : m)
+        const first = m.split('\n--')[0]!.split('\n').slice(0, 4).join(' | ')
+        const k = first.replace(/[0-9a-f-]{36}/g, 'U').replace(/\d+/g, '#').slice(0, 260)
+        kinds.set(k, [...(kinds.get(k) ?? []), seed])
+      }
     }
-    console.log(m, run.effects.length, n, bad, (performance.now() - t) / n, max)
-  }
-}, 600000)
+    for (const [k, s] of kinds) console.log(s.length, s.slice(0, 6).join(','), k)
+    console.log(n, bad, (performance.now() - t) / n, steps / n, eff / n)
+}, 3000000)

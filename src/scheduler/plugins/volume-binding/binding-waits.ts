@@ -31,6 +31,8 @@ export class BindingFailed extends Error {
   }
 }
 
+const STOPPING = 'the scheduler is stopping'
+
 export interface Waiting {
   readonly podKey: ObjectKey
   readonly nodeName: string
@@ -49,6 +51,7 @@ export class BindingWaits {
   readonly #clock: Clock
   readonly #byClaim = new Map<ObjectKey, Set<Wait>>()
   readonly #byPod = new Map<ObjectKey, Wait>()
+  #isStopped = false
 
   constructor(caches: VolumeCaches, cluster: ClusterState, clock: Clock) {
     this.#caches = caches
@@ -61,16 +64,14 @@ export class BindingWaits {
   }
 
   /** Settles when every claim is bound; rejects with a BindingFailed. */
-  until(waiting: Waiting, signal: AbortSignal): Promise<void> {
+  until(waiting: Waiting): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
         cancelTimer()
-        signal.removeEventListener('abort', abort)
         this.#leave(wait)
         settle()
       }
       const fail = (error: Error) => end(() => reject(error))
-      const abort = () => fail(new BindingFailed('the scheduler is stopping'))
       const check = () => {
         const state = this.#stateOf(waiting)
         if (state === 'bound') end(resolve)
@@ -78,11 +79,16 @@ export class BindingWaits {
       }
       const wait: Wait = { ...waiting, check, fail }
       const cancelTimer = this.#clock.after(waiting.timeoutMs, () => fail(new BindingFailed(BOUND_TOO_LATE)))
-      signal.addEventListener('abort', abort, { once: true })
       this.#enter(wait)
-      if (signal.aborted) abort()
+      if (this.#isStopped) fail(new BindingFailed(STOPPING))
       else check()
     })
+  }
+
+  /** Ends every wait, and every one that begins from now on. */
+  stop(): void {
+    this.#isStopped = true
+    for (const wait of [...this.#byPod.values()]) wait.fail(new BindingFailed(STOPPING))
   }
 
   claimChanged(claimKey: ObjectKey): void {

@@ -87,11 +87,11 @@ export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
 function reserve(deps: VolumeBindingDeps, pod: PodFacts, node: NodeView, plan: NodePlan): Reserved {
   setAside(plan, pod.key, node.name, deps.inHand, deps.capacity.reservations)
   return {
-    async commit(signal) {
+    async commit() {
       const { waits, bindTimeoutMs: timeoutMs } = deps
       try {
         await writeDown(deps, plan, node.name)
-        await waits.until({ podKey: pod.key, nodeName: node.name, plan, timeoutMs }, signal)
+        await waits.until({ podKey: pod.key, nodeName: node.name, plan, timeoutMs })
       } catch (error) {
         deps.onError('bind')
         if (error instanceof BindingFailed && error.isPlaceFault) {

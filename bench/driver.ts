@@ -1,0 +1,177 @@
+// The local CSI driver, as its callers feel it: from CreateVolume to a published volume. The limit is the same result by
+// the bare commands that nobody can do without, typed one after the other in the same run.
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { systemClock } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.js'
+import { type CsiDriver, connectDriver } from '../src/csi/index.ts'
+import { probeHost } from '../src/driver/host/index.ts'
+import { type Figure, medianOf } from './lib/figure.ts'
+import { startLocalDriver } from './lib/server-process.ts'
+import type { SuiteOptions } from './lib/suite.ts'
+
+const run = promisify(execFile)
+
+const ROUNDS = 15
+const PARALLEL = 100
+const VOLUME_BYTES = 1_073_741_824
+const SMALL_VOLUME_BYTES = 314_572_800
+/** At most 1.3 times as long as the commands, for the file system that volumes have unless they ask for another. */
+const RATIO_MIN = 1 / 1.3
+
+export async function measureDriver(options: SuiteOptions): Promise<Figure[]> {
+  const dir = await realpath(await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-')))
+  try {
+    const facts = await probeHost({ poolDir: dir, clock: systemClock() })
+    const lacks = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find((ability) => !ability.yes)
+    if (lacks && !lacks.yes) {
+      options.note(`The local driver was not measured: ${lacks.because}`)
+      return []
+    }
+    return await measureIn(dir, options)
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+async function measureIn(dir: string, { parts, progress, note, profileDir }: SuiteOptions): Promise<Figure[]> {
+  const socket = join(dir, 'csi.sock')
+  const program = await startLocalDriver({ socket, pool: join(dir, 'pool'), profileDir })
+  const csi = connectDriver({ address: socket, clock: systemClock(), log: silentLog, timeoutMs: 120_000 })
+  const figures: Figure[] = []
+  try {
+    note(
+      'The commands: fallocate, losetup, mkfs, mount, mount --bind; each waits for the one before. The driver also keeps\n' +
+        'records on the disk, looks before it formats, and is asked over its socket.',
+    )
+    if (parts.length === 0 || parts.includes('one')) {
+      for (const fsType of ['xfs', 'ext4'] as const) figures.push(await measureOne(csi, dir, fsType, progress))
+    }
+    if (parts.length === 0 || parts.includes('many')) figures.push(await measureMany(csi, dir, progress))
+    return figures
+  } finally {
+    csi.close()
+    await program.stop()
+  }
+}
+
+async function measureOne(
+  csi: CsiDriver,
+  dir: string,
+  fsType: 'xfs' | 'ext4',
+  progress: (text: string) => void,
+): Promise<Figure> {
+  progress(`${ROUNDS} volumes with ${fsType}, one after the other`)
+  const driverMs: number[] = []
+  const commandsMs: number[] = []
+  for (let round = -2; round < ROUNDS; round++) {
+    const wanted = { dir, name: `one-${fsType}-${round}`, fsType, bytes: VOLUME_BYTES }
+    const [byDriver, byCommands] = [await timed(() => bringUp(csi, wanted)), await timed(() => bringUpBare(wanted))]
+    await byDriver.result.takeDown()
+    await byCommands.result.takeDown()
+    if (round < 0) continue // code is compiled, caches are warm
+    driverMs.push(byDriver.ms)
+    commandsMs.push(byCommands.ms)
+  }
+  return {
+    name: `create to published, ${fsType}, 1Gi reserved`,
+    unit: 'ms',
+    value: medianOf(driverMs),
+    limit: { value: medianOf(commandsMs), of: 'the bare commands' },
+    ...(fsType === 'xfs' ? { target: { ratioMin: RATIO_MIN } } : {}),
+  }
+}
+
+async function measureMany(csi: CsiDriver, dir: string, progress: (text: string) => void): Promise<Figure> {
+  progress(`${PARALLEL} volumes at once`)
+  const wanted = (kind: string) =>
+    Array.from({ length: PARALLEL }, (_, number) => ({
+      dir,
+      name: `many-${kind}-${number}`,
+      fsType: 'xfs' as const,
+      bytes: SMALL_VOLUME_BYTES,
+    }))
+  const byDriver = await timed(() => Promise.all(wanted('driver').map((each) => bringUp(csi, each))))
+  await Promise.all(byDriver.result.map((volume) => volume.takeDown()))
+  const byCommands = await timed(() => Promise.all(wanted('commands').map(bringUpBare)))
+  await Promise.all(byCommands.result.map((volume) => volume.takeDown()))
+  return {
+    name: `create to published, xfs, ${PARALLEL} at once`,
+    unit: '/s',
+    value: (PARALLEL * 1_000) / byDriver.ms,
+    limit: { value: (PARALLEL * 1_000) / byCommands.ms, of: 'the bare commands, as many at once' },
+  }
+}
+
+interface Wanted {
+  readonly dir: string
+  readonly name: string
+  readonly fsType: 'xfs' | 'ext4'
+  readonly bytes: number
+}
+
+interface Up {
+  takeDown(): Promise<void>
+}
+
+async function bringUp({ controller, node }: CsiDriver, { dir, name, fsType, bytes }: Wanted): Promise<Up> {
+  const volumeCapability = {
+    accessType: { case: 'mount' as const, value: { fsType } },
+    accessMode: { mode: Mode.SINGLE_NODE_MULTI_WRITER },
+  }
+  const targetPath = join(dir, `${name}-target`)
+  const stagingTargetPath = join(dir, `${name}-staging`)
+  await mkdir(stagingTargetPath)
+  const { volume } = await controller.createVolume({
+    name,
+    capacityRange: { requiredBytes: BigInt(bytes) },
+    volumeCapabilities: [volumeCapability],
+  })
+  const volumeId = volume!.volumeId
+  await node.nodeStageVolume({ volumeId, stagingTargetPath, volumeCapability })
+  await node.nodePublishVolume({ volumeId, stagingTargetPath, targetPath, volumeCapability })
+  return {
+    async takeDown() {
+      await node.nodeUnpublishVolume({ volumeId, targetPath })
+      await node.nodeUnstageVolume({ volumeId, stagingTargetPath })
+      await controller.deleteVolume({ volumeId })
+    },
+  }
+}
+
+async function bringUpBare({ dir, name, fsType, bytes }: Wanted): Promise<Up> {
+  const file = join(dir, `${name}.img`)
+  const [staging, target] = [join(dir, `${name}-bare-staging`), join(dir, `${name}-bare-target`)]
+  await mkdir(staging)
+  await mkdir(target)
+  await run('fallocate', ['--length', String(bytes), file])
+  const { stdout } = await run('losetup', ['--find', '--show', '--direct-io=on', file])
+  const device = stdout.trim()
+  await run(...(fsType === 'xfs' ? XFS : EXT4)(device))
+  await run('mount', ['-t', fsType, device, staging])
+  await run('mount', ['--bind', staging, target])
+  return {
+    async takeDown() {
+      await run('umount', [target])
+      await run('umount', [staging])
+      await run('losetup', ['--detach', device])
+      await rm(file)
+    },
+  }
+}
+
+const XFS = (device: string): [string, string[]] => ['mkfs.xfs', ['-q', '-K', device]]
+const EXT4 = (device: string): [string, string[]] => [
+  'mkfs.ext4',
+  ['-q', '-b', '4096', '-m', '0', '-E', 'nodiscard', device],
+]
+
+async function timed<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly ms: number }> {
+  const startMs = performance.now()
+  const result = await work()
+  return { result, ms: performance.now() - startMs }
+}

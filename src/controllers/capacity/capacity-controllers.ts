@@ -1,0 +1,128 @@
+// The producer of capacity objects for one driver, from waiting until it can begin to letting go of what it used. What it
+// does in between is producer.ts. Where a leader is elected it is made anew for every term.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { OwnerReference } from '../../api/types/meta.ts'
+import { createWorkQueue, type LeaderElection, type WorkQueue } from '../../client/index.ts'
+import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { ControllerDeps } from '../deps.ts'
+import { clusterSegments } from './cluster-segments.ts'
+import { capacityKind } from './items.ts'
+import { managedBy, managedObjects } from './managed-by.ts'
+import type { CapacityMetrics } from './metrics.ts'
+import { type CapacityMode, type CapacityOptions, settingsOf } from './options.ts'
+import { findOwner } from './owner.ts'
+import { produce } from './producer.ts'
+import { oneSegment, type Segments, segmentOf } from './segments.ts'
+import { untilAnswered } from './until-answered.ts'
+import { whenServed } from './when-served.ts'
+
+export interface CapacityDeps extends ControllerDeps {
+  readonly driver: CsiDriver
+  readonly facts: DriverFacts
+  readonly mode: CapacityMode
+  readonly options: CapacityOptions
+  readonly capacityMetrics?: CapacityMetrics
+  readonly election?: Pick<LeaderElection, 'assertStillLeader'>
+}
+
+export interface CapacityControllers {
+  readonly queues: readonly WorkQueue[]
+  /** Settles when the last item in work has. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+const QUEUE = 'csistoragecapacity'
+/** A failing driver fails for every item: their own backoff spaces them, and this must not hold them up for minutes. */
+const RETRIES_PER_SECOND = 1_000
+
+export function createCapacityControllers(deps: CapacityDeps): CapacityControllers {
+  const { client, caches, clock, random, log, metrics, driver, facts, mode } = deps
+  if (!facts.controller.has('GET_CAPACITY')) throw cannotTell(facts.name)
+  const settings = settingsOf(deps.options)
+  const { namespace } = settings
+  const driverName = facts.name
+  const name = settings.isOneOfSeveral ? `${driverName}-${QUEUE}` : QUEUE
+  const queue = createWorkQueue({
+    name,
+    clock,
+    random,
+    log,
+    workers: settings.workers,
+    backoff: settings.backoff,
+    retriesPerSecond: RETRIES_PER_SECOND,
+    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+  })
+  metrics?.queues.add(queue)
+
+  async function run(signal: AbortSignal): Promise<void> {
+    if (!(await whenServed(capacityKind, { client, clock, random, log }, signal))) return
+    const owner = await ownerOf(signal)
+    const local = mode.is === 'local' ? await placeOfNode(mode, signal) : undefined
+    if (signal.aborted) return
+
+    const label = managedBy(mode.is === 'local' ? mode.node : undefined)
+    const objects = caches.acquire(capacityKind, { namespace, labelSelector: managedObjects(driverName, label) })
+    const classes = caches.acquire(storageClassKind)
+    const volumes = caches.acquire(persistentVolumeKind)
+    const claims = caches.acquire(persistentVolumeClaimKind)
+    const cluster = local ? undefined : { nodes: caches.acquire(nodeKind), csiNodes: caches.acquire(csiNodeKind) }
+    const leases = [objects, classes, volumes, claims, ...Object.values(cluster ?? {})]
+    let stop = () => {}
+    try {
+      // Who knows half of the nodes or classes would delete the objects of the other half.
+      const synced = await Promise.all(leases.map(({ cache }) => cache.whenSynced(signal)))
+      if (!synced.every(Boolean)) return
+      let segments: Segments
+      if (cluster) {
+        const found = clusterSegments({ driverName, nodes: cluster.nodes.cache, csiNodes: cluster.csiNodes.cache })
+        stop = found.stop
+        segments = found
+      } else segments = local!
+      const producer = {
+        ...deps,
+        settings,
+        queue,
+        segments,
+        marks: { namespace, driverName, managedBy: label, owner },
+        objects: objects.cache,
+        classes: classes.cache,
+        volumes: volumes.cache,
+        claims: claims.cache,
+      }
+      await produce(producer, signal)
+    } finally {
+      stop()
+      await Promise.all(leases.map((lease) => lease.release()))
+    }
+  }
+
+  async function ownerOf(signal: AbortSignal): Promise<OwnerReference | undefined> {
+    const { owner: search } = settings
+    if (!search || search.level < 0) return undefined
+    const found = await untilAnswered(() => findOwner(client, { namespace, ...search }, signal), deps, signal)
+    if (found) log.info({ kind: found.kind, name: found.name }, 'capacity objects belong to this owner')
+    return found
+  }
+
+  async function placeOfNode(local: Extract<CapacityMode, { is: 'local' }>, signal: AbortSignal): Promise<Segments> {
+    const ask = async () => (await driver.node.nodeGetInfo({}, { signal })).accessibleTopology?.segments ?? {}
+    const labels = local.segments ?? (await untilAnswered(ask, deps, signal)) ?? {}
+    if (Object.keys(labels).length === 0 && !signal.aborted) {
+      const fields = { driver: driverName, node: local.node }
+      log.warn(fields, 'the driver does not say where its node is: its capacity counts for all nodes')
+    }
+    return oneSegment(segmentOf(labels), local.node)
+  }
+
+  return { queues: [queue], run }
+}
+
+const cannotTell = (driverName: string) =>
+  new Error(
+    `Cannot publish the capacity of the CSI driver ${driverName}: it does not report the controller capability ` +
+      'GET_CAPACITY. Run it without --enable-capacity, and set storageCapacity of its CSIDriver to false.',
+  )

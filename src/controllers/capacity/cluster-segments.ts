@@ -1,0 +1,89 @@
+// The segments of a driver in a whole cluster: on every node that lists the driver in its CSINode, the values of the
+// driver's topology keys among the node's labels. A change of one node costs the look at that node, not at all of them.
+//
+//   CSINode n1: keys zone, rack     Node n1: zone=a rack=1 …  →  {rack: 1, zone: a}
+//   a label or the Node is missing                            →  n1 is in no segment until it appears
+//   the driver names no keys                                  →  the one segment that every node is in
+import type { Node } from '../../api/types/node.ts'
+import type { CSINode } from '../../api/types/storage.ts'
+import type { Cache } from '../../client/index.ts'
+import { type Segment, type Segments, segmentOf } from './segments.ts'
+
+export interface ClusterSegmentsOptions {
+  readonly driverName: string
+  readonly nodes: Cache<Node>
+  readonly csiNodes: Cache<CSINode>
+}
+
+export interface ClusterSegments extends Segments {
+  stop(): void
+}
+
+export function clusterSegments({ driverName, nodes, csiNodes }: ClusterSegmentsOptions): ClusterSegments {
+  const byNode = new Map<string, Segment>()
+  const segments = new Map<string, { readonly segment: Segment; nodes: number }>()
+  const followers = new Set<(segment: Segment) => void>()
+  const changed = (segment: Segment) => {
+    for (const tell of followers) tell(segment)
+  }
+
+  function place(name: string): void {
+    const before = byNode.get(name)
+    const now = segmentOn(csiNodes.get({ name }), nodes.get({ name }), driverName)
+    if (before?.id === now?.id) return
+    if (now) enter(name, now)
+    else byNode.delete(name)
+    if (before) leave(before)
+  }
+
+  function enter(name: string, segment: Segment): void {
+    const known = segments.get(segment.id)
+    byNode.set(name, known?.segment ?? segment)
+    if (known) known.nodes++
+    else {
+      segments.set(segment.id, { segment, nodes: 1 })
+      changed(segment)
+    }
+  }
+
+  function leave(segment: Segment): void {
+    const known = segments.get(segment.id)
+    if (!known || --known.nodes > 0) return
+    segments.delete(segment.id)
+    changed(segment)
+  }
+
+  const placeThis = ({ metadata: { name = '' } }: Readonly<Node | CSINode>) => place(name)
+  const handlers = { added: placeThis, updated: placeThis, deleted: placeThis }
+  const stops = [csiNodes.subscribe(handlers), nodes.subscribe(handlers)]
+  return {
+    get size() {
+      return segments.size
+    },
+    get: (id) => segments.get(id)?.segment,
+    *all() {
+      for (const { segment } of segments.values()) yield segment
+    },
+    ofNode: (node) => byNode.get(node),
+    follow: (tell) => {
+      followers.add(tell)
+      return () => void followers.delete(tell)
+    },
+    stop: () => {
+      for (const stop of stops) stop()
+    },
+  }
+}
+
+function segmentOn(
+  csiNode: Readonly<CSINode> | undefined,
+  node: Readonly<Node> | undefined,
+  driverName: string,
+): Segment | undefined {
+  const driver = csiNode?.spec.drivers.find(({ name }) => name === driverName)
+  if (!driver || !node) return undefined
+  const labels = node.metadata.labels ?? {}
+  const keys = driver.topologyKeys ?? []
+  if (!keys.every((key) => Object.hasOwn(labels, key))) return undefined
+  return segmentOf(Object.fromEntries(keys.map((key) => [key, labels[key]!])))
+}

@@ -1,0 +1,29 @@
+// Wakes an item when others did something to its object: deleted it, changed what it says, took our labels or owner off,
+// or made a second one. What the producer wrote itself says what was last reported, and wakes nobody.
+import type { CSIStorageCapacity } from '../../api/types/storage.ts'
+import type { Cache } from '../../client/index.ts'
+import { type ItemKey, itemKeyOf } from './items.ts'
+import { isAsReported, type Marks } from './plan-object.ts'
+import type { Published } from './published.ts'
+import type { Reports } from './reports.ts'
+import type { WantedItems } from './wanted-items.ts'
+
+export interface FollowObjectsOptions {
+  readonly objects: Cache<CSIStorageCapacity>
+  readonly wanted: Pick<WantedItems, 'get'>
+  readonly published: Pick<Published, 'of'>
+  readonly reports: Pick<Reports, 'get'>
+  readonly marks: Marks
+  readonly changed: (key: ItemKey) => void
+}
+
+export function followObjects(options: FollowObjectsOptions): () => void {
+  const { objects, wanted, published, reports, marks, changed } = options
+  const look = (object: Readonly<CSIStorageCapacity>) => {
+    const key = itemKeyOf(object)
+    const report = reports.get(key)
+    const isOurs = wanted.get(key) && report && isAsReported(object, report, marks)
+    if (!isOurs || published.of(key).length > 1) changed(key)
+  }
+  return objects.subscribe({ added: look, updated: look, deleted: (object) => changed(itemKeyOf(object)) })
+}

@@ -1,0 +1,57 @@
+// Says which places are touched when a snapshot of one of the driver's volumes is made or deleted, where snapshots are
+// served at all. The content, not the snapshot, is what takes room: it is there when the storage has it, names the
+// driver, and goes after what it stands for.
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import { silentLog } from '../../base/log.ts'
+import { type Cache, type Client, createCache } from '../../client/index.ts'
+import { type VolumeSnapshotContent, volumeSnapshotContentKind } from '../provisioning/csi/snapshot-kinds.ts'
+import { ALL, type Place, placesOf } from './places.ts'
+import { whenServed } from './when-served.ts'
+
+export interface FollowSnapshotsOptions {
+  readonly driverName: string
+  readonly client: Client
+  readonly volumes: Cache<PersistentVolume>
+  readonly clock: Clock
+  readonly random: Random
+  readonly touched: (place: Place) => void
+}
+
+type Content = Readonly<VolumeSnapshotContent> & {
+  readonly spec?: { readonly source?: { readonly volumeHandle?: string } }
+  readonly status?: { readonly readyToUse?: boolean; readonly restoreSize?: number }
+}
+
+const BY_HANDLE = 'capacity: volume handle'
+
+/** Settles once the signal has fired. */
+export async function followSnapshots(options: FollowSnapshotsOptions, signal: AbortSignal): Promise<void> {
+  const { driverName, client, volumes, clock, random, touched } = options
+  volumes.addIndex(BY_HANDLE, handlesOf)
+  // Quiet, as many who may read snapshots may not watch them: then the poll finds what changed.
+  if (!(await whenServed(volumeSnapshotContentKind, { client, clock, random, log: silentLog }, signal))) return
+  const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })
+
+  function touch(content: Content): void {
+    if (!contents.synced || content.spec?.driver !== driverName) return
+    const [volume] = volumes.byIndex(BY_HANDLE, `${driverName} ${content.spec.source?.volumeHandle}`)
+    for (const place of volume ? placesOf(volume) : [ALL]) touched(place)
+  }
+
+  const stop = contents.subscribe({
+    added: touch,
+    updated: (next, old) => {
+      if (stateOf(next) !== stateOf(old)) touch(next)
+    },
+    deleted: touch,
+  })
+  await contents.run(signal)
+  stop()
+}
+
+const stateOf = ({ status }: Content): string =>
+  JSON.stringify([status?.snapshotHandle, status?.readyToUse, status?.restoreSize])
+
+const handlesOf = ({ spec }: Readonly<PersistentVolume>): string[] =>
+  spec?.csi ? [`${spec.csi.driver} ${spec.csi.volumeHandle}`] : []

@@ -1,0 +1,70 @@
+// Says which places are touched when a volume of the driver is made, deleted, expanded or modified, and when a claim
+// gives back the node that was chosen for it because there was no room.
+import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Cache } from '../../client/index.ts'
+import { SELECTED_NODE } from '../names.ts'
+import { atSegment, type Place, placesOf } from './places.ts'
+import type { Segments } from './segments.ts'
+import type { WantedItems } from './wanted-items.ts'
+
+export interface FollowVolumesOptions {
+  readonly driverName: string
+  readonly volumes: Cache<PersistentVolume>
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly segments: Pick<Segments, 'ofNode'>
+  readonly wanted: Pick<WantedItems, 'hasClass'>
+  readonly touched: (place: Place) => void
+}
+
+type Volume = Readonly<PersistentVolume>
+type Claim = Readonly<PersistentVolumeClaim>
+
+/** Tells of what changes from now on; the caches must be synced. */
+export function followVolumes(options: FollowVolumesOptions): () => void {
+  const { driverName, volumes, claims, segments, wanted, touched } = options
+  let isReplay = true // a new subscriber is told what is known already
+
+  function touch(...changed: readonly (Volume | undefined)[]): void {
+    if (isReplay) return
+    for (const volume of changed) {
+      if (volume?.spec?.csi?.driver === driverName) for (const place of placesOf(volume)) touched(place)
+    }
+  }
+
+  function claimChanged(next: Claim, old: Claim): void {
+    const { volumeName } = next.spec ?? {}
+    if (volumeName) {
+      if (holdingOf(next) !== holdingOf(old)) touch(volumes.get({ name: volumeName }))
+      return
+    }
+    const node = annotationOf(old, SELECTED_NODE)
+    if (!node || annotationOf(next, SELECTED_NODE) !== undefined) return
+    const segment = wanted.hasClass(claimClassName(next) ?? '') ? segments.ofNode(node) : undefined
+    if (segment) touched(atSegment(segment))
+  }
+
+  const stops = [
+    volumes.subscribe({
+      added: (volume) => touch(volume),
+      updated: (next, old) => {
+        if (sizeOf(next) !== sizeOf(old)) touch(next, old)
+      },
+      deleted: (volume) => touch(volume),
+    }),
+    claims.subscribe({ updated: claimChanged }),
+  ]
+  isReplay = false
+  return () => {
+    for (const stop of stops) stop()
+  }
+}
+
+/** What a volume takes of the storage, and where. */
+const sizeOf = ({ spec }: Volume): string =>
+  JSON.stringify([spec?.capacity, spec?.volumeAttributesClassName, spec?.nodeAffinity])
+
+/** What a claim says it got: it changes when an expansion or modification is done. */
+const holdingOf = ({ status }: Claim): string =>
+  JSON.stringify([status?.capacity, status?.currentVolumeAttributesClassName])

@@ -1,0 +1,10 @@
+// The door of capacity tracking: the producer of CSIStorageCapacity objects, and the cleaner of those that no producer
+// keeps any more.
+export {
+  type CapacityControllers,
+  type CapacityDeps,
+  createCapacityControllers,
+} from './capacity-controllers.ts'
+export { type CapacityCleanerDeps, createCapacityCleaner } from './cleaner.ts'
+export { type CapacityMetrics, createCapacityMetrics } from './metrics.ts'
+export { type CapacityMode, type CapacityOptions, parseEnableCapacity } from './options.ts'

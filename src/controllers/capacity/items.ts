@@ -1,0 +1,31 @@
+// What one capacity object is about: a class in a segment. Its key is made of values, so that however often and by
+// whomever an item is named, it is worked on once; an object of ours has the key of the item it reports on.
+import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity.ts'
+import type { CSIStorageCapacity, StorageClass } from '../../api/types/storage.ts'
+import { keyOfObject } from '../../client/index.ts'
+import { type Segment, segmentOf } from './segments.ts'
+
+export const capacityKind = csiStorageCapacityKind
+
+export interface Item {
+  readonly key: ItemKey
+  readonly segment: Segment
+  readonly storageClass: Readonly<StorageClass>
+}
+
+/** `fast [["zone","a"]]` */
+export type ItemKey = string
+
+export const keyOfItem = (className: string, segmentId: string): ItemKey => `${className} ${segmentId}`
+
+export function partsOfKey(key: ItemKey): { readonly className: string; readonly segmentId: string } {
+  const at = key.indexOf(' ') // names of classes have none
+  return { className: key.slice(0, at), segmentId: key.slice(at + 1) }
+}
+
+/** An object whose nodes are not a plain set of labels is about no segment: its key is its own, and never wanted. */
+export function itemKeyOf(object: Readonly<CSIStorageCapacity>): ItemKey {
+  const { nodeTopology, storageClassName } = object
+  const isSegment = nodeTopology !== undefined && (nodeTopology.matchExpressions ?? []).length === 0
+  return keyOfItem(storageClassName, isSegment ? segmentOf(nodeTopology.matchLabels ?? {}).id : keyOfObject(object))
+}

@@ -1,0 +1,50 @@
+// The two labels that say whose a capacity object is: the driver's name, and which instance of a producer keeps it.
+// Only objects with both are ever changed or deleted. The values are those of external-provisioner, so that one can take
+// the other's place and find its objects.
+
+export const DRIVER_NAME_LABEL = 'csi.storage.k8s.io/drivername'
+export const MANAGED_BY_LABEL = 'csi.storage.k8s.io/managed-by'
+
+const BASE = 'external-provisioner'
+const LABEL_CHARACTERS_MAX = 63
+const HASH_CHARACTERS = 8
+
+/**
+ * One producer for the whole cluster, or the one of a node. A name that does not fit is shortened with a hash:
+ *   node of up to 42 characters   external-provisioner-<node>
+ *   43 to 52                      external-p-53f40b57-<node>, with as much of the base as fits
+ *   more                          external-provisioner-<hash of it all>
+ */
+export function managedBy(node?: string): string {
+  if (node === undefined) return BASE
+  const whole = `${BASE}-${node}`
+  if (whole.length <= LABEL_CHARACTERS_MAX) return whole
+  const baseCharacters = LABEL_CHARACTERS_MAX - HASH_CHARACTERS - 2 - node.length
+  if (baseCharacters <= 0) return `${BASE}-${fnv1a(whole)}`
+  return `${BASE.slice(0, baseCharacters)}-${fnv1a(BASE)}-${node}`
+}
+
+/** Whether the label names the producer of some single node, and which names that node may have. */
+export function nodeNamedBy(label: string): { readonly name: string; readonly mayBeHash: boolean } | undefined {
+  const plain = label.startsWith(`${BASE}-`) ? label.slice(BASE.length + 1) : ''
+  if (plain) return { name: plain, mayBeHash: /^[0-9a-f]{8}$/.test(plain) }
+  const name = label
+    .split(`-${fnv1a(BASE)}-`)
+    .slice(1)
+    .join(`-${fnv1a(BASE)}-`)
+  return name && managedBy(name) === label ? { name, mayBeHash: false } : undefined
+}
+
+/** As a label selector. */
+export const managedObjects = (driverName: string, label: string): string =>
+  `${DRIVER_NAME_LABEL}=${driverName},${MANAGED_BY_LABEL}=${label}`
+
+const FNV_OFFSET = 0x811c9dc5
+const FNV_PRIME = 0x01000193
+
+/** FNV-1a of 32 bits in 8 hexadecimal digits: mixed first, then multiplied. */
+function fnv1a(text: string): string {
+  let hash = FNV_OFFSET
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, FNV_PRIME) >>> 0
+  return hash.toString(16).padStart(HASH_CHARACTERS, '0')
+}

@@ -1,0 +1,73 @@
+// Finds whom the capacity objects should belong to, so that they go when the driver's deployment does: so many steps up
+// from the pod this runs in, each to the controller of the one before.
+//
+//   0 the pod itself     1 its DaemonSet or StatefulSet, or ReplicaSet     2 the ReplicaSet's Deployment
+import { createdAtColumn, nameColumn } from '../../api/columns.ts'
+import { defineKind, type Kind, type KubeObject } from '../../api/kind.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { object, req } from '../../api/schema.ts'
+import { type OwnerReference, objectMeta } from '../../api/types/meta.ts'
+import type { Client } from '../../client/index.ts'
+
+export interface OwnerSearch {
+  readonly namespace: string
+  readonly podName: string
+  readonly level: number
+}
+
+export async function findOwner(client: Client, search: OwnerSearch, signal?: AbortSignal): Promise<OwnerReference> {
+  const { namespace, podName, level } = search
+  const options = signal ? { signal } : {}
+  let current: Readonly<KubeObject> = await client.get(podKind, { namespace, name: podName }, options)
+  let owner: OwnerReference = referenceTo({ apiVersion: 'v1', kind: 'Pod', name: podName, uid: uidOf(current) })
+  for (let step = 1; step <= level; step++) {
+    const next = current.metadata.ownerReferences?.find(({ controller }) => controller)
+    if (!next) {
+      throw new Error(
+        `Cannot find the owner of capacity objects ${level} steps above the pod ${namespace}/${podName}: ` +
+          `${owner.kind} ${owner.name} has no controller. Lower --capacity-ownerref-level to ${step - 1}, or to -1 for no owner.`,
+      )
+    }
+    owner = referenceTo(next)
+    // The last one need not be read, and so need not be readable.
+    if (step < level) current = await client.get(kindOf(next), { namespace, name: next.name }, options)
+  }
+  return owner
+}
+
+const referenceTo = ({ apiVersion, kind, name, uid }: OwnerReference): OwnerReference => ({
+  apiVersion,
+  kind,
+  name,
+  uid,
+  controller: true,
+})
+
+const uidOf = ({ metadata: { uid = '' } }: Readonly<KubeObject>): string => uid
+
+/** Just enough to read one: whatever controls pods is namespaced, and has a regular plural. */
+function kindOf({ apiVersion, kind }: OwnerReference): Kind {
+  const [version = '', group = ''] = apiVersion.split('/').reverse()
+  return defineKind<any>({
+    group,
+    versions: [version],
+    kind,
+    plural: pluralOf(kind.toLowerCase()),
+    singular: kind.toLowerCase(),
+    namespaced: true,
+    type: object(`dev.stowage.foreign.${kind}`, 'A kind of another system.', {
+      metadata: req(1, objectMeta, 'Standard metadata.'),
+    }),
+    isForeign: true,
+    nameErrors: () => [],
+    validate() {},
+    columns: [nameColumn, createdAtColumn],
+    deleteAnswersObject: false,
+  })
+}
+
+function pluralOf(singular: string): string {
+  if (singular.endsWith('s')) return `${singular}es`
+  if (singular.endsWith('y')) return `${singular.slice(0, -1)}ies`
+  return `${singular}s`
+}

@@ -1,0 +1,93 @@
+// What should become of an item's object once the driver has answered. Pure: what there is and what was said in, what to
+// write out.
+import { formatQuantity, isQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
+import type { OwnerReference } from '../../api/types/meta.ts'
+import type { CSIStorageCapacity } from '../../api/types/storage.ts'
+import type { Item } from './items.ts'
+import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL } from './managed-by.ts'
+import type { Report } from './report.ts'
+
+/** Who the objects of a producer belong to, and where they are. */
+export interface Marks {
+  readonly namespace: string
+  readonly driverName: string
+  readonly managedBy: string
+  readonly owner: OwnerReference | undefined
+}
+
+export type ObjectAction =
+  | { readonly do: 'create'; readonly object: CSIStorageCapacity }
+  | { readonly do: 'update'; readonly object: Readonly<CSIStorageCapacity>; readonly body: object }
+  /** The driver has nothing there, and no object says that it has. */
+  | { readonly do: 'leaveOut' }
+  | { readonly do: 'keep' }
+
+export function planObject(
+  item: Item,
+  present: Readonly<CSIStorageCapacity> | undefined,
+  report: Report,
+  marks: Marks,
+): ObjectAction {
+  if (present) {
+    if (isAsReported(present, report, marks)) return { do: 'keep' }
+    return { do: 'update', object: present, body: changesTo(present, report, marks) }
+  }
+  if (report.availableBytes === 0n) return { do: 'leaveOut' } // to a scheduler, no object and no room are the same
+  return { do: 'create', object: newObject(item, report, marks) }
+}
+
+/** Whether the object says what the driver said, and belongs to whom it should. */
+export function isAsReported(object: Readonly<CSIStorageCapacity>, report: Report, { owner }: Marks): boolean {
+  return (
+    bytesOf(object.capacity) === report.availableBytes &&
+    bytesOf(object.maximumVolumeSize) === report.maximumBytes &&
+    (!owner || isOwned(object, owner))
+  )
+}
+
+function newObject({ segment, storageClass }: Item, report: Report, marks: Marks): CSIStorageCapacity {
+  const { namespace, driverName, managedBy, owner } = marks
+  const isEverywhere = Object.keys(segment.labels).length === 0
+  return {
+    metadata: {
+      generateName: 'csisc-',
+      namespace,
+      labels: { [DRIVER_NAME_LABEL]: driverName, [MANAGED_BY_LABEL]: managedBy },
+      ...(owner ? { ownerReferences: [owner] } : {}),
+    },
+    storageClassName: storageClass.metadata.name ?? '',
+    nodeTopology: isEverywhere ? {} : { matchLabels: { ...segment.labels } },
+    capacity: quantityOf(report.availableBytes),
+    ...(report.maximumBytes === undefined ? {} : { maximumVolumeSize: quantityOf(report.maximumBytes) }),
+  }
+}
+
+/** A merge patch that is refused once the object is another one, or not as it was judged. */
+function changesTo({ metadata }: Readonly<CSIStorageCapacity>, report: Report, { owner }: Marks): object {
+  const { uid, resourceVersion, ownerReferences = [] } = metadata
+  const isMissing = owner && !ownerReferences.some((one) => one.uid === owner.uid)
+  return {
+    metadata: {
+      uid,
+      resourceVersion,
+      ...(isMissing ? { ownerReferences: [...ownerReferences, besides(owner, ownerReferences)] } : {}),
+    },
+    capacity: quantityOf(report.availableBytes),
+    maximumVolumeSize: report.maximumBytes === undefined ? null : quantityOf(report.maximumBytes),
+  }
+}
+
+/** Only one owner may be the controller; who came first stays it. */
+function besides(owner: OwnerReference, others: readonly OwnerReference[]): OwnerReference {
+  if (!others.some(({ controller }) => controller)) return owner
+  const { controller: _, ...plain } = owner
+  return plain
+}
+
+const isOwned = ({ metadata }: Readonly<CSIStorageCapacity>, owner: OwnerReference): boolean =>
+  (metadata.ownerReferences ?? []).some(({ uid }) => uid === owner.uid)
+
+const quantityOf = (bytes: bigint): string => formatQuantity(quantityFromBytes(bytes))
+
+const bytesOf = (quantity: string | number | undefined): bigint | undefined =>
+  isQuantity(quantity) ? quantityToBytes(quantity) : undefined

@@ -1,0 +1,55 @@
+// The objects of this producer as they are on the server, by the item they report on. An object that was made a moment
+// ago counts before the watch tells of it, or the next look would make a second one.
+import type { CSIStorageCapacity } from '../../api/types/storage.ts'
+import { type Cache, keyOfObject } from '../../client/index.ts'
+import { isOlder } from '../../client/reflector.ts'
+import { type ItemKey, itemKeyOf } from './items.ts'
+
+type Capacity = Readonly<CSIStorageCapacity>
+
+export interface Published {
+  /** Oldest first: that is the one which stays when there are several. */
+  of(key: ItemKey): readonly Capacity[]
+  /** How many items have an object, of those that count, and how many objects there are beside. */
+  count(isWanted: (key: ItemKey) => boolean): { readonly current: number; readonly obsolete: number }
+  /** What a write of ours left. */
+  wrote(object: Capacity): void
+}
+
+const BY_ITEM = 'capacity: item'
+
+export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
+  cache.addIndex(BY_ITEM, itemKeysOf)
+  /** Bounded by the objects that are made while the watch is behind. */
+  const made = new Map<ItemKey, Capacity>()
+  return {
+    of(key) {
+      const seen = cache.byIndex(BY_ITEM, key)
+      const own = made.get(key)
+      if (!own) return seen.length > 1 ? [...seen].sort(byAge) : seen
+      if (!isOlder(cache.resourceVersion, own.metadata.resourceVersion ?? '0')) made.delete(key)
+      const isNews = made.has(key) && !seen.some(({ metadata }) => metadata.uid === own.metadata.uid)
+      return (isNews ? [...seen, own] : [...seen]).sort(byAge)
+    },
+    count(isWanted) {
+      const items = new Set<ItemKey>()
+      for (const object of cache.list()) {
+        const key = itemKeyOf(object)
+        if (isWanted(key)) items.add(key)
+      }
+      return { current: items.size, obsolete: cache.size - items.size }
+    },
+    wrote(object) {
+      cache.learn(object)
+      if (!cache.get(keyOfObject(object))) made.set(itemKeyOf(object), object)
+    },
+  }
+}
+
+const itemKeysOf = (object: Capacity): ItemKey[] => [itemKeyOf(object)]
+
+/** The same for whoever looks. */
+function byAge({ metadata: a }: Capacity, { metadata: b }: Capacity): number {
+  const [left, right] = [a, b].map(({ creationTimestamp = '', name = '' }) => `${creationTimestamp} ${name}`)
+  return left! < right! ? -1 : 1
+}

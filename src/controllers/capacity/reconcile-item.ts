@@ -1,0 +1,66 @@
+// Moves one item closer to the truth: one object if it is wanted and the driver has room there, none if it is not wanted.
+// What the driver says is asked for anew every time.
+import type { Logger } from '../../base/log.ts'
+import { backOff, done, type Outcome } from '../../client/index.ts'
+import { type CsiDriver, CsiError } from '../../csi/index.ts'
+import type { Item, ItemKey } from './items.ts'
+import { type Marks, planObject } from './plan-object.ts'
+import type { Published } from './published.ts'
+import { askCapacity, type Report } from './report.ts'
+import type { Reports } from './reports.ts'
+import type { ServerPause } from './server-pause.ts'
+import type { WantedItems } from './wanted-items.ts'
+import { applyObject, deleteObject, type Writing } from './writing.ts'
+
+export interface ItemContext extends Writing {
+  readonly driver: CsiDriver
+  readonly timeoutMs: number
+  readonly log: Logger
+  readonly wanted: Pick<WantedItems, 'get'>
+  readonly published: Published
+  readonly reports: Reports
+  readonly pause: ServerPause
+  readonly marks: Marks
+}
+
+export async function reconcileItem(key: ItemKey, context: ItemContext, signal: AbortSignal): Promise<Outcome> {
+  const { wanted, published, reports, pause, marks } = context
+  await pause.over(signal)
+  const item = wanted.get(key)
+  if (!item) {
+    reports.forget(key)
+    return deleteAll(key, 0, context, signal)
+  }
+  const tidied = await deleteAll(key, 1, context, signal) // two would be one too many, whatever they say
+  if (tidied.is !== 'done') return tidied
+
+  const report = await ask(item, context, signal)
+  if ('is' in report) return report
+  if (!wanted.get(key)) return done // unwanted while the driver took its time: what made it so has queued it again
+  const action = planObject(item, published.of(key)[0], report, marks)
+  reports.set(key, report, action.do === 'leaveOut')
+  return applyObject(action, context, signal)
+}
+
+/** An error says nothing about what is free: what was published stays. */
+async function ask(item: Item, context: ItemContext, signal: AbortSignal): Promise<Report | Outcome> {
+  const { driver, timeoutMs, log } = context
+  try {
+    return await askCapacity(driver, item, { timeoutMs, signal })
+  } catch (error) {
+    const because = error instanceof CsiError ? error.rpcText : (error as Error).message
+    const { storageClass, segment } = item
+    const fields = { storageClass: storageClass.metadata.name, segment: segment.labels, because }
+    if (!signal.aborted) log.warn(fields, 'the driver does not say how much is free; asking again')
+    return backOff(`GetCapacity failed: ${because}`)
+  }
+}
+
+/** All but the first few, of whom the oldest come first. */
+async function deleteAll(key: ItemKey, kept: number, context: ItemContext, signal: AbortSignal): Promise<Outcome> {
+  for (const object of context.published.of(key).slice(kept)) {
+    const outcome = await deleteObject(object, context, signal)
+    if (outcome.is !== 'done') return outcome
+  }
+  return done
+}

@@ -1,0 +1,29 @@
+// What the driver says is free for one item, asked with the class's parameters as they are: drivers know the reserved
+// ones too. An answer that cannot be true counts as none.
+import type { CsiDriver } from '../../csi/index.ts'
+import type { Item } from './items.ts'
+
+export interface Report {
+  readonly availableBytes: bigint
+  /** The largest volume there can be; undefined when the driver does not say. */
+  readonly maximumBytes: bigint | undefined
+}
+
+export interface AskOptions {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export async function askCapacity(driver: CsiDriver, item: Item, options: AskOptions): Promise<Report> {
+  const { labels } = item.segment
+  const isEverywhere = Object.keys(labels).length === 0 // a driver without topology must not be told one
+  const request = {
+    parameters: { ...item.storageClass.parameters },
+    ...(isEverywhere ? {} : { accessibleTopology: { segments: { ...labels } } }),
+  }
+  const { availableCapacity, maximumVolumeSize } = await driver.controller.getCapacity(request, options)
+  for (const bytes of [availableCapacity, maximumVolumeSize ?? 0n]) {
+    if (bytes < 0n) throw new Error(`the driver says that ${bytes} bytes are free, and there cannot be less than none`)
+  }
+  return { availableBytes: availableCapacity, maximumBytes: maximumVolumeSize }
+}

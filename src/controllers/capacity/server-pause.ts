@@ -1,0 +1,40 @@
+// Nobody asks while the server does not answer: the first failure stops all work for a while, every further one for
+// twice as long, and the first success ends it. What waited goes on where it was; only what failed is tried again.
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import { type Backoff, backoffMs } from '../../client/backoff.ts'
+
+export interface ServerPause {
+  /** Settles when the server may be asked; rejects when the signal fires first. */
+  over(signal: AbortSignal): Promise<void>
+  failed(because: string): void
+  succeeded(): void
+}
+
+const PAUSE: Backoff = { baseMs: 1_000, maxMs: 30_000 }
+
+export function createServerPause({ clock, random, log }: { clock: Clock; random: Random; log: Logger }): ServerPause {
+  let failures = 0
+  let untilMs = 0
+  return {
+    async over(signal) {
+      for (;;) {
+        const leftMs = untilMs - clock.monotonicMs()
+        if (leftMs <= 0) return
+        await clock.sleep(leftMs, signal)
+      }
+    },
+    failed(because) {
+      const nowMs = clock.monotonicMs()
+      if (nowMs < untilMs) return // asked before the pause began: the same failure
+      const waitMs = backoffMs(PAUSE, failures++, random)
+      untilMs = nowMs + waitMs
+      log.warn({ because, waitMs }, 'capacity cannot be written; pausing')
+    },
+    succeeded() {
+      if (failures > 0) log.info({ failures }, 'capacity can be written again')
+      failures = 0
+      untilMs = 0
+    },
+  }
+}

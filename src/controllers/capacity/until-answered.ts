@@ -1,0 +1,32 @@
+// Asks the server or the driver for something without which nothing can begin, until there is an answer. An answer that
+// will not change by asking again (no such pod, no permission) is thrown.
+import { ApiError } from '../../api/status-error.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import { type Backoff, backoffMs } from '../../client/backoff.ts'
+import { CsiError, isUnimplemented } from '../../csi/index.ts'
+
+const ASK_AGAIN: Backoff = { baseMs: 1_000, maxMs: 30_000 }
+
+/** Undefined when the signal fired first. */
+export async function untilAnswered<T>(
+  ask: () => Promise<T>,
+  { clock, random, log }: { readonly clock: Clock; readonly random: Random; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  for (let tries = 0; !signal.aborted; tries++) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (signal.aborted) return undefined
+      if (!mayPass(error)) throw error
+      log.warn({ err: error }, 'capacity cannot be published yet; asking again')
+      await clock.sleep(backoffMs(ASK_AGAIN, tries, random), signal).catch(() => {})
+    }
+  }
+  return undefined
+}
+
+const mayPass = (error: unknown): boolean =>
+  (error instanceof CsiError && !isUnimplemented(error)) ||
+  (error instanceof ApiError && (error.code >= 500 || error.code === 429))

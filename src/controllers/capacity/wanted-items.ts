@@ -1,0 +1,76 @@
+// Which items there should be: every segment with every class of the driver whose volumes wait for a pod, or, when
+// asked for, of any class. Nothing is multiplied out in memory; rows and columns are told when something changes.
+import type { StorageClass } from '../../api/types/storage.ts'
+import type { Cache } from '../../client/index.ts'
+import { type Item, type ItemKey, keyOfItem, partsOfKey } from './items.ts'
+import type { Segments } from './segments.ts'
+
+export interface WantedItems {
+  readonly size: number
+  get(key: ItemKey): Item | undefined
+  hasClass(name: string): boolean
+  /** Keys of a segment with all classes, whether or not there still is such a segment. */
+  ofSegment(id: string): ItemKey[]
+  ofClass(name: string): ItemKey[]
+  all(): ItemKey[]
+  stop(): void
+}
+
+export interface WantedItemsOptions {
+  readonly driverName: string
+  readonly classes: Cache<StorageClass>
+  readonly segments: Segments
+  /** Classes whose volumes are made at once count too. */
+  readonly immediateBinding: boolean
+  /** A class or segment came, went, or means something else now: these items are wanted or not wanted anew. */
+  readonly changed: (keys: readonly ItemKey[]) => void
+}
+
+export function wantedItems(options: WantedItemsOptions): WantedItems {
+  const { driverName, segments, immediateBinding, changed } = options
+  const classes = new Map<string, Readonly<StorageClass>>()
+  const isWanted = ({ provisioner, volumeBindingMode }: Readonly<StorageClass>) =>
+    provisioner === driverName && (immediateBinding || volumeBindingMode !== 'Immediate')
+
+  function put(next: Readonly<StorageClass>): void {
+    const { name = '' } = next.metadata
+    const known = classes.get(name)
+    if (!isWanted(next)) {
+      drop(next)
+      return
+    }
+    classes.set(name, next)
+    if (!known || !isSame(known.parameters, next.parameters)) changed(ofClass(name))
+  }
+
+  function drop({ metadata: { name = '' } }: Readonly<StorageClass>): void {
+    if (classes.delete(name)) changed(ofClass(name))
+  }
+
+  const ofSegment = (id: string) => [...classes.keys()].map((name) => keyOfItem(name, id))
+  const ofClass = (name: string) => [...segments.all()].map(({ id }) => keyOfItem(name, id))
+  const stops = [
+    options.classes.subscribe({ added: put, updated: put, deleted: drop }),
+    segments.follow(({ id }) => changed(ofSegment(id))),
+  ]
+  return {
+    get size() {
+      return classes.size * segments.size
+    },
+    get(key) {
+      const { className, segmentId } = partsOfKey(key)
+      const storageClass = classes.get(className)
+      const segment = segments.get(segmentId)
+      return storageClass && segment && { key, storageClass, segment }
+    },
+    hasClass: (name) => classes.has(name),
+    ofSegment,
+    ofClass,
+    all: () => [...segments.all()].flatMap(({ id }) => ofSegment(id)),
+    stop: () => {
+      for (const stop of stops) stop()
+    },
+  }
+}
+
+const isSame = (a: object = {}, b: object = {}): boolean => JSON.stringify(a) === JSON.stringify(b)

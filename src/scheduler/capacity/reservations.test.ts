@@ -1,0 +1,201 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { CSIStorageCapacity } from '../../api/types/storage.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { CapacityIndex } from './capacity-index.ts'
+import { Reservations } from './reservations.ts'
+
+const DRIVER = 'd.example.com'
+
+function aLedger() {
+  const clock = manualClock()
+  const index = new CapacityIndex()
+  const freed: string[] = []
+  const reservations = new Reservations({
+    index,
+    clock,
+    driverOf: (className) => (className === 'foreign' ? 'other.example.com' : DRIVER),
+    onFreed: (driver) => void freed.push(driver),
+  })
+  function report(name: string, bytes: number, className = name, zone = 'a') {
+    const object: CSIStorageCapacity = {
+      metadata: { namespace: 'ns', name },
+      storageClassName: className,
+      nodeTopology: { matchLabels: { zone } },
+      capacity: String(bytes),
+    }
+    const { now, before } = index.put(object)
+    reservations.reported(now, before)
+  }
+  const wanted = (claim: string, bytes: number, by = 'fast') => ({
+    claimKey: `ns/${claim}`,
+    claimUid: claim,
+    driver: DRIVER,
+    bytes: BigInt(bytes),
+    report: index.get(`ns/${by}`)!,
+  })
+  const held = (name: string) => Number(reservations.heldBack(`ns/${name}`, []))
+  return { clock, reservations, report, wanted, held, freed }
+}
+/** From the decision to the volume. */
+function make(ledger: ReturnType<typeof aLedger>, claim: string, bytes: number, by?: string) {
+  ledger.reservations.assume(ledger.wanted(claim, bytes, by))
+  ledger.reservations.asked(`ns/${claim}`, claim)
+  ledger.reservations.made(`ns/${claim}`, claim)
+}
+
+describe('capacity that is spoken for', () => {
+  it('PLUS-3 is held back from the decision until a report has gone down by it', () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    ledger.reservations.assume(ledger.wanted('c', 10))
+    expect(ledger.held('fast')).toBe(10)
+    ledger.reservations.asked('ns/c', 'c')
+    ledger.reservations.made('ns/c', 'c')
+    expect(ledger.held('fast')).toBe(10)
+    ledger.report('fast', 90)
+    expect(ledger.held('fast')).toBe(0)
+    expect(ledger.reservations.size).toBe(0)
+  })
+
+  it('PLUS-3 a late report that counts an earlier volume does not free a later one', () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    make(ledger, 'early', 10)
+    make(ledger, 'late', 10)
+    ledger.report('fast', 90)
+    expect(ledger.held('fast')).toBe(10)
+    ledger.report('fast', 95) // something was deleted
+    expect(ledger.held('fast')).toBe(10)
+    ledger.report('fast', 85)
+    expect(ledger.held('fast')).toBe(0)
+  })
+
+  it('PLUS-3 a report that is faster than the claim counts as well', () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.asked('ns/c', 'c')
+    ledger.report('fast', 90)
+    expect(ledger.held('fast')).toBe(0)
+    ledger.reservations.made('ns/c', 'c')
+    expect(ledger.reservations.size).toBe(0)
+  })
+
+  it('PLUS-3 a report cannot count what nobody has been asked for', () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.report('fast', 80)
+    expect(ledger.held('fast')).toBe(10)
+  })
+
+  it('PLUS-3 classes of one driver in one place share the loss, in proportion to what they report', () => {
+    const ledger = aLedger()
+    ledger.report('fast', 50) // mirrored
+    ledger.report('striped', 100)
+    ledger.report('foreign', 100)
+    ledger.report('elsewhere', 100, 'elsewhere', 'b')
+    ledger.reservations.assume(ledger.wanted('c', 10))
+    expect(['fast', 'striped', 'foreign', 'elsewhere'].map(ledger.held)).toEqual([10, 20, 0, 0])
+    ledger.reservations.giveUp('ns/c')
+    expect(ledger.held('striped')).toBe(0)
+    expect(ledger.freed).toEqual([DRIVER])
+  })
+
+  it('PLUS-3 a class of another pool stops being held back soon after its own report has counted the volume', async () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    ledger.report('slow', 100)
+    make(ledger, 'c', 10)
+    ledger.report('fast', 90)
+    expect(ledger.held('slow')).toBe(10)
+    await ledger.clock.advance(11_000)
+    expect(ledger.held('slow')).toBe(0)
+    expect(ledger.freed).toEqual([DRIVER])
+  })
+
+  it('PLUS-3 a volume that no report ever counts is held back for a bounded time', async () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    make(ledger, 'thin', 10)
+    await ledger.clock.advance(119_000)
+    expect(ledger.held('fast')).toBe(10)
+    await ledger.clock.advance(2_000)
+    expect(ledger.held('fast')).toBe(0)
+    expect(ledger.freed).toEqual([DRIVER])
+  })
+
+  it('PLUS-3 a creation that failed frees its bytes, and the place is refused for that size until it reports or for a minute', async () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.asked('ns/c', 'c')
+    ledger.reservations.failed('ns/c', 'c')
+    expect(ledger.held('fast')).toBe(0)
+    expect(ledger.reservations.isRefused('ns/fast', 10n)).toBe(true)
+    expect(ledger.reservations.isRefused('ns/fast', 9n)).toBe(false)
+    await ledger.clock.advance(61_000)
+    expect(ledger.reservations.isRefused('ns/fast', 10n)).toBe(false)
+    expect(ledger.freed).toHaveLength(2)
+  })
+
+  it('PLUS-3 a claim does not stand in its own way, and its successor of the same name is another', () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    ledger.reservations.assume(ledger.wanted('c', 10))
+    expect(ledger.reservations.heldBack('ns/fast', ['ns/c'])).toBe(0n)
+    ledger.reservations.asked('ns/c', 'c')
+    ledger.reservations.made('ns/c', 'another uid')
+    expect(ledger.reservations.stateOf('ns/c')).toBe('asked')
+  })
+
+  it('PLUS-3 what is reported minus what is held back is never more than what is really free', () => {
+    // A pool, a driver that answers from the past, and claims that go through their lives in any order.
+    type Step = { readonly do: 'want' | 'ask' | 'make' | 'fail' | 'report'; readonly at: number; readonly size: number }
+    const step: fc.Arbitrary<Step> = fc.record({
+      do: fc.constantFrom('want', 'ask', 'make', 'fail', 'report'),
+      at: fc.nat(9),
+      size: fc.integer({ min: 1, max: 20 }),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const ledger = aLedger()
+        let free = 100
+        let reported = 100
+        const history = [100]
+        let seen = 0 // how far the driver's own view has come
+        ledger.report('fast', reported)
+        const claims = new Map<number, { size: number; state: 'wanted' | 'asked' | 'made' }>()
+        for (const { do: what, at, size } of steps) {
+          const claim = claims.get(at)
+          const name = String(at)
+          if (what === 'want' && !claim && reported - ledger.held('fast') >= size) {
+            ledger.reservations.assume(ledger.wanted(name, size))
+            claims.set(at, { size, state: 'wanted' })
+          } else if (what === 'ask' && claim?.state === 'wanted') {
+            ledger.reservations.asked(`ns/${name}`, name)
+            claim.state = 'asked'
+          } else if (what === 'make' && claim?.state === 'asked') {
+            expect(free).toBeGreaterThanOrEqual(claim.size) // the driver never has to refuse
+            free -= claim.size
+            history.push(free)
+            ledger.reservations.made(`ns/${name}`, name)
+            claim.state = 'made'
+          } else if (what === 'fail' && claim?.state === 'asked') {
+            ledger.reservations.failed(`ns/${name}`, name)
+            claims.delete(at)
+          } else if (what === 'report') {
+            seen = Math.max(seen, history.length - 1 - (size % 3)) // late by up to two volumes
+            reported = history[seen]!
+            ledger.report('fast', reported)
+          }
+          const outstanding = [...claims.values()].filter(({ state }) => state !== 'made')
+          const promised = outstanding.reduce((sum, one) => sum + one.size, 0)
+          expect(reported - ledger.held('fast')).toBeLessThanOrEqual(Math.max(0, free - promised))
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import type { CSIStorageCapacity, StorageClass } from '../../../api/types/storage.ts'
+import { capacityReport } from '../../capacity/capacity-report.ts'
+import type { NodePlan } from './judge-node.ts'
+import { gi } from '../../scheduler-trial.ts'
+import { CAPACITY_PREFERENCE, scoreOf } from './score.ts'
+
+const aClass = (name: string, preference?: string): StorageClass => ({
+  metadata: { name, ...(preference ? { annotations: { [CAPACITY_PREFERENCE]: preference } } : {}) },
+  provisioner: 'd.example.com',
+})
+const aClaim = (size: number, storageClass: StorageClass) => ({
+  key: `default/c${size}`,
+  name: `c${size}`,
+  claim: { metadata: {}, spec: {} } as any,
+  storageClass,
+  bytes: gi(size),
+  selectedNode: undefined,
+})
+const aReport = (parts: Partial<CSIStorageCapacity>) =>
+  capacityReport({ metadata: { namespace: 'd', name: 'r' }, storageClassName: 'x', nodeTopology: {}, ...parts })
+const making = (sizes: readonly number[], free: Partial<CSIStorageCapacity>, storageClass = aClass('x')): NodePlan => ({
+  bind: [],
+  make: sizes.map((size) => ({ claim: aClaim(size, storageClass), report: aReport(free) })),
+  follow: [],
+})
+const binding = (size: number, volumeSize: number, make: NodePlan['make'] = []): NodePlan => ({
+  bind: [{ claim: aClaim(size, aClass('x')), volume: { metadata: {}, spec: { capacity: { storage: `${volumeSize}Gi` } } } }],
+  make,
+  follow: [],
+})
+const score = (plan: NodePlan) => scoreOf(plan, undefined)
+
+describe('which node is better for new volumes', () => {
+  it('PLUS-3 spreading prefers the one that will be emptiest', () => {
+    expect(['100Gi', '50Gi', '10Gi'].map((capacity) => score(making([10], { capacity })))).toEqual([90, 80, 0])
+  })
+
+  it('PLUS-3 packing, which a class asks for by annotation, prefers the fullest', () => {
+    const pack = aClass('x', 'pack')
+    expect(['100Gi', '20Gi', '10Gi'].map((capacity) => score(making([10], { capacity }, pack)))).toEqual([10, 50, 100])
+  })
+
+  it('PLUS-3 claims of one class are summed', () => {
+    expect(score(making([50, 50], { capacity: '100Gi' }))).toBe(0)
+  })
+
+  it('PLUS-3 a report without capacity is read by its maximum, one of nothing as full', () => {
+    expect(score(making([10], { maximumVolumeSize: '40Gi' }))).toBe(75)
+    expect(score(making([10], { capacity: '0' }))).toBe(0)
+  })
+
+  it('PLUS-3 existing volumes count by how much of them is used, and new ones beside them not at all', () => {
+    expect([score(binding(50, 200)), score(binding(50, 100))]).toEqual([75, 50])
+    expect(score(binding(50, 100, making([1], { capacity: '1Gi' }).make))).toBe(50)
+  })
+
+  it('PLUS-3 the mean over classes is rounded, and nothing to compare is nothing', () => {
+    const plan: NodePlan = {
+      bind: [],
+      follow: [],
+      make: [
+        { claim: aClaim(10, aClass('a')), report: aReport({ capacity: '100Gi' }) },
+        { claim: aClaim(10, aClass('b')), report: aReport({ capacity: '30Gi' }) },
+      ],
+    }
+    expect(score(plan)).toBe(79) // of 90 and 67, rounded up from 78.5
+    expect(score({ bind: [], make: [], follow: [] })).toBe(0)
+  })
+})

@@ -1,0 +1,25 @@
+// What is behind a volume, by a name that driver and plugin know: `driver vol-7`, `plugin pvc-1`.
+import type { SimDriver } from '../driver.ts'
+import type { Volume } from './store-view.ts'
+
+/** Where the volumes of the plugin in the binder's process are. */
+export const PLUGIN_PATH = '/memory/'
+
+/** Everything that the storage of the world holds. */
+export interface Storage {
+  readonly driver: SimDriver
+  readonly plugin: ReadonlyMap<string, bigint>
+}
+
+export const driverAsset = (volumeId: string): string => `driver ${volumeId}`
+const pluginAsset = (name: string): string => `plugin ${name}`
+
+export const assetsIn = ({ driver, plugin }: Storage): ReadonlySet<string> =>
+  new Set([...Object.keys(driver.state().volumes).map(driverAsset), ...[...plugin.keys()].map(pluginAsset)])
+
+/** Undefined for storage that is nobody's here. */
+export function assetOf({ spec }: Volume): string | undefined {
+  if (spec?.csi) return driverAsset(spec.csi.volumeHandle)
+  const path = spec?.hostPath?.path
+  return path?.startsWith(PLUGIN_PATH) ? pluginAsset(path.slice(PLUGIN_PATH.length)) : undefined
+}

@@ -1,0 +1,115 @@
+// What must hold once nothing moves any more: nothing leaked, nothing is stuck, and whoever can have a volume has one.
+// Pure: what the store and the storage hold goes in, what is wrong comes out.
+import { claimClassName, volumeClassName } from '../../api/kinds/class-names.ts'
+import { compareQuantities } from '../../api/quantity.ts'
+import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
+import type { StorageClass } from '../../api/types/storage.ts'
+import { keyOfObject } from '../../client/index.ts'
+import { SELECTED_NODE } from '../../controllers/names.ts'
+import { INTENT_PREFIX } from '../../controllers/provisioning/intent.ts'
+import type { Abandoned } from './abandoned.ts'
+import { assetOf, assetsIn, driverAsset, type Storage } from './assets.ts'
+import { isBound } from './bindings.ts'
+import type { Claim, StoreView, Volume } from './store-view.ts'
+
+export interface QuietWorld {
+  readonly view: StoreView
+  readonly storage: Storage
+  readonly abandoned: Abandoned
+  /** Of which the storage was rightly told to delete what is behind it. */
+  readonly condemned: ReadonlySet<string>
+  /** Those that exist, all with a provisioner that works. */
+  readonly classes: ReadonlyMap<string, Readonly<StorageClass>>
+}
+
+export const problemsOf = (world: QuietWorld): string[] => [
+  ...storageProblems(world),
+  ...[...world.view.volumes.values()].flatMap((volume) => problemsOfVolume(volume, world)),
+  ...[...world.view.claims.values()].flatMap((claim) => problemsOfClaim(claim, world)),
+]
+
+function storageProblems({ view, storage, abandoned, condemned }: QuietWorld): string[] {
+  const problems: string[] = []
+  const held = assetsIn(storage)
+  const objects = new Map<string, string[]>()
+  for (const volume of view.volumes.values()) {
+    const asset = assetOf(volume)
+    const { name = '' } = volume.metadata
+    if (asset) objects.set(asset, [...(objects.get(asset) ?? []), name])
+    const isCondemned = [...condemned].some((id) => driverAsset(id) === asset)
+    if (asset && !held.has(asset) && !isCondemned) problems.push(`volume ${name} stands for ${asset}, which is gone`)
+  }
+  for (const asset of held) {
+    const owners = objects.get(asset) ?? []
+    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${asset} leaked: no volume stands for it`)
+    if (owners.length > 1) problems.push(`${asset} has several volumes: ${owners.join(', ')}`)
+  }
+  return problems
+}
+
+function problemsOfVolume(volume: Volume, { view }: QuietWorld): string[] {
+  const problems: string[] = []
+  const { name = '', deletionTimestamp } = volume.metadata
+  const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
+  const phase = volume.status?.phase
+  const claim = claimRef && view.claims.get(`${claimRef.namespace}/${claimRef.name}`)
+  const isOwned = claim !== undefined && claim.metadata.uid === claimRef?.uid
+  const isTheClaims = isOwned && claim.spec?.volumeName === name
+  if (phase === 'Bound' && !isTheClaims) problems.push(`volume ${name} is Bound, and no claim has it`)
+  if (phase === 'Available' && claimRef?.uid) problems.push(`volume ${name} is Available and belongs to a claim`)
+  if (!phase || phase === 'Pending') problems.push(`volume ${name} has the phase "${phase}"`)
+  if (phase === 'Released' && isTheClaims) problems.push(`volume ${name} is Released, and its claim is there`)
+  if (phase === 'Released' && policy === 'Delete' && assetOf(volume)) {
+    problems.push(`volume ${name} is Released with policy Delete, and still there`)
+  }
+  if (deletionTimestamp && !(phase === 'Bound' && isTheClaims)) problems.push(`volume ${name} is stuck in its deletion`)
+  return problems
+}
+
+function problemsOfClaim(claim: Claim, world: QuietWorld): string[] {
+  const { view } = world
+  const problems: string[] = []
+  const key = keyOfObject(claim)
+  const { finalizers = [], deletionTimestamp, uid } = claim.metadata
+  const { volumeName = '' } = claim.spec ?? {}
+  const phase = claim.status?.phase
+  const volume = view.volumes.get(volumeName)
+  const isItsOwn = volume?.spec?.claimRef?.uid === uid
+  const mine = [...view.volumes.values()].filter(
+    ({ spec, status }) => spec?.claimRef?.uid === uid && status?.phase === 'Bound',
+  )
+  if (deletionTimestamp) problems.push(`claim ${key} is stuck in its deletion`)
+  if (isBound(claim) && !isItsOwn) problems.push(`claim ${key} is Bound, and ${volumeName} is not its own`)
+  if (isBound(claim) && volume?.status?.phase !== 'Bound') problems.push(`claim ${key} is Bound, its volume is not`)
+  if (phase === 'Lost' && isItsOwn) problems.push(`claim ${key} is Lost, and has its volume`)
+  if (mine.length > 1) problems.push(`claim ${key} has ${mine.length} volumes`)
+  const isRefused = claim.spec?.selector !== undefined
+  const intent = finalizers.find((one) => one.startsWith(INTENT_PREFIX))
+  if (intent && (volumeName || !isRefused)) problems.push(`claim ${key} keeps ${intent} for nothing`)
+  if (!volumeName) problems.push(...whyNotBound(claim, world).map((why) => `claim ${key} could be bound: ${why}`))
+  return problems
+}
+
+function whyNotBound(claim: Claim, { view, classes }: QuietWorld): string[] {
+  const className = claimClassName(claim)
+  const storageClass = classes.get(className ?? '')
+  const isWaiting =
+    storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !claim.metadata.annotations?.[SELECTED_NODE]
+  if (storageClass && !isWaiting && !claim.spec?.selector) return [`its class ${className} makes volumes`]
+  if (isWaiting) return []
+  return [...view.volumes.values()].filter((volume) => fits(volume, claim)).map((volume) => `${volume.metadata.name} fits`)
+}
+
+/** Whether a free volume is what the claim asks for, said once more and independently of the binder. */
+function fits({ metadata, spec, status }: Volume, claim: Claim): boolean {
+  const wanted = claim.spec ?? {}
+  return (
+    status?.phase === 'Available' &&
+    !spec?.claimRef &&
+    !metadata.deletionTimestamp &&
+    volumeClassName({ metadata, spec }) === (claimClassName(claim) ?? '') &&
+    compareQuantities(spec?.capacity?.storage ?? '0', wanted.resources?.requests?.storage ?? '0') >= 0 &&
+    (wanted.accessModes ?? []).every((mode) => spec?.accessModes?.includes(mode)) &&
+    (!wanted.selector || matchesLabels(labelSelectorFromObject(wanted.selector), metadata.labels))
+  )
+}

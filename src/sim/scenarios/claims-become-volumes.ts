@@ -1,0 +1,177 @@
+// Scenario: people make, edit and delete claims, volumes and classes for a while, and everything goes wrong that can:
+// network, disk, driver, and any process at any await. Then all faults end.
+// Promise: on the way no volume is bound twice and no data destroyed that should stay; once it is quiet nothing has
+// leaked, nothing is stuck, and every claim is bound or says why not.
+import { eventKind } from '../../api/kinds/event.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import type { StorageClass } from '../../api/types/storage.ts'
+import { type Client, keyOfObject } from '../../client/index.ts'
+import { fakeSettings } from '../../csi/fake/index.ts'
+import { followAbandoned } from '../checkers/abandoned.ts'
+import { checkBindings, isBound } from '../checkers/bindings.ts'
+import { createCourt } from '../checkers/conviction.ts'
+import { checkDeletions } from '../checkers/deletions.ts'
+import { problemsOf } from '../checkers/quiet.ts'
+import { createStoreView, textOf } from '../checkers/store-view.ts'
+import { createCluster } from '../cluster.ts'
+import { createSimDriver } from '../driver.ts'
+import { createEffects } from '../effects.ts'
+import { oneByOne } from '../one-by-one.ts'
+import type { SimProcess } from '../process.ts'
+import { createWorld, type World } from '../world.ts'
+import { createPeople } from './claims-become-volumes-people.ts'
+import { memoryPlugin, runBinder, runProvisioner } from './claims-become-volumes-processes.ts'
+
+export interface ProvisioningRun {
+  readonly world: World
+  readonly effects: number
+  readonly crashes: number
+  readonly claims: number
+  readonly made: number
+}
+
+const MINUTE_MS = 60_000
+const HEAL_MS_MAX = 60 * MINUTE_MS
+/** After this long without a change, what is wrong stays wrong: no retry is further away. */
+const STILL_MS = 15 * MINUTE_MS
+const RESTART_MS = 2 * MINUTE_MS
+const CAPACITY_BYTES = 1024 ** 5
+
+export async function claimsBecomeVolumes(seed: number, { minutes = 20 } = {}): Promise<ProvisioningRun> {
+  const world = createWorld(seed)
+  const dice = world.dice('scenario')
+  const cluster = await createCluster(world, { keepMs: 120_000, entriesMax: 200 })
+  const pools = [{ name: 'pool', capacityBytes: CAPACITY_BYTES }]
+  const driver = createSimDriver(world, 'driver', fakeSettings({ pools }))
+  const plugin = new Map<string, bigint>()
+  const view = createStoreView(cluster)
+  const court = createCourt(world, `seed ${seed}`, () => textOf(view))
+  const abandoned = followAbandoned(view)
+  const deletions = checkDeletions(world, view, court.convict)
+  checkBindings(view, court.convict)
+  const people = createPeople({ world, view, driver, abandoned })
+  const effects = createEffects({}, ({ by, what }) => world.note(`${by}: ${what}`))
+
+  const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
+  const processes: SimProcess[] = [
+    cluster.add('binder', (env, client) => {
+      const way = <T>(what: string, act: () => T) =>
+        effects.around(env, { on: 'plugin', what }, () => env.pass(Promise.resolve().then(act)))
+      runBinder(env, inMode(effects.clientOf(env, client)), memoryPlugin(plugin, way))
+    }),
+    ...(dice() < 0.3 ? ['provisioner', 'rival'] : ['provisioner']).map((name) =>
+      cluster.add(name, (env, client) => {
+        const seen = deletions.witness(client, driver.driverFor(env))
+        void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), effects.driverOf(env, seen.driver))
+      }),
+    ),
+  ]
+  await answer((client) => people.restoreClasses(client), 'the classes')
+  beginBadDay()
+
+  let acts = 0
+  const untilMs = world.nowMs + minutes * MINUTE_MS
+  while (world.nowMs < untilMs) {
+    await world.runFor(dice() * dice() * MINUTE_MS) // bursts and pauses
+    if (dice() < 0.03) cluster.server.crash()
+    if (dice() < 0.05) driver.process.crash()
+    for (const process of [cluster.server, driver.process, ...processes]) if (dice() < 0.3) process.start()
+    if (dice() < 0.1) driver.script.release()
+    const client = cluster.direct()
+    if (!client) continue
+    for (let left = Math.floor(dice() * 5); left > 0; left--) {
+      acts++
+      void people.act(client).catch(() => {})
+    }
+  }
+
+  await cluster.heal()
+  driver.heal()
+  await answer((client) => people.restoreClasses(client), 'the classes')
+  const classes = await classesNow()
+  const quiet = { view, storage: { driver, plugin }, abandoned, condemned: deletions.condemned, classes }
+  await settle()
+  await restart()
+  for (const { volume } of driver.record.overlaps) {
+    if (processes.length === 2) court.convict(`two operations on ${volume} ran at once`)
+  }
+  court.adjourn()
+  const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
+  return { world, effects: effects.all.length, crashes, claims: acts, made: driver.state().made }
+
+  /** Every seed is another kind of bad day. */
+  function beginBadDay(): void {
+    Object.assign(cluster.network.faults, {
+      latencyMs: 1 + dice() * 200,
+      loseRequest: dice() * 0.05,
+      loseReply: dice() * 0.05,
+      duplicate: dice() * 0.05,
+      refuse: dice() * 0.1,
+      breakWatch: dice() * 0.05,
+      silenceWatch: dice() * 0.01,
+    })
+    cluster.disk.faults.refuse = dice() * 0.05
+    Object.assign(driver.faults, {
+      latencyMs: 1 + dice() * 500,
+      loseRequest: dice() * 0.1,
+      loseReply: dice() * 0.2,
+      refuse: dice() * 0.3,
+      slow: dice() * 0.2,
+      slowMs: 20_000,
+    })
+    driver.process.crashRate = dice() * 0.01
+    if (dice() < 0.3) driver.script.setRules([{ nth: 1 + Math.floor(dice() * 20), effect: { do: 'hang' } }])
+    for (const process of processes) process.crashRate = dice() * dice() * 0.01
+  }
+
+  /** Until all is well; or until nothing moves any more, and it is not. */
+  async function settle(): Promise<void> {
+    let looked = -1
+    let problems: string[] = ['not looked yet']
+    const isOver = () => {
+      if (view.changedMs + driver.record.calls.length === looked) {
+        return problems.length === 0 || world.nowMs - view.changedMs > STILL_MS
+      }
+      looked = view.changedMs + driver.record.calls.length
+      problems = problemsOf(quiet)
+      return problems.length === 0
+    }
+    await world.runUntil(isOver, { withinMs: HEAL_MS_MAX, waitingFor: 'quiet' }).catch((error) => {
+      court.convict(`never quiet: ${(error as Error).message.split('\n')[0]}`)
+    })
+    for (const problem of problemsOf(quiet)) court.convict(problem)
+    court.adjourn()
+  }
+
+  /** Who starts anew finds nothing to do, and tells everyone who waits why. */
+  async function restart(): Promise<void> {
+    for (const process of processes) {
+      process.crash()
+      process.start()
+    }
+    await world.runFor(RESTART_MS)
+    for (const problem of problemsOf(quiet)) court.convict(`after a restart: ${problem}`)
+    const told = new Set<string>()
+    const { items } = await answer((client) => client.list(eventKind), 'the events')
+    for (const { involvedObject } of items) told.add(involvedObject?.uid ?? '')
+    for (const claim of view.claims.values()) {
+      if (isBound(claim) || told.has(claim.metadata.uid ?? '')) continue
+      court.convict(`claim ${keyOfObject(claim)} is ${claim.status?.phase}, and no event says why`)
+    }
+  }
+
+  async function classesNow(): Promise<Map<string, Readonly<StorageClass>>> {
+    const { items } = await answer((client) => client.list(storageClassKind), 'a list of classes')
+    return new Map(items.map((one) => [one.metadata.name ?? '', one]))
+  }
+
+  /** What the server says to a request past the network. */
+  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
+    let answered: { readonly value: T } | undefined
+    void ask(cluster.direct()!).then((value) => {
+      answered = { value }
+    })
+    await world.runUntil(() => answered !== undefined, { withinMs: MINUTE_MS, waitingFor })
+    return answered!.value
+  }
+}

@@ -1,0 +1,150 @@
+// Claims become volumes, as a user sees it: `stowage up`, kubectl, and a CSI driver in a process of its own. What the
+// driver holds in the end is compared with the volumes the server knows.
+import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
+import { findKubectls } from './helpers/kubectls.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { createKubectl, type Kubectl } from './kubectl/kubectl.ts'
+
+const DRIVER = 'disks.example.com'
+const program = (await findKubectls()).at(-1)
+
+describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (needs a kubectl on PATH)', () => {
+  let dir: string
+  let driver: RunningFakeDriver
+  let server: RunningServer
+  let kubectl: Kubectl
+
+  const start = async () => {
+    const flags = ['--driver-socket', driver.endpoint]
+    server = await startServer({ dataDir: join(dir, 'data'), flags })
+    kubectl = createKubectl({ program: program!, kubeconfig: server.kubeconfig, namespace: 'default', home: dir })
+  }
+  const apply = (...objects: object[]) =>
+    kubectl.out('apply -f -', { stdin: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) })
+  const untilBound = (...names: string[]) =>
+    kubectl.out([
+      'wait',
+      ...names.map((name) => `pvc/${name}`),
+      '--for=jsonpath={.status.phase}=Bound',
+      '--timeout=60s',
+    ])
+  const volumeOf = async (claim: string) => {
+    const { spec } = await kubectl.json(`get pvc ${claim}`)
+    return kubectl.json(`get pv ${spec.volumeName}`)
+  }
+  /** Asked again until the test's own limit. */
+  async function until(condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  const held = async () => Object.values((await driver.control.look()).state.volumes)
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-claims-'))
+    driver = await startFakeDriver({ flags: ['--name', DRIVER] })
+    await start()
+  })
+  afterAll(async () => {
+    await server?.stop()
+    await driver?.remove()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it('PROV-3 a claim that names no class is Bound after apply, on a fresh machine, and its directory is there', async () => {
+    await apply(aClaim('orders'))
+    await untilBound('orders')
+    const { spec } = await volumeOf('orders')
+    expect(spec.storageClassName).toBe('directory')
+    await access(spec.hostPath.path)
+    await kubectl.out('delete pvc orders')
+    await until(async () => (await readdir(join(dir, 'data', 'volumes'))).length === 0)
+    expect((await kubectl.json('get pv')).items).toEqual([])
+  })
+
+  it('PROV-9 PROV-14 a driver in its own process makes the volume, and deletes it with the claim', async () => {
+    await apply(aClass('disks'), aClaim('books', { storageClassName: 'disks' }))
+    await untilBound('books')
+    const { spec, metadata } = await volumeOf('books')
+    expect(metadata.annotations['pv.kubernetes.io/provisioned-by']).toBe(DRIVER)
+    expect((await held()).map(({ id }) => id)).toEqual([spec.csi.volumeHandle])
+    await kubectl.out('delete pvc books')
+    await until(async () => (await kubectl.json('get pv')).items.length === 0)
+    expect(await held()).toEqual([])
+  })
+
+  it('PROV-15 Retain keeps the volume and what is behind it', async () => {
+    await apply(aClass('kept', { reclaimPolicy: 'Retain' }), aClaim('archive', { storageClassName: 'kept' }))
+    await untilBound('archive')
+    const { metadata } = await volumeOf('archive')
+    await kubectl.out('delete pvc archive')
+    await kubectl.out(['wait', `pv/${metadata.name}`, '--for=jsonpath={.status.phase}=Released', '--timeout=60s'])
+    expect(await held()).toHaveLength(1)
+    await kubectl.out(['patch', 'pv', metadata.name, '-p', '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'])
+    await until(async () => (await held()).length === 0)
+  })
+
+  it('PROV-10 what is wrong is told on the claim', async () => {
+    await driver.control.setRules([
+      { method: 'CreateVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at most 5Gi' } },
+    ])
+    await apply(aClaim('huge', { storageClassName: 'disks' }), aClaim('typo', { storageClassName: 'disk' }))
+    const told = async (claim: string) =>
+      (await kubectl.json(`get events --field-selector involvedObject.name=${claim},type=Warning`)).items
+        .map(({ reason, message }: { reason: string; message: string }) => `${reason}: ${message}`)
+        .join('\n')
+    await until(async () => (await told('huge')).includes('at most 5Gi'))
+    await until(async () => (await told('typo')).includes('storageclass.storage.k8s.io "disk" not found'))
+    await driver.control.setRules([])
+    await apply(aClass('disk'))
+    await untilBound('typo', 'huge')
+    await kubectl.out('delete pvc typo huge')
+    await until(async () => (await held()).length === 0)
+  })
+
+  it('PROV-12 server and driver are killed again and again while claims come and go: nothing leaks, nothing is lost', async () => {
+    const names = Array.from({ length: 24 }, (_, index) => `burst-${index}`)
+    for (const [round, part] of chunks(names, 6).entries()) {
+      await apply(...part.map((name) => aClaim(name, { storageClassName: 'disks' })))
+      if (round % 2 === 0) {
+        await server.kill()
+        await start()
+      } else {
+        await driver.kill()
+        await driver.start()
+      }
+      await kubectl.out(`delete pvc ${part[0]} --wait=false`)
+    }
+    const kept = names.filter((_, index) => index % 6 !== 0)
+    await untilBound(...kept)
+    await until(async () => (await held()).length === kept.length)
+    const volumes = (await kubectl.json('get pv')).items as { spec: any; status: any }[]
+    expect(volumes.map(({ status }) => status.phase)).toEqual(kept.map(() => 'Bound'))
+    expect(new Set(volumes.map(({ spec }) => spec.csi.volumeHandle))).toEqual(
+      new Set((await held()).map(({ id }) => id)),
+    )
+    expect((await driver.control.look()).overlaps).toEqual([])
+    await kubectl.out(`delete pvc ${kept.join(' ')}`)
+    await until(async () => (await held()).length === 0 && (await kubectl.json('get pv')).items.length === 0)
+  })
+})
+
+const aClaim = (name: string, spec: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+})
+
+const aClass = (name: string, more: object = {}) => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'StorageClass',
+  metadata: { name },
+  provisioner: DRIVER,
+  ...more,
+})
+
+const chunks = <T>(all: readonly T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, index) => all.slice(index * size, (index + 1) * size))
