@@ -238,11 +238,26 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
         JSON.stringify({ ...(await recordOf(id)), ...change }),
       )
 
-    it.each(['creating', 'deleting'] as const)('PROV-5 removes what was left %s', async (state) => {
-      const id = await trial.create(`left-${state}`)
+    it('PROV-5 finishes what was left creating, and finds it when it is asked for again', async () => {
+      const id = await trial.create('left-creating')
+      await trial.stop()
+      await rewrite(id, { state: 'creating' })
+      await rm(image(id))
+      await trial.start()
+      expect((await trial.machine.host.files.sizes(image(id)))?.bytes).toBe(320 * MIB)
+      expect(await trial.create('left-creating')).toBe(id)
+      await trial.remove(id)
+      expect(await traces(id)).toEqual([])
+    })
+
+    it.each([
+      ['a copy that was left creating', { state: 'creating', source: { kind: 'volume', id: volumeIdOf('origin') } }],
+      ['what was left deleting', { state: 'deleting' }],
+    ] as const)('PROV-5 removes %s', async (what, change) => {
+      const id = await trial.create(what)
       await trial.machine.host.loops.attach(image(id))
       await trial.stop()
-      await rewrite(id, { state })
+      await rewrite(id, change)
       await trial.start()
       expect(await traces(id)).toEqual([])
     })

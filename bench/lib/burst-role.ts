@@ -1,6 +1,6 @@
 // A burst: clients create claims all at once while one watches them become Bound, in a process that is not the
 // server's. A claim's time runs from sending its create to reading the event that shows it Bound.
-import { type Answer, type Endpoint, openConnection } from './http-connection.ts'
+import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
 import { numberedRequest, openAll, type RequestText } from './load-role.ts'
 
 export interface BurstJob {
@@ -35,7 +35,6 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
   })
   broken.catch(() => {}) // whoever waits hears of it
   const connections = await openAll(endpoint, Math.min(clients, count), fail)
-  const watcher = await openConnection(endpoint, fail)
   const request = numberedRequest(create)
   const sentMs = new Float64Array(count)
   const tookMs = new Float64Array(count)
@@ -47,7 +46,7 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     done = resolve
   })
 
-  await watcher.read(numberedRequest(watch)(0), (line) => {
+  const watcher = await follow(endpoint, watch, (line) => {
     if (!line.includes(until)) return
     const number = Number(/"name":"[a-z-]*(\d{10})"/.exec(line)?.[1]) - after - 1
     if (!(number >= 0 && number < count) || tookMs[number]! > 0) return
@@ -82,5 +81,33 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
   } finally {
     clearInterval(patience)
     for (const connection of [...connections, watcher]) connection.close()
+  }
+}
+
+/** A server cuts a watcher that falls behind; like every client, it goes on from what it saw last. */
+async function follow(
+  endpoint: Endpoint,
+  { method, path }: RequestText,
+  onLine: (line: string) => void,
+): Promise<{ close(): void }> {
+  let version = ''
+  let connection: Connection | undefined
+  let closed = false
+  const begin = async (): Promise<void> => {
+    connection = await openConnection(endpoint, () => {
+      if (!closed) void begin()
+    })
+    const from = version === '' ? path : `${path}&resourceVersion=${version}`
+    await connection.read(numberedRequest({ method, path: from })(0), (line) => {
+      version = /"resourceVersion":"(\d+)"/.exec(line)?.[1] ?? version
+      onLine(line)
+    })
+  }
+  await begin()
+  return {
+    close() {
+      closed = true
+      connection?.close()
+    },
   }
 }

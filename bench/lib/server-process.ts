@@ -37,7 +37,10 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
 
 /** A CSI driver that keeps its volumes in memory and answers at once. */
 export const startFakeDriver = ({ socket, name }: { socket: string; name: string }): Promise<Program> =>
-  startProgram({ file: 'fake-driver.js', args: ['--endpoint', `unix://${socket}`, '--name', name] })
+  startProgram({
+    file: 'fake-driver.js',
+    args: ['--endpoint', `unix://${socket}`, '--name', name, '--capacity', '4000Ti'],
+  })
 
 /** The local CSI driver over a pool of its own. */
 export const startLocalDriver = (options: {

@@ -1,5 +1,6 @@
 // A driver behind a unix socket. The connection is made when it is first needed and made again whenever the driver
 // comes back; a call is sent once, and each failure says whether the driver answered it, was not there or went away.
+import { setMaxListeners } from 'node:events'
 import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, type ClientOptions, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import type { Clock } from '../base/clock.ts'
@@ -48,6 +49,7 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   const path = socketPathOf(address)
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
   const closed = new AbortController()
+  setMaxListeners(0, closed.signal) // every call under way listens to it, and takes its listener away
   let driverName = NAMELESS
 
   async function carry(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {

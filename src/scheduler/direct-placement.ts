@@ -1,8 +1,9 @@
 // Pods that name their node themselves never pass the scheduler, so nobody tells their delayed claims where to be made.
 // Here it is done: such a claim gets the pod's node as its selected node. If making it there fails, that is tried again,
 // later and later: the pod cannot go elsewhere.
-import { annotationOf, claimClassName } from '../api/kinds/class-names.ts'
+
 import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { annotationOf, claimClassName } from '../api/kinds/class-names.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { Node } from '../api/types/node.ts'
@@ -84,7 +85,8 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, tried: 
   const pod = deps.pods.byIndex(BY_CLAIM, key).find((user) => mayUse(user, key, claim))
   const nodeName = pod?.spec?.nodeName
   if (!pod || !nodeName) return done
-  if (!deps.nodes.get(nodeName)) return stuck(`the pod ${keyOfObject(pod)} names the node ${nodeName}, which does not exist`)
+  if (!deps.nodes.get(nodeName))
+    return stuck(`the pod ${keyOfObject(pod)} names the node ${nodeName}, which does not exist`)
 
   const nowMs = deps.clock.monotonicMs()
   const { times = 0, notBeforeMs = 0 } = tried.get(uid) ?? {}

@@ -10,6 +10,7 @@ import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { claimKeyOf } from '../controllers/binding/wish.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../controllers/names.ts'
 import type { CapacityReport } from './capacity/capacity-report.ts'
+import { HOST_PORTS } from './plugins/host-ports/host-ports.ts'
 import { NODE_AFFINITY } from './plugins/node-affinity/node-affinity.ts'
 import { READ_WRITE_ONCE_POD } from './plugins/read-write-once-pod/read-write-once-pod.ts'
 import { RESOURCES } from './plugins/resources/resources.ts'
@@ -63,7 +64,7 @@ const anyNode = { waitsFor: () => ['node'], concerns: () => ['node'] }
 export const RULES: readonly Rule<any>[] = [
   rule({
     on: 'node', // came, or changed in what any plugin looks at
-    keptOffBy: [UNSCHEDULABLE, TAINTS, NODE_AFFINITY, RESOURCES, VOLUME_LIMITS, VOLUME_BINDING],
+    keptOffBy: [UNSCHEDULABLE, TAINTS, NODE_AFFINITY, HOST_PORTS, RESOURCES, VOLUME_LIMITS, VOLUME_BINDING],
     each: 'group',
     ...anyNode,
     helps: (pod, { next, old }, { wouldTake }) =>
@@ -71,7 +72,7 @@ export const RULES: readonly Rule<any>[] = [
   }),
   rule({
     on: 'podLeft', // made room on its node
-    keptOffBy: [RESOURCES, VOLUME_LIMITS],
+    keptOffBy: [HOST_PORTS, RESOURCES, VOLUME_LIMITS],
     each: 'group',
     ...anyNode,
     helps: (pod, { nodeName }, { wouldTake }) => wouldTake(pod, nodeName),
@@ -234,7 +235,9 @@ function classKeys(pod: PodFacts, facts: HelpFacts): string[] {
 }
 
 function driverKeys(pod: PodFacts, facts: HelpFacts): string[] {
-  return classNamesOf(pod, facts).flatMap((name) => facts.caches.classes.get(name)?.provisioner ?? []).map(ofDriver)
+  return classNamesOf(pod, facts)
+    .flatMap((name) => facts.caches.classes.get(name)?.provisioner ?? [])
+    .map(ofDriver)
 }
 
 /** What plugins read of a node; its heartbeat is not among it. */
@@ -275,13 +278,20 @@ const isDropped = (flag: Flag, old: Readonly<CSIDriver>, next: Readonly<CSIDrive
 
 function offersMore(now: CapacityReport, before: CapacityReport | undefined, facts: HelpFacts): boolean {
   if (!before) return true
-  return isMore(now.limitBytes, before.limitBytes) || (facts.holdsBackCapacity && isMore(now.capacityBytes, before.capacityBytes))
+  return (
+    isMore(now.limitBytes, before.limitBytes) ||
+    (facts.holdsBackCapacity && isMore(now.capacityBytes, before.capacityBytes))
+  )
 }
 
 const isMore = (now: bigint | undefined, before: bigint | undefined): boolean =>
   now !== undefined && (before === undefined || now > before)
 
-function isEnoughForOne({ claims }: PodFacts, { limitBytes, className }: CapacityReport, { caches }: HelpFacts): boolean {
+function isEnoughForOne(
+  { claims }: PodFacts,
+  { limitBytes, className }: CapacityReport,
+  { caches }: HelpFacts,
+): boolean {
   return claims.some(({ key }) => {
     const claim = caches.claims.get(key)
     if (!claim || claimClassName(claim) !== className) return false

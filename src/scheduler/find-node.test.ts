@@ -32,7 +32,10 @@ describe('the search for a node', () => {
   it('CAP-16 breaks ties by chance, each as likely as the other', () => {
     const counts = new Map<string, number>()
     let state = 1
-    const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647
+    const random = () => {
+      state = (state * 48_271) % 2_147_483_647
+      return state / 2_147_483_647
+    }
     for (let i = 0; i < 3_000; i++) {
       const found = search([], 3, 0, random)
       if (found.is === 'found') counts.set(found.node.name, (counts.get(found.node.name) ?? 0) + 1)

@@ -1,8 +1,9 @@
 // Keeps what the scheduler believes in step with the watched objects, and tells the queue of every change that could
 // help a waiting pod: belief first, queue second, so that a pod is never tried on the state before the change.
-import type { CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment } from '../api/types/storage.ts'
+
 import type { Node } from '../api/types/node.ts'
 import type { Pod } from '../api/types/pod.ts'
+import type { CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment } from '../api/types/storage.ts'
 import { type Cache, keyOfObject, type ObjectKey } from '../client/index.ts'
 import type { CapacityIndex } from './capacity/capacity-index.ts'
 import type { Reservations } from './capacity/reservations.ts'

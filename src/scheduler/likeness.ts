@@ -13,18 +13,20 @@ export interface LikenessFacts {
 
 /** Undefined for a pod that is like no other. */
 export function likenessOf(facts: PodFacts, { caches, free, inHand }: LikenessFacts): string | undefined {
-  const { nodeSelector, affinity, tolerations } = facts.pod.spec ?? {}
+  const { nodeSelector, affinity, tolerations, containers = [] } = facts.pod.spec ?? {}
+  const ports = containers.flatMap((container) => container.ports ?? [])
   const claims: unknown[] = []
   if (facts.claims.length > 0) {
     const volumes = podVolumes(facts, caches)
     if (volumes.is === 'hopeless' || volumes.bound.length > 0) return undefined
     for (const claim of volumes.delayed) {
-      const isDecided = claim.selectedNode !== undefined || inHand.given(claim.key) || free.reservedFor(claim.key).length > 0
+      const isDecided =
+        claim.selectedNode !== undefined || inHand.given(claim.key) || free.reservedFor(claim.key).length > 0
       if (isDecided || claim.claim.spec?.accessModes?.includes('ReadWriteOncePod')) return undefined
       claims.push(whatIsAsked(claim))
     }
   }
-  return JSON.stringify([facts.priority, nodeSelector, affinity, tolerations, [...facts.requests], claims])
+  return JSON.stringify([facts.priority, nodeSelector, affinity, tolerations, ports, [...facts.requests], claims])
 }
 
 function whatIsAsked({ storageClass, bytes, claim }: DelayedClaim): unknown {

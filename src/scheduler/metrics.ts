@@ -41,7 +41,8 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     labelNames: ['queue'],
     registers,
     collect() {
-      for (const queue of queues) for (const [name, size] of Object.entries(queue.sizes())) this.set({ queue: name }, size)
+      for (const queue of queues)
+        for (const [name, size] of Object.entries(queue.sizes())) this.set({ queue: name }, size)
     },
   })
   new Gauge({

@@ -26,7 +26,8 @@ import { createScheduler, type Scheduler, type SchedulerOptions } from './schedu
 export const DRIVER = 'pools.example.com'
 export const HOST = 'kubernetes.io/hostname'
 
-export interface SchedulerTrialOptions extends Partial<Pick<SchedulerOptions, 'capacityReservation' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
+export interface SchedulerTrialOptions
+  extends Partial<Pick<SchedulerOptions, 'capacityReservation' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
   readonly gates?: string
   /** Stands between the scheduler and the server. */
   readonly through?: (client: Client) => Client
@@ -124,7 +125,11 @@ export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): 
   let scheduler!: Scheduler
   const startScheduler = () =>
     run((deps) => {
-      scheduler = createScheduler({ ...deps, ...schedulerOptions, ...(gates ? { gates: parseFeatureGates(gates) } : {}) })
+      scheduler = createScheduler({
+        ...deps,
+        ...schedulerOptions,
+        ...(gates ? { gates: parseFeatureGates(gates) } : {}),
+      })
       return [scheduler]
     }, through(client))
   let stopScheduler = startScheduler()
@@ -215,8 +220,9 @@ export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): 
     claim: (name) => client.get(persistentVolumeClaimKind, { namespace: 'default', name }),
     nodeOf: async (name) => (await own.pod(name)).spec?.nodeName,
     message: async (name) =>
-      (await own.pod(name)).status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False')
-        ?.message,
+      (await own.pod(name)).status?.conditions?.find(
+        ({ type, status }) => type === 'PodScheduled' && status === 'False',
+      )?.message,
     told: (name) => told.filter((one) => one.name === name).map(({ text }) => text),
     async settle() {
       let revision = -1
@@ -262,7 +268,8 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
     provisioner: {
       name: DRIVER,
       owns: ({ spec }) => spec?.csi?.driver === DRIVER,
-      async provision({ claim, volumeName, selectedNode }) {
+      async provision({ claim, volumeName, selectedNode }, _signal, aboutToAsk) {
+        await aboutToAsk?.()
         await storage.before()
         const place = storage.placeOf(selectedNode ?? '')
         const bytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')

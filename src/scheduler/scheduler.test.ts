@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { podKind } from '../api/kinds/pod.ts'
+import { ApiError } from '../api/status-error.ts'
 import { type SchedulerTrial, startSchedulerTrial } from './scheduler-trial.ts'
 
 let trial: SchedulerTrial
@@ -27,7 +29,7 @@ describe('the scheduler', () => {
     expect(await trial.nodeOf('foreign')).toBe(undefined)
     expect(await trial.nodeOf('gated')).toBe(undefined)
     await trial.client.patch<any>(
-      (await import('../api/kinds/pod.ts')).podKind,
+      podKind,
       { namespace: 'default', name: 'gated' },
       { type: 'merge', body: { spec: { schedulingGates: null } } },
     )
@@ -87,7 +89,6 @@ describe('the scheduler', () => {
   it('CAP-17 an API server that refuses writes delays a pod and no more', async () => {
     let isDown = true
     await trial.stop()
-    const { ApiError } = await import('../api/status-error.ts')
     trial = await startSchedulerTrial({
       through: (client) => ({
         ...client,

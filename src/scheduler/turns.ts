@@ -10,7 +10,8 @@ export function takingTurns(max: number): <T>(run: () => Promise<T>) => Promise<
       return await run()
     } finally {
       const next = waiting.shift()
-      if (next) next() // hands over its turn
+      if (next)
+        next() // hands over its turn
       else running--
     }
   }

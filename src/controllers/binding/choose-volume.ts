@@ -62,7 +62,7 @@ export const satisfies = (offer: Offer, wish: Wish): boolean =>
  */
 export function whyUnfit(offer: Offer, wish: Wish, { isReserved = false } = {}): string | undefined {
   const { metadata } = offer.volume
-  if (metadata.deletionTimestamp) return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
+  if (metadata.deletionTimestamp && !(isReserved && isHalfBound(offer.volume))) return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (offer.size < wish.size) return 'requested PV is too small'
   if (!isReserved && offer.className !== wish.className) return 'storageClassName does not match'
   if (offer.attributesClass !== wish.attributesClass) return 'volumeAttributesClassName does not match'
@@ -70,6 +70,9 @@ export function whyUnfit(offer: Offer, wish: Wish, { isReserved = false } = {}):
   if (!offersModes(offer.modes, wish.modes)) return 'incompatible accessMode'
   return undefined
 }
+
+/** It was bound from its side before it was deleted, and is protected: the claim's side follows. */
+const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
 
 function smallestFree(wish: Wish, shelves: Shelves, { node, excluded }: Choosing): Offer | undefined {
   let best: Offer | undefined

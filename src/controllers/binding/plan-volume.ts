@@ -48,7 +48,12 @@ function planOrphan(situation: VolumeSituation): VolumeAction {
 }
 
 /** The volume is the claim's, but the claim does not know yet; its own pass will bind it if it can. */
-function planUnanswered({ volume }: VolumeSituation, claim: Claim): VolumeAction {
+function planUnanswered(situation: VolumeSituation, claim: Claim): VolumeAction {
+  const { volume, isSure } = situation
+  // Deleted before it was bound, no claim takes it any more. It goes the way of all volumes, and the claim starts over.
+  if (volume.metadata.deletionTimestamp && volume.status?.phase !== 'Bound') {
+    return isSure ? planOrphan(situation) : { do: 'read its claim' }
+  }
   const [offer, wish] = [offerOf(volume), wishOf(claim)]
   const key = claimKeyOf(volume)
   if (offer.volumeMode !== wish.volumeMode) {

@@ -6,6 +6,7 @@ import { createdAtColumn, nameColumn } from '../../api/columns.ts'
 import { defineKind, type Kind, type KubeObject } from '../../api/kind.ts'
 import { podKind } from '../../api/kinds/pod.ts'
 import { object, req } from '../../api/schema.ts'
+import { ApiError } from '../../api/status-error.ts'
 import { type OwnerReference, objectMeta } from '../../api/types/meta.ts'
 import type { Client } from '../../client/index.ts'
 
@@ -18,7 +19,12 @@ export interface OwnerSearch {
 export async function findOwner(client: Client, search: OwnerSearch, signal?: AbortSignal): Promise<OwnerReference> {
   const { namespace, podName, level } = search
   const options = signal ? { signal } : {}
-  let current: Readonly<KubeObject> = await client.get(podKind, { namespace, name: podName }, options)
+  let current: Readonly<KubeObject>
+  try {
+    current = await client.get(podKind, { namespace, name: podName }, options)
+  } catch (error) {
+    throw error instanceof ApiError && error.code === 404 ? noSuchPod(search) : error
+  }
   let owner: OwnerReference = referenceTo({ apiVersion: 'v1', kind: 'Pod', name: podName, uid: uidOf(current) })
   for (let step = 1; step <= level; step++) {
     const next = current.metadata.ownerReferences?.find(({ controller }) => controller)
@@ -34,6 +40,12 @@ export async function findOwner(client: Client, search: OwnerSearch, signal?: Ab
   }
   return owner
 }
+
+const noSuchPod = ({ namespace, podName }: OwnerSearch) =>
+  new Error(
+    `Cannot find the owner of capacity objects: the pod ${namespace}/${podName} is not there. ` +
+      'Set $POD_NAME and $NAMESPACE from the metadata of the pod, or --capacity-ownerref-level to -1 for no owner.',
+  )
 
 const referenceTo = ({ apiVersion, kind, name, uid }: OwnerReference): OwnerReference => ({
   apiVersion,

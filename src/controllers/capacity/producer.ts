@@ -99,7 +99,6 @@ export async function produce(deps: ProducerDeps, signal: AbortSignal): Promise<
     if (wanted.get(key)) queue.addAfter(key, settings.pollIntervalMs)
     return reconcileItem(key, context, until)
   }
-  addAll(wanted.all())
   try {
     await Promise.all([
       followSnapshots({ driverName, client, volumes, clock, random, touched }, signal),

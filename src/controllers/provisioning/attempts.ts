@@ -45,8 +45,8 @@ export interface Attempt {
 }
 
 /**
- * Bounded by the claims that carry the intent, and those whose storage is still being asked about after someone took it
- * away: each leaves when its work is over.
+ * Bounded by the claims that ask this provisioner for a volume, and those whose storage is still being asked about
+ * after they went: each leaves when its work is over.
  */
 export class Attempts {
   readonly #byKey = new Map<ObjectKey, Map<string, Attempt>>()

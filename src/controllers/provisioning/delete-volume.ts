@@ -139,7 +139,8 @@ async function claimOf(
   { spec }: Readonly<PersistentVolume>,
   context: ProvisioningContext,
 ): Promise<Readonly<PersistentVolumeClaim> | undefined> {
-  const { namespace, name = '' } = spec?.claimRef ?? {}
+  if (!spec?.claimRef) return undefined
+  const { namespace, name = '' } = spec.claimRef
   return read(persistentVolumeClaimKind, { namespace, name }, context)
 }
 

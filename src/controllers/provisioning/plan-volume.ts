@@ -25,6 +25,7 @@ export function planVolume(
   if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'putFinalizer' }
   // Without a claim an administrator is about to give it to another. Going and not held, it was let go of before.
   if (phase === 'Released' && volume.spec?.claimRef && (isHeld || !isGoing)) return { do: 'delete' }
+  if (phase === 'Available' && isHeld && isGoing) return { do: 'delete' } // given back, and then deleted by someone
   return { do: 'nothing' }
 }
 
@@ -34,7 +35,10 @@ function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Pro
   return by ? by === provisioner.name : provisioner.owns(volume)
 }
 
-/** Why a released volume may still be wanted: its claim exists, and has no other. Nothing when it may go. */
+/**
+ * Why a released volume may still be wanted: its claim exists, and has no other. Nothing when it may go. One that is
+ * being deleted is not taken by a claim that does not have it yet.
+ */
 export function whyWanted(
   volume: Readonly<PersistentVolume>,
   claim: Readonly<PersistentVolumeClaim> | undefined,
@@ -42,6 +46,7 @@ export function whyWanted(
   const { claimRef } = volume.spec ?? {}
   if (!claim || (claimRef?.uid && claimRef.uid !== claim.metadata.uid)) return undefined
   const { volumeName } = claim.spec ?? {}
-  if (volumeName && volumeName !== volume.metadata.name) return undefined
+  const isGoing = volume.metadata.deletionTimestamp !== undefined
+  if (volumeName ? volumeName !== volume.metadata.name : isGoing) return undefined
   return `its claim "${claimRef?.namespace}/${claimRef?.name}" still exists and has no other volume`
 }

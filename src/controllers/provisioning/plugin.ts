@@ -24,10 +24,15 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
   checkPlugin(plugin)
   const timed = withTimeout(options)
 
-  async function provision(given: ProvisionRequest, signal: AbortSignal): Promise<Provisioned> {
+  async function provision(
+    given: ProvisionRequest,
+    signal: AbortSignal,
+    aboutToAsk: () => Promise<void> = async () => {},
+  ): Promise<Provisioned> {
     const read = readRequest(plugin, given)
     if (read.is === 'ignored') return read
-    if (read.is === 'refused') return refuse(given, read.because, signal)
+    if (read.is === 'refused') return refuse(given, read.because, signal, aboutToAsk)
+    await aboutToAsk()
     const { request, secrets } = read
     const wanted = { request, secrets, selector: given.claim.spec?.selector }
     try {
@@ -42,14 +47,19 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
    * What is refused unasked may have been asked for under another class of the same name, by a process that died. If
    * the plugin finds a volume, that one is kept: it is what would stand there if the process had lived.
    */
-  async function refuse(given: ProvisionRequest, because: string, signal: AbortSignal): Promise<Provisioned> {
+  async function refuse(
+    given: ProvisionRequest,
+    because: string,
+    signal: AbortSignal,
+    aboutToAsk: () => Promise<void>,
+  ): Promise<Provisioned> {
     const { claim, volumeName } = given
     const refused: Provisioned = { is: 'failed', how: 'infeasible', because }
     if (!plugin.find) return refused
+    let found: MadeVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-      const found = await timed(signal, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
-      return found ? await accept(found, ANYTHING, volumeName, signal) : refused
+      found = await timed(signal, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
     } catch (error) {
       return {
         is: 'failed',
@@ -57,6 +67,9 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
         because: `${because} (Looking for what was made before: ${textOf(error)})`,
       }
     }
+    if (!found) return refused
+    await aboutToAsk()
+    return accept(found, ANYTHING, volumeName, signal)
   }
 
   /** A volume that breaks the rules is a mistake in the plugin. It must not be used, and must not be left behind. */

@@ -1,5 +1,5 @@
 // One try: asks the storage for a claim's volume, and notes what that left behind. The intent is put on the claim
-// before the storage hears of it. Saving what was made, and deleting it again, is unsaved-volume.ts.
+// right before the storage hears of it. Saving what was made, and deleting it again, is unsaved-volume.ts.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
@@ -33,42 +33,58 @@ export async function provisionClaim(
   const { provisioner, attempts, election, events, settings, clock } = context
   const isKnownOurs = attempts.of(claim) !== undefined
   if (!isKnownOurs && provisioner.takes && !(await provisioner.takes(request, signal))) return done
-  const held = isWanted && !holdsIntent(claim, context.intent) ? await begin(claim, context) : claim
-  if ('is' in held) return held
-  const asked = stage.is === 'unknown' && stage.request ? stage.request : { ...request, claim: held }
-  const attempt = attempts.begin(held, stage)
-  election?.assertStillLeader()
-  if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, held, provisioning(held))
-  attempt.stage = { is: 'unknown', request: asked }
+  let asked = stage.is === 'unknown' && stage.request ? stage.request : request
+  const attempt = attempts.begin(claim, stage)
+  if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioning(claim))
   attempt.startedMs = clock.monotonicMs()
-  const answer = await ask(asked, context, signal)
+
+  async function aboutToAsk(): Promise<void> {
+    if (isWanted && !holdsIntent(claim, context.intent)) {
+      attempt.claim = await putIntent(claim, context)
+      asked = { ...asked, claim: attempt.claim }
+    }
+    election?.assertStillLeader()
+    attempt.stage = { is: 'unknown', request: asked }
+  }
+  const answer = await ask(asked, aboutToAsk, context, signal)
+  if (answer.is === 'notBegun') return whyNotBegun(answer.error)
   return note(answer, { attempt, asked, before: stage }, context)
 }
 
-async function begin(
-  claim: Readonly<PersistentVolumeClaim>,
-  context: ProvisioningContext,
-): Promise<Readonly<PersistentVolumeClaim> | Step> {
-  try {
-    return await putIntent(claim, context)
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done
-    if (error instanceof ApiError && error.code === 409) return retryAfter(CHANGED_MS, 'the claim changed meanwhile')
-    throw error
-  }
-}
+type NotBegun = { readonly is: 'notBegun'; readonly error: unknown }
 
 async function ask(
   request: ProvisionRequest,
+  aboutToAsk: () => Promise<void>,
   { provisioner }: ProvisioningContext,
   signal: AbortSignal,
-): Promise<Provisioned> {
+): Promise<Provisioned | NotBegun> {
+  let isBegun = false
+  let notBegun: NotBegun | undefined
+  const begin = async () => {
+    try {
+      await aboutToAsk()
+      isBegun = true
+    } catch (error) {
+      notBegun = { is: 'notBegun', error }
+      throw error
+    }
+  }
   try {
-    return await provisioner.provision(request, signal)
+    const answer = await provisioner.provision(request, signal, begin)
+    if (answer.is === 'made' && !isBegun) throw new Error(`${provisioner.name} asked its storage without saying so`)
+    return answer
   } catch (error) {
+    if (notBegun) return notBegun
     // It must not throw; if it does, anything may have happened.
     return { is: 'failed', how: 'unfinished', because: error instanceof Error ? error.message : String(error) }
   }
+}
+
+function whyNotBegun(error: unknown): Step {
+  if (error instanceof ApiError && error.code === 404) return done
+  if (error instanceof ApiError && error.code === 409) return retryAfter(CHANGED_MS, 'the claim changed meanwhile')
+  throw error
 }
 
 interface Asked {

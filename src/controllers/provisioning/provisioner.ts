@@ -11,8 +11,12 @@ export interface Provisioner {
   readonly name: string
   /** Where several instances of it work side by side, one per node: which this is. What it begins is then its own. */
   readonly instance?: string
-  /** Makes the volume, or finds what an earlier try made under the same name. Says how it went; does not throw. */
-  provision(request: ProvisionRequest, signal: AbortSignal): Promise<Provisioned>
+  /**
+   * Makes the volume, or finds what an earlier try made under the same name. Says how it went; does not throw.
+   * Waits for `aboutToAsk` right before the storage hears of it, and lets through what that throws: what is refused
+   * unasked leaves no trace on the claim.
+   */
+  provision(request: ProvisionRequest, signal: AbortSignal, aboutToAsk?: () => Promise<void>): Promise<Provisioned>
   /**
    * Deletes what is behind a volume; nothing there any more is a success. Also asked about volumes that were made and
    * could not be saved. Says how it went; does not throw.

@@ -96,6 +96,7 @@ async function apply(
 ): Promise<Step> {
   switch (action.do) {
     case 'nothing':
+      if (stage.is === 'nothing' && context.attempts.of(claim)) forget(claim, context)
       return done
     case 'wait':
       if (action.isTold) context.events.record(persistentVolumeClaimKind, claim, cannotProvision(action.because))

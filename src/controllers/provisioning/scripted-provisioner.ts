@@ -44,7 +44,12 @@ export function scriptedStorage(): ScriptedStorage {
   const script: ScriptedAnswer[] = []
   const deleteScript: Deleted[] = []
 
-  async function provision(name: string, request: ProvisionRequest): Promise<Provisioned> {
+  async function provision(
+    name: string,
+    request: ProvisionRequest,
+    aboutToAsk: () => Promise<void> = async () => {},
+  ): Promise<Provisioned> {
+    if (!script[0]?.isUnasked) await aboutToAsk()
     provisions.push(request)
     const { fails, ignores, because = 'as the script says', isUnasked, after, throws, ...answer } = script.shift() ?? {}
     await after
@@ -80,7 +85,7 @@ export function scriptedStorage(): ScriptedStorage {
     deleteScript,
     provisioner: (name = 'disks.example.com', more = {}) => ({
       name,
-      provision: (request) => provision(name, request),
+      provision: (request, _signal, aboutToAsk) => provision(name, request, aboutToAsk),
       delete: remove,
       owns: (volume) => volume.spec?.csi?.driver === name,
       forget: (uid) => void forgotten.push(uid),

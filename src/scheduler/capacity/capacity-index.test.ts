@@ -47,7 +47,11 @@ describe('the index of capacity reports', () => {
     const key = fc.constantFrom('zone', 'rack', 'host')
     const value = fc.constantFrom('a', 'b', 'c')
     const expression = fc.oneof(
-      fc.record({ key, operator: fc.constantFrom('In', 'NotIn'), values: fc.array(value, { minLength: 1, maxLength: 2 }) }),
+      fc.record({
+        key,
+        operator: fc.constantFrom('In', 'NotIn'),
+        values: fc.array(value, { minLength: 1, maxLength: 2 }),
+      }),
       fc.record({ key, operator: fc.constantFrom('Exists', 'DoesNotExist') }),
     )
     const topology = fc.option(

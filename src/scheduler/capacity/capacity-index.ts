@@ -4,9 +4,11 @@
 //
 //   class → label keys → values on the node → reports
 //   fast  → [zone]     → b                  → csisc-1, csisc-7
+
 import { matchesLabels } from '../../api/selectors.ts'
 import type { CSIStorageCapacity } from '../../api/types/storage.ts'
 import type { ObjectKey } from '../../client/index.ts'
+import { getOrMake } from '../get-or-make.ts'
 import { type CapacityReport, capacityReport } from './capacity-report.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -43,7 +45,9 @@ export class CapacityIndex {
       if (here) found = found.length === 0 ? here : [...found, ...here]
     }
     if (ofClass.selected.length > 0) {
-      const matching = ofClass.selected.filter(({ reaches }) => reaches.is === 'selected' && matchesLabels(reaches.selector, labels))
+      const matching = ofClass.selected.filter(
+        ({ reaches }) => reaches.is === 'selected' && matchesLabels(reaches.selector, labels),
+      )
       if (matching.length > 0) found = [...found, ...matching]
     }
     return found
@@ -70,11 +74,9 @@ export class CapacityIndex {
 
   #enter(report: CapacityReport): void {
     this.#reports.set(report.key, report)
-    const segment = this.#segments.get(report.segment)
-    if (segment) segment.set(report.key, report)
-    else this.#segments.set(report.segment, new Map([[report.key, report]]))
-    let ofClass = this.#classes.get(report.className)
-    if (!ofClass) this.#classes.set(report.className, (ofClass = { everywhere: [], selected: [], byKeys: new Map() }))
+    getOrMake(this.#segments, report.segment, () => new Map()).set(report.key, report)
+    const none = (): OfClass => ({ everywhere: [], selected: [], byKeys: new Map() })
+    const ofClass = getOrMake(this.#classes, report.className, none)
     this.#rearrange(ofClass, report, (list) => void list.push(report))
   }
 
@@ -102,8 +104,7 @@ export class CapacityIndex {
         return
       case 'places': {
         const id = JSON.stringify(reaches.keys)
-        let group = ofClass.byKeys.get(id)
-        if (!group) ofClass.byKeys.set(id, (group = { keys: reaches.keys, at: new Map() }))
+        const group = getOrMake(ofClass.byKeys, id, () => ({ keys: reaches.keys, at: new Map() }))
         for (const values of reaches.values) {
           const place = joined(values)
           const list = group.at.get(place) ?? []

@@ -1,15 +1,16 @@
 // Whether the volumes a pod needs made would fit where a node is, and by which report. With reservations, all volumes of
 // the pod are judged together and what is promised to others is held back; without, each is judged alone by what the
 // report says, as the design document has it.
-import { quantityFromBytes, formatQuantity } from '../../api/quantity.ts'
+import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { CapacityIndex } from './capacity-index.ts'
 import type { CapacityReport } from './capacity-report.ts'
-import { inTermsOf, type Reservations } from './reservations.ts'
+import { inTermsOf, type Reservations, smaller } from './reservations.ts'
 
 export interface Demand {
   readonly claimKey: ObjectKey
   readonly className: string
+  readonly driver: string
   readonly bytes: bigint
 }
 
@@ -90,7 +91,7 @@ export class VolumeFitter {
   }
 
   /** The largest volume that can be promised now; undefined when that is not known. */
-  #room(report: CapacityReport, { bytes }: Demand, chosen: readonly CapacityReport[]): bigint | undefined {
+  #room(report: CapacityReport, { bytes, driver }: Demand, chosen: readonly CapacityReport[]): bigint | undefined {
     const { reservations } = this.#facts
     const { limitBytes, capacityBytes, maximumBytes } = report
     if (limitBytes === undefined) return undefined
@@ -101,9 +102,11 @@ export class VolumeFitter {
     if (!isCounted) return limitBytes
     let free = capacityBytes - reservations.heldBack(report.key, this.#own)
     for (const [nth, other] of chosen.entries()) {
-      if (other.segment === report.segment) free -= inTermsOf(report, other, this.#demands[nth]!.bytes)
+      const taken = this.#demands[nth]!
+      const isSharing = other.segment === report.segment && taken.driver === driver
+      if (isSharing) free -= inTermsOf(report, other, taken.bytes)
     }
-    return free < limitBytes ? free : limitBytes
+    return smaller(free, limitBytes)
   }
 
   #noteRoom(demand: Demand, bytes: bigint): void {

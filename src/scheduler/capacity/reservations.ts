@@ -16,8 +16,10 @@
 //
 //   assumed ──asked──→ asked ──made──→ made ──counted or in time──→ gone
 //      └─ given up ──→ gone   └─ failed ──→ gone, and the driver's no is remembered for a while
+
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
+import { getOrMake } from '../get-or-make.ts'
 import type { CapacityIndex } from './capacity-index.ts'
 import type { CapacityReport } from './capacity-report.ts'
 
@@ -198,9 +200,7 @@ export class Reservations {
 
   #hold(report: ObjectKey, reservation: Reservation, amount: bigint): void {
     this.#heldBack.set(report, (this.#heldBack.get(report) ?? 0n) + amount)
-    const holders = this.#byReport.get(report)
-    if (holders) holders.add(reservation)
-    else this.#byReport.set(report, new Set([reservation]))
+    getOrMake(this.#byReport, report, () => new Set()).add(reservation)
   }
 
   #letGo(report: ObjectKey, reservation: Reservation, amount: bigint): void {
@@ -320,4 +320,4 @@ export function inTermsOf(other: CapacityReport, own: CapacityReport, bytes: big
   return (bytes * theirs + ours - 1n) / ours
 }
 
-const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
+export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)

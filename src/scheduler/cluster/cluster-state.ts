@@ -1,8 +1,10 @@
 // What the scheduler believes about nodes and the pods on them, kept up to date change by change and never rebuilt.
 // A pod it has just placed counts as being there ("assumed") until the server shows it or the placing has failed.
+
 import type { Node } from '../../api/types/node.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { getOrMake } from '../get-or-make.ts'
 import { isFinished, type PodFacts, podFacts } from '../pod-facts.ts'
 import { NodeView } from './node-view.ts'
 
@@ -88,16 +90,12 @@ export class ClusterState {
     view.addPod(facts)
     this.#nodeOfPod.set(facts.key, { view, uid: facts.uid, isAssumed })
     for (const { key } of facts.claims) {
-      const users = this.#podsByClaim.get(key)
-      if (users) users.add(facts.key)
-      else this.#podsByClaim.set(key, new Set([facts.key]))
+      getOrMake(this.#podsByClaim, key, () => new Set<ObjectKey>()).add(facts.key)
     }
   }
 
   #viewOf(name: string): NodeView {
-    let view = this.#views.get(name)
-    if (!view) this.#views.set(name, (view = new NodeView(name)))
-    return view
+    return getOrMake(this.#views, name, () => new NodeView(name))
   }
 
   #dropIfEmpty(view: NodeView): void {

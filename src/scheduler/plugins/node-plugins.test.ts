@@ -6,7 +6,9 @@ import { requestsOf } from '../cluster/amounts.ts'
 import { NodeView } from '../cluster/node-view.ts'
 import type { Plugin } from '../plugin.ts'
 import { podFacts } from '../pod-facts.ts'
-import { NODE_AFFINITY, nodeAffinity, REASON_AFFINITY } from './node-affinity/node-affinity.ts'
+import { hostPorts, REASON_PORTS } from './host-ports/host-ports.ts'
+import { knownRules } from './known-rules/known-rules.ts'
+import { nodeAffinity, REASON_AFFINITY } from './node-affinity/node-affinity.ts'
 import { REASON_PODS, resources } from './resources/resources.ts'
 import { REASON_TAINT, taints } from './taints/taints.ts'
 import { REASON_UNSCHEDULABLE, unschedulable } from './unschedulable/unschedulable.ts'
@@ -46,7 +48,8 @@ describe('nodes that take no new pods', () => {
 })
 
 describe('taints', () => {
-  const tainted = (effect: string, value = 'v') => aNode({ spec: { taints: [{ key: 'k', value, effect: effect as any }] } })
+  const tainted = (effect: string, value = 'v') =>
+    aNode({ spec: { taints: [{ key: 'k', value, effect: effect as any }] } })
   const refused = (toleration: object, effect = 'NoSchedule', value = 'v') =>
     reasons(taints, aPod({ tolerations: [toleration] }), tainted(effect, value)).length > 0
 
@@ -107,7 +110,6 @@ describe('node selector and affinity', () => {
     const pod = aPod({ affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } })
     const there = aNode({ metadata: { labels: { cores: '1' } } })
     expect(scores(nodeAffinity, pod, [here, there, aNode()])).toEqual([100, 25, 0])
-    expect(NODE_AFFINITY).toBe('NodeAffinity')
   })
 })
 
@@ -149,7 +151,9 @@ describe('resources', () => {
     expect(cpu({ containers: [one('2')], initContainers: [one('1', 'Always')] })).toBe(3_000)
     expect(cpu({ containers: [one('1')], overhead: { cpu: '250m' } })).toBe(1_250)
     expect(cpu({ containers: [one('1'), one('1')], resources: { requests: { cpu: '1' } } })).toBe(1_000)
-    expect(requestsOf(aPod({ containers: [{ name: 'c', resources: { requests: { memory: '1.5' } } }] })).get('memory')).toBe(2)
+    expect(
+      requestsOf(aPod({ containers: [{ name: 'c', resources: { requests: { memory: '1.5' } } }] })).get('memory'),
+    ).toBe(2)
   })
 
   it('CAP-12 the emptier node is liked better, also by pods that ask for nothing', () => {
@@ -177,5 +181,45 @@ describe('resources', () => {
         expect(node.requested.get('cpu') ?? 0).toBe([...there.values()].reduce((sum, cpu) => sum + cpu, 0))
       }),
     )
+  })
+})
+
+describe('ports of a node', () => {
+  const using = (hostPort: number, more: object = {}, name = 'p') =>
+    aPod({ containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort, ...more }] }] }, name)
+  const taken = aNode()
+  taken.addPod(podFacts(using(80, { hostIP: '10.0.0.1' }, 'there')))
+
+  it.each([
+    [using(80), [REASON_PORTS]],
+    [using(80, { hostIP: '10.0.0.1' }), [REASON_PORTS]],
+    [using(80, { hostIP: '10.0.0.2' }), []],
+    [using(80, { protocol: 'UDP' }), []],
+    [using(81), []],
+  ])('CAP-12 are for one pod each (%#)', (pod, expected) => {
+    expect(reasons(hostPorts, pod, taken)).toEqual(expected)
+  })
+})
+
+describe('rules this scheduler does not know', () => {
+  const because = (spec: object) => {
+    const judgement = knownRules.prepare(podFacts(aPod(spec)))
+    return judgement.is === 'hopeless' ? judgement.because : judgement.is
+  }
+  const term = { topologyKey: 'zone', labelSelector: {} }
+
+  it('CAP-19 are refused by name where the pod insists, and passed over where it only prefers', () => {
+    const required = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
+    expect(because({ affinity: { podAntiAffinity: required } })).toBe(
+      'this scheduler does not know spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution: ' +
+        'remove it, or name another scheduler in spec.schedulerName',
+    )
+    const preferred = { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term }] }
+    expect(because({ affinity: { podAntiAffinity: preferred } })).toBe('indifferent')
+    const spread = (whenUnsatisfiable: string) => ({
+      topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable }],
+    })
+    expect(because(spread('DoNotSchedule'))).toContain('topologySpreadConstraints')
+    expect(because(spread('ScheduleAnyway'))).toBe('indifferent')
   })
 })

@@ -4,6 +4,8 @@ import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Cache } from '../../client/index.ts'
 import type { ClusterState } from '../cluster/cluster-state.ts'
 import type { Plugin } from '../plugin.ts'
+import { hostPorts } from './host-ports/host-ports.ts'
+import { knownRules } from './known-rules/known-rules.ts'
 import { nodeAffinity } from './node-affinity/node-affinity.ts'
 import { createReadWriteOncePod } from './read-write-once-pod/read-write-once-pod.ts'
 import { resources } from './resources/resources.ts'
@@ -19,11 +21,13 @@ export interface PluginParts {
   readonly volumeBinding: VolumeBinding
 }
 
-/** Those that need to know only the pod and the node; a change of a node can help only where all of these agree. */
-export const NODE_PLUGINS: readonly Plugin[] = [unschedulable, taints, nodeAffinity, resources]
-
 export const allPlugins = ({ cluster, claims, volumeLimits, volumeBinding }: PluginParts): readonly Plugin[] => [
-  ...NODE_PLUGINS,
+  knownRules,
+  unschedulable,
+  taints,
+  nodeAffinity,
+  hostPorts,
+  resources,
   createReadWriteOncePod(claims, cluster),
   volumeLimits,
   volumeBinding,

@@ -1,7 +1,9 @@
 // Pods no node would take, kept until something changes that could help them. Pods that are alike in everything that was
 // judged stand in one group: what could help one could help all, so one of them is tried, and the next when that one
 // was placed. A change costs what it concerns, however many pods wait.
+
 import type { ObjectKey } from '../../client/index.ts'
+import { getOrMake } from '../get-or-make.ts'
 import type { PodFacts } from '../pod-facts.ts'
 
 /** Why a pod is parked. */
@@ -126,9 +128,7 @@ export class ParkedPods<P extends Parked> {
 const alike = (likeness: string): string => `like ${likeness}`
 
 function enter<T>(index: Map<string, Set<T>>, key: string, item: T): void {
-  const items = index.get(key)
-  if (items) items.add(item)
-  else index.set(key, new Set([item]))
+  getOrMake(index, key, () => new Set()).add(item)
 }
 
 function leave<T>(index: Map<string, Set<T>>, key: string, item: T): void {

@@ -5,9 +5,11 @@
 //     └── time is up ── backing off ←── went wrong, or has been helped in vain too often
 //
 // An unschedulable pod is never tried on a timer alone.
+
 import type { Clock, Random } from '../../base/clock.ts'
 import { backoffMs } from '../../client/backoff.ts'
 import type { ObjectKey } from '../../client/index.ts'
+import { getOrMake } from '../get-or-make.ts'
 import type { PodFacts } from '../pod-facts.ts'
 import { type Interests, ParkedPods, type Rejection } from './parked-pods.ts'
 
@@ -182,7 +184,8 @@ export class SchedulingQueue {
 
   /** Until there is something to take, or the signal fires. */
   whenReady(signal: AbortSignal): Promise<void> {
-    if (signal.aborted || this.#priorities.some((one) => (this.#active.get(one)?.size ?? 0) > 0)) return Promise.resolve()
+    if (signal.aborted || this.#priorities.some((one) => (this.#active.get(one)?.size ?? 0) > 0))
+      return Promise.resolve()
     return new Promise((resolve) => {
       const wake = () => {
         this.#wake = undefined
@@ -233,12 +236,9 @@ export class SchedulingQueue {
   #activate(pod: QueuedPod): void {
     pod.state = 'active'
     const { priority } = pod.facts
-    let pods = this.#active.get(priority)
-    if (!pods) {
-      this.#active.set(priority, (pods = new Set()))
-      this.#priorities = [...this.#active.keys()].sort((a, b) => b - a)
-    }
-    pods.add(pod)
+    const isNew = !this.#active.has(priority)
+    getOrMake(this.#active, priority, () => new Set()).add(pod)
+    if (isNew) this.#priorities = [...this.#active.keys()].sort((a, b) => b - a)
     this.#wake?.()
   }
 

@@ -61,7 +61,11 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   const suffix = node ? `-${node.name}` : ''
   const identity = `${clock.nowMs()}-${Math.floor(random() * IDENTITY_MAX)}-${facts.name}${suffix}`
 
-  async function provision(given: ProvisionRequest, signal: AbortSignal): Promise<Provisioned> {
+  async function provision(
+    given: ProvisionRequest,
+    signal: AbortSignal,
+    aboutToAsk?: () => Promise<void>,
+  ): Promise<Provisioned> {
     const { uid = '' } = given.claim.metadata
     if (node && selectedNodeOf(given.claim) !== node.name)
       return ignored(`the claim is not assigned to node ${node.name}`)
@@ -77,6 +81,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       return notAskedFor(error, uid)
     }
 
+    await aboutToAsk?.()
     let volume: Volume
     try {
       const reply = await driver.controller.createVolume(prepared.request, { timeoutMs, signal })

@@ -1,7 +1,7 @@
 // Node selector and node affinity: what a pod requires of a node's labels and name, and what it would rather have.
 import type { Pod } from '../../../api/types/pod.ts'
-import { nodeMeetsTerm } from '../../node-selector.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
+import { nodeMeetsTerm } from '../../node-selector.ts'
 import { INDIFFERENT, type Plugin, SCORE_MAX } from '../../plugin.ts'
 
 export const NODE_AFFINITY = 'NodeAffinity'

@@ -29,9 +29,8 @@ export const keepsOff = (onNode: readonly Taint[], tolerations: readonly Tolerat
 function fewestSoftTaints(nodes: readonly NodeView[], tolerations: readonly Toleration[]): number[] | undefined {
   const counts = nodes.map(
     ({ taints: onNode }) =>
-      onNode.filter(
-        (taint) => taint.effect === 'PreferNoSchedule' && !tolerations.some((one) => tolerates(one, taint)),
-      ).length,
+      onNode.filter((taint) => taint.effect === 'PreferNoSchedule' && !tolerations.some((one) => tolerates(one, taint)))
+        .length,
   )
   const most = Math.max(...counts)
   return most === 0 ? undefined : counts.map((count) => SCORE_MAX - Math.floor((SCORE_MAX * count) / most))

@@ -1,5 +1,6 @@
 // Pods whose volumes are being bound, each waiting for its claims. Woken by the objects it waits for, never by polling:
 // a change costs what it concerns, however many pods wait.
+
 import { annotationOf } from '../../../api/kinds/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { ObjectKey } from '../../../client/index.ts'
@@ -7,6 +8,7 @@ import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
 import { claimKeyOf, type Volume } from '../../../controllers/binding/wish.ts'
 import { SELECTED_NODE } from '../../../controllers/names.ts'
 import type { ClusterState } from '../../cluster/cluster-state.ts'
+import { getOrMake } from '../../get-or-make.ts'
 import type { NodePlan } from './judge-node.ts'
 import { isBound, type VolumeCaches } from './pod-volumes.ts'
 import {
@@ -143,9 +145,7 @@ export class BindingWaits {
   #enter(wait: Wait): void {
     this.#byPod.set(wait.podKey, wait)
     for (const key of claimKeysOf(wait.plan)) {
-      const waits = this.#byClaim.get(key)
-      if (waits) waits.add(wait)
-      else this.#byClaim.set(key, new Set([wait]))
+      getOrMake(this.#byClaim, key, () => new Set()).add(wait)
     }
   }
 

@@ -24,7 +24,10 @@ export function followClaim(claim: Claim, old: Claim | undefined, facts: FollowF
   const { reservations } = facts
   const key = keyOfObject(claim)
   const { uid = '' } = claim.metadata
-  if (claim.spec?.volumeName) return reservations.made(key, uid)
+  if (claim.spec?.volumeName) {
+    reservations.made(key, uid)
+    return
+  }
   const node = annotationOf(claim, SELECTED_NODE)
   if (node !== (old && annotationOf(old, SELECTED_NODE))) reservations.failed(key, uid) // it was asked for elsewhere
   if (!node || reservations.asked(key, uid)) return

@@ -1,5 +1,6 @@
 // Existing volumes that nobody has, arranged so that asking for one node looks only at volumes that node could reach.
 // Local volumes are pinned to their node by a label; those are found under that label's value, all others everywhere.
+
 import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { Cache, ObjectKey } from '../../../client/index.ts'
 import { bySize, type OfferGroup, type Shelves } from '../../../controllers/binding/choose-volume.ts'
@@ -14,6 +15,7 @@ import {
   type Wish,
 } from '../../../controllers/binding/wish.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
+import { getOrMake } from '../../get-or-make.ts'
 
 type Groups = Map<number, SortedList<Offer>>
 
@@ -47,13 +49,10 @@ export class FreeVolumes {
     const pins = pinsOf(volume)
     this.#placed.set(name, { offer, pins })
     const id = shelfOf(offer)
-    let shelf = this.#shelves.get(id)
-    if (!shelf) this.#shelves.set(id, (shelf = { anywhere: new Map(), pinned: new Map(), size: 0 }))
+    const shelf = getOrMake(this.#shelves, id, (): Shelf => ({ anywhere: new Map(), pinned: new Map(), size: 0 }))
     shelf.size++
     for (const groups of groupsOf(shelf, pins)) {
-      let group = groups.get(offer.modes)
-      if (!group) groups.set(offer.modes, (group = new SortedList(bySize)))
-      group.add(offer)
+      getOrMake(groups, offer.modes, () => new SortedList(bySize)).add(offer)
     }
   }
 
@@ -125,11 +124,8 @@ function pinsOf({ spec }: Volume): readonly Pin[] {
 function* groupsOf(shelf: Shelf, pins: readonly Pin[]): Generator<Groups> {
   if (pins.length === 0) yield shelf.anywhere
   for (const { key, value } of pins) {
-    let byValue = shelf.pinned.get(key)
-    if (!byValue) shelf.pinned.set(key, (byValue = new Map()))
-    let groups = byValue.get(value)
-    if (!groups) byValue.set(value, (groups = new Map()))
-    yield groups
+    const byValue = getOrMake(shelf.pinned, key, () => new Map<string, Groups>())
+    yield getOrMake(byValue, value, () => new Map())
   }
 }
 

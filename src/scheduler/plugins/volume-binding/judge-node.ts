@@ -1,13 +1,14 @@
 // What would become of a pod's claims on one node: which existing volumes they would get, which would have to be made,
 // or why neither can be. Prepared once per pod, asked for every node.
-import type { StorageClass } from '../../../api/types/storage.ts'
+
 import type { TopologySelectorTerm } from '../../../api/types/references.ts'
-import { type CapacityFacts, type Demand, VolumeFitter } from '../../capacity/fit-volumes.ts'
-import type { CapacityReport } from '../../capacity/capacity-report.ts'
-import type { NodeView } from '../../cluster/node-view.ts'
+import type { StorageClass } from '../../../api/types/storage.ts'
 import { chooseVolume } from '../../../controllers/binding/choose-volume.ts'
 import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
 import { type Volume, type Wish, wishOf } from '../../../controllers/binding/wish.ts'
+import type { CapacityReport } from '../../capacity/capacity-report.ts'
+import { type CapacityFacts, type Demand, VolumeFitter } from '../../capacity/fit-volumes.ts'
+import type { NodeView } from '../../cluster/node-view.ts'
 import type { FreeVolumes } from './free-volumes.ts'
 import type { InHand } from './in-hand.ts'
 import type { BoundClaim, DelayedClaim } from './pod-volumes.ts'
@@ -141,7 +142,10 @@ export class NodeJudge {
     const id = tracked.map(({ claim }) => claim.key).join(' ')
     let fitter = this.#fitters.get(id)
     if (!fitter) {
-      fitter = new VolumeFitter(this.#facts.capacity, tracked.map(({ claim }) => demandOf(claim)))
+      fitter = new VolumeFitter(
+        this.#facts.capacity,
+        tracked.map(({ claim }) => demandOf(claim)),
+      )
       this.#fitters.set(id, fitter)
     }
     return fitter
@@ -151,6 +155,7 @@ export class NodeJudge {
 const demandOf = ({ key, storageClass, bytes }: DelayedClaim): Demand => ({
   claimKey: key,
   className: storageClass.metadata.name ?? '',
+  driver: storageClass.provisioner,
   bytes,
 })
 
@@ -176,6 +181,8 @@ function allowing(terms: readonly TopologySelectorTerm[] | undefined): Prepared[
   return (labels) =>
     terms.some(({ matchLabelExpressions = [] }) => {
       if (matchLabelExpressions.length === 0) return false
-      return matchLabelExpressions.every(({ key, values }) => Object.hasOwn(labels, key) && values.includes(labels[key]!))
+      return matchLabelExpressions.every(
+        ({ key, values }) => Object.hasOwn(labels, key) && values.includes(labels[key]!),
+      )
     })
 }

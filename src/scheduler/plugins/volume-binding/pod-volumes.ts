@@ -51,7 +51,11 @@ export interface VolumeCaches {
 }
 
 /** `asIfUnbound` names claims to be judged as if their volumes had yet to be made. */
-export function podVolumes(pod: PodFacts, caches: VolumeCaches, asIfUnbound: ReadonlySet<ObjectKey> = NONE): PodVolumes {
+export function podVolumes(
+  pod: PodFacts,
+  caches: VolumeCaches,
+  asIfUnbound: ReadonlySet<ObjectKey> = NONE,
+): PodVolumes {
   const bound: BoundClaim[] = []
   const delayed: DelayedClaim[] = []
   let immediate: string | undefined

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { CSIStorageCapacity, StorageClass } from '../../../api/types/storage.ts'
 import { capacityReport } from '../../capacity/capacity-report.ts'
-import type { NodePlan } from './judge-node.ts'
 import { gi } from '../../scheduler-trial.ts'
+import type { NodePlan } from './judge-node.ts'
 import { CAPACITY_PREFERENCE, scoreOf } from './score.ts'
 
 const aClass = (name: string, preference?: string): StorageClass => ({
@@ -25,7 +25,9 @@ const making = (sizes: readonly number[], free: Partial<CSIStorageCapacity>, sto
   follow: [],
 })
 const binding = (size: number, volumeSize: number, make: NodePlan['make'] = []): NodePlan => ({
-  bind: [{ claim: aClaim(size, aClass('x')), volume: { metadata: {}, spec: { capacity: { storage: `${volumeSize}Gi` } } } }],
+  bind: [
+    { claim: aClaim(size, aClass('x')), volume: { metadata: {}, spec: { capacity: { storage: `${volumeSize}Gi` } } } },
+  ],
   make,
   follow: [],
 })

@@ -1,11 +1,13 @@
 // How good a node is for a pod's volumes: by how full its storage would be. Spreading prefers the emptiest, packing the
 // fullest that still fits; a class says which by annotation. Where existing volumes would be bound, what counts is how
 // tightly they fit, and volumes that would be made are left out.
+
 import { annotationOf } from '../../../api/kinds/class-names.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { StorageClass } from '../../../api/types/storage.ts'
-import type { Reservations } from '../../capacity/reservations.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'
+import type { Reservations } from '../../capacity/reservations.ts'
+import { getOrMake } from '../../get-or-make.ts'
 import { SCORE_MAX } from '../../plugin.ts'
 import type { NodePlan } from './judge-node.ts'
 
@@ -53,9 +55,7 @@ const freeIn = ({ capacityBytes, maximumBytes }: CapacityReport): bigint => capa
 
 function useOf(uses: Map<string, Use>, storageClass: Readonly<StorageClass>): Use {
   const name = storageClass.metadata.name ?? ''
-  let use = uses.get(name)
-  if (!use) uses.set(name, (use = { storageClass, requested: 0n, capacity: 0n }))
-  return use
+  return getOrMake(uses, name, () => ({ storageClass, requested: 0n, capacity: 0n }))
 }
 
 function pointsOf({ storageClass, requested, capacity }: Use): number {

@@ -1,5 +1,7 @@
 // Pods whose claims pull them apart: one is bound where another does not fit. That is said in so many words. Claims that
 // were made for the pod alone can be given back and made anew where everything fits; any others are the user's data.
+
+import { claimClassName } from '../../../api/kinds/class-names.ts'
 import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
@@ -8,7 +10,6 @@ import type { Refusals } from '../../plugin.ts'
 import { canMake } from './judge-node.ts'
 import type { BoundClaim, DelayedClaim, VolumeCaches } from './pod-volumes.ts'
 import { REASON_NO_SPACE, REASON_NO_VOLUME } from './reasons.ts'
-import { claimClassName } from '../../../api/kinds/class-names.ts'
 
 const PLACES_NAMED_MAX = 3
 

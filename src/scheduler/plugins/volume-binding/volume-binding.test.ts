@@ -1,10 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { csiDriverKind } from '../../../api/kinds/csi-driver.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity.ts'
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { nodeKind } from '../../../api/kinds/node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import { SELECTED_NODE } from '../../../controllers/names.ts'
-import { DRIVER, gi, HOST, type SchedulerTrial, type SchedulerTrialOptions, startSchedulerTrial } from '../../scheduler-trial.ts'
+import {
+  DRIVER,
+  gi,
+  HOST,
+  type SchedulerTrial,
+  type SchedulerTrialOptions,
+  startSchedulerTrial,
+} from '../../scheduler-trial.ts'
 
 let trial: SchedulerTrial
 const start = async (options?: SchedulerTrialOptions) => {
@@ -142,7 +150,7 @@ describe('volumes and nodes', () => {
     await report('c-n1', { capacity: '100Gi', maximumVolumeSize: '2Gi' })
     await trial.aNode('unfit', { spec: { unschedulable: true } })
     await trial.client.patch(
-      (await import('../../../api/kinds/node.ts')).nodeKind,
+      nodeKind,
       { name: 'n1' },
       { type: 'merge', body: { status: { conditions: [{ type: 'Ready', status: 'True' }] } } },
       { subresource: 'status' },
@@ -415,7 +423,10 @@ describe('volumes and nodes', () => {
     // The first volume is made on n1; then n1 turns out to have no room for the second.
     trial.storage.free.set('n1', gi(12))
     await trial.aPod('db', {
-      ephemeral: { first: { size: '10Gi', storageClassName: 'local' }, second: { size: '20Gi', storageClassName: 'other' } },
+      ephemeral: {
+        first: { size: '10Gi', storageClassName: 'local' },
+        second: { size: '20Gi', storageClassName: 'other' },
+      },
     })
     await placed('db')
     expect(await trial.nodeOf('db')).toBe('n2')

@@ -3,8 +3,9 @@
 // and the pod waits until the binder and the provisioner have done their part.
 //   pod-volumes.ts    the pod's claims        judge-node.ts    one node
 //   score.ts          which node is better    binding-waits.ts until all is bound
-import { annotationOf } from '../../../api/kinds/class-names.ts'
+
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { annotationOf } from '../../../api/kinds/class-names.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import type { Client, ObjectKey } from '../../../client/index.ts'
 import { isReservedFor, type Volume } from '../../../controllers/binding/wish.ts'

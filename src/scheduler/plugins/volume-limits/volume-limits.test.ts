@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, it } from 'vitest'
 import { csiDriverKind } from '../../../api/kinds/csi-driver.ts'
 import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
@@ -15,7 +15,11 @@ afterEach(() => trial.stop())
 
 const driverOn = (node: string, count?: number) => ({
   metadata: { name: node },
-  spec: { drivers: [{ name: DRIVER, nodeID: node, topologyKeys: [], ...(count === undefined ? {} : { allocatable: { count } }) }] },
+  spec: {
+    drivers: [
+      { name: DRIVER, nodeID: node, topologyKeys: [], ...(count === undefined ? {} : { allocatable: { count } }) },
+    ],
+  },
 })
 const aPodWith = async (name: string, ...claims: string[]) => {
   for (const claim of claims) await trial.aClaim(claim).catch(() => {})

@@ -1,11 +1,13 @@
 // Keeps a node from getting more volumes of a driver than the driver says it can take there (CSINode), and pods from
 // nodes that lack a driver which insists on being there. Counted are the volumes of pods on the node or on their way to
 // it, each once, and those still attached though no pod uses them any more.
+
 import { claimClassName } from '../../../api/kinds/class-names.ts'
 import type { CSIDriver, CSINode, VolumeAttachment } from '../../../api/types/storage.ts'
 import type { Cache, ObjectKey } from '../../../client/index.ts'
 import { claimKeyOf } from '../../../controllers/binding/wish.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
+import { getOrMake } from '../../get-or-make.ts'
 import { INDIFFERENT, type Plugin } from '../../plugin.ts'
 import type { VolumeCaches } from '../volume-binding/pod-volumes.ts'
 
@@ -52,9 +54,7 @@ export function createVolumeLimits({ caches, csiNodes, drivers, attachments }: V
     const byDriver = new Map<string, Set<string>>()
     const count = (driver: string | undefined, volume: string) => {
       if (driver === undefined) return
-      const volumes = byDriver.get(driver)
-      if (volumes) volumes.add(volume)
-      else byDriver.set(driver, new Set([volume]))
+      getOrMake(byDriver, driver, () => new Set()).add(volume)
     }
     for (const { claims } of node.pods.values()) for (const { key } of claims) count(driverOf(key), key)
     for (const { spec } of attachments.byIndex(BY_NODE, node.name)) {
@@ -74,9 +74,7 @@ export function createVolumeLimits({ caches, csiNodes, drivers, attachments }: V
       for (const { key } of claims) {
         const driver = driverOf(key)
         if (driver === undefined) continue
-        const keys = wanted.get(driver)
-        if (keys) keys.push(key)
-        else wanted.set(driver, [key])
+        getOrMake(wanted, driver, () => []).push(key)
       }
       if (wanted.size === 0) return INDIFFERENT
       const insists = new Set(

@@ -1,0 +1,53 @@
+// How attachments and volumes are found: one set of indexes for all controllers and attachers of a process.
+import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
+import type { PersistentVolume, PersistentVolumeSpec } from '../../api/types/volume.ts'
+import type { Cache } from '../../client/index.ts'
+
+export type Attachment = Readonly<VolumeAttachment>
+export type Volume = Readonly<PersistentVolume>
+
+const BY_VOLUME = 'attaching/volume'
+const BY_NODE = 'attaching/node'
+const BY_HANDLE = 'attaching/handle'
+const BY_DRIVER = 'attaching/driver'
+
+export function indexAttachments(attachments: Cache<VolumeAttachment>): void {
+  attachments.addIndex(BY_VOLUME, volumeNamesOf)
+  attachments.addIndex(BY_NODE, nodeNamesOf)
+}
+
+export function indexVolumes(volumes: Cache<PersistentVolume>): void {
+  volumes.addIndex(BY_HANDLE, handlesOf)
+  volumes.addIndex(BY_DRIVER, driversOf)
+}
+
+export const attachmentsOfVolume = (attachments: Cache<VolumeAttachment>, volumeName: string): readonly Attachment[] =>
+  attachments.byIndex(BY_VOLUME, volumeName)
+
+export const attachmentsOnNode = (attachments: Cache<VolumeAttachment>, nodeName: string): readonly Attachment[] =>
+  attachments.byIndex(BY_NODE, nodeName)
+
+/** More than one where someone described the same storage twice. */
+export const volumesWithHandle = (volumes: Cache<PersistentVolume>, volume: Volume): readonly Volume[] =>
+  handlesOf(volume).flatMap((handle) => volumes.byIndex(BY_HANDLE, handle))
+
+export const volumesOfDriver = (volumes: Cache<PersistentVolume>, driver: string): readonly Volume[] =>
+  volumes.byIndex(BY_DRIVER, driver)
+
+export const volumeNamesOf = ({ spec }: Attachment): string[] =>
+  spec.source.persistentVolumeName ? [spec.source.persistentVolumeName] : []
+
+const nodeNamesOf = ({ spec }: Attachment): string[] => [spec.nodeName]
+const driversOf = ({ spec }: Volume): string[] => (spec?.csi ? [spec.csi.driver] : [])
+const handlesOf = ({ spec }: Volume): string[] => (spec?.csi ? [`${spec.csi.driver}^${spec.csi.volumeHandle}`] : [])
+
+export const isBeingDeleted = ({ metadata }: Attachment | Volume): boolean => metadata.deletionTimestamp !== undefined
+
+export const isAttached = ({ status }: Attachment): boolean => status?.attached === true
+
+/** Only one node may have it at a time. */
+export const isSingleNode = ({ accessModes = [] }: Pick<PersistentVolumeSpec, 'accessModes'>): boolean =>
+  !accessModes.some((mode) => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany')
+
+/** A driver that nobody has described wants to be asked. */
+export const needsAttach = (driver: Readonly<CSIDriver> | undefined): boolean => driver?.spec.attachRequired !== false

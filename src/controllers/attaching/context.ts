@@ -1,0 +1,29 @@
+// What the steps of attaching and detaching stand on, put together once by attaching-controllers.ts.
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Node } from '../../api/types/node.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { CSIDriver, CSINode, VolumeAttachment } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Cache, Client, EventRecorder } from '../../client/index.ts'
+import type { Attachment } from './attachment-index.ts'
+import type { Memory } from './memory.ts'
+import type { AttachingMetrics } from './metrics.ts'
+
+export interface AttachingContext {
+  readonly client: Client
+  readonly clock: Clock
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly metrics: AttachingMetrics | undefined
+  readonly pods: Cache<Pod>
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+  readonly attachments: Cache<VolumeAttachment>
+  readonly nodes: Cache<Node>
+  readonly csiNodes: Cache<CSINode>
+  readonly drivers: Cache<CSIDriver>
+  readonly memory: Memory
+  /** Being deleted right now: no longer reported as attached, though they still look it. */
+  readonly leaving: WeakSet<Attachment>
+  readonly forceDetachAfterMs: number
+}

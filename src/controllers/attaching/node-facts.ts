@@ -1,0 +1,38 @@
+// What a node's object says about attaching: whether it answers, whether it is out of service, and what it has mounted.
+import type { Node } from '../../api/types/node.ts'
+import { attachedVolumeNameOf, attachmentNameOf, factsOfAttachedVolume, OUT_OF_SERVICE_TAINT } from './names.ts'
+import type { Attachment, Volume } from './attachment-index.ts'
+
+export const isReady = ({ status }: Readonly<Node>): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
+
+export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
+  node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
+
+/** Node agents report a volume before they mount it and until they have unmounted it. */
+export const isMounted = (node: Readonly<Node>, volumeName: string | undefined): boolean =>
+  volumeName !== undefined && (node.status?.volumesInUse?.includes(volumeName) ?? false)
+
+/**
+ * What an attachment's volume is called on its node. If the volume's object is gone, its handle is only known from what
+ * the node itself says about it.
+ */
+export function attachedVolumeName(
+  attachment: Attachment,
+  volume: Volume | undefined,
+  node: Readonly<Node> | undefined,
+): string | undefined {
+  const { attacher, nodeName } = attachment.spec
+  if (volume?.spec?.csi) return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
+  const { volumesInUse = [], volumesAttached = [] } = node?.status ?? {}
+  return [...volumesInUse, ...volumesAttached.map(({ name }) => name)].find((name) => {
+    const facts = factsOfAttachedVolume(name)
+    return facts && attachmentNameOf({ ...facts, nodeName }) === attachment.metadata.name
+  })
+}
+
+/** Nothing else about a node decides when a volume may leave it. */
+export const isAnotherNodeState = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+  isReady(next) !== isReady(old) ||
+  isOutOfService(next) !== isOutOfService(old) ||
+  next.status?.volumesInUse?.join() !== old.status?.volumesInUse?.join()

@@ -1,0 +1,98 @@
+// One volume and everything that decides about its attachments, read from the caches at one moment.
+import type { Pod } from '../../api/types/pod.ts'
+import { keyOfObject } from '../../client/index.ts'
+import {
+  type Attachment,
+  attachmentsOfVolume,
+  attachmentsOnNode,
+  isSingleNode,
+  needsAttach,
+  type Volume,
+} from './attachment-index.ts'
+import type { AttachingContext } from './context.ts'
+import { attachmentNameOf, isAttachmentName } from './names.ts'
+import { attachedVolumeName, isMounted, isOutOfService, isReady } from './node-facts.ts'
+import type { AttachmentView, VolumeView, Wish } from './plan-volume.ts'
+import { needsVolumes, usesClaim } from './pod-use.ts'
+
+export const PODS_BY_CLAIM = 'attaching/claim'
+
+export function readVolume(volumeName: string, context: AttachingContext): VolumeView {
+  const volume = context.volumes.get(volumeName)
+  const wishes = volume ? wishesFor(volume, context) : []
+  const isWished = ({ metadata }: Attachment) => wishes.some((wish) => wish.attachmentName === metadata.name)
+  const attachments = attachmentsOfVolume(context.attachments, volumeName).map((attachment) =>
+    readAttachment(attachment, volume, isWished(attachment), context),
+  )
+  const { lostSinceMs } = context.memory.of(volumeName)
+  const uids = new Set(attachments.map(({ attachment }) => attachment.metadata.uid))
+  for (const uid of lostSinceMs.keys()) if (!uids.has(uid)) lostSinceMs.delete(uid)
+  return { name: volumeName, isSingleNode: isSingleNode(volume?.spec ?? {}), wishes, attachments }
+}
+
+/** The nodes with pods that need a bound CSI volume whose driver attaches. */
+export function wishesFor(volume: Volume, context: AttachingContext): Wish[] {
+  const { claims, pods, nodes, drivers } = context
+  const { csi, claimRef } = volume.spec ?? {}
+  if (!csi || !claimRef || !needsAttach(drivers.get(csi.driver))) return []
+  const claim = claims.get({ namespace: claimRef.namespace ?? '', name: claimRef.name ?? '' })
+  if (!claim || claim.metadata.uid !== claimRef.uid || claim.status?.phase !== 'Bound') return []
+  if (claim.spec?.volumeName !== volume.metadata.name) return []
+
+  const byNode = new Map<string, Readonly<Pod>[]>()
+  for (const pod of pods.byIndex(PODS_BY_CLAIM, keyOfObject(claim)).toSorted(byAge)) {
+    const nodeName = pod.spec?.nodeName ?? ''
+    if (!usesClaim(pod, claim) || !needsVolumes(pod, isOutOfService(nodes.get(nodeName)))) continue
+    const others = byNode.get(nodeName)
+    if (others) others.push(pod)
+    else byNode.set(nodeName, [pod])
+  }
+  return [...byNode].map(([nodeName, pods]) => {
+    const facts = { driver: csi.driver, handle: csi.volumeHandle, nodeName }
+    return {
+      nodeName,
+      attachmentName: attachmentNameOf(facts),
+      pods,
+      isNodeThere: nodes.get(nodeName) !== undefined,
+      ...roomAt(facts, context),
+    }
+  })
+}
+
+const byAge = (a: Readonly<Pod>, b: Readonly<Pod>): number => (ageKey(a) < ageKey(b) ? -1 : 1)
+const ageKey = (pod: Readonly<Pod>): string => `${pod.metadata.creationTimestamp} ${keyOfObject(pod)}`
+
+/** What was asked for a moment ago counts too, or many at once would find the same last place. */
+function roomAt(
+  { driver, nodeName }: { driver: string; nodeName: string },
+  { csiNodes, attachments, memory }: AttachingContext,
+): Pick<Wish, 'volumesThere' | 'volumesMax'> {
+  const volumesMax = csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === driver)?.allocatable?.count
+  if (volumesMax === undefined) return { volumesThere: 0, volumesMax }
+  const present = attachmentsOnNode(attachments, nodeName).filter(({ spec }) => spec.attacher === driver)
+  const names = new Set([...present.map(({ metadata }) => metadata.name), ...memory.creationsOn({ nodeName, driver })])
+  return { volumesThere: names.size, volumesMax }
+}
+
+function readAttachment(
+  attachment: Attachment,
+  volume: Volume | undefined,
+  isWished: boolean,
+  { nodes, memory, clock }: AttachingContext,
+): AttachmentView {
+  const { name = '', uid = '' } = attachment.metadata
+  const { attacher: driver, nodeName, source } = attachment.spec
+  const node = nodes.get(nodeName)
+  const state = isOutOfService(node) ? 'out of service' : node && isReady(node) ? 'answering' : 'lost'
+  const { lostSinceMs } = memory.of(source.persistentVolumeName ?? '')
+  if (isWished || state !== 'lost') lostSinceMs.delete(uid)
+  else if (!lostSinceMs.has(uid)) lostSinceMs.set(uid, clock.monotonicMs())
+  const handle = volume?.spec?.csi?.volumeHandle
+  return {
+    attachment,
+    isOurs: handle === undefined ? isAttachmentName(name) : name === attachmentNameOf({ driver, handle, nodeName }),
+    node: state,
+    isMounted: node === undefined || isMounted(node, attachedVolumeName(attachment, volume, node)),
+    lostForMs: clock.monotonicMs() - (lostSinceMs.get(uid) ?? clock.monotonicMs()),
+  }
+}

@@ -1,0 +1,49 @@
+// Keeps a node's list of attached volumes (status.volumesAttached): node agents mount nothing that is not on it. A volume
+// leaves the list before its attachment goes, which is reconcile-volume.ts's to do.
+import { nodeKind } from '../../api/kinds/node.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { NodeStatus } from '../../api/types/node.ts'
+import { backOff, done, type ObjectKey, type Outcome } from '../../client/index.ts'
+import { attachmentsOnNode, isAttached, isBeingDeleted } from './attachment-index.ts'
+import type { AttachingContext } from './context.ts'
+import { factsOfAttachedVolume } from './names.ts'
+import { attachedVolumeName } from './node-facts.ts'
+
+type AttachedVolumes = NonNullable<NodeStatus['volumesAttached']>
+
+export async function reportAttached(nodeName: ObjectKey, context: AttachingContext): Promise<Outcome> {
+  const { client, nodes } = context
+  const node = nodes.get(nodeName)
+  if (!node) return done
+  const { volumesAttached: reported = [] } = node.status ?? {}
+  const attached = attachedTo(nodeName, context)
+  const wanted = withOrderOf(reported, attached)
+  if (wanted.map(({ name }) => name).join() === reported.map(({ name }) => name).join()) return done
+  const { uid, resourceVersion } = node.metadata
+  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: wanted.length > 0 ? wanted : null } }
+  try {
+    nodes.learn(
+      await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }),
+    )
+    return done
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return done
+    if (error instanceof ApiError && error.code === 409) return backOff('the node changed meanwhile')
+    throw error
+  }
+}
+
+function attachedTo(nodeName: string, { attachments, volumes, nodes, leaving }: AttachingContext): Set<string> {
+  const names = attachmentsOnNode(attachments, nodeName)
+    .filter((one) => isAttached(one) && !isBeingDeleted(one) && !leaving.has(one))
+    .map((one) => attachedVolumeName(one, volumes.get(one.spec.source.persistentVolumeName ?? ''), nodes.get(nodeName)))
+  return new Set(names.filter((name) => name !== undefined))
+}
+
+/** New ones come last; those that are no CSI volumes are someone else's to take away. */
+function withOrderOf(reported: AttachedVolumes, attached: ReadonlySet<string>): AttachedVolumes {
+  const kept = reported.filter(({ name }) => attached.has(name) || !factsOfAttachedVolume(name))
+  const known = new Set(kept.map(({ name }) => name))
+  const added = [...attached].filter((name) => !known.has(name)).sort()
+  return [...kept, ...added.map((name) => ({ name, devicePath: '' }))]
+}

@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest'
+import { silentLog } from '../../base/log.ts'
+import { type Client, createCacheSet } from '../../client/index.ts'
+import { aCapacity, CAPACITIES, DRIVER, startCapacityTrial } from './capacity-trial.ts'
+import { createCapacityCleaner } from './cleaner.ts'
+import { managedBy } from './managed-by.ts'
+
+const GONE_FOR_MS = 60_000
+const LONG = `node-${'x'.repeat(60)}`
+
+async function aTrial() {
+  const trial = await startCapacityTrial()
+  const names = async () => (await trial.objects()).map(({ metadata }) => metadata.name)
+  const anObject = (name: string, label: string) =>
+    trial.server.post(CAPACITIES, aCapacity(name, 'fast', 'a', {}, label))
+  async function start(around: (client: Client) => Client = (client) => client) {
+    const common = { client: around(trial.client), clock: trial.server.clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet(common)
+    const cleaner = createCapacityCleaner({ ...common, caches, driverName: DRIVER, goneForMs: GONE_FOR_MS })
+    const abort = new AbortController()
+    const over = cleaner.run(abort.signal)
+    await trial.settle()
+    return {
+      queue: cleaner.queues[0]!,
+      async stop() {
+        abort.abort()
+        await over
+        await caches.stop()
+      },
+    }
+  }
+  return { ...trial, names, anObject, startCleaner: start }
+}
+
+describe('the cleaner', () => {
+  it('CAP-9 deletes the objects of nodes that lost the driver or are gone, after the set time and not before', async () => {
+    const trial = await aTrial()
+    for (const node of ['n1', 'n2', LONG]) {
+      await trial.aNode(node, {})
+      await trial.anObject(`of-${node.slice(0, 6)}`, managedBy(node))
+    }
+    await trial.anObject('of-gone', managedBy('gone'))
+    const cleaner = await trial.startCleaner()
+    await trial.dropDriver('n2')
+    await trial.dropDriver(LONG)
+    await trial.pass(GONE_FOR_MS - 1)
+    expect(await trial.names()).toHaveLength(4)
+    expect(cleaner.queue.standing(managedBy('n2'))).toMatchObject({ is: 'waiting' })
+    await trial.pass(1)
+    expect(await trial.names()).toEqual(['of-n1'])
+    await cleaner.stop()
+  })
+
+  it('CAP-9 a driver that comes back in time keeps its objects, and the time is counted anew', async () => {
+    const trial = await aTrial()
+    await trial.aNode('n1', {})
+    await trial.anObject('of-n1', managedBy('n1'))
+    const cleaner = await trial.startCleaner()
+    await trial.dropDriver('n1')
+    await trial.pass(GONE_FOR_MS - 1_000)
+    const drivers = [{ name: DRIVER, nodeID: 'n1' }]
+    await trial.server.patch('/apis/storage.k8s.io/v1/csinodes/n1', { spec: { drivers } }, 'merge')
+    await trial.settle()
+    await trial.dropDriver('n1')
+    await trial.pass(GONE_FOR_MS - 1_000)
+    expect(await trial.names()).toEqual(['of-n1'])
+    await trial.pass(1_000)
+    expect(await trial.names()).toEqual([])
+    await cleaner.stop()
+  })
+
+  it('CAP-9 after a restart the time is counted from when the new cleaner saw it', async () => {
+    const trial = await aTrial()
+    await trial.anObject('of-gone', managedBy('gone'))
+    const first = await trial.startCleaner()
+    await trial.pass(GONE_FOR_MS - 1_000)
+    await first.stop()
+    const second = await trial.startCleaner()
+    await trial.pass(GONE_FOR_MS - 1_000)
+    expect(await trial.names()).toEqual(['of-gone'])
+    await trial.pass(1_000)
+    expect(await trial.names()).toEqual([])
+    await second.stop()
+  })
+
+  it('CAP-9 objects of the central producer, of other drivers, and those made by hand are left alone', async () => {
+    const trial = await aTrial()
+    await trial.anObject('central', managedBy())
+    await trial.anObject('by-hand', 'someone')
+    await trial.anObject('other-driver', managedBy('gone'))
+    const labels = { 'csi.storage.k8s.io/drivername': 'other.example' }
+    await trial.server.patch(`${CAPACITIES}/other-driver`, { metadata: { labels } }, 'merge')
+    const cleaner = await trial.startCleaner()
+    await trial.pass(10 * GONE_FOR_MS)
+    expect(await trial.names()).toEqual(['by-hand', 'central', 'other-driver'])
+    await cleaner.stop()
+  })
+
+  it.each(['n1', LONG])('CAP-9 asks the server before it deletes: its own view of %s may be old', async (node) => {
+    const trial = await aTrial()
+    await trial.aNode(node, {})
+    await trial.anObject('of-it', managedBy(node))
+    // The CSINodes this cleaner sees are those from before any node registered.
+    const blind = (client: Client): Client => ({
+      ...client,
+      async *watch(kind, request) {
+        if (kind.kind !== 'CSINode') return yield* client.watch(kind, request)
+        yield { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true }
+        await new Promise<void>((resolve) => request.signal.addEventListener('abort', () => resolve()))
+      },
+    })
+    const cleaner = await trial.startCleaner(blind)
+    await trial.pass(2 * GONE_FOR_MS)
+    expect(await trial.names()).toEqual(['of-it'])
+    await cleaner.stop()
+  })
+})

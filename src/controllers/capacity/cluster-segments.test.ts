@@ -1,0 +1,133 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { CacheHandlers } from '../../client/cache.ts'
+import { clusterSegments } from './cluster-segments.ts'
+
+/** Objects by name, told to subscribers as a cache does. */
+function aCache<T extends { metadata: { name?: string } }>() {
+  const objects = new Map<string, T>()
+  const subscribers = new Set<CacheHandlers<T>>()
+  return {
+    cache: {
+      get: ({ name }: { name: string }) => objects.get(name),
+      subscribe(handlers: CacheHandlers<T>) {
+        for (const object of objects.values()) handlers.added?.(object)
+        subscribers.add(handlers)
+        return () => void subscribers.delete(handlers)
+      },
+    } as never,
+    put(object: T) {
+      const name = object.metadata.name!
+      const old = objects.get(name)
+      objects.set(name, object)
+      for (const one of subscribers) old ? one.updated?.(object, old) : one.added?.(object)
+    },
+    drop(name: string) {
+      const old = objects.get(name)
+      if (!objects.delete(name)) return
+      for (const one of subscribers) one.deleted?.(old!)
+    },
+  }
+}
+
+const aNode = (name: string, labels: Record<string, string>) => ({ metadata: { name, labels } })
+const aCsiNode = (name: string, keys?: readonly string[], driver = 'd') => ({
+  metadata: { name },
+  spec: {
+    drivers: [
+      { name: 'other', nodeID: 'x', topologyKeys: ['host'] },
+      { name: driver, topologyKeys: keys },
+    ],
+  },
+})
+
+function aCluster() {
+  const nodes = aCache<ReturnType<typeof aNode>>()
+  const csiNodes = aCache<ReturnType<typeof aCsiNode>>()
+  const start = () => {
+    const segments = clusterSegments({ driverName: 'd', nodes: nodes.cache, csiNodes: csiNodes.cache })
+    const changes: string[] = []
+    segments.follow(({ id }) => changes.push(`${segments.get(id) ? '+' : '-'}${id}`))
+    return { segments, changes, ids: () => [...segments.all()].map(({ id }) => id).sort() }
+  }
+  return { nodes, csiNodes, start }
+}
+
+describe('the segments of a cluster', () => {
+  it('CAP-4 nodes with the same labels are one segment, in whatever order the keys are named', () => {
+    const { nodes, csiNodes, start } = aCluster()
+    for (const [name, keys] of [
+      ['n1', ['zone', 'rack']],
+      ['n2', ['rack', 'zone']],
+    ] as const) {
+      nodes.put(aNode(name, { zone: 'a', rack: '1', other: name }))
+      csiNodes.put(aCsiNode(name, keys))
+    }
+    expect(start().ids()).toEqual(['[["rack","1"],["zone","a"]]'])
+  })
+
+  it('CAP-4 a node counts once Node, CSINode and all labels are there, in whatever order they come', () => {
+    const { nodes, csiNodes, start } = aCluster()
+    const { ids, changes, segments } = start()
+    csiNodes.put(aCsiNode('n1', ['zone']))
+    expect(ids()).toEqual([])
+    nodes.put(aNode('n1', {}))
+    expect(ids()).toEqual([])
+    nodes.put(aNode('n1', { zone: 'a' }))
+    expect(ids()).toEqual(['[["zone","a"]]'])
+    expect(segments.ofNode('n1')?.labels).toEqual({ zone: 'a' })
+    nodes.put(aNode('n1', { zone: 'b' }))
+    csiNodes.put(aCsiNode('n1', ['zone'], 'another driver'))
+    expect(changes).toEqual(['+[["zone","a"]]', '+[["zone","b"]]', '-[["zone","a"]]', '-[["zone","b"]]'])
+  })
+
+  it('CAP-4 a driver without keys has one segment, which is everywhere', () => {
+    const { nodes, csiNodes, start } = aCluster()
+    for (const name of ['n1', 'n2']) {
+      nodes.put(aNode(name, { zone: name }))
+      csiNodes.put(aCsiNode(name, name === 'n1' ? undefined : []))
+    }
+    expect(start().ids()).toEqual(['[]'])
+  })
+
+  it('CAP-4 following changes ends where a fresh look would, and every change is told', () => {
+    const name = fc.constantFrom('n1', 'n2', 'n3')
+    const value = fc.constantFrom('a', 'b')
+    const step = fc.oneof(
+      fc.record({ do: fc.constant('node' as const), name, zone: fc.option(value), rack: fc.option(value) }),
+      fc.record({
+        do: fc.constant('csi' as const),
+        name,
+        keys: fc.constantFrom(undefined, ['zone'], ['rack', 'zone']),
+      }),
+      fc.record({ do: fc.constantFrom('dropNode' as const, 'dropCsi' as const, 'dropDriver' as const), name }),
+    )
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+        const { nodes, csiNodes, start } = aCluster()
+        const followed = start()
+        for (const one of steps) {
+          if (one.do === 'node') {
+            const labels = Object.entries({ zone: one.zone, rack: one.rack }).filter(([, is]) => is !== null)
+            nodes.put(aNode(one.name, Object.fromEntries(labels) as Record<string, string>))
+          } else if (one.do === 'csi') csiNodes.put(aCsiNode(one.name, one.keys))
+          else if (one.do === 'dropNode') nodes.drop(one.name)
+          else if (one.do === 'dropCsi') csiNodes.drop(one.name)
+          else csiNodes.put(aCsiNode(one.name, [], 'another driver'))
+        }
+        const fresh = start()
+        expect(followed.ids()).toEqual(fresh.ids())
+        expect(followed.segments.size).toBe(fresh.ids().length)
+        for (const node of ['n1', 'n2', 'n3']) {
+          expect(followed.segments.ofNode(node)?.id).toBe(fresh.segments.ofNode(node)?.id)
+        }
+        const told = new Set<string>()
+        for (const change of followed.changes) {
+          if (change.startsWith('+')) told.add(change.slice(1))
+          else told.delete(change.slice(1))
+        }
+        expect([...told].sort()).toEqual(fresh.ids())
+      }),
+    )
+  })
+})

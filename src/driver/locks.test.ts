@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest'
+import { createLocks } from './locks.ts'
+
+const held = () => {
+  let release = () => {}
+  const until = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  return { until, release }
+}
+
+describe('locks', () => {
+  it('SYS-6 a second operation on a volume is refused, not queued, and a later one works', async () => {
+    const locks = createLocks()
+    const { until, release } = held()
+    const first = locks.run({ exclusive: ['a'] }, () => until)
+    await expect(locks.run({ exclusive: ['a'] }, async () => {})).rejects.toMatchObject({ codeName: 'ABORTED' })
+    await expect(locks.run({ exclusive: ['b'] }, async () => 'other')).resolves.toBe('other')
+    expect(locks.isHeld('a')).toBe(true)
+    release()
+    await first
+    expect(locks.isHeld('a')).toBe(false)
+    await expect(locks.run({ exclusive: ['a'] }, async () => 'again')).resolves.toBe('again')
+  })
+
+  it('SYS-6 several copies may be made of one volume, which cannot change meanwhile', async () => {
+    const locks = createLocks()
+    const [one, two] = [held(), held()]
+    const first = locks.run({ exclusive: ['x'], shared: ['source'] }, () => one.until)
+    const second = locks.run({ exclusive: ['y'], shared: ['source'] }, () => two.until)
+    one.release()
+    await first
+    await expect(locks.run({ exclusive: ['source'] }, async () => {})).rejects.toMatchObject({ codeName: 'ABORTED' })
+    two.release()
+    await second
+    await locks.run({ exclusive: ['source'] }, async () => {})
+  })
+
+  it('SYS-6 what fails lets go, and what is refused holds nothing', async () => {
+    const locks = createLocks()
+    await expect(locks.run({ exclusive: ['a'] }, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    const { until, release } = held()
+    const first = locks.run({ exclusive: ['b'] }, () => until)
+    await expect(locks.run({ exclusive: ['a'], shared: ['b'] }, async () => {})).rejects.toMatchObject({
+      codeName: 'ABORTED',
+    })
+    await locks.run({ exclusive: ['a'] }, async () => {})
+    release()
+    await first
+  })
+})

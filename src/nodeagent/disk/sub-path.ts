@@ -1,0 +1,71 @@
+// A path inside a volume, found without ever leaving it. Whoever writes to the volume may plant links, so each part is
+// opened by itself, through the directory opened before it, and a link is refused wherever it points.
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SubPathError } from './disk.ts'
+
+const DIRECTORY_MODE = 0o750
+const OPEN_PART = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+export async function makeSubPath(root: string, subPath: string): Promise<string> {
+  const parts = partsOf(subPath)
+  const top = await realpath(root) // a directory-backed volume is itself a link, made by its driver
+  let at = await open(top, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    for (const [index, part] of parts.entries()) {
+      const next = await openPart(at, part, { subPath, isLast: index === parts.length - 1 })
+      await at.close()
+      at = next
+    }
+  } finally {
+    await at.close()
+  }
+  return join(top, ...parts)
+}
+
+/** `a/b/` and `a//b` are `['a', 'b']`. */
+export function partsOf(subPath: string): string[] {
+  const parts = subPath.split('/').filter((part) => part !== '' && part !== '.')
+  if (subPath.startsWith('/')) throw new SubPathError(`subPath ${quote(subPath)} must not be an absolute path`)
+  if (parts.includes('..')) throw new SubPathError(`subPath ${quote(subPath)} must not contain ".."`)
+  if (subPath.includes('\0')) throw new SubPathError('subPath must not contain a zero byte')
+  return parts
+}
+
+async function openPart(
+  directory: FileHandle,
+  part: string,
+  { subPath, isLast }: { readonly subPath: string; readonly isLast: boolean },
+): Promise<FileHandle> {
+  // Names the opened directory itself, wherever it has been moved to since.
+  const path = join('/proc/self/fd', String(directory.fd), part)
+  const flags = isLast ? OPEN_PART : OPEN_PART | constants.O_DIRECTORY
+  try {
+    return await open(path, flags)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') {
+      await mkdir(path, { mode: DIRECTORY_MODE }).catch((failure: NodeJS.ErrnoException) => {
+        if (failure.code !== 'EEXIST') throw failure // EEXIST: made by another pod meanwhile, or a link now
+      })
+      return open(path, OPEN_PART | constants.O_DIRECTORY).catch((failure) => {
+        throw refusal(failure, part, subPath)
+      })
+    }
+    throw refusal(error as NodeJS.ErrnoException, part, subPath)
+  }
+}
+
+function refusal(error: NodeJS.ErrnoException, part: string, subPath: string): Error {
+  if (error.code === 'ELOOP' || error.code === 'EMLINK') {
+    return new SubPathError(`subPath ${quote(subPath)} leads through the link ${quote(part)}, which is not followed`)
+  }
+  if (error.code === 'ENOTDIR') {
+    // With O_DIRECTORY a link is told as "not a directory".
+    return new SubPathError(`subPath ${quote(subPath)} leads through ${quote(part)}, which is not a directory`)
+  }
+  return error
+}
+
+const quote = (text: string) => JSON.stringify(text)

@@ -1,0 +1,39 @@
+// What this machine is, for its Node object: size, system, addresses. Asked of the operating system when it is needed.
+import { arch, cpus, hostname, networkInterfaces, platform, release, totalmem, version } from 'node:os'
+import { readTextIfPresent } from '../../base/files.ts'
+
+export interface MachineFacts {
+  readonly hostname: string
+  readonly address: string
+  readonly os: string
+  /** As Go calls it. */
+  readonly arch: string
+  readonly cpus: number
+  readonly memoryBytes: number
+  readonly kernel: string
+  readonly system: string
+  readonly machineId: string
+  readonly bootId: string
+}
+
+export async function machineFacts(): Promise<MachineFacts> {
+  return {
+    hostname: hostname(),
+    address: firstAddress(),
+    os: platform(),
+    arch: GO_ARCHITECTURES[arch()] ?? arch(),
+    cpus: Math.max(1, cpus().length),
+    memoryBytes: totalmem(),
+    kernel: release(),
+    system: version(),
+    machineId: (await readTextIfPresent('/etc/machine-id').catch(() => undefined))?.trim() ?? '',
+    bootId: (await readTextIfPresent('/proc/sys/kernel/random/boot_id').catch(() => undefined))?.trim() ?? '',
+  }
+}
+
+const GO_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', arm64: 'arm64', arm: 'arm' }
+
+function firstAddress(): string {
+  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1'
+}

@@ -1,0 +1,209 @@
+// The node's own objects: Node with labels, size and conditions, and the lease that says the agent is alive. The lease is
+// renewed every ten seconds, the status when it changes and every five minutes.
+// A name whose lease another agent renews is refused: two agents would unmount each other's volumes.
+import { leaseKind } from '../../api/kinds/lease.ts'
+import { nodeKind } from '../../api/kinds/node.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { Lease } from '../../api/types/lease.ts'
+import type { Node, NodeStatus } from '../../api/types/node.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import type { MachineFacts } from './facts.ts'
+
+export interface NodePresence {
+  /** Takes the name and writes the Node; throws NodeNameTakenError. */
+  begin(signal: AbortSignal): Promise<Readonly<Node>>
+  /** Stays present until the signal fires; throws NodeNameTakenError if the name was lost meanwhile. */
+  keep(signal: AbortSignal): Promise<void>
+  /** From now on the node says that it takes pods. */
+  ready(): Promise<void>
+  /** Which attached volumes must not be detached: in the status before any of them is mounted. */
+  setVolumesInUse(names: readonly string[]): Promise<void>
+}
+
+export interface PresenceDeps {
+  readonly client: Client
+  readonly nodeName: string
+  /** The same across restarts of one agent, different for every other. */
+  readonly identity: string
+  readonly machine: MachineFacts
+  readonly labels: Readonly<Record<string, string>>
+  readonly podsMax: number
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export class NodeNameTakenError extends Error {
+  override readonly name = 'NodeNameTakenError'
+}
+
+export const NODE_LEASES = 'kube-node-lease'
+const LEASE_SECONDS = 40
+const RENEW_MS = 10_000
+const STATUS_MS = 300_000
+
+export function createNodePresence(deps: PresenceDeps): NodePresence {
+  const { client, nodeName, identity, machine, clock, log } = deps
+  const ref = { name: nodeName }
+  const leaseRef = { namespace: NODE_LEASES, name: nodeName }
+  let isReady = false
+  let volumesInUse: readonly string[] = []
+  let statusWrittenMs = Number.NEGATIVE_INFINITY
+
+  async function renew(node: { readonly uid?: string } = {}): Promise<void> {
+    const renewTime = microTime(clock.nowMs())
+    const mine = { holderIdentity: identity, leaseDurationSeconds: LEASE_SECONDS, renewTime }
+    const current = await client.get(leaseKind, leaseRef).catch(ifMissing)
+    if (!current) {
+      const owners = node.uid ? [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid: node.uid }] : []
+      const metadata = { ...leaseRef, ...(owners.length > 0 ? { ownerReferences: owners } : {}) }
+      await client.create(leaseKind, { metadata, spec: { ...mine, acquireTime: renewTime } })
+      return
+    }
+    const otherUntilMs = heldByOtherUntilMs(current, identity)
+    if (otherUntilMs > clock.nowMs()) throw nameTaken(nodeName, current, clock.nowMs())
+    const isTaking = current.spec?.holderIdentity !== identity
+    const taking = isTaking
+      ? { acquireTime: renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
+      : {}
+    // Names the version that was read: of two agents that start at once, one gets the name.
+    await client.update(leaseKind, { ...current, spec: { ...current.spec, ...taking, ...mine } })
+  }
+
+  async function writeNode(): Promise<Readonly<Node>> {
+    const labels = {
+      'kubernetes.io/hostname': nodeName,
+      'kubernetes.io/os': machine.os,
+      'kubernetes.io/arch': machine.arch,
+      ...deps.labels,
+    }
+    const found = await client.get(nodeKind, ref).catch(ifMissing)
+    if (!found) return client.create(nodeKind, { metadata: { name: nodeName, labels }, status: status(undefined) })
+    const there = found.metadata.labels ?? {}
+    if (Object.entries(labels).every(([key, value]) => there[key] === value)) return found
+    return client.patch(nodeKind, ref, { type: 'merge', body: { metadata: { labels } } })
+  }
+
+  async function writeStatus(): Promise<void> {
+    const found = await client.get(nodeKind, ref)
+    const body = { status: status(found) }
+    await client.patch(nodeKind, ref, { type: 'strategic', body }, { subresource: 'status' })
+    statusWrittenMs = clock.monotonicMs()
+  }
+
+  function status(before: Readonly<Node> | undefined): NodeStatus {
+    const size = {
+      cpu: String(machine.cpus),
+      memory: `${Math.floor(machine.memoryBytes / 1024)}Ki`,
+      pods: String(deps.podsMax),
+    }
+    const now = timestamp(clock.nowMs())
+    const condition = (type: string, holds: boolean, reason: string, message: string) => {
+      const old = before?.status?.conditions?.find((one) => one.type === type)
+      const is = holds ? 'True' : 'False'
+      const lastTransitionTime = old?.status === is ? (old.lastTransitionTime ?? now) : now
+      return { type, status: is, reason, message, lastHeartbeatTime: now, lastTransitionTime }
+    }
+    return {
+      capacity: size,
+      allocatable: size,
+      addresses: [
+        { type: 'InternalIP', address: machine.address },
+        { type: 'Hostname', address: machine.hostname },
+      ],
+      conditions: [
+        condition('MemoryPressure', false, 'KubeletHasSufficientMemory', 'memory of the node is not watched'),
+        condition('DiskPressure', false, 'KubeletHasNoDiskPressure', 'disk of the node is not watched'),
+        condition('PIDPressure', false, 'KubeletHasSufficientPID', 'processes of the node are not watched'),
+        isReady
+          ? condition('Ready', true, 'KubeletReady', 'the node agent takes pods')
+          : condition('Ready', false, 'KubeletNotReady', 'the node agent is starting'),
+      ],
+      nodeInfo: {
+        machineID: machine.machineId,
+        systemUUID: machine.machineId,
+        bootID: machine.bootId,
+        kernelVersion: machine.kernel,
+        osImage: machine.system,
+        containerRuntimeVersion: `stowage://${deps.version}`,
+        kubeletVersion: deps.version,
+        kubeProxyVersion: '',
+        operatingSystem: machine.os,
+        architecture: machine.arch,
+      },
+      // An empty list would be left out, and what was there before would stay.
+      volumesInUse: (volumesInUse.length > 0 ? [...volumesInUse] : null) as string[],
+    }
+  }
+
+  return {
+    async begin(signal) {
+      for (;;) {
+        signal.throwIfAborted()
+        try {
+          await renew()
+          return await writeNode()
+        } catch (error) {
+          if (error instanceof NodeNameTakenError || !mayPass(error)) throw error
+          log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node yet; trying again')
+          await clock.sleep(RETRY_MS, signal)
+        }
+      }
+    },
+    async ready() {
+      isReady = true
+      await writeStatus()
+    },
+    async setVolumesInUse(names) {
+      volumesInUse = names
+      await writeStatus()
+    },
+    async keep(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(RENEW_MS, signal).catch(() => {})
+        if (signal.aborted) return
+        try {
+          await renew()
+          if (clock.monotonicMs() - statusWrittenMs >= STATUS_MS) await writeStatus()
+        } catch (error) {
+          if (error instanceof NodeNameTakenError) throw error
+          if (error instanceof ApiError && error.code === 404) {
+            await writeNode().catch(() => {}) // somebody deleted the Node of a living agent
+            statusWrittenMs = Number.NEGATIVE_INFINITY
+          }
+          log.warn({ node: nodeName, because: (error as Error).message }, 'the node could not report; trying again')
+        }
+      }
+    },
+  }
+}
+
+const RETRY_MS = 1_000
+
+/** Until when somebody else has the name; a moment long past if nobody does. */
+export function heldByOtherUntilMs({ spec }: Readonly<Lease>, identity: string): number {
+  if (!spec?.holderIdentity || spec.holderIdentity === identity || !spec.renewTime) return Number.NEGATIVE_INFINITY
+  return Date.parse(spec.renewTime) + (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1_000
+}
+
+function nameTaken(nodeName: string, { spec }: Readonly<Lease>, nowMs: number): NodeNameTakenError {
+  const agoSeconds = Math.max(0, Math.round((nowMs - Date.parse(spec?.renewTime ?? '')) / 1_000))
+  return new NodeNameTakenError(
+    `The node name "${nodeName}" belongs to another agent (${spec?.holderIdentity}), which was alive ${agoSeconds} s ago. ` +
+      `Choose another --node-name, or stop that agent and wait ${spec?.leaseDurationSeconds ?? LEASE_SECONDS} s.`,
+  )
+}
+
+/** Worth another try: the server is away, or someone else wrote at the same moment. */
+const mayPass = (error: unknown): boolean =>
+  error instanceof ApiError && (error.code >= 500 || error.code === 429 || error.code === 409)
+
+function ifMissing(error: unknown): undefined {
+  if (error instanceof ApiError && error.code === 404) return undefined
+  throw error
+}
+
+const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
+const microTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`

@@ -1,0 +1,96 @@
+// The drivers of this node: who is registered, how to reach each, and what it can do here. Registering asks the driver
+// about the node and tells the cluster; only then can volumes of it be used.
+import { type CsiConnection, type CsiDriver, driverFacts, type NodeCapability, oneAtATime } from '../../csi/index.ts'
+import type { Logger } from '../../base/log.ts'
+import type { DriverOnNode } from '../node/announce.ts'
+import { compareVersions, type Version } from './versions.ts'
+
+export interface RegisteredDriver {
+  readonly name: string
+  readonly endpoint: string
+  readonly version: Version
+  readonly csi: CsiDriver
+  /** What its node service can do. */
+  readonly can: ReadonlySet<NodeCapability>
+}
+
+export interface Drivers {
+  get(name: string): RegisteredDriver | undefined
+  list(): RegisteredDriver[]
+  register(driver: { readonly name: string; readonly endpoint: string; readonly version: Version }): Promise<void>
+  unregister(name: string): Promise<void>
+  /** Called after a driver came or went. */
+  onChange(run: (name: string) => void): void
+  close(): void
+}
+
+export interface DriversDeps {
+  connect(endpoint: string): CsiConnection
+  announce(driver: DriverOnNode): Promise<void>
+  withdraw(name: string): Promise<void>
+  readonly log: Logger
+}
+
+const NODE_GET_INFO_MS = 120_000
+/** As the API server demands of names in CSINode. */
+const DRIVER_NAME = /^(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
+
+interface Known extends RegisteredDriver {
+  readonly connection: CsiConnection
+}
+
+export function createDrivers({ connect, announce, withdraw, log }: DriversDeps): Drivers {
+  const known = new Map<string, Known>()
+  const listeners: ((name: string) => void)[] = []
+
+  return {
+    get: (name) => known.get(name),
+    list: () => [...known.values()],
+
+    async register({ name, endpoint, version }) {
+      if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a CSI driver`)
+      const other = known.get(name)
+      if (other && compareVersions(version, other.version) <= 0) {
+        throw new Error(
+          `a driver "${name}" is registered on this node already, at ${other.endpoint} with version ` +
+            `${other.version.join('.')}: only a higher version may take its place. Stop that one first`,
+        )
+      }
+      const connection = connect(endpoint)
+      try {
+        const { node: can } = await driverFacts(connection)
+        const info = await connection.node.nodeGetInfo({}, { timeoutMs: NODE_GET_INFO_MS })
+        if (info.nodeId === '') throw new Error(`the driver "${name}" does not say which node this is (empty node_id)`)
+        await announce({
+          name,
+          nodeId: info.nodeId,
+          topology: info.accessibleTopology?.segments ?? {},
+          maxVolumes: Number(info.maxVolumesPerNode),
+        })
+        other?.connection.close()
+        known.set(name, { name, endpoint, version, can, connection, csi: oneAtATime(connection) })
+      } catch (error) {
+        connection.close()
+        throw error
+      }
+      log.info({ driver: name, endpoint }, 'registered a CSI driver')
+      for (const run of listeners) run(name)
+    },
+
+    async unregister(name) {
+      const driver = known.get(name)
+      if (!driver) return
+      await withdraw(name)
+      known.delete(name)
+      driver.connection.close()
+      log.info({ driver: name }, 'unregistered a CSI driver')
+      for (const run of listeners) run(name)
+    },
+
+    onChange: (run) => void listeners.push(run),
+    close() {
+      for (const { connection } of known.values()) connection.close()
+      known.clear()
+    },
+  }
+}

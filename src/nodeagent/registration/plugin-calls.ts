@@ -1,0 +1,60 @@
+// The two calls of the kubelet's registration protocol, made to a plugin's registration socket. Each is on a connection
+// of its own: a plugin is asked once when it appears, and then left alone.
+import { create, type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
+import { Client, credentials, Metadata } from '@grpc/grpc-js'
+import type { Clock } from '../../base/clock.ts'
+import { Registration, type PluginInfo } from '../../csi/gen/registration_pb.js'
+import { socketPathOf } from '../../csi/socket-path.ts'
+
+export interface PluginCalls {
+  /** Who the plugin says it is. */
+  getInfo(socket: string): Promise<Pick<PluginInfo, 'type' | 'name' | 'endpoint' | 'supportedVersions'>>
+  /** Tells it how its registration went; without an error, well. */
+  notify(socket: string, error?: string): Promise<void>
+}
+
+const GET_INFO_MS = 1_000
+const NOTIFY_MS = 5_000
+
+export function createPluginCalls({ clock }: { readonly clock: Clock }): PluginCalls {
+  function call(socket: string, method: DescMethod, request: Message, timeoutMs: number): Promise<Message> {
+    return new Promise((resolve, reject) => {
+      const client = new Client(`unix:${socketPathOf(socket)}`, credentials.createInsecure(), {
+        'grpc.default_authority': 'localhost',
+        'grpc.use_local_subchannel_pool': 1,
+        'grpc.enable_retries': 0,
+      })
+      const end = (settle: () => void) => {
+        cancelTimeout()
+        settle()
+        client.close()
+      }
+      const cancelTimeout = clock.after(timeoutMs, () => {
+        end(() => reject(new Error(`${method.name} at ${socket} took longer than ${timeoutMs / 1_000} s`)))
+        sent.cancel()
+      })
+      const sent = client.makeUnaryRequest<Message, Message>(
+        `/${method.parent.typeName}/${method.name}`,
+        (message) => Buffer.from(toBinary(method.input, message)),
+        (bytes) => fromBinary(method.output, bytes),
+        request,
+        new Metadata(),
+        {},
+        (error, reply) =>
+          end(() => (error ? reject(new Error(`${method.name} at ${socket}: ${error.details}`)) : resolve(reply!))),
+      )
+    })
+  }
+
+  return {
+    async getInfo(socket) {
+      const method = Registration.method.getInfo
+      return (await call(socket, method, create(method.input), GET_INFO_MS)) as PluginInfo
+    },
+    async notify(socket, error) {
+      const method = Registration.method.notifyRegistrationStatus
+      const status = create(method.input, { pluginRegistered: error === undefined, error: error ?? '' })
+      await call(socket, method, status, NOTIFY_MS)
+    },
+  }
+}

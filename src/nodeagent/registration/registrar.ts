@@ -1,0 +1,120 @@
+// Keeps the registered drivers in step with the sockets in the registration directory, as the kubelet does: what is gone
+// is unregistered first, what is new is asked who it is, and every plugin is told how it went. A failure is tried again
+// from the beginning, later and later. Drivers named by `--driver-socket` come without a registrar and are asked directly.
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Drivers } from './drivers.ts'
+import type { PluginCalls } from './plugin-calls.ts'
+import type { FoundSocket, PluginDirectory } from './plugin-directory.ts'
+import { bestVersion } from './versions.ts'
+
+export interface RegistrarDeps {
+  readonly directory: PluginDirectory
+  readonly plugins: PluginCalls
+  readonly drivers: Drivers
+  /** Sockets of drivers that have no registrar. */
+  readonly driverSockets: readonly string[]
+  /** The name of the driver that answers there. */
+  nameOf(driverSocket: string): Promise<string>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const LOOK_MS = 1_000
+const FIRST_RETRY_MS = 500
+const LAST_RETRY_MS = 122_000
+
+/** One plugin: what is known of it, and when to try again. */
+interface Standing {
+  readonly id: string
+  driver?: string
+  failures: number
+  dueMs: number
+  because?: string
+}
+
+export function createRegistrar(deps: RegistrarDeps) {
+  const { directory, plugins, drivers, driverSockets, nameOf, clock, log } = deps
+  const standings = new Map<string, Standing>()
+
+  async function look(): Promise<void> {
+    const found = new Map((await directory.list()).map((socket) => [socket.path, socket]))
+    for (const [path, { id, driver }] of [...standings]) {
+      if (driverSockets.includes(path) || found.get(path)?.id === id) continue
+      if (driver !== undefined) await drivers.unregister(driver)
+      standings.delete(path)
+    }
+    const direct = driverSockets.map((path): FoundSocket => ({ path, id: path }))
+    await Promise.all([...direct, ...found.values()].map(tryRegister))
+  }
+
+  async function tryRegister({ path, id }: FoundSocket): Promise<void> {
+    const standing = standings.get(path) ?? { id, failures: 0, dueMs: 0 }
+    standings.set(path, standing)
+    if (standing.driver !== undefined || clock.monotonicMs() < standing.dueMs) return
+    try {
+      const registered = driverSockets.includes(path) ? await registerDirectly(path) : await registerPlugin(path)
+      Object.assign(standing, { driver: registered, failures: 0, because: undefined })
+    } catch (error) {
+      const because = (error as Error).message
+      standing.dueMs = clock.monotonicMs() + Math.min(FIRST_RETRY_MS * 2 ** standing.failures++, LAST_RETRY_MS)
+      // Told once for each reason: a driver that is down is asked again for as long as it takes.
+      if (because !== standing.because) log.warn({ socket: path, because }, 'a plugin could not be registered')
+      standing.because = because
+    }
+  }
+
+  /** The name of the driver that was registered. */
+  async function registerPlugin(socket: string): Promise<string> {
+    const info = await plugins.getInfo(socket)
+    try {
+      if (info.type !== CSI_PLUGIN) throw new Error(`its type is ${JSON.stringify(info.type)}, and only ${CSI_PLUGIN} is known here`)
+      const version = bestVersion(info.supportedVersions)
+      if (typeof version === 'string') throw new Error(version)
+      await drivers.register({ name: info.name, endpoint: info.endpoint || socket, version })
+    } catch (error) {
+      const because = `${info.name || socket} is not registered: ${(error as Error).message}`
+      await plugins.notify(socket, because).catch(() => {}) // it will be tried again, and told then
+      throw new Error(because)
+    }
+    try {
+      await plugins.notify(socket)
+    } catch (error) {
+      await drivers.unregister(info.name) // it does not know, so it cannot be relied on
+      throw error
+    }
+    return info.name
+  }
+
+  async function registerDirectly(socket: string): Promise<string> {
+    const name = await nameOf(socket)
+    await drivers.register({ name, endpoint: socket, version: [1, 0, 0] })
+    return name
+  }
+
+  return {
+    /** Why each socket that is not registered is not. */
+    problems: (): Record<string, string> =>
+      Object.fromEntries(
+        [...standings].flatMap(([path, { because }]) => (because === undefined ? [] : [[path, because]])),
+      ),
+    /** Looks at once; then every second, and sooner when the directory changes. */
+    async run(signal: AbortSignal): Promise<void> {
+      let wake = () => {}
+      const stopWatching = directory.watch(() => wake())
+      while (!signal.aborted) {
+        const nap = new AbortController()
+        wake = () => nap.abort()
+        signal.addEventListener('abort', wake, { once: true })
+        await look().catch((error: Error) => {
+          log.warn({ because: error.message }, 'the registration directory could not be looked at')
+        })
+        if (!signal.aborted) await clock.sleep(LOOK_MS, nap.signal).catch(() => {})
+        signal.removeEventListener('abort', wake)
+      }
+      stopWatching()
+    },
+  }
+}
+
+const CSI_PLUGIN = 'CSIPlugin'

@@ -1,0 +1,26 @@
+// Which version of the protocol a plugin and this agent speak: the highest 1.x the plugin offers.
+
+export type Version = readonly [major: number, minor: number, patch: number]
+
+const MAJOR = 1 // what this agent speaks
+
+/** The best of what is offered; a sentence if there is none. */
+export function bestVersion(offered: readonly string[]): Version | string {
+  if (offered.length === 0) return 'it names no version of the protocol'
+  const versions = offered.map(parseVersion)
+  const bad = versions.findIndex((version) => version === undefined)
+  if (bad >= 0) return `it names a version that cannot be read: ${JSON.stringify(offered[bad])}`
+  const usable = (versions as Version[]).filter(([major]) => major === MAJOR).sort(compareVersions)
+  return usable.at(-1) ?? `it speaks ${offered.join(', ')}, and this agent version ${MAJOR}.x`
+}
+
+export function compareVersions(a: Version, b: Version): number {
+  for (const at of [0, 1, 2] as const) if (a[at] !== b[at]) return a[at] - b[at]
+  return 0
+}
+
+/** `1.2.3`, `v1.2` and `1` are versions; what follows a hyphen or plus does not matter here. */
+export function parseVersion(text: string): Version | undefined {
+  const match = /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+].*)?$/.exec(text.trim())
+  return match ? [Number(match[1]), Number(match[2] ?? 0), Number(match[3] ?? 0)] : undefined
+}
