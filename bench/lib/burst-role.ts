@@ -64,8 +64,9 @@ export async function runBurst(job: BurstJob): Promise<BurstResult> {
     }
     const onAnswer = ({ status }: Answer) => {
       if (status >= 300) return fail(new Error(`${create.method} ${create.path}: ${status}`))
-      if (++answered === count) createdMs = performance.now()
-      next()
+      if (++answered < count) return next()
+      createdMs = performance.now()
+      for (const one of connections) one.close() // a server does not keep idle ones for ever
     }
     next()
   }

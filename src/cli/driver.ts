@@ -4,6 +4,7 @@ import { isQuantity, quantitySign, quantityToBytes } from '../api/quantity.ts'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
+import { socketPathOf } from '../csi/socket-path.ts'
 import { type RunningDriver, startDriver } from '../driver/index.ts'
 import { parseListen, UsageError } from './flags.ts'
 
@@ -31,6 +32,7 @@ const TOPOLOGY_KEY = /^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?\/)?(?=[^/]{1,63}$)[A
 
 export async function runDriver(flags: DriverFlags, { clock, log, signal, onReady }: DriverDeps): Promise<void> {
   const poolBytes = poolBytesOf(flags.poolSize)
+  checkEndpoint(flags.endpoint)
   if (!TOPOLOGY_VALUE.test(flags.nodeId)) {
     throw new UsageError(
       `--node-id ${JSON.stringify(flags.nodeId)}: expected the node's name, at most 63 letters, digits, '-', '_' and '.'`,
@@ -60,6 +62,14 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
   if (!signal.aborted) await new Promise((stop) => signal.addEventListener('abort', stop, { once: true }))
   log.info({}, 'stopping: no new calls, waiting for those under way')
   await driver.stop()
+}
+
+function checkEndpoint(endpoint: string): void {
+  try {
+    socketPathOf(endpoint)
+  } catch (error) {
+    throw new UsageError(`--endpoint ${(error as Error).message}`)
+  }
 }
 
 function poolBytesOf(text: string | undefined): number | undefined {

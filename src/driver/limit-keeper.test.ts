@@ -65,6 +65,24 @@ describe('the limit keeper', () => {
     await running
   })
 
+  it('PIO-10 a cgroup that is named before it is there is limited when it comes', async () => {
+    const { keeper, clock, applied, setFound, setFailure } = aKeeper()
+    setFound(['/later'])
+    setFailure(new Error('there is no cgroup /later'))
+    await keeper.enforce(VOLUME)
+    const stop = new AbortController()
+    const running = keeper.run(stop.signal)
+    await clock.nextTurn()
+    await clock.advance(4_000)
+    expect(applied).toEqual([])
+    setFailure(undefined)
+    await clock.advance(2_000)
+    expect(applied).toEqual(['100 in /later'])
+    expect(keeper.enforcement(ID)?.is).toBe('enforced')
+    stop.abort()
+    await running
+  })
+
   it('PIO-10 a failure is told as not enforced and does not fail the volume', async () => {
     const { keeper, setFailure } = aKeeper()
     setFailure(new Error('the kernel said no'))

@@ -46,7 +46,7 @@ export function createLimitKeeper({
   clock,
   log,
 }: LimitKeeperDeps): LimitKeeper {
-  const outcomes = new Map<VolumeId, { readonly enforcement: Enforcement; readonly cgroups: string }>()
+  const outcomes = new Map<VolumeId, Outcome>()
   const named = new Map<VolumeId, readonly string[]>()
 
   const cgroupsOf = async (id: VolumeId) => {
@@ -64,7 +64,7 @@ export function createLimitKeeper({
       if (enforcement.is === 'not enforced' && outcomes.get(volume.id)?.enforcement.is !== 'not enforced') {
         log.warn({ volume: volume.id, because: enforcement.because }, 'the limits of a volume are not enforced')
       }
-      outcomes.set(volume.id, { enforcement, cgroups: found.join('\n') })
+      outcomes.set(volume.id, { enforcement, cgroups: found })
     } else outcomes.delete(volume.id)
     return enforcement
   }
@@ -73,7 +73,7 @@ export function createLimitKeeper({
   async function scan(): Promise<void> {
     for (const [id, outcome] of [...outcomes]) {
       const volume = volumes.get(id)
-      if (!volume || locks.isHeld(id) || (await cgroupsOf(id)).join('\n') === outcome.cgroups) continue
+      if (!volume || locks.isHeld(id) || holds(outcome, await cgroupsOf(id))) continue
       await locks
         .run({ exclusive: [id] }, () => enforce(volume))
         .catch((error: Error) => {
@@ -100,4 +100,19 @@ export function createLimitKeeper({
       }
     },
   }
+}
+
+interface Outcome {
+  readonly enforcement: Enforcement
+  /** For whom it was tried. */
+  readonly cgroups: readonly string[]
+}
+
+/** Whether these are still the users it was tried for, and all of them are limited: a cgroup may be named before it is there. */
+function holds({ enforcement, cgroups }: Outcome, now: readonly string[]): boolean {
+  if (now.join('\n') !== cgroups.join('\n')) return false
+  if (enforcement.is === 'not enforced') return now.length === 0
+  return now.every((cgroup) =>
+    enforcement.cgroups.some((holder) => cgroup === holder || cgroup.startsWith(`${holder}/`)),
+  )
 }

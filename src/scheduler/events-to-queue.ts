@@ -66,9 +66,9 @@ export const RULES: readonly Rule<any>[] = [
     on: 'node', // came, or changed in what any plugin looks at
     keptOffBy: [UNSCHEDULABLE, TAINTS, NODE_AFFINITY, HOST_PORTS, RESOURCES, VOLUME_LIMITS, VOLUME_BINDING],
     each: 'group',
-    ...anyNode,
-    helps: (pod, { next, old }, { wouldTake }) =>
-      !(old && looksTheSame(old, next)) && wouldTake(pod, next.metadata.name ?? ''),
+    waitsFor: anyNode.waitsFor,
+    concerns: ({ next, old }) => (old && looksTheSame(old, next) ? [] : anyNode.concerns()),
+    helps: (pod, { next }, { wouldTake }) => wouldTake(pod, next.metadata.name ?? ''),
   }),
   rule({
     on: 'podLeft', // made room on its node
@@ -95,10 +95,10 @@ export const RULES: readonly Rule<any>[] = [
     on: 'csiNode', // a driver came, went, or takes more volumes
     keptOffBy: [VOLUME_LIMITS],
     each: 'group',
-    ...anyNode,
-    helps: (pod, { next, old }, { wouldTake }) =>
-      JSON.stringify(next?.spec.drivers) !== JSON.stringify(old?.spec.drivers) &&
-      wouldTake(pod, (next ?? old)?.metadata.name ?? ''),
+    waitsFor: anyNode.waitsFor,
+    concerns: ({ next, old }) =>
+      JSON.stringify(next?.spec.drivers) === JSON.stringify(old?.spec.drivers) ? [] : anyNode.concerns(),
+    helps: (pod, { next, old }, { wouldTake }) => wouldTake(pod, (next ?? old)?.metadata.name ?? ''),
   }),
   rule({
     on: 'claim', // came, was bound, was given a node or lost it

@@ -156,7 +156,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   async function decideAll(signal: AbortSignal): Promise<void> {
     const binding = new Set<Promise<void>>()
+    let hasEnded: (() => void) | undefined
     let decisions = 0
+    signal.addEventListener('abort', () => hasEnded?.(), { once: true })
     while (!signal.aborted) {
       const pod = queue.take()
       if (!pod) {
@@ -165,10 +167,17 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       }
       const work = scheduleOne(pod, deps, signal)
       if (work) {
-        const tracked = work.finally(() => void binding.delete(tracked))
+        const tracked = work.finally(() => {
+          binding.delete(tracked)
+          hasEnded?.()
+        })
         binding.add(tracked)
       }
-      if (binding.size >= BINDING_PODS_MAX) await Promise.race(binding)
+      if (binding.size >= BINDING_PODS_MAX) {
+        await new Promise<void>((resolve) => {
+          hasEnded = resolve
+        })
+      }
       if (++decisions % DECISIONS_PER_TURN === 0) await clock.nextTurn()
     }
     waits.stop()

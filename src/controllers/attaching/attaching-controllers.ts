@@ -26,6 +26,7 @@ import type { ControllerDeps } from '../deps.ts'
 import {
   type Attachment,
   attachmentsOfVolume,
+  attachmentsOnNode,
   indexAttachments,
   indexVolumes,
   isAttached,
@@ -103,7 +104,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
       source({ cache: attachments, keysOf: (attachment) => volumesConcernedBy(attachment, context) }),
       source({ cache: claims, keysOf: volumeNamesOfClaim, matters: isBoundOtherwise }),
       source({ cache: pods, keysOf: (pod) => volumesOfPod(pod, context), matters: isUsedOtherwise }),
-      source({ cache: nodes, keysOf: (node) => volumesWaitingFor(node, context), matters: isAnotherNodeState }),
+      source({ cache: nodes, keysOf: (node) => volumesConcernedByNode(node, context), matters: isAnotherNodeState }),
       source({ cache: csiNodes, keysOf: ({ metadata: { name = '' } }) => memory.waitingFor(roomOn(name)) }),
       source({
         cache: drivers,
@@ -160,10 +161,12 @@ const volumesOfPod = (pod: Readonly<Pod>, { claims }: AttachingContext): ObjectK
     return claim ? volumeNamesOfClaim(claim) : []
   })
 
-/** A node that answers and still has a volume mounted has no news for it. */
-function volumesWaitingFor(node: Readonly<Node>, { memory, volumes }: AttachingContext): ObjectKey[] {
-  const waiting = memory.waitingFor({ what: 'node', nodeName: node.metadata.name ?? '' })
-  if (!isReady(node) || isOutOfService(node)) return [...waiting]
+/** A node that answers and still has a volume mounted has no news for it; one out of service has for all it holds. */
+function volumesConcernedByNode(node: Readonly<Node>, { memory, volumes, attachments }: AttachingContext): ObjectKey[] {
+  const { name: nodeName = '' } = node.metadata
+  const waiting = memory.waitingFor({ what: 'node', nodeName })
+  if (isOutOfService(node)) return [...waiting, ...attachmentsOnNode(attachments, nodeName).flatMap(volumeNamesOf)]
+  if (!isReady(node)) return [...waiting]
   return waiting.filter((name) => {
     const { csi } = volumes.get(name)?.spec ?? {}
     return !csi || !isMounted(node, attachedVolumeNameOf({ driver: csi.driver, handle: csi.volumeHandle }))
@@ -174,10 +177,8 @@ const isAnotherOwner = (next: Volume, old: Volume): boolean =>
   next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid ||
   next.spec?.accessModes?.join() !== old.spec?.accessModes?.join()
 
-const isBoundOtherwise = (
-  next: Readonly<PersistentVolumeClaim>,
-  old: Readonly<PersistentVolumeClaim>,
-): boolean => next.spec?.volumeName !== old.spec?.volumeName || next.status?.phase !== old.status?.phase
+const isBoundOtherwise = (next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean =>
+  next.spec?.volumeName !== old.spec?.volumeName || next.status?.phase !== old.status?.phase
 
 const isUsedOtherwise = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
   next.spec?.nodeName !== old.spec?.nodeName || useOf(next) !== useOf(old)

@@ -100,7 +100,9 @@ function planWishes({ name, isSingleNode, wishes, attachments }: VolumeView): St
     } else if (there) {
       // attached, or the attacher's to attach
     } else if (isSingleNode && holder !== undefined) {
-      const usedBy = wishes.filter((other) => other.nodeName !== nodeName && isHeldBy(other)).flatMap(({ pods }) => pods)
+      const usedBy = wishes
+        .filter((other) => other.nodeName !== nodeName && isHeldBy(other))
+        .flatMap(({ pods }) => pods)
       const because = `volume ${name} is attached to node ${holder} and can be on one node only`
       steps.push({ do: 'wait', because, tell: { wish, trouble: { is: 'elsewhere', usedBy } } })
     } else if (!wish.isNodeThere) {

@@ -22,9 +22,7 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
   const { uid, resourceVersion } = node.metadata
   const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: wanted.length > 0 ? wanted : null } }
   try {
-    nodes.learn(
-      await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }),
-    )
+    nodes.learn(await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }))
     return done
   } catch (error) {
     if (error instanceof ApiError && error.code === 404) return done

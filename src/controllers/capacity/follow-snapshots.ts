@@ -4,6 +4,7 @@
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
+import type { Backoff } from '../../client/backoff.ts'
 import { type Cache, type Client, createCache } from '../../client/index.ts'
 import { type VolumeSnapshotContent, volumeSnapshotContentKind } from '../provisioning/csi/snapshot-kinds.ts'
 import { ALL, type Place, placesOf } from './places.ts'
@@ -23,6 +24,8 @@ type Content = Readonly<VolumeSnapshotContent> & {
   readonly status?: { readonly readyToUse?: boolean; readonly restoreSize?: number }
 }
 
+/** Many clusters never have snapshots, and one producer runs on each of their nodes. */
+const ASK_AGAIN: Backoff = { baseMs: 60_000, maxMs: 600_000 }
 const BY_HANDLE = 'capacity: volume handle'
 
 /** Settles once the signal has fired. */
@@ -30,7 +33,8 @@ export async function followSnapshots(options: FollowSnapshotsOptions, signal: A
   const { driverName, client, volumes, clock, random, touched } = options
   volumes.addIndex(BY_HANDLE, handlesOf)
   // Quiet, as many who may read snapshots may not watch them: then the poll finds what changed.
-  if (!(await whenServed(volumeSnapshotContentKind, { client, clock, random, log: silentLog }, signal))) return
+  const deps = { client, clock, random, log: silentLog }
+  if (!(await whenServed(volumeSnapshotContentKind, deps, signal, ASK_AGAIN))) return
   const contents = createCache<VolumeSnapshotContent>({ client, kind: volumeSnapshotContentKind, clock, random })
 
   function touch(content: Content): void {

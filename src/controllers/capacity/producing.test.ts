@@ -57,6 +57,7 @@ describe('what is published', () => {
       expect.arrayContaining([
         expect.objectContaining({
           parameters,
+          volumeCapabilities: [],
           accessibleTopology: expect.objectContaining({ segments: { zone: 'a' } }),
         }),
       ]),

@@ -16,7 +16,12 @@ export interface WhenServedDeps {
 const ASK_AGAIN: Backoff = { baseMs: 5_000, maxMs: 60_000 }
 
 /** False when the signal fired first. */
-export async function whenServed(kind: Kind, deps: WhenServedDeps, signal: AbortSignal): Promise<boolean> {
+export async function whenServed(
+  kind: Kind,
+  deps: WhenServedDeps,
+  signal: AbortSignal,
+  askAgain: Backoff = ASK_AGAIN,
+): Promise<boolean> {
   const { client, clock, random, log } = deps
   for (let tries = 0; !signal.aborted; tries++) {
     let because = `it does not serve ${kind.plural}`
@@ -26,7 +31,7 @@ export async function whenServed(kind: Kind, deps: WhenServedDeps, signal: Abort
       because = (error as Error).message
     }
     if (tries === 0) log.info({ kind: kind.kind, because }, 'waiting for the server')
-    await clock.sleep(backoffMs(ASK_AGAIN, tries, random), signal).catch(() => {})
+    await clock.sleep(backoffMs(askAgain, tries, random), signal).catch(() => {})
   }
   return false
 }

@@ -33,16 +33,13 @@ export async function provisionClaim(
   const { provisioner, attempts, election, events, settings, clock } = context
   const isKnownOurs = attempts.of(claim) !== undefined
   if (!isKnownOurs && provisioner.takes && !(await provisioner.takes(request, signal))) return done
-  let asked = stage.is === 'unknown' && stage.request ? stage.request : request
+  const asked = stage.is === 'unknown' && stage.request ? stage.request : request
   const attempt = attempts.begin(claim, stage)
   if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioning(claim))
   attempt.startedMs = clock.monotonicMs()
 
   async function aboutToAsk(): Promise<void> {
-    if (isWanted && !holdsIntent(claim, context.intent)) {
-      attempt.claim = await putIntent(claim, context)
-      asked = { ...asked, claim: attempt.claim }
-    }
+    if (isWanted && !holdsIntent(claim, context.intent)) attempt.claim = await putIntent(claim, context)
     election?.assertStillLeader()
     attempt.stage = { is: 'unknown', request: asked }
   }

@@ -29,14 +29,15 @@ export function explainTrap(
   if (places.length === 0) return undefined
   const where = places.slice(0, PLACES_NAMED_MAX).map(({ name }) => JSON.stringify(name))
   const more = places.length > PLACES_NAMED_MAX ? ` and ${places.length - PLACES_NAMED_MAX} more` : ''
+  const [one, many] = [held.length === 1, names(held)]
   return (
-    `${listed('claim', held)} already has its volume on ${where.join(', ')}${more}, where no volume can be had for ` +
-    `${listed('claim', delayed)}: make room there, or delete ${listed('claim', held)} to have all made elsewhere.`
+    `Claim${one ? '' : 's'} ${many} already ${one ? 'has its volume' : 'have their volumes'} on ${where.join(', ')}${more}, ` +
+    `where no volume can be had for ${names(delayed)}: make room there, or delete ${many} to have all made elsewhere.`
   )
 }
 
-const listed = (word: string, claims: readonly { readonly name: string }[]): string =>
-  `${word} ${claims.map(({ name }) => JSON.stringify(name)).join(', ')}`
+const names = (claims: readonly { readonly name: string }[]): string =>
+  claims.map(({ name }) => JSON.stringify(name)).join(', ')
 
 const isPlaced = ({ spec }: Readonly<PersistentVolume>): boolean => spec?.nodeAffinity?.required !== undefined
 

@@ -408,8 +408,8 @@ describe('volumes and nodes', () => {
     await trial.aPod('second', { claims: ['a', 'b'] })
     await waits('second')
     expect(await trial.message('second')).toContain(
-      'claim "a" already has its volume on "n1", where no volume can be had for claim "b": ' +
-        'make room there, or delete claim "a" to have all made elsewhere.',
+      'Claim "a" already has its volume on "n1", where no volume can be had for "b": ' +
+        'make room there, or delete "a" to have all made elsewhere.',
     )
     expect((await trial.claim('a')).metadata.deletionTimestamp).toBe(undefined)
   })

@@ -1,0 +1,23 @@
+// What the steps of an attacher stand on, put together once by attacher.ts.
+import type { CSINode, VolumeAttachment } from '../../../api/types/storage.ts'
+import type { PersistentVolume } from '../../../api/types/volume.ts'
+import type { Clock } from '../../../base/clock.ts'
+import type { Cache, Client, LeaderElection } from '../../../client/index.ts'
+import type { CsiDriver, DriverFacts } from '../../../csi/index.ts'
+import type { AttacherSettings } from './options.ts'
+import type { VolumeTurns } from './volume-turns.ts'
+
+export interface AttacherContext {
+  readonly driver: CsiDriver
+  readonly facts: DriverFacts
+  readonly settings: AttacherSettings
+  readonly finalizer: string
+  readonly canPublish: boolean
+  readonly client: Client
+  readonly clock: Clock
+  readonly election: Pick<LeaderElection, 'assertStillLeader'> | undefined
+  readonly attachments: Cache<VolumeAttachment>
+  readonly volumes: Cache<PersistentVolume>
+  readonly csiNodes: Cache<CSINode>
+  readonly turns: VolumeTurns
+}

@@ -1,0 +1,132 @@
+// The attacher of one CSI driver, as two controllers: attachments that are to be published or unpublished, and volumes
+// that wait for their last attachment before they may go. Runs in the control plane's process or alone beside any
+// Kubernetes server. Where a leader is elected, it is made anew for every term.
+import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
+import { createController, keyOfObject, type LeaderElection, source, type WorkQueue } from '../../../client/index.ts'
+import { type CsiDriver, type DriverFacts, oneAtATime } from '../../../csi/index.ts'
+import type { ControllerDeps } from '../../deps.ts'
+import {
+  type Attachment,
+  attachmentsOfVolume,
+  attachmentsOnNode,
+  indexAttachments,
+  indexVolumes,
+  isAttached,
+  isBeingDeleted,
+  isSingleNode,
+  type Volume,
+  volumeNamesOf,
+  volumesWithHandle,
+} from '../attachment-index.ts'
+import { attacherFinalizerOf } from '../names.ts'
+import type { AttacherContext } from './attacher-context.ts'
+import { type AttacherOptions, attacherSettings } from './options.ts'
+import { reconcileAttachment } from './reconcile-attachment.ts'
+import { releaseVolume } from './release-volume.ts'
+import { VolumeTurns } from './volume-turns.ts'
+
+export interface AttacherDeps extends ControllerDeps {
+  readonly driver: CsiDriver
+  readonly facts: DriverFacts
+  readonly options?: AttacherOptions
+  readonly election?: Pick<LeaderElection, 'assertStillLeader'>
+}
+
+export interface Attacher {
+  readonly queues: readonly WorkQueue[]
+  /** Settles when the last attachment in work has. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function createAttacher(deps: AttacherDeps): Attacher {
+  const { client, caches, clock, random, log, metrics, facts, options = {} } = deps
+  const settings = attacherSettings(options)
+  const context: AttacherContext = {
+    driver: oneAtATime(deps.driver),
+    facts,
+    settings,
+    finalizer: attacherFinalizerOf(facts.name),
+    canPublish: facts.controller.has('PUBLISH_UNPUBLISH_VOLUME'),
+    client,
+    clock,
+    election: deps.election,
+    attachments: caches.of(volumeAttachmentKind),
+    volumes: caches.of(persistentVolumeKind),
+    csiNodes: caches.of(csiNodeKind),
+    turns: new VolumeTurns(),
+  }
+  const { attachments, volumes, csiNodes } = context
+  indexAttachments(attachments)
+  indexVolumes(volumes)
+
+  // One that runs alone has the names that are charted already.
+  const queueName = (alone: string, among: string) => (options.isOneOfSeveral ? `${facts.name}-${among}` : alone)
+  const common = (name: string) => ({
+    name,
+    clock,
+    random,
+    log,
+    workers: settings.workers,
+    backoff: settings.backoff,
+    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+  })
+  const attachmentController = createController({
+    ...common(queueName('csi-attacher-va', 'attachments')),
+    sources: [
+      source({
+        cache: attachments,
+        keysOf: (attachment) => attachmentsConcernedBy(attachment, context),
+        matters: isAnotherWish,
+      }),
+      source({ cache: volumes, keysOf: (volume) => ownAttachmentsOf(volume, context), matters: isAnotherVolume }),
+      source({
+        cache: csiNodes,
+        keysOf: ({ metadata: { name = '' } }) =>
+          attachmentsOnNode(attachments, name)
+            .filter((one) => isOwn(one, context))
+            .map(keyOfObject),
+      }),
+    ],
+    reconcile: (key, signal) =>
+      reconcileAttachment(key, context, (other) => attachmentController.queue.add(other), signal),
+  })
+  const volumeController = createController({
+    ...common(queueName('csi-attacher-pv', 'attached-volumes')),
+    sources: [
+      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isAnotherVolume }),
+      source({ cache: attachments, keysOf: volumeNamesOf, matters: () => false }),
+    ],
+    reconcile: (key) => releaseVolume(key, context),
+  })
+  const controllers = [attachmentController, volumeController]
+  for (const { queue } of controllers) metrics?.queues.add(queue)
+  return {
+    queues: controllers.map(({ queue }) => queue),
+    run: async (signal) => void (await Promise.all(controllers.map((one) => one.run(signal)))),
+  }
+}
+
+const isOwn = ({ spec }: Attachment, { facts }: AttacherContext): boolean => spec.attacher === facts.name
+
+/** Also the others of a volume that may be on one node only: they may have waited for this one to go. */
+function attachmentsConcernedBy(attachment: Attachment, context: AttacherContext): string[] {
+  if (!isOwn(attachment, context)) return []
+  const [volumeName] = volumeNamesOf(attachment)
+  const volume = volumeName === undefined ? undefined : context.volumes.get(volumeName)
+  if (!volume?.spec || !isSingleNode(volume.spec)) return [keyOfObject(attachment)]
+  const others = volumesWithHandle(context.volumes, volume).flatMap((one) => ownAttachmentsOf(one, context))
+  return [keyOfObject(attachment), ...others]
+}
+
+const ownAttachmentsOf = ({ metadata }: Volume, context: AttacherContext): string[] =>
+  attachmentsOfVolume(context.attachments, metadata.name ?? '')
+    .filter((one) => isOwn(one, context))
+    .map(keyOfObject)
+
+/** What the attacher itself writes on the way, its errors above all, does not cut a backoff short. */
+const isAnotherWish = (next: Attachment, old: Attachment): boolean =>
+  isBeingDeleted(next) !== isBeingDeleted(old) || isAttached(next) !== isAttached(old)
+
+const isAnotherVolume = (next: Volume, old: Volume): boolean => isBeingDeleted(next) !== isBeingDeleted(old)

@@ -1,0 +1,46 @@
+// The volume behind an attachment: an object of its own, or described in the attachment itself.
+import type { PersistentVolumeSpec } from '../../../api/types/volume.ts'
+import {
+  type Attachment,
+  attachmentsOfVolume,
+  isAttached,
+  isSingleNode,
+  type Volume,
+  volumesWithHandle,
+} from '../attachment-index.ts'
+import type { AttacherContext } from './attacher-context.ts'
+
+export interface AttachmentVolume {
+  /** For people. */
+  readonly name: string
+  readonly spec: Readonly<PersistentVolumeSpec>
+  /** The object, if it has one. */
+  readonly object: Volume | undefined
+}
+
+/** Undefined when the volume's object is not there. */
+export function volumeOf({ metadata, spec }: Attachment, { volumes }: AttacherContext): AttachmentVolume | undefined {
+  const { inlineVolumeSpec, persistentVolumeName = '' } = spec.source
+  if (inlineVolumeSpec) return { name: `of attachment ${metadata.name}`, spec: inlineVolumeSpec, object: undefined }
+  const object = volumes.get(persistentVolumeName)
+  return object?.spec ? { name: persistentVolumeName, spec: object.spec, object } : undefined
+}
+
+/**
+ * Where else a volume that may be on one node only is published, or may be: for all we know it is wherever the finalizer
+ * says so, also for objects that describe the same storage a second time.
+ */
+export function otherHolder(
+  attachment: Attachment,
+  { spec, object }: AttachmentVolume,
+  { attachments, volumes, finalizer }: AttacherContext,
+): Attachment | undefined {
+  if (!object || !isSingleNode(spec)) return undefined
+  return volumesWithHandle(volumes, object)
+    .flatMap(({ metadata }) => attachmentsOfVolume(attachments, metadata.name ?? ''))
+    .find((other) => {
+      const isSamePlace = other.spec.nodeName === attachment.spec.nodeName
+      const mayBePublished = other.metadata.finalizers?.includes(finalizer) || isAttached(other)
+      return !isSamePlace && other.spec.attacher === attachment.spec.attacher && mayBePublished
+    })
+}

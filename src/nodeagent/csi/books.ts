@@ -1,0 +1,223 @@
+// What is staged and published on this node, and for whom: kept in vol_data.json files, read once at start, held in
+// memory since. A volume's record is there before its driver is asked for anything, and goes after everything is undone,
+// so whoever reads the files after a crash knows of everything that may be mounted, and perhaps of more.
+//
+//   publication   one volume for one pod       pods/<uid>/volumes/kubernetes.io~csi/<volume>/
+//   staging       one volume for the node      plugins/kubernetes.io/csi/<driver>/<sha256>/; it ends with the last
+//                                              publication of its volume
+import { join } from 'node:path'
+import type { Logger } from '../../base/log.ts'
+import type { NodeDisk } from '../disk/disk.ts'
+import { type AgentPaths, VOL_DATA } from '../paths.ts'
+import { formatVolData, parseVolData, type VolData } from '../vol-data.ts'
+
+export type VolumeMode = 'Filesystem' | 'Block'
+
+/** A volume of a driver, whatever it is called elsewhere. */
+export interface VolumeIdentity {
+  readonly driver: string
+  readonly handle: string
+}
+
+export interface Staging extends VolumeIdentity {
+  readonly mode: VolumeMode
+  /** Where the driver is told to stage it. */
+  readonly path: string
+}
+
+export interface Publication extends VolumeIdentity {
+  readonly uid: string
+  /** The PV's name, or the volume's name in the pod. */
+  readonly volume: string
+  readonly mode: VolumeMode
+  /** Declared in the pod itself: it is neither attached nor staged. */
+  readonly isInline: boolean
+  readonly attachmentId: string
+  /** Where the driver is told to publish it. */
+  readonly target: string
+}
+
+export interface Books {
+  load(): Promise<void>
+  /** Pods of which something may be left on this node. */
+  uids(): string[]
+  ofPod(uid: string): Publication[]
+  ofVolume(volume: VolumeIdentity): Publication[]
+  publication(uid: string, volume: string): Publication | undefined
+  stagingOf(volume: VolumeIdentity): Staging | undefined
+  stagings(): Staging[]
+  /** Before the driver is asked for anything. */
+  recordPublication(publication: Publication): Promise<void>
+  recordStaging(staging: Staging): Promise<void>
+  /** After it is undone; throws if something is mounted or lies there, and removes nothing of it. */
+  erasePublication(publication: Publication): Promise<void>
+  eraseStaging(staging: Staging): Promise<void>
+}
+
+export const volumeKey = ({ driver, handle }: VolumeIdentity): string => `${driver}^${handle}`
+
+const DIRECTORY_MODE = 0o750
+
+export interface BooksDeps {
+  readonly disk: NodeDisk
+  readonly paths: AgentPaths
+  readonly nodeName: string
+  readonly log: Logger
+}
+
+export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
+  const pods = new Map<string, Map<string, Publication>>()
+  const users = new Map<string, Set<Publication>>()
+  const stagings = new Map<string, Staging>()
+
+  const remember = (publication: Publication) => {
+    forget(pods.get(publication.uid)?.get(publication.volume))
+    const ofPod = pods.get(publication.uid) ?? new Map()
+    pods.set(publication.uid, ofPod.set(publication.volume, publication))
+    const key = volumeKey(publication)
+    users.set(key, (users.get(key) ?? new Set()).add(publication))
+  }
+  const forget = (publication: Publication | undefined) => {
+    if (!publication) return
+    pods.get(publication.uid)?.delete(publication.volume)
+    if (pods.get(publication.uid)?.size === 0) pods.delete(publication.uid)
+    const key = volumeKey(publication)
+    users.get(key)?.delete(publication)
+    if (users.get(key)?.size === 0) users.delete(key)
+  }
+
+  async function read(directory: string): Promise<VolData | undefined> {
+    const path = join(directory, VOL_DATA)
+    const text = await disk.readText(path)
+    if (text === undefined) return undefined
+    const data = parseVolData(text)
+    if (!data) log.error({ path }, 'cannot read this record; what it is about is left alone')
+    return data
+  }
+
+  async function loadPod(uid: string): Promise<void> {
+    pods.set(uid, pods.get(uid) ?? new Map()) // also one without volumes: its directory has to go some day
+    for (const volume of await disk.list(paths.csiVolumes(uid))) {
+      const data = await read(paths.csiVolume(uid, volume))
+      if (data) remember(publicationOf(uid, volume, 'Filesystem', data))
+    }
+    for (const volume of await disk.list(paths.blockLinks(uid))) {
+      const data = await read(paths.blockData(volume))
+      if (data) remember(publicationOf(uid, volume, 'Block', data))
+    }
+  }
+
+  const publicationOf = (uid: string, volume: string, mode: VolumeMode, data: VolData): Publication => ({
+    uid,
+    volume,
+    mode,
+    driver: data.driverName,
+    handle: data.volumeHandle,
+    isInline: data.volumeLifecycleMode === 'Ephemeral',
+    attachmentId: data.attachmentID ?? '',
+    target: mode === 'Block' ? paths.blockTarget(uid, volume) : join(paths.csiVolume(uid, volume), 'mount'),
+  })
+
+  async function loadStagings(): Promise<void> {
+    for (const driver of await disk.list(paths.csi)) {
+      if (join(paths.csi, driver) === paths.devices) continue
+      for (const digest of await disk.list(join(paths.csi, driver))) {
+        const data = await read(join(paths.csi, driver, digest))
+        if (!data) continue
+        const identity = { driver: data.driverName, handle: data.volumeHandle }
+        const path = join(paths.csi, driver, digest, 'globalmount')
+        stagings.set(volumeKey(identity), { ...identity, mode: 'Filesystem', path })
+      }
+    }
+    for (const volume of await disk.list(paths.devices)) {
+      const data = volume === 'staging' || volume === 'publish' ? undefined : await read(paths.blockData(volume))
+      if (!data) continue
+      const identity = { driver: data.driverName, handle: data.volumeHandle }
+      stagings.set(volumeKey(identity), { ...identity, mode: 'Block', path: paths.blockStaging(volume) })
+    }
+  }
+
+  const dataOf = ({ volume, driver, handle, isInline, attachmentId }: Publication): VolData => ({
+    volumeHandle: handle,
+    driverName: driver,
+    specVolID: volume,
+    nodeName,
+    attachmentID: attachmentId,
+    volumeLifecycleMode: isInline ? 'Ephemeral' : 'Persistent',
+  })
+
+  async function removeDirectory(path: string): Promise<void> {
+    if (await disk.isMountPoint(path)) throw new Error(`${path} is still mounted; nothing was removed`)
+    if ((await disk.kindOf(path)) === 'directory' && !(await disk.removeEmptyDirectory(path))) {
+      throw new Error(`${path} is not mounted and yet not empty; nothing was removed. Look at what lies there`)
+    }
+  }
+
+  return {
+    async load() {
+      for (const uid of await disk.list(paths.pods)) await loadPod(uid)
+      await loadStagings()
+    },
+    uids: () => [...pods.keys()],
+    ofPod: (uid) => [...(pods.get(uid)?.values() ?? [])],
+    ofVolume: (volume) => [...(users.get(volumeKey(volume)) ?? [])],
+    publication: (uid, volume) => pods.get(uid)?.get(volume),
+    stagingOf: (volume) => stagings.get(volumeKey(volume)),
+    stagings: () => [...stagings.values()],
+
+    async recordPublication(publication) {
+      const { uid, volume, mode } = publication
+      const data = formatVolData(dataOf(publication))
+      if (mode === 'Filesystem') {
+        await disk.makeDirectory(paths.csiVolume(uid, volume), DIRECTORY_MODE)
+        await disk.writeText(join(paths.csiVolume(uid, volume), VOL_DATA), data)
+      } else {
+        await disk.makeDirectory(paths.blockPublish(volume), DIRECTORY_MODE)
+        await disk.makeDirectory(paths.blockData(volume), DIRECTORY_MODE)
+        await disk.writeText(join(paths.blockData(volume), VOL_DATA), data)
+        await disk.makeDirectory(paths.blockLinks(uid), DIRECTORY_MODE)
+        await disk.link(publication.target, paths.blockLink(uid, volume))
+      }
+      remember(publication)
+    },
+
+    async recordStaging(staging) {
+      await disk.makeDirectory(staging.path, DIRECTORY_MODE)
+      if (staging.mode === 'Filesystem') {
+        const data = { volumeHandle: staging.handle, driverName: staging.driver }
+        await disk.writeText(join(staging.path, '..', VOL_DATA), formatVolData(data))
+      }
+      stagings.set(volumeKey(staging), staging)
+    },
+
+    async erasePublication(publication) {
+      const { uid, volume, mode, target } = publication
+      if (mode === 'Filesystem') {
+        await removeDirectory(target)
+        await disk.removeFile(join(paths.csiVolume(uid, volume), VOL_DATA))
+        await removeDirectory(paths.csiVolume(uid, volume))
+      } else {
+        if (await disk.isMountPoint(target)) throw new Error(`${target} is still mounted; nothing was removed`)
+        await disk.removeFile(paths.blockLink(uid, volume))
+        const isLast = [...(users.get(volumeKey(publication)) ?? [])].every((other) => other === publication)
+        if (isLast) {
+          await disk.removeFile(join(paths.blockData(volume), VOL_DATA))
+          for (const path of [paths.blockData(volume), join(paths.blockData(volume), '..'), paths.blockPublish(volume)]) {
+            await disk.removeEmptyDirectory(path)
+          }
+        }
+      }
+      forget(publication)
+    },
+
+    async eraseStaging(staging) {
+      await removeDirectory(staging.path)
+      if (staging.mode === 'Filesystem') {
+        const directory = join(staging.path, '..')
+        await disk.removeFile(join(directory, VOL_DATA))
+        await disk.removeEmptyDirectory(directory)
+      }
+      stagings.delete(volumeKey(staging))
+    },
+  }
+}

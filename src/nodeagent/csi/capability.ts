@@ -1,0 +1,35 @@
+// How a volume is to be used on this node, in the protocol's words. The same for stage and publish.
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../csi/gen/csi_pb.js'
+import type { NodeCapability } from '../../csi/index.ts'
+import type { CsiVolume } from './csi-volume.ts'
+
+export type Capability = MessageInitShape<typeof VolumeCapabilitySchema>
+
+export function capabilityOf(
+  { mode, fsType, mountOptions, accessMode }: CsiVolume,
+  { can, group }: { readonly can: ReadonlySet<NodeCapability>; readonly group: number | undefined },
+): Capability {
+  const modes = can.has('SINGLE_NODE_MULTI_WRITER') ? MODES_TOLD_APART : MODES
+  const passedGroup = group !== undefined && can.has('VOLUME_MOUNT_GROUP') ? String(group) : ''
+  return {
+    accessMode: { mode: modes[accessMode] ?? Mode.SINGLE_NODE_WRITER },
+    accessType:
+      mode === 'Block'
+        ? { case: 'block', value: {} }
+        : { case: 'mount', value: { fsType, mountFlags: [...mountOptions], volumeMountGroup: passedGroup } },
+  }
+}
+
+const MODES: Readonly<Record<string, Mode>> = {
+  ReadWriteOnce: Mode.SINGLE_NODE_WRITER,
+  ReadWriteOncePod: Mode.SINGLE_NODE_WRITER,
+  ReadOnlyMany: Mode.MULTI_NODE_READER_ONLY,
+  ReadWriteMany: Mode.MULTI_NODE_MULTI_WRITER,
+}
+
+const MODES_TOLD_APART: Readonly<Record<string, Mode>> = {
+  ...MODES,
+  ReadWriteOnce: Mode.SINGLE_NODE_MULTI_WRITER,
+  ReadWriteOncePod: Mode.SINGLE_NODE_SINGLE_WRITER,
+}

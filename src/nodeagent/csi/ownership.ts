@@ -1,0 +1,27 @@
+// Whose group the files of a volume get. Pure: the pod's wish and the driver's policy in, what the agent has to do out.
+import type { Pod } from '../../api/types/pod.ts'
+import type { CSIDriver } from '../../api/types/storage.ts'
+import type { NodeCapability } from '../../csi/index.ts'
+import type { GroupOptions } from '../disk/disk.ts'
+import type { CsiVolume } from './csi-volume.ts'
+
+export const groupOfPod = ({ spec }: Readonly<Pod>): number | undefined => spec?.securityContext?.fsGroup
+
+/** Undefined: nothing is to be done by the agent. */
+export function ownershipChange(
+  pod: Readonly<Pod>,
+  volume: CsiVolume,
+  { csiDriver, can }: { readonly csiDriver?: Readonly<CSIDriver>; readonly can: ReadonlySet<NodeCapability> },
+): GroupOptions | undefined {
+  const group = groupOfPod(pod)
+  if (group === undefined || volume.mode === 'Block' || volume.readOnly) return undefined
+  if (can.has('VOLUME_MOUNT_GROUP')) return undefined // the driver was told the group and has done it
+  const policy = csiDriver?.spec.fsGroupPolicy ?? 'ReadWriteOnceWithFSType'
+  const isOneNodes = ONE_NODE_MODES.some((mode) => volume.pv?.spec?.accessModes?.includes(mode))
+  const applies = policy === 'File' || (policy === 'ReadWriteOnceWithFSType' && volume.fsType !== '' && isOneNodes)
+  if (!applies) return undefined
+  const onlyOnRootMismatch = pod.spec?.securityContext?.fsGroupChangePolicy === 'OnRootMismatch'
+  return { group, readOnly: false, onlyOnRootMismatch }
+}
+
+const ONE_NODE_MODES = ['ReadWriteOnce', 'ReadWriteOncePod'] as const

@@ -1,0 +1,107 @@
+// What the agent tells operators, under the names they chart for a kubelet: calls to drivers, steps of volumes, and what
+// each claim's volume holds and does.
+import { Gauge, Histogram, type Registry } from 'prom-client'
+import { type CallObserver, goNameOf } from '../csi/index.ts'
+
+export interface AgentMetrics {
+  readonly calls: CallObserver
+  /** Measures one step of a volume and how it ended. */
+  during<T>(driver: string, operation: StorageOperation, work: () => Promise<T>): Promise<T>
+  setVolume(volume: VolumeLabels, stats: VolumeStats): void
+  forgetVolume(volume: VolumeLabels): void
+}
+
+export type StorageOperation =
+  | 'volume_mount'
+  | 'volume_unmount'
+  | 'unmount_device'
+  | 'map_volume'
+  | 'unmap_volume'
+  | 'unmap_device'
+  | 'volume_fs_resize'
+  | 'volume_apply_access_control'
+
+export interface VolumeLabels {
+  readonly namespace: string
+  readonly persistentvolumeclaim: string
+}
+
+/** Only what is known; what is left out is not shown. */
+export type VolumeStats = Partial<Record<keyof typeof GAUGES, number>>
+
+const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
+const PER_CLAIM = ['namespace', 'persistentvolumeclaim']
+
+const GAUGES = {
+  capacityBytes: ['kubelet_volume_stats_capacity_bytes', 'Capacity in bytes of the volume'],
+  availableBytes: ['kubelet_volume_stats_available_bytes', 'Number of available bytes in the volume'],
+  usedBytes: ['kubelet_volume_stats_used_bytes', 'Number of used bytes in the volume'],
+  inodes: ['kubelet_volume_stats_inodes', 'Maximum number of inodes in the volume'],
+  inodesFree: ['kubelet_volume_stats_inodes_free', 'Number of free inodes in the volume'],
+  inodesUsed: ['kubelet_volume_stats_inodes_used', 'Number of used inodes in the volume'],
+  healthAbnormal: ['kubelet_volume_stats_health_status_abnormal', '1 if the driver says that the volume is not well'],
+  iopsUsed: ['stowage_volume_iops_used', 'IO operations per second the volume does, reads and writes together'],
+  iopsAvailable: ['stowage_volume_iops_available', 'IO operations per second left of what the volume is provisioned for'],
+  throughputUsed: ['stowage_volume_throughput_used_bytes', 'Bytes per second the volume moves, both ways together'],
+  throughputAvailable: [
+    'stowage_volume_throughput_available_bytes',
+    'Bytes per second left of what the volume is provisioned for',
+  ],
+} as const
+
+export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): number }): AgentMetrics {
+  const calls = new Histogram({
+    name: 'csi_operations_seconds',
+    help: 'Time from a call to a CSI driver to its answer.',
+    labelNames: ['driver_name', 'method_name', 'grpc_status_code', 'migrated'],
+    buckets: SECONDS,
+    registers: [registry],
+  })
+  const steps = new Histogram({
+    name: 'storage_operation_duration_seconds',
+    help: 'Time a step of a volume took.',
+    labelNames: ['volume_plugin', 'operation_name', 'status', 'migrated'],
+    buckets: SECONDS,
+    registers: [registry],
+  })
+  const gauges = Object.entries(GAUGES).map(
+    ([key, [name, help]]) =>
+      [key as keyof VolumeStats, new Gauge({ name, help, labelNames: PER_CLAIM, registers: [registry] })] as const,
+  )
+
+  return {
+    calls: {
+      called: ({ driverName, method, code, seconds }) =>
+        calls.observe(
+          { driver_name: driverName, method_name: method, grpc_status_code: goNameOf(code), migrated: 'false' },
+          seconds,
+        ),
+    },
+    async during(driver, operation, work) {
+      const startedMs = clock.monotonicMs()
+      const end = (status: string) =>
+        steps.observe(
+          { volume_plugin: `kubernetes.io/csi:${driver}`, operation_name: operation, status, migrated: 'false' },
+          (clock.monotonicMs() - startedMs) / 1_000,
+        )
+      try {
+        const result = await work()
+        end('success')
+        return result
+      } catch (error) {
+        end('fail-unknown')
+        throw error
+      }
+    },
+    setVolume(volume, stats) {
+      for (const [key, gauge] of gauges) {
+        const value = stats[key]
+        if (value === undefined) gauge.remove({ ...volume })
+        else gauge.set({ ...volume }, value)
+      }
+    },
+    forgetVolume(volume) {
+      for (const [, gauge] of gauges) gauge.remove({ ...volume })
+    },
+  }
+}
