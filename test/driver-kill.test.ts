@@ -14,8 +14,8 @@ const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
 const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 200 : 40))
 const CALLERS = 12
-/** From ready to killed: a whole cycle takes about half a second, so kills hit every step of it. */
-const LIFE_MS = { min: 20, max: 1_500 }
+/** From ready to killed, in answered calls and then some time: however fast the machine is, kills hit every step. */
+const LIFE = { callsMax: 40, moreMsMax: 60 }
 
 describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   let machine: HostTrial
@@ -42,9 +42,12 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
     let repeats = 0
     let isOver = false
 
+    let answered = 0
     const killing = (async () => {
       while (!isOver) {
-        await pause(LIFE_MS.min + random() * (LIFE_MS.max - LIFE_MS.min))
+        const until = answered + Math.floor(random() * LIFE.callsMax)
+        while (answered < until && !isOver) await pause(5)
+        await pause(random() * LIFE.moreMsMax)
         if (isOver) return
         await driver.kill()
         kills++
@@ -127,7 +130,9 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
     async function untilDone<T>(call: () => Promise<T>): Promise<T> {
       for (;;) {
         try {
-          return await call()
+          const answer = await call()
+          answered++
+          return answer
         } catch (error) {
           if (!(error instanceof CsiError) || !UNANSWERED.includes(error.codeName))
             throw new Error(`seed ${seed}: ${error}`)

@@ -25,58 +25,39 @@ export async function commitObjects(deps: ObjectDeps, verbs: readonly ObjectWrit
   if (verbs.length > COMMIT_WRITES_MAX) {
     throw badRequest(`a commit may hold ${COMMIT_WRITES_MAX} writes; this one has ${verbs.length}: split it`)
   }
-  checkOneOfEachKind(verbs)
-  let written: Written[] = []
-  const { revision } = await deps.store.transact((view) => {
+  let steps: Step[] = []
+  let writes: readonly Write[] = []
+  const { revisions } = await deps.store.transact((view) => {
     const overlay = new Overlay(view, deps.objects)
     const seen: ObjectDeps = { ...deps, objects: overlay.objects }
-    const steps = verbs.map((verb, index) => {
+    steps = verbs.map((verb, index) => {
       try {
         const { writes, written } = decide(seen, verb, overlay)
-        for (const write of writes) overlay.apply(write)
-        return { key: writes[0] ? keyOfWrite(writes[0]) : keyOf(verb.target), written }
+        const [own, ...more] = writes
+        if (own) overlay.checkNotReborn(own)
+        for (const write of own ? [own, ...more] : more) overlay.apply(write)
+        return { key: own ? keyOfWrite(own) : keyOf(verb.target), written }
       } catch (error) {
         throw failedAt(error, index)
       }
     })
-    written = steps.map((step) => asLeft(step.written, overlay.lastWrite(step.key)))
-    return overlay.writes()
+    writes = overlay.writes()
+    return writes
   })
-  // A version that only existed between two writes of this commit is, in the end, the commit's own.
-  return written.map((one) => (one.revision > 0 ? one : { ...one, revision }))
+  const lasts = new Map(writes.map((write, at) => [keyOfWrite(write), { write, revision: revisions[at] ?? 0 }]))
+  return steps.map(({ key, written }) => asLeft(written, lasts.get(key)))
 }
 
-/**
- * All writes of a commit have one version, and a watcher whose stream breaks resumes after the last version it read.
- * Were there two events of its kind with that version, it could miss the second.
- */
-function checkOneOfEachKind(verbs: readonly ObjectWriteVerb[]): void {
-  const names = new Map<string, string>()
-  for (const [index, verb] of verbs.entries()) {
-    const { stored } = verb.target.resource
-    const kind = `${stored.plural}.${stored.group}`
-    // A create may have its name generated: then it is another object than any other write's.
-    const name = verb.do === 'create' ? nameOfNew(verb, index) : keyOf(verb.target)
-    const other = names.get(kind)
-    if (other !== undefined && other !== name) {
-      throw failedAt(
-        badRequest(
-          `one commit may write one object of a kind; this one writes several ${stored.plural}: use several commits`,
-        ),
-        index,
-      )
-    }
-    names.set(kind, name)
-  }
+interface Step {
+  readonly key: string
+  readonly written: Written
 }
-
-const nameOfNew = ({ target, body }: { target: WriteTarget; body: any }, index: number): string =>
-  body.metadata.name ? keyOf({ ...target, name: body.metadata.name }) : `new object ${index}`
 
 /** One version is one text: where a later write of the commit changed the object again, that is what was left behind. */
-function asLeft(written: Written, last: Write | undefined): Written {
+function asLeft(written: Written, last: { write: Write; revision: number } | undefined): Written {
   if (!last) return written
-  return 'put' in last ? { ...written, value: last.value, revision: 0 } : { ...written, deleted: true, revision: 0 }
+  const { write, revision } = last
+  return 'put' in write ? { ...written, value: write.value, revision } : { ...written, deleted: true, revision }
 }
 
 const keyOfWrite = (write: Write): string => ('put' in write ? write.put : write.delete)
@@ -136,22 +117,22 @@ class Overlay implements TransactionView {
     return [...entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  apply(write: Write): void {
+  /** Watchers would take an object that is deleted and created again for the old one, changed. */
+  checkNotReborn(write: Write): void {
     const key = keyOfWrite(write)
     const earlier = this.#writes.get(key)
     if (earlier && 'delete' in earlier && 'put' in write) {
-      // Watchers would take the new object for the old one, changed.
       throw badRequest(`one commit cannot delete "${key}" and create it again: use two`)
     }
+  }
+
+  apply(write: Write): void {
+    const key = keyOfWrite(write)
     this.#version--
     const modRevision = this.#version
     const createRevision = this.get(key)?.createRevision ?? modRevision
     this.#entries.set(key, 'put' in write ? { key, value: write.value, modRevision, createRevision } : undefined)
     this.#writes.set(key, write)
-  }
-
-  lastWrite(key: string): Write | undefined {
-    return this.#writes.get(key)
   }
 
   /** One write per key: its last. */

@@ -14,6 +14,12 @@ const anEntry = (value: Uint8Array, modRevision = 7, key = 'core/persistentvolum
 })
 
 describe('stored form', () => {
+  it('SYS-1 is never taken for what had the same version before the disk refused it', () => {
+    const objects = createStoredObjects()
+    objects.decode(anEntry(Buffer.from('{"metadata":{"name":"refused"}}')))
+    expect(objects.decode(anEntry(Buffer.from('{"metadata":{"name":"kept"}}'))).metadata.name).toBe('kept')
+  })
+
   it('has metadata first and neither version nor kind', () => {
     expect(encodeStored(anObject()).toString()).toBe('{"metadata":{"name":"a","uid":"u"},"spec":{"volumeName":"v"}}')
   })

@@ -40,20 +40,25 @@ function settle<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** Decodes stored bytes; the last few thousand are remembered, keyed by revision and key. */
+/**
+ * Decodes stored bytes; the last few thousand are remembered, keyed by revision and key. The bytes are compared all the
+ * same: a transaction sees those before it in its group commit, and if the disk refuses them, others get their revisions.
+ */
 export function createStoredObjects(rememberedMax = 8_000) {
-  const remembered = new Recent<string, Shared>(rememberedMax)
+  const remembered = new Recent<string, { readonly value: Uint8Array; readonly object: Shared }>(rememberedMax)
   return {
     decode(entry: Entry): Shared {
       const id = `${entry.modRevision} ${entry.key}`
       const known = remembered.get(id)
-      if (known) return known
+      if (known && sameBytes(known.value, entry.value)) return known.object
       const object = decodeStored(entry)
-      remembered.set(id, object)
+      remembered.set(id, { value: entry.value, object })
       return object
     },
   }
 }
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
 
 /** Without remembering: for bytes that are not what the store has at this version. */
 export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {

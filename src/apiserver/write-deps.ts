@@ -44,8 +44,9 @@ export interface Written {
   readonly warnings: readonly string[]
 }
 
-/** What a verb does inside a transaction. The outcome's revision is 0 where it will be the transaction's own. */
+/** What a verb does inside a transaction. The outcome's revision is 0 where it will be that of the first write. */
 export interface Decided {
+  /** The object's own first, then what admission adds. */
   readonly writes: readonly Write[]
   readonly written: Written
 }
@@ -57,12 +58,12 @@ export async function transactOne(
   decide: (view: TransactionView) => Decided,
 ): Promise<Written> {
   let decided: Decided | undefined
-  const { revision } = await deps.store.transact((view) => {
+  const { revisions } = await deps.store.transact((view) => {
     decided = decide(view)
     return target.dryRun ? [] : decided.writes
   })
   const { written } = decided!
-  return { ...written, revision: written.revision || (target.dryRun ? 0 : revision) }
+  return { ...written, revision: written.revision || (revisions[0] ?? 0) }
 }
 
 export const ruleContext = ({ clock, gates }: ObjectDeps): RuleContext => ({ nowMs: clock.nowMs(), gates })

@@ -108,7 +108,7 @@ export interface Client {
   watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncIterable<WatchEvent<T>>
   /**
    * The writes in the given order, at most COMMIT_WRITES_MAX: as one transaction where the server can (ours), else one by one, stopping at the
-   * first that fails. It may write one object of each kind: all its events have one version, by which watchers resume.
+   * first that fails.
    * Either way every caller must be right after a crash between any two of them.
    * Returns what the whole commit left behind of each write's object; undefined when it is gone.
    * An error says by `failedWrite(error)` which write it was.

@@ -27,7 +27,12 @@ export interface VolumeLabels {
 }
 
 /** Only what is known; what is left out is not shown. */
-export type VolumeStats = Partial<Record<keyof typeof GAUGES, number>>
+export interface VolumeStats extends Partial<Record<keyof typeof GAUGES, number>> {
+  readonly read?: IoStats
+  readonly write?: IoStats
+}
+
+export type IoStats = Partial<Record<keyof typeof IO_GAUGES, number>>
 
 const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
 const PER_CLAIM = ['namespace', 'persistentvolumeclaim']
@@ -40,14 +45,22 @@ const GAUGES = {
   inodesFree: ['kubelet_volume_stats_inodes_free', 'Number of free inodes in the volume'],
   inodesUsed: ['kubelet_volume_stats_inodes_used', 'Number of used inodes in the volume'],
   healthAbnormal: ['kubelet_volume_stats_health_status_abnormal', '1 if the driver says that the volume is not well'],
-  iopsUsed: ['stowage_volume_iops_used', 'IO operations per second the volume does, reads and writes together'],
-  iopsAvailable: ['stowage_volume_iops_available', 'IO operations per second left of what the volume is provisioned for'],
-  throughputUsed: ['stowage_volume_throughput_used_bytes', 'Bytes per second the volume moves, both ways together'],
+} as const
+
+const IO_GAUGES = {
+  iopsUsed: ['stowage_volume_iops_used', 'IO operations per second the volume does'],
+  iopsAvailable: [
+    'stowage_volume_iops_available',
+    'IO operations per second left of what the volume is provisioned for',
+  ],
+  throughputUsed: ['stowage_volume_throughput_used_bytes', 'Bytes per second the volume moves'],
   throughputAvailable: [
     'stowage_volume_throughput_available_bytes',
     'Bytes per second left of what the volume is provisioned for',
   ],
 } as const
+
+const DIRECTIONS = ['read', 'write'] as const
 
 export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): number }): AgentMetrics {
   const calls = new Histogram({
@@ -64,10 +77,20 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
     buckets: SECONDS,
     registers: [registry],
   })
-  const gauges = Object.entries(GAUGES).map(
-    ([key, [name, help]]) =>
-      [key as keyof VolumeStats, new Gauge({ name, help, labelNames: PER_CLAIM, registers: [registry] })] as const,
-  )
+  const gaugesOf = <K extends string>(of: Readonly<Record<K, readonly [string, string]>>, labelNames: string[]) =>
+    (Object.entries(of) as [K, readonly [string, string]][]).map(
+      ([key, [name, help]]) => [key, new Gauge({ name, help, labelNames, registers: [registry] })] as const,
+    )
+  const gauges = gaugesOf(GAUGES, PER_CLAIM)
+  const ioGauges = gaugesOf(IO_GAUGES, [...PER_CLAIM, 'direction'])
+  const set = (gauge: Gauge, labels: Record<string, string>, value: number | undefined) =>
+    value === undefined ? gauge.remove(labels) : gauge.set(labels, value)
+  const setVolume = (volume: VolumeLabels, stats: VolumeStats) => {
+    for (const [key, gauge] of gauges) set(gauge, { ...volume }, stats[key])
+    for (const direction of DIRECTIONS) {
+      for (const [key, gauge] of ioGauges) set(gauge, { ...volume, direction }, stats[direction]?.[key])
+    }
+  }
 
   return {
     calls: {
@@ -93,15 +116,7 @@ export function createAgentMetrics(registry: Registry, clock: { monotonicMs(): n
         throw error
       }
     },
-    setVolume(volume, stats) {
-      for (const [key, gauge] of gauges) {
-        const value = stats[key]
-        if (value === undefined) gauge.remove({ ...volume })
-        else gauge.set({ ...volume }, value)
-      }
-    },
-    forgetVolume(volume) {
-      for (const [, gauge] of gauges) gauge.remove({ ...volume })
-    },
+    setVolume,
+    forgetVolume: (volume) => setVolume(volume, {}),
   }
 }

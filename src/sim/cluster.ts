@@ -64,6 +64,7 @@ export async function createCluster(world: World, history?: HistoryOptions): Pro
     crashOfServer()
     current = undefined
     disk.powerCut()
+    network.serverDied()
   }
 
   const cluster: Cluster = {

@@ -14,7 +14,7 @@ import {
   fakeSettings,
   type Script,
 } from '../csi/fake/index.ts'
-import { type CallOptions, type CsiDriver, CsiError, type CsiFailureCode, driverOver } from '../csi/index.ts'
+import { type CallOptions, CSI_CODES, type CsiDriver, CsiError, type CsiFailureCode, driverOver } from '../csi/index.ts'
 import { createProcess, type Env, type Life, type SimProcess } from './process.ts'
 import type { World } from './world.ts'
 
@@ -63,14 +63,10 @@ export interface SimDriver {
 /** How long a call may take, unless it says otherwise; as connectDriver's. */
 const TIMEOUT_MS = 10_000
 
-const SOME_ERRORS: readonly CsiFailureCode[] = [
-  'UNAVAILABLE',
-  'INTERNAL',
-  'ABORTED',
-  'RESOURCE_EXHAUSTED',
-  'DEADLINE_EXCEEDED',
-  'UNKNOWN',
-]
+/** What a driver cannot do it never can; UNIMPLEMENTED does not come by chance. */
+const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
+/** All other codes say of CreateVolume that there is no such volume. A driver that lies cannot be served without leaks. */
+const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
 
 export function createSimDriver(world: World, name: string, settings: FakeSettings = fakeSettings()): SimDriver {
   const dice = world.dice(`driver ${name}`)
@@ -89,7 +85,7 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
       record,
       script: {
         ...script,
-        take: (method, volumes) => script.take(method, volumes) ?? byChance(),
+        take: (method, volumes) => script.take(method, volumes) ?? byChance(method, volumes),
         hang: () => env.pass(script.hang()), // a life that is over does not go on when hangs are released
       },
       onCrash: () => process.crash(),
@@ -107,9 +103,11 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
 
   const latency = () => faults.latencyMs * dice()
 
-  function byChance(): FakeRule | undefined {
+  function byChance(method: string, volumes: readonly string[]): FakeRule | undefined {
     if (dice() < faults.refuse) {
-      const code = SOME_ERRORS[Math.floor(dice() * SOME_ERRORS.length)]!
+      const exists = Object.values(state.volumes).some(({ name }) => volumes.includes(name))
+      const codes = method === 'CreateVolume' && exists ? TELLING_NOTHING : ERRORS
+      const code = codes[Math.floor(dice() * codes.length)]!
       return { effect: { do: 'fail', code, message: 'a bad day' } }
     }
     return dice() < faults.slow ? { afterMs: dice() * faults.slowMs } : undefined

@@ -35,18 +35,22 @@ export const NO_FAULTS: NetworkFaults = {
 const REPLY_TIMEOUT_MS = 10_000
 /** A stream without a word for this long is given up, as the HTTP client does. */
 const SILENCE_MS_MAX = 90_000
-/** How soon a client notices that the server it is connected to has died. */
-const LOOK_MS = 5_000
+/** How soon, at most, a client notices that the server it is connected to has died. */
+const NOTICE_MS_MAX = 5_000
 
 export interface Network {
   readonly faults: NetworkFaults
   /** The client of one life of a process. `server` gives the client of the server's current life, if it has one. */
   clientFor(life: Life): Client
+  /** Whoever has a stream open will notice. */
+  serverDied(): void
 }
 
 export function createNetwork(world: World, server: () => Client | undefined): Network {
   const dice = world.dice('network')
   const faults: NetworkFaults = { ...NO_FAULTS }
+  /** Of each stream that waits for its next event: what to do when the server dies. */
+  const waiting = new Set<() => void>()
   const delay = () => new Promise<void>((resolve) => void world.schedule(faults.latencyMs * dice(), resolve))
   const later = (ms: number) => new Promise<void>((resolve) => void world.schedule(ms, resolve))
   const noReply = async (): Promise<never> => {
@@ -104,30 +108,29 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   /** Waits for the next event until the server is gone, or for as long as a client bears silence. */
   function patiently<T>(next: Promise<T>, client: Client): Promise<T> {
     return new Promise((resolve, reject) => {
-      let waitedMs = 0
-      let cancel = () => {}
-      const look = () => {
-        waitedMs += LOOK_MS
-        if (server() !== client) reject(unavailable('the connection was reset'))
-        else if (waitedMs >= SILENCE_MS_MAX) reject(unavailable('the stream is silent'))
-        else cancel = world.schedule(LOOK_MS, look)
+      const notice = () => {
+        world.schedule(NOTICE_MS_MAX * dice(), () => end(() => reject(unavailable('the connection was reset'))))
       }
-      cancel = world.schedule(LOOK_MS, look)
+      const end = (settle: () => void) => {
+        cancel()
+        waiting.delete(notice)
+        settle()
+      }
+      const cancel = world.schedule(SILENCE_MS_MAX, () => end(() => reject(unavailable('the stream is silent'))))
+      waiting.add(notice)
+      if (server() !== client) notice()
       next.then(
-        (value) => {
-          cancel()
-          resolve(value)
-        },
-        (error) => {
-          cancel()
-          reject(error)
-        },
+        (value) => end(() => resolve(value)),
+        (error) => end(() => reject(error)),
       )
     })
   }
 
   return {
     faults,
+    serverDied() {
+      for (const notice of waiting) notice()
+    },
     clientFor: (life) => ({
       get: (...args) => life.pass(exchange((client) => client.get(...args))),
       list: (...args) => life.pass(exchange((client) => client.list(...args))),

@@ -3,15 +3,15 @@
 // if the medium refuses them, forgets this batch.
 import type { KeyIndex } from './key-index.ts'
 import type { MediumRecord } from './medium.ts'
-import type { Decide, Entry, Revision, TransactionView, Write } from './store.ts'
+import type { Decide, Entry, Revision, Transacted, TransactionView, Write } from './store.ts'
 import type { Version } from './version.ts'
 
 export const KEY_LENGTH_MAX = 4_096 // a longer key is refused
 export const TRANSACTION_BYTES_MAX = 64 * 1024 * 1024 // a larger transaction is refused
 
 export type Outcome =
-  | { readonly is: 'written'; readonly revision: Revision }
-  | { readonly is: 'unchanged'; readonly revision: Revision }
+  | ({ readonly is: 'written' } & Transacted)
+  | ({ readonly is: 'unchanged' } & Transacted)
   | { readonly is: 'refused'; readonly error: unknown }
 
 export interface BatchOptions {
@@ -48,19 +48,16 @@ export class Batch {
   }
 
   run(decide: Decide): Outcome {
-    let effective: Write[]
+    let writes: readonly Write[]
     try {
-      const writes = decide(this.#view)
+      writes = decide(this.#view)
       checkWrites(writes)
-      effective = writes.filter((write) => 'put' in write || this.#exists(write.delete))
     } catch (error) {
       return { is: 'refused', error }
     }
-    if (effective.length === 0) return { is: 'unchanged', revision: this.#revision }
-
-    this.#revision++
-    for (const [ordinal, write] of effective.entries()) this.#add(write, ordinal)
-    return { is: 'written', revision: this.#revision }
+    const before = this.#revision
+    const revisions = writes.map((write) => ('put' in write || this.#exists(write.delete) ? this.#add(write) : 0))
+    return { is: this.#revision > before ? 'written' : 'unchanged', revision: this.#revision, revisions }
   }
 
   /** The entry a version stands for, if this batch wrote or has read it. */
@@ -107,16 +104,16 @@ export class Batch {
     return newest
   }
 
-  #add(write: Write, ordinal: number): void {
+  #add(write: Write): Revision {
+    const revision = ++this.#revision
     const deleted = 'delete' in write
     const key = deleted ? write.delete : write.put
     const value = deleted ? NO_VALUE : write.value
     const previous = this.#newestOf(key)
     const version: Version = {
       key,
-      revision: this.#revision,
-      ordinal,
-      createRevision: previous && !previous.deleted ? previous.createRevision : this.#revision,
+      revision,
+      createRevision: previous && !previous.deleted ? previous.createRevision : revision,
       expiresAtMs: deleted ? undefined : write.expiresAtMs,
       deleted,
       previous,
@@ -124,13 +121,11 @@ export class Batch {
     this.#newest.set(key, version)
     for (const [prefix, keys] of this.#listed) if (key.startsWith(prefix)) keys.add(key)
     this.changes.push(version)
-    if (!deleted) {
-      const { revision: modRevision, createRevision } = version
-      this.#entries.set(version, { key, value, modRevision, createRevision })
-    }
-    const { revision, createRevision, expiresAtMs } = version
-    this.records.push({ key, revision, ordinal, createRevision, expiresAtMs, deleted, value })
+    const { createRevision, expiresAtMs } = version
+    if (!deleted) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
+    this.records.push({ key, revision, createRevision, expiresAtMs, deleted, value })
     this.#bytes += key.length + value.length
+    return revision
   }
 }
 

@@ -11,7 +11,6 @@ function aLog(words: string, { keepMs = 1_000, entriesMax = 1_000, nowMs = 0 } =
     const version: Version = {
       key,
       revision: Number(revision),
-      ordinal: 0,
       createRevision: 1,
       expiresAtMs: undefined,
       deleted: tombstone === '†',

@@ -6,7 +6,6 @@ import type { Version } from './version.ts'
 const aVersion = (key: string, expiresAtMs: number): Version => ({
   key,
   revision: 1,
-  ordinal: 0,
   createRevision: 1,
   expiresAtMs,
   deleted: false,

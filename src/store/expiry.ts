@@ -86,8 +86,8 @@ export class ExpiryQueue {
 const momentOf = (version: Version): number => version.expiresAtMs ?? Number.POSITIVE_INFINITY
 
 /**
- * Deletes what is due and has not changed since. Each key in a transaction of its own, so that a watcher can resume
- * between any two; what is durable together anyway (a group commit) stays so.
+ * Deletes what is due and has not changed since. Each key in a transaction of its own, so that one that
+ * changes meanwhile does not hold up the others; they are durable together anyway (a group commit).
  */
 export async function deleteExpired({ transact }: Pick<Store, 'transact'>, due: readonly Version[]): Promise<void> {
   const expire = ({ key, revision }: Version) =>

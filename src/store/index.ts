@@ -1,7 +1,7 @@
 // The door of the store: everything else in this folder is private to it.
 export { type EtcdStoreOptions, type EtcdTls, openEtcdStore } from './etcd/index.ts'
 export { type LmdbStoreOptions, openLmdbStore } from './lmdb.ts'
-export { AppendRefusedError, type Medium, type MediumBatch, type MediumRecord, type RecordPosition } from './medium.ts'
+export { AppendRefusedError, type Medium, type MediumBatch, type MediumRecord } from './medium.ts'
 export { type MemoryStoreOptions, memoryMedium, openMemoryStore } from './memory.ts'
 export type {
   Decide,
@@ -13,6 +13,7 @@ export type {
   Store,
   StoreEvent,
   StoreStats,
+  Transacted,
   TransactionView,
   Watch,
   WatchOptions,

@@ -91,7 +91,6 @@ describe('KeyIndex', () => {
 function aVersion(version: Partial<Version> & { key: string }): Version {
   return {
     revision: 1,
-    ordinal: 0,
     createRevision: 1,
     expiresAtMs: undefined,
     deleted: false,

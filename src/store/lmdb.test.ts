@@ -163,11 +163,11 @@ describe('a file that cannot be used', () => {
   })
 
   it.each([
-    ['the store', [0, 0, 0], JSON.stringify({ store: 'stowage', format: 7 }), 'is a store of format 7; this version'],
-    ['a record', [1, 5, 0], '\u0009 …', 'it has a record of format 9; this version of Stowage reads format 1'],
+    ['the store', [0, 0], JSON.stringify({ store: 'stowage', format: 7 }), 'is a store of format 7; this version'],
+    ['a record', [1, 5], '\u0009 …', 'it has a record of format 9; this version of Stowage reads format 1'],
   ])('is named when %s has a format we do not know', async (_, name, content, message) => {
     const dir = await filledDir()
-    const key = Buffer.alloc(11)
+    const key = Buffer.alloc(7)
     key[0] = name[0] as number
     key.writeUIntBE(name[1] as number, 1, 6)
     const file = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true, encoding: 'binary', keyEncoding: 'binary' })
@@ -239,7 +239,9 @@ describe('durability', () => {
     const child = start(limited)
     await child.exited()
     const [refused, written, ...rest] = child.lines
-    expect(refused).toMatch(/^refused WriteRefusedError nothing was written: .*store\.mdb: the file may not grow/)
+    expect(refused).toMatch(
+      /^refused WriteRefusedError nothing was written: .*store\.mdb: (the file may not grow|a write was cut short)/,
+    )
     expect(written).toMatch(/^written (\d+) revision \1 keys \1$/)
     expect(rest).toEqual(['read 10000', 'small true'])
   })

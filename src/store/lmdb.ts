@@ -12,14 +12,7 @@ import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
-import {
-  AppendRefusedError,
-  type Floors,
-  type Medium,
-  type MediumBatch,
-  NO_FLOORS,
-  type RecordPosition,
-} from './medium.ts'
+import { AppendRefusedError, type Floors, type Medium, type MediumBatch, NO_FLOORS } from './medium.ts'
 import {
   DESCRIPTION,
   decodeHeader,
@@ -32,12 +25,12 @@ import {
   writeName,
 } from './record-codec.ts'
 import { openRevisionedStore } from './revisioned-store.ts'
-import type { HistoryOptions, Store } from './store.ts'
+import type { HistoryOptions, Revision, Store } from './store.ts'
 
 const FILE = 'store.mdb'
-const STORE_FORMAT = 1
-const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0, 0]
-const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0, 0], end: [VALUE, 0, 0] }
+const STORE_FORMAT = 2
+const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
+const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
 /** What is put is bytes; what a range gives back is headers, decoded in place without copying each one first. */
 type Db = RootDatabase<Uint8Array | HeaderFields, RecordName>
@@ -47,6 +40,8 @@ const REFUSALS: ReadonlyMap<number, string> = new Map([
   [28, 'the disk is full (ENOSPC)'],
   [122, 'the disk quota is used up (EDQUOT)'],
   [27, 'the file may not grow any further (EFBIG)'],
+  // LMDB's word for half a write; the page that makes a commit valid is written last, so none of it is kept.
+  [5, 'a write was cut short: the disk is full, or failing (EIO)'],
   [12, 'there is not enough memory (ENOMEM)'],
   [-30792, 'the store has reached its largest size (MDB_MAP_FULL)'],
 ])
@@ -133,9 +128,9 @@ class LmdbMedium implements Medium {
   scan(visit: Parameters<Medium['scan']>[0]): Floors {
     try {
       for (const { key: name, value } of this.#db.getRange(HEADERS)) {
-        const [, revision, ordinal] = name
+        const [, revision] = name
         const { key, createRevision, expiresAtMs, deleted } = value as HeaderFields
-        visit({ key, revision, ordinal, createRevision, expiresAtMs, deleted })
+        visit({ key, revision, createRevision, expiresAtMs, deleted })
       }
     } catch (error) {
       throw new Error(`Cannot read ${this.#path}: ${(error as Error).message}`, { cause: error })
@@ -147,13 +142,13 @@ class LmdbMedium implements Medium {
     const stored: Promise<boolean>[] = []
     const committed = this.#db.batch(() => {
       for (const record of append) {
-        const { revision, ordinal } = record
-        this.#db.put([HEADER, revision, ordinal], encodeHeader(record))
-        if (!record.deleted) stored.push(putLast(this.#db, [VALUE, revision, ordinal], record.value))
+        const { revision } = record
+        this.#db.put([HEADER, revision], encodeHeader(record))
+        if (!record.deleted) stored.push(putLast(this.#db, [VALUE, revision], record.value))
       }
-      for (const { revision, ordinal } of drop) {
-        this.#db.remove([HEADER, revision, ordinal])
-        this.#db.remove([VALUE, revision, ordinal])
+      for (const revision of drop) {
+        this.#db.remove([HEADER, revision])
+        this.#db.remove([VALUE, revision])
       }
       if (floors) this.#db.put(DESCRIPTION_NAME, encodeDescription(floors))
     })
@@ -165,9 +160,9 @@ class LmdbMedium implements Medium {
     }
   }
 
-  read({ revision, ordinal }: RecordPosition): Uint8Array {
-    const lent = this.#db.getBinaryFast([VALUE, revision, ordinal]) // until the next read
-    if (!lent) throw new Error(`record ${revision}/${ordinal} is missing from ${this.#path}`)
+  read(revision: Revision): Uint8Array {
+    const lent = this.#db.getBinaryFast([VALUE, revision]) // until the next read
+    if (!lent) throw new Error(`record ${revision} is missing from ${this.#path}`)
     const value = Buffer.allocUnsafe(lent.length)
     value.set(new Uint8Array(lent.buffer, lent.byteOffset, lent.length))
     return value

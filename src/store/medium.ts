@@ -3,15 +3,10 @@
 // revisioned-store.ts, which alone decides what is written and what may be dropped.
 import type { Revision } from './store.ts'
 
-/** Names one record. */
-export interface RecordPosition {
-  readonly revision: Revision
-  readonly ordinal: number
-}
-
-/** What a record says about its key; all that is kept in memory. */
-export interface RecordHeader extends RecordPosition {
+/** What a record says about its key; all that is kept in memory. Its revision names it. */
+export interface RecordHeader {
   readonly key: string
+  readonly revision: Revision
   readonly createRevision: Revision
   readonly deleted: boolean
   readonly expiresAtMs: number | undefined
@@ -31,16 +26,16 @@ export interface Floors {
 }
 
 export interface MediumBatch {
-  /** In order of (revision, ordinal), all of them after everything appended before. */
+  /** In order of their revisions, all of them after everything appended before. */
   readonly append: readonly MediumRecord[]
   /** Dropping what is not there is no error. */
-  readonly drop: readonly RecordPosition[]
+  readonly drop: readonly Revision[]
   /** Given whenever something is dropped. */
   readonly floors?: Floors
 }
 
 export interface Medium {
-  /** Visits every record in order of (revision, ordinal) and answers the floors last written. Called once, first. */
+  /** Visits every record in order of their revisions and answers the floors last written. Called once, first. */
   scan(visit: (header: RecordHeader) => void): Floors
   /**
    * Resolves once the whole batch would survive a power cut. Rejects with AppendRefusedError if none of it was or
@@ -48,7 +43,7 @@ export interface Medium {
    */
   write(batch: MediumBatch): Promise<void>
   /** The value of a record that was written and not dropped. */
-  read(position: RecordPosition): Uint8Array
+  read(revision: Revision): Uint8Array
   bytesOnDisk(): number
   close(): Promise<void>
 }

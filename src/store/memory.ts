@@ -1,7 +1,7 @@
 // A store that forgets everything with its process: for tests, and for simulated clusters.
 // Its medium can be kept and handed to the next store, as a disk would be.
 import type { Clock } from '../base/clock.ts'
-import { type Medium, type MediumRecord, NO_FLOORS, type RecordPosition } from './medium.ts'
+import { type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
 import { openRevisionedStore } from './revisioned-store.ts'
 import type { HistoryOptions, Revision, Store } from './store.ts'
 
@@ -17,36 +17,29 @@ export function openMemoryStore({ clock, history, medium = memoryMedium() }: Mem
 }
 
 export function memoryMedium(): Medium {
-  const records = new Map<Revision, Map<number, MediumRecord>>()
+  const records = new Map<Revision, MediumRecord>()
   let floors = NO_FLOORS
   let bytes = 0
 
-  const drop = ({ revision, ordinal }: RecordPosition) => {
-    const transaction = records.get(revision)
-    const record = transaction?.get(ordinal)
-    if (!transaction || !record) return
-    bytes -= record.value.length
-    transaction.delete(ordinal)
-    if (transaction.size === 0) records.delete(revision)
-  }
-
   return {
     scan(visit) {
-      for (const transaction of records.values()) for (const record of transaction.values()) visit(record)
+      for (const record of records.values()) visit(record)
       return floors
     },
     async write(batch) {
       for (const record of batch.append) {
-        const transaction = records.get(record.revision) ?? new Map<number, MediumRecord>()
-        records.set(record.revision, transaction.set(record.ordinal, record))
+        records.set(record.revision, record)
         bytes += record.value.length
       }
-      for (const position of batch.drop) drop(position)
+      for (const revision of batch.drop) {
+        bytes -= records.get(revision)?.value.length ?? 0
+        records.delete(revision)
+      }
       floors = batch.floors ?? floors
     },
-    read({ revision, ordinal }) {
-      const record = records.get(revision)?.get(ordinal)
-      if (!record) throw new Error(`record ${revision}/${ordinal} is not on the medium`)
+    read(revision) {
+      const record = records.get(revision)
+      if (!record) throw new Error(`record ${revision} is not on the medium`)
       return record.value
     },
     bytesOnDisk: () => bytes,

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { decodeHeader, encodeHeader, type RecordName, readName, writeName } from './record-codec.ts'
 
 const revision = fc.nat({ max: 2 ** 48 - 1 })
-const name = fc.tuple(fc.nat({ max: 2 }), revision, fc.nat({ max: 2 ** 32 - 1 })) as fc.Arbitrary<RecordName>
+const name = fc.tuple(fc.nat({ max: 2 }), revision) as fc.Arbitrary<RecordName>
 
 describe('record codec', () => {
-  it('gives back every name, and sorts them by kind, revision and ordinal', () => {
+  it('gives back every name, and sorts them by kind and revision', () => {
     const encode = (it: RecordName) => {
       const bytes = Buffer.alloc(20)
       return bytes.subarray(0, writeName(it, bytes, 0))

@@ -1,13 +1,13 @@
 // The bytes of a record and of its names, as lmdb.ts stores them: header and value apart, so that opening a store
 // reads the headers without touching the values.
 //
-//   name    kind (1), revision (6, big-endian, so that records sort by it), ordinal (4)
+//   name    kind (1), revision (6, big-endian, so that records sort by it)
 //   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double, if flagged), key (the rest)
 //   value   as it was given; a tombstone has none
-import type { RecordHeader, RecordPosition } from './medium.ts'
+import type { RecordHeader } from './medium.ts'
 import type { Revision } from './store.ts'
 
-export type RecordName = [kind: number, revision: Revision, ordinal: number]
+export type RecordName = [kind: number, revision: Revision]
 
 /** Names sort by kind first: the values are last, so that new ones always come at the end of everything. */
 export const DESCRIPTION = 0
@@ -20,17 +20,16 @@ const FLAG_EXPIRES = 2
 const KEY_START = 16
 
 /** Writes the name at `start` and answers where it ends. */
-export function writeName([kind, revision, ordinal]: RecordName, target: Buffer, start: number): number {
+export function writeName([kind, revision]: RecordName, target: Buffer, start: number): number {
   target[start] = kind
-  target.writeUIntBE(revision, start + 1, 6)
-  return target.writeUInt32BE(ordinal, start + 7)
+  return target.writeUIntBE(revision, start + 1, 6)
 }
 
 export function readName(source: Buffer, start: number): RecordName {
-  return [source[start] as number, source.readUIntBE(start + 1, 6), source.readUInt32BE(start + 7)]
+  return [source[start] as number, source.readUIntBE(start + 1, 6)]
 }
 
-export type HeaderFields = Omit<RecordHeader, keyof RecordPosition>
+export type HeaderFields = Omit<RecordHeader, 'revision'>
 
 export function encodeHeader({ key, createRevision, expiresAtMs, deleted }: HeaderFields): Buffer {
   const bytes = Buffer.allocUnsafe(KEY_START + Buffer.byteLength(key))

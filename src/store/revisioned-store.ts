@@ -7,7 +7,7 @@ import { Batch, type Outcome } from './batch.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
 import { History } from './history.ts'
 import { KeyIndex } from './key-index.ts'
-import { AppendRefusedError, type Medium, type RecordPosition } from './medium.ts'
+import { AppendRefusedError, type Medium } from './medium.ts'
 import { RecentEvents } from './recent-events.ts'
 import {
   type CommitListener,
@@ -24,6 +24,7 @@ import {
   StoreClosedError,
   type StoreEvent,
   type StoreStats,
+  type Transacted,
   type Watch,
   type WatchOptions,
   WriteRefusedError,
@@ -55,7 +56,7 @@ export async function openRevisionedStore(options: RevisionedStoreOptions): Prom
 
 interface Waiting {
   readonly decide: Decide
-  readonly resolve: (result: { readonly revision: Revision }) => void
+  readonly resolve: (result: Transacted) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -77,7 +78,7 @@ class RevisionedStore implements Store {
 
   #waiting: Waiting[] = []
   /** Dropped from memory, not yet from the medium. */
-  #toDrop: RecordPosition[] = []
+  #toDrop: Revision[] = []
   #isWriting = false
   #writing: Promise<void> = Promise.resolve()
   /** The batch that is being made visible: its values need not be read back. */
@@ -97,9 +98,9 @@ class RevisionedStore implements Store {
     this.#clock = clock
     const found: Version[] = []
     const newest = new Map<string, Version>()
-    const floors = medium.scan(({ key, revision, ordinal, createRevision, expiresAtMs, deleted }) => {
+    const floors = medium.scan(({ key, revision, createRevision, expiresAtMs, deleted }) => {
       const previous = newest.get(key)
-      const version = { key, revision, ordinal, createRevision, expiresAtMs, deleted, previous }
+      const version = { key, revision, createRevision, expiresAtMs, deleted, previous }
       newest.set(key, version)
       found.push(version)
     })
@@ -161,7 +162,7 @@ class RevisionedStore implements Store {
     return { entries: await this.#readAll(versions, revision), revision, more, remaining }
   }
 
-  transact(decide: Decide): Promise<{ readonly revision: Revision }> {
+  transact(decide: Decide): Promise<Transacted> {
     if (this.#closedBecause) return Promise.reject(this.#closedBecause)
     if (this.#waiting.length >= WAITING_MAX) return Promise.reject(new StoreBusyError(this.#waiting.length))
     return new Promise((resolve, reject) => {
@@ -294,7 +295,7 @@ class RevisionedStore implements Store {
 
   #read(version: Version): Entry {
     const { key, revision: modRevision, createRevision } = version
-    return { key, value: this.#medium.read(version), modRevision, createRevision }
+    return { key, value: this.#medium.read(modRevision), modRevision, createRevision }
   }
 
   /** Reads the values, some per turn. Compaction leaves what this revision shows alone until all are read. */
@@ -351,7 +352,7 @@ class RevisionedStore implements Store {
     const dropped = this.#history.compact({ nowMs: this.#clock.monotonicMs(), revisionMax, dropsMax })
     for (const version of dropped) {
       if (version.deleted && this.#index.get(version.key) === version) this.#index.delete(version.key)
-      this.#toDrop.push(version)
+      this.#toDrop.push(version.revision)
     }
   }
 
@@ -407,5 +408,5 @@ class RevisionedStore implements Store {
 
 function settle(transaction: Waiting, outcome: Outcome): void {
   if (outcome.is === 'refused') transaction.reject(outcome.error)
-  else transaction.resolve({ revision: outcome.revision })
+  else transaction.resolve({ revision: outcome.revision, revisions: outcome.revisions })
 }

@@ -2,10 +2,11 @@
 // A store knows keys and bytes, nothing else. Backends: memory.ts, lmdb.ts, etcd/;
 // contract.ts is the one test all of them pass.
 //
-// Revisions are whole numbers that rise with every transaction that changed something: by one in the embedded stores,
-// with gaps on etcd, where transactions are numbered within the revisions of etcd that they share.
-// All writes of a transaction share its revision. What is readable is durable: neither reads nor
-// watches ever show a write that a power cut could take back.
+// Revisions are whole numbers that rise with every write: by one in the embedded stores, with gaps between transactions
+// on etcd, where writes are numbered within the revisions of etcd that they share. The writes of one transaction have
+// consecutive revisions in their order, so a watcher can resume after any of them; they are done and shown together, and
+// only who asks for a revision between them sees a part. What is readable is durable: neither reads nor watches ever
+// show a write that a power cut could take back.
 
 export type Revision = number
 
@@ -13,9 +14,9 @@ export interface Entry {
   readonly key: string
   /** Shared with other readers: never change these bytes. */
   readonly value: Uint8Array
-  /** Revision of the transaction that last wrote this key. */
+  /** Revision of the write that this is. */
   readonly modRevision: Revision
-  /** Revision of the transaction that created this key (since its last deletion). */
+  /** Revision of the write that created this key (since its last deletion). */
   readonly createRevision: Revision
 }
 
@@ -59,7 +60,7 @@ export interface ListOptions {
 export interface ListResult {
   /** In key order, which is the order of JavaScript strings (for ASCII keys: of their bytes). */
   readonly entries: readonly Entry[]
-  /** The revision the list shows: every transaction up to it is in, none after it. */
+  /** The revision the list shows: every write up to it is in, none after it. */
   readonly revision: Revision
   /** Whether entries beyond `limit` exist; `remaining` is how many. */
   readonly more: boolean
@@ -82,8 +83,8 @@ export interface WatchOptions {
   /** Changes after this revision are delivered, oldest first, without gap or repeat. */
   readonly afterRevision: Revision
   /**
-   * Called with the changes of one or more whole transactions, in revision order. Never called
-   * re-entrantly, nor before watch() has returned, nor after close(). Must not throw.
+   * Called with changes in revision order; those of a transaction that is done while this watches come in one call.
+   * Never called re-entrantly, nor before watch() has returned, nor after close(). Must not throw.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void
   /** The store can no longer follow this watcher (compacted under it, or the store was closed or broke). Called at most once. */
@@ -96,19 +97,26 @@ export interface Watch {
   close(): void
 }
 
+export interface Transacted {
+  /** That of the last write; without writes, the revision the transaction saw. */
+  readonly revision: Revision
+  /** For each write that was decided, in that order: its revision, or 0 for a delete that found nothing. */
+  readonly revisions: readonly Revision[]
+}
+
 export interface Store {
   /** The newest durable revision. */
   readonly revision: Revision
   get(key: string): Promise<Entry | undefined>
   list(options: ListOptions): Promise<ListResult>
   /**
-   * Resolves with the revision once the writes are durable and readable; without writes, with the revision it saw.
+   * Resolves once the writes are durable and readable, with their revisions.
    * Rejects with what `decide` threw, with WriteRefusedError when the medium took none of it, with StoreBusyError
    * when too many transactions wait, with StoreUnavailableError when the medium cannot be reached, and with
    * StoreClosedError when the store was closed or broke. The writes may have been kept after StoreClosedError, and
    * after StoreUnavailableError if it says so; never otherwise.
    */
-  transact(decide: Decide): Promise<{ readonly revision: Revision }>
+  transact(decide: Decide): Promise<Transacted>
   /**
    * Throws CompactedError if changes after `afterRevision` are no longer kept for that prefix, and
    * FutureRevisionError if `afterRevision` is not yet there.

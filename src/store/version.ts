@@ -4,9 +4,8 @@ import type { Revision } from './store.ts'
 
 export interface Version {
   readonly key: string
+  /** Also names the record on the medium. */
   readonly revision: Revision
-  /** Place among the writes of its transaction; (revision, ordinal) names the record on the medium. */
-  readonly ordinal: number
   readonly createRevision: Revision
   readonly expiresAtMs: number | undefined
   /** A tombstone: from this revision on the key does not exist. */

@@ -114,7 +114,7 @@ export class WatchHub {
     this.#isReplayRunning = false
   }
 
-  /** Delivers the next changes to one watcher, whole transactions only, within the budget. */
+  /** Delivers the next changes to one watcher, within the budget. */
   #replaySlice(watcher: Watcher, budget: { events: number; changes: number }): void {
     if (watcher.state !== 'replaying') return // closed meanwhile
     const logs = this.#options.logsFor(watcher.prefix)
@@ -127,7 +127,7 @@ export class WatchHub {
     const events: StoreEvent[] = []
     let isBehind = false
     for (const version of changesAfter(watcher.deliveredRevision, logs)) {
-      if (version.revision > watcher.deliveredRevision && (budget.events <= 0 || budget.changes <= 0)) {
+      if (budget.events <= 0 || budget.changes <= 0) {
         isBehind = true
         break
       }
@@ -178,14 +178,10 @@ function* changesAfter(revision: Revision, logs: readonly ChangeLog[]): Generato
     let first: { version: Version; cursor: { position: number } } | undefined
     for (const cursor of cursors) {
       const version = cursor.log.at(cursor.position)
-      if (version && (!first || isBefore(version, first.version))) first = { version, cursor }
+      if (version && (!first || version.revision < first.version.revision)) first = { version, cursor }
     }
     if (!first) return
     yield first.version
     first.cursor.position++
   }
-}
-
-function isBefore(a: Version, b: Version): boolean {
-  return a.revision < b.revision || (a.revision === b.revision && a.ordinal < b.ordinal)
 }

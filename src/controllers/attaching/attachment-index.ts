@@ -9,11 +9,13 @@ export type Volume = Readonly<PersistentVolume>
 const BY_VOLUME = 'attaching/volume'
 const BY_NODE = 'attaching/node'
 const BY_HANDLE = 'attaching/handle'
+const INLINE_BY_HANDLE = 'attaching/inline handle'
 const BY_DRIVER = 'attaching/driver'
 
 export function indexAttachments(attachments: Cache<VolumeAttachment>): void {
   attachments.addIndex(BY_VOLUME, volumeNamesOf)
   attachments.addIndex(BY_NODE, nodeNamesOf)
+  attachments.addIndex(INLINE_BY_HANDLE, inlineHandlesOf)
 }
 
 export function indexVolumes(volumes: Cache<PersistentVolume>): void {
@@ -27,9 +29,18 @@ export const attachmentsOfVolume = (attachments: Cache<VolumeAttachment>, volume
 export const attachmentsOnNode = (attachments: Cache<VolumeAttachment>, nodeName: string): readonly Attachment[] =>
   attachments.byIndex(BY_NODE, nodeName)
 
-/** More than one where someone described the same storage twice. */
-export const volumesWithHandle = (volumes: Cache<PersistentVolume>, volume: Volume): readonly Volume[] =>
-  handlesOf(volume).flatMap((handle) => volumes.byIndex(BY_HANDLE, handle))
+/** All attachments of the same storage, also where it is described by several volumes or in an attachment itself. */
+export function attachmentsOfHandle(
+  spec: Readonly<PersistentVolumeSpec>,
+  { attachments, volumes }: { attachments: Cache<VolumeAttachment>; volumes: Cache<PersistentVolume> },
+): Attachment[] {
+  return handlesIn(spec).flatMap((handle) => [
+    ...volumes
+      .byIndex(BY_HANDLE, handle)
+      .flatMap(({ metadata }) => attachmentsOfVolume(attachments, metadata.name ?? '')),
+    ...attachments.byIndex(INLINE_BY_HANDLE, handle),
+  ])
+}
 
 export const volumesOfDriver = (volumes: Cache<PersistentVolume>, driver: string): readonly Volume[] =>
   volumes.byIndex(BY_DRIVER, driver)
@@ -39,7 +50,11 @@ export const volumeNamesOf = ({ spec }: Attachment): string[] =>
 
 const nodeNamesOf = ({ spec }: Attachment): string[] => [spec.nodeName]
 const driversOf = ({ spec }: Volume): string[] => (spec?.csi ? [spec.csi.driver] : [])
-const handlesOf = ({ spec }: Volume): string[] => (spec?.csi ? [`${spec.csi.driver}^${spec.csi.volumeHandle}`] : [])
+const handlesOf = ({ spec }: Volume): string[] => (spec ? handlesIn(spec) : [])
+const inlineHandlesOf = ({ spec }: Attachment): string[] =>
+  spec.source.inlineVolumeSpec ? handlesIn(spec.source.inlineVolumeSpec) : []
+const handlesIn = ({ csi }: Readonly<PersistentVolumeSpec>): string[] =>
+  csi ? [`${csi.driver}^${csi.volumeHandle}`] : []
 
 export const isBeingDeleted = ({ metadata }: Attachment | Volume): boolean => metadata.deletionTimestamp !== undefined
 

@@ -6,7 +6,11 @@ import { DRIVER, GI, startCapacityTrial } from './capacity-trial.ts'
 /** A server that has snapshots beside what it has. */
 function withSnapshots() {
   const waiting: ((event: WatchEvent<any>) => void)[] = []
-  const events: WatchEvent<any>[] = [{ type: 'bookmark', resourceVersion: '1', endsInitialEvents: true }]
+  const before = { metadata: { name: 'before', uid: 'before', resourceVersion: '1' }, spec: { driver: DRIVER } }
+  const events: WatchEvent<any>[] = [
+    { type: 'added', object: before },
+    { type: 'bookmark', resourceVersion: '1', endsInitialEvents: true },
+  ]
   const tell = (event: WatchEvent<any>) => {
     const next = waiting.shift()
     if (next) next(event)
@@ -43,6 +47,8 @@ describe('snapshots, where they are served', () => {
     await trial.aClass('fast')
     const snapshots = withSnapshots()
     await trial.start({ around: snapshots.around })
+    await trial.pass(1_000)
+    expect(trial.asked()).toBe(2) // the snapshot that was there before is no change
     await trial.aVolume('v', GI, 'a')
     await trial.pass(100)
     const [handle] = Object.keys(trial.fake.state.volumes) as [string]

@@ -3,7 +3,7 @@ import { podKind } from '../../api/kinds/pod.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Client } from '../../client/index.ts'
-import { aCapacity, CAPACITIES, startCapacityTrial } from './capacity-trial.ts'
+import { aCapacity, CAPACITIES, GI, startCapacityTrial } from './capacity-trial.ts'
 import { findOwner } from './owner.ts'
 
 async function oneZone() {
@@ -144,6 +144,24 @@ describe('objects that others touch', () => {
     await trial.deleteClass('fast')
     await trial.settle()
     expect(await trial.summary()).toEqual(['fast a 10Gi'])
+  })
+
+  it('CAP-7 one that loses its labels between the look and the update is not changed', async () => {
+    const trial = await oneZone()
+    let strip: (() => Promise<unknown>) | undefined
+    const around = (client: Client): Client => ({
+      ...client,
+      patch: async (...args) => {
+        await strip?.()
+        return client.patch(...args)
+      },
+    })
+    await trial.start({ around })
+    const [object] = await trial.objects()
+    strip = () => trial.server.patch(`${CAPACITIES}/${object!.metadata.name}`, { metadata: { labels: null } }, 'merge')
+    await trial.aVolume('v', GI, 'a')
+    await trial.pass(100)
+    expect(await trial.summary()).toEqual(['fast a 10Gi', 'fast a 9Gi'])
   })
 
   it('CAP-8 two looks before the watch tells make one object, not two', async () => {

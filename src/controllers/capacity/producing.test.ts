@@ -53,15 +53,10 @@ describe('what is published', () => {
     await trial.aClass('fast', parameters)
     await trial.start()
     const requests = trial.fake.record.calls.filter(({ method }) => method === 'GetCapacity')
-    expect(requests.map(({ request }) => request)).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({
-          parameters,
-          volumeCapabilities: [],
-          accessibleTopology: expect.objectContaining({ segments: { zone: 'a' } }),
-        }),
-      ]),
-    )
+    expect(requests.map(({ request }) => request)).toEqual([
+      { parameters, accessibleTopology: { segments: { zone: 'a' } } },
+      { parameters, accessibleTopology: { segments: { zone: 'b' } } },
+    ])
   })
 
   it('CAP-4 a driver without topology has one object that selects all nodes', async () => {
@@ -206,6 +201,16 @@ describe('what follows changes', () => {
     expect(await trial.summary()).toEqual(['fast a 5Gi', 'fast b 4Gi', 'mirrored a 2560Mi', 'mirrored b 2Gi'])
     expect(trial.writes).toEqual(['patch', 'patch'])
     expect(trial.asked()).toBe(asked + 2)
+  })
+
+  it('CAP-8 volumes that were there before are no change', async () => {
+    const trial = await twoZones()
+    await trial.aClass('fast')
+    await trial.aVolume('v', GI, 'a')
+    await trial.start()
+    await trial.pass(2_000)
+    expect(trial.asked()).toBe(2)
+    expect(await trial.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi'])
   })
 
   it('CAP-8 changes that never pause are still written every second', async () => {

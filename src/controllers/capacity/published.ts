@@ -41,7 +41,7 @@ export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
     },
     wrote(object) {
       cache.learn(object)
-      if (false) made.set(itemKeyOf(object), object)
+      if (!cache.get(keyOfObject(object))) made.set(itemKeyOf(object), object)
     },
   }
 }

@@ -78,10 +78,11 @@ describe('a claim of ours', () => {
     world.start({
       provisioner: {
         ...plain,
-        provision: async (request, signal) => {
-          held ??= await intentOn('data')
-          return plain.provision(request, signal)
-        },
+        provision: (request, signal, aboutToAsk) =>
+          plain.provision(request, signal, async () => {
+            await aboutToAsk?.()
+            held ??= await intentOn('data')
+          }),
       },
     })
     await world.until(async () => (await world.volumes()).length === 1, 'the volume')

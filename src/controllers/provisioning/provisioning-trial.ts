@@ -206,7 +206,7 @@ export async function aWorld(): Promise<World> {
   }
 }
 
-interface Life {
+export interface Life {
   readonly calls: string[]
   readonly isDead: boolean
   onDeath(run: () => void): void
@@ -215,7 +215,7 @@ interface Life {
 }
 
 /** Counts the calls of a process, and kills it at one of them: from then on nothing it does has an effect or an end. */
-function mortal(killAt: ProcessOptions['killAt']): Life {
+export function mortal(killAt: ProcessOptions['killAt']): Life {
   const calls: string[] = []
   const atDeath: (() => void)[] = []
   let isDead = false
@@ -259,7 +259,7 @@ function mortal(killAt: ProcessOptions['killAt']): Life {
   return life
 }
 
-function processClient(real: Client, life: Life, isAtomic: boolean, intercept: ProcessOptions['intercept']): Client {
+export function processClient(real: Client, life: Life, isAtomic: boolean, intercept: ProcessOptions['intercept']): Client {
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete', 'commit'] as const
   const intercepted: any = { ...real }
   for (const verb of verbs) {

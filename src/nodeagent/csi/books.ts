@@ -202,7 +202,11 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
         const isLast = [...(users.get(volumeKey(publication)) ?? [])].every((other) => other === publication)
         if (isLast) {
           await disk.removeFile(join(paths.blockData(volume), VOL_DATA))
-          for (const path of [paths.blockData(volume), join(paths.blockData(volume), '..'), paths.blockPublish(volume)]) {
+          for (const path of [
+            paths.blockData(volume),
+            join(paths.blockData(volume), '..'),
+            paths.blockPublish(volume),
+          ]) {
             await disk.removeEmptyDirectory(path)
           }
         }

@@ -2,8 +2,8 @@
 // there, in one shape.
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Volume } from '../../api/types/pod-volumes.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
 import { sha256 } from '../paths.ts'
 import type { VolumeIdentity, VolumeMode } from './books.ts'
 

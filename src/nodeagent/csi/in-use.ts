@@ -23,12 +23,14 @@ export function createVolumesInUse({ atStart, report }: VolumesInUseDeps): Volum
 
   /** Many changes at once become one report, and everyone waits for the one that has theirs. */
   async function tell(): Promise<void> {
-    const after = telling.catch(() => {}).then(async () => {
-      const all = [...names].sort()
-      if (told === JSON.stringify(all)) return
-      await report(all)
-      told = JSON.stringify(all)
-    })
+    const after = telling
+      .catch(() => {})
+      .then(async () => {
+        const all = [...names].sort()
+        if (told === JSON.stringify(all)) return
+        await report(all)
+        told = JSON.stringify(all)
+      })
     telling = after
     await after
   }

@@ -4,7 +4,7 @@
 import type { Pod } from '../../api/types/pod.ts'
 import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { Cache, Client } from '../../client/index.ts'
-import { type NodeFacts, isReachableFrom } from '../../controllers/binding/node-affinity.ts'
+import { isReachableFrom, type NodeFacts } from '../../controllers/binding/node-affinity.ts'
 import { readCredentials } from '../../controllers/provisioning/csi/secrets.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
 import type { KeyedLock } from '../../driver/host/keyed-lock.ts'
@@ -83,7 +83,8 @@ export async function mountCsiVolume(
       await record(round)
       if (attachment) await deps.inUse.add(volume)
       await stage(round)
-      if (!deps.isWanted(publication.uid)) throw waitingFor(`the pod is going: volume "${volume.volume}" is not mounted`)
+      if (!deps.isWanted(publication.uid))
+        throw waitingFor(`the pod is going: volume "${volume.volume}" is not mounted`)
       await publish(round)
       await giveToGroup(round)
       return publication
@@ -233,7 +234,11 @@ async function publish(round: Round): Promise<void> {
 }
 
 /** Who the volume is for, to drivers that ask for it; among them those that limit IO by the pod's cgroup. */
-function podInfo({ metadata, spec }: Readonly<Pod>, volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined) {
+function podInfo(
+  { metadata, spec }: Readonly<Pod>,
+  volume: CsiVolume,
+  csiDriver: Readonly<CSIDriver> | undefined,
+): Record<string, string> {
   if (!csiDriver?.spec.podInfoOnMount) return {}
   const prefix = 'csi.storage.k8s.io'
   return {
@@ -269,4 +274,3 @@ function problemOf(error: unknown, step: string, { volume, mode }: CsiVolume): V
     reason: mode === 'Block' ? 'FailedMapVolume' : 'FailedMount',
   })
 }
-

@@ -35,7 +35,8 @@ async function unpublish(publication: Publication, { drivers, disk, metrics, don
   const { handle, target, volume, driver: name } = publication
   const driver = drivers.get(name)
   const failed = (because: string) => new Error(`UnmountVolume.TearDown failed for volume "${volume}" : ${because}`)
-  if (!driver) throw failed(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
+  if (!driver)
+    throw failed(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   const operation = publication.mode === 'Block' ? 'unmap_volume' : 'volume_unmount'
   try {
     await metrics.during(name, operation, () =>
@@ -51,8 +52,11 @@ async function unstage(staging: Staging, { drivers, books, disk, metrics, done }
   const { driver: name, handle, path, mode } = staging
   const driver = drivers.get(name)
   const failed = (because: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${because}`)
-  if (!driver) throw failed(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
+  if (!driver)
+    throw failed(`driver name ${name} not found in the list of registered CSI drivers. Start it on this node`)
   done.staged.delete(volumeKey(staging)) // from here on nobody may rely on it
+  // A block volume has one record for both steps, also where its driver knows only one of them.
+  if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return books.eraseStaging(staging)
   try {
     await metrics.during(name, mode === 'Block' ? 'unmap_device' : 'unmount_device', () =>
       driver.csi.node.nodeUnstageVolume({ volumeId: handle, stagingTargetPath: path }, { timeoutMs: CALL_TIMEOUT_MS }),

@@ -1,5 +1,7 @@
 // The machine's own files and mounts. Without root nothing can be mounted here; then only what needs a mount fails, with
 // a message that says so.
+
+import type { Stats } from 'node:fs'
 import {
   chmod,
   lstat,
@@ -17,7 +19,6 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Stats } from 'node:fs'
 import { readTextIfPresent, syncDirectory, writePrivateFile } from '../../base/files.ts'
 import type { Mounts } from '../../driver/host/index.ts'
 import type { Run } from '../../driver/host/run.ts'

@@ -1,7 +1,8 @@
 // The drivers of this node: who is registered, how to reach each, and what it can do here. Registering asks the driver
 // about the node and tells the cluster; only then can volumes of it be used.
-import { type CsiConnection, type CsiDriver, driverFacts, type NodeCapability, oneAtATime } from '../../csi/index.ts'
+
 import type { Logger } from '../../base/log.ts'
+import { type CsiConnection, type CsiDriver, driverFacts, type NodeCapability, oneAtATime } from '../../csi/index.ts'
 import type { DriverOnNode } from '../node/announce.ts'
 import { compareVersions, type Version } from './versions.ts'
 

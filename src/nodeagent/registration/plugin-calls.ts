@@ -3,7 +3,7 @@
 import { create, type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import type { Clock } from '../../base/clock.ts'
-import { Registration, type PluginInfo } from '../../csi/gen/registration_pb.js'
+import { type PluginInfo, Registration } from '../../csi/gen/registration_pb.js'
 import { socketPathOf } from '../../csi/socket-path.ts'
 
 export interface PluginCalls {

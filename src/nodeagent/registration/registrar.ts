@@ -68,7 +68,8 @@ export function createRegistrar(deps: RegistrarDeps) {
   async function registerPlugin(socket: string): Promise<string> {
     const info = await plugins.getInfo(socket)
     try {
-      if (info.type !== CSI_PLUGIN) throw new Error(`its type is ${JSON.stringify(info.type)}, and only ${CSI_PLUGIN} is known here`)
+      if (info.type !== CSI_PLUGIN)
+        throw new Error(`its type is ${JSON.stringify(info.type)}, and only ${CSI_PLUGIN} is known here`)
       const version = bestVersion(info.supportedVersions)
       if (typeof version === 'string') throw new Error(version)
       await drivers.register({ name: info.name, endpoint: info.endpoint || socket, version })

@@ -8,7 +8,7 @@ const MAJOR = 1 // what this agent speaks
 export function bestVersion(offered: readonly string[]): Version | string {
   if (offered.length === 0) return 'it names no version of the protocol'
   const versions = offered.map(parseVersion)
-  const bad = versions.findIndex((version) => version === undefined)
+  const bad = versions.indexOf(undefined)
   if (bad >= 0) return `it names a version that cannot be read: ${JSON.stringify(offered[bad])}`
   const usable = (versions as Version[]).filter(([major]) => major === MAJOR).sort(compareVersions)
   return usable.at(-1) ?? `it speaks ${offered.join(', ')}, and this agent version ${MAJOR}.x`

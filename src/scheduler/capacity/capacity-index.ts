@@ -7,7 +7,7 @@
 
 import { matchesLabels } from '../../api/selectors.ts'
 import type { CSIStorageCapacity } from '../../api/types/storage.ts'
-import type { ObjectKey } from '../../client/index.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrMake } from '../get-or-make.ts'
 import { type CapacityReport, capacityReport } from './capacity-report.ts'
 
@@ -60,8 +60,8 @@ export class CapacityIndex {
 
   /** What was known of the object before, and what is known now. */
   put(object: Readonly<CSIStorageCapacity>): { before: CapacityReport | undefined; now: CapacityReport } {
-    const now = capacityReport(object)
-    const before = this.#reports.get(now.key)
+    const before = this.#reports.get(keyOfObject(object))
+    const now = capacityReport(object, before?.ledger)
     if (before) this.#leave(before)
     this.#enter(now)
     return { before, now }

@@ -15,6 +15,16 @@ export interface CapacityReport {
   readonly maximumBytes: bigint | undefined
   /** The largest single volume: the maximum where it is stated, else the capacity. */
   readonly limitBytes: bigint | undefined
+  /** What reservations.ts keeps about it; the same for every report of the object. */
+  readonly ledger: Ledger
+}
+
+/** Stands in the report itself, since it is asked about every node. */
+export interface Ledger {
+  /** Bytes that are spoken for. */
+  held: bigint
+  /** The smallest volume the driver refused there since it last reported. */
+  refused: bigint | undefined
 }
 
 export type Reach =
@@ -25,7 +35,10 @@ export type Reach =
   /** Anything else a selector can say. */
   | { readonly is: 'selected'; readonly selector: LabelSelector }
 
-export function capacityReport(object: Readonly<CSIStorageCapacity>): CapacityReport {
+export function capacityReport(
+  object: Readonly<CSIStorageCapacity>,
+  ledger: Ledger = { held: 0n, refused: undefined },
+): CapacityReport {
   const reaches = reachOf(object.nodeTopology)
   const capacityBytes = bytesOf(object.capacity)
   const maximumBytes = bytesOf(object.maximumVolumeSize)
@@ -37,6 +50,7 @@ export function capacityReport(object: Readonly<CSIStorageCapacity>): CapacityRe
     capacityBytes,
     maximumBytes,
     limitBytes: object.maximumVolumeSize === undefined ? capacityBytes : maximumBytes,
+    ledger,
   }
 }
 

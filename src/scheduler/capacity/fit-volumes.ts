@@ -43,7 +43,8 @@ export class VolumeFitter {
     const [first] = this.#demands
     if (!first) return []
     const found = this.#facts.index.find(first.className, labels)
-    if (this.#demands.length > 1) return this.#judge(labels, found)
+    // Where each node has a report of its own, there is nothing to remember; where demands differ, nothing to find it by.
+    if (this.#demands.length > 1 || found.length <= 1) return this.#judge(labels, found)
     if (this.#verdicts.has(found)) return this.#verdicts.get(found)
     const fit = this.#judge(labels, found)
     this.#verdicts.set(found, fit)
@@ -93,14 +94,14 @@ export class VolumeFitter {
   /** The largest volume that can be promised now; undefined when that is not known. */
   #room(report: CapacityReport, { bytes, driver }: Demand, chosen: readonly CapacityReport[]): bigint | undefined {
     const { reservations } = this.#facts
-    const { limitBytes, capacityBytes, maximumBytes } = report
+    const { limitBytes, capacityBytes, maximumBytes, ledger } = report
     if (limitBytes === undefined) return undefined
     if (!reservations) return limitBytes
-    if (reservations.isRefused(report.key, bytes)) return 0n
+    if (ledger.refused !== undefined && bytes >= ledger.refused) return 0n
     // A driver that allows a volume larger than what is free makes promises of its own; there is nothing to count.
     const isCounted = capacityBytes !== undefined && (maximumBytes === undefined || capacityBytes >= maximumBytes)
     if (!isCounted) return limitBytes
-    let free = capacityBytes - reservations.heldBack(report.key, this.#own)
+    let free = capacityBytes - reservations.heldBack(report, this.#own)
     for (const [nth, other] of chosen.entries()) {
       const taken = this.#demands[nth]!
       const isSharing = other.segment === report.segment && taken.driver === driver

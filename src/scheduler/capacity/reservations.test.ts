@@ -34,8 +34,8 @@ function aLedger() {
     bytes: BigInt(bytes),
     report: index.get(`ns/${by}`)!,
   })
-  const held = (name: string) => Number(reservations.heldBack(`ns/${name}`, []))
-  return { clock, reservations, report, wanted, held, freed }
+  const held = (name: string) => Number(reservations.heldBack(index.get(`ns/${name}`)!, []))
+  return { clock, index, reservations, report, wanted, held, freed }
 }
 /** From the decision to the volume. */
 function make(ledger: ReturnType<typeof aLedger>, claim: string, bytes: number, by?: string) {
@@ -133,10 +133,9 @@ describe('capacity that is spoken for', () => {
     ledger.reservations.asked('ns/c', 'c')
     ledger.reservations.failed('ns/c', 'c')
     expect(ledger.held('fast')).toBe(0)
-    expect(ledger.reservations.isRefused('ns/fast', 10n)).toBe(true)
-    expect(ledger.reservations.isRefused('ns/fast', 9n)).toBe(false)
+    expect(ledger.index.get('ns/fast')?.ledger.refused).toBe(10n)
     await ledger.clock.advance(61_000)
-    expect(ledger.reservations.isRefused('ns/fast', 10n)).toBe(false)
+    expect(ledger.index.get('ns/fast')?.ledger.refused).toBe(undefined)
     expect(ledger.freed).toHaveLength(2)
   })
 
@@ -144,7 +143,7 @@ describe('capacity that is spoken for', () => {
     const ledger = aLedger()
     ledger.report('fast', 100)
     ledger.reservations.assume(ledger.wanted('c', 10))
-    expect(ledger.reservations.heldBack('ns/fast', ['ns/c'])).toBe(0n)
+    expect(ledger.reservations.heldBack(ledger.index.get('ns/fast')!, ['ns/c'])).toBe(0n)
     ledger.reservations.asked('ns/c', 'c')
     ledger.reservations.made('ns/c', 'another uid')
     expect(ledger.reservations.stateOf('ns/c')).toBe('asked')

@@ -69,8 +69,7 @@ export class Reservations {
   readonly #options: ReservationOptions
   readonly #byClaim = new Map<ObjectKey, Reservation>()
   readonly #byReport = new Map<ObjectKey, Set<Reservation>>()
-  readonly #heldBack = new Map<ObjectKey, bigint>()
-  readonly #refusals = new Map<ObjectKey, { driver: string; bytes: bigint; endsAtMs: number }>()
+  readonly #refusals = new Map<ObjectKey, { driver: string; endsAtMs: number }>()
   #cancelSweep: (() => void) | undefined
   #sweepAtMs = Number.POSITIVE_INFINITY
 
@@ -83,16 +82,11 @@ export class Reservations {
   }
 
   /** Bytes of a report that are spoken for by claims other than these. */
-  heldBack(report: ObjectKey, except: readonly ObjectKey[]): bigint {
-    let held = this.#heldBack.get(report) ?? 0n
-    if (held > 0n) for (const claim of except) held -= this.#byClaim.get(claim)?.held.get(report) ?? 0n
-    return held
-  }
-
-  /** Whether the driver refused a volume of this size or less there, and has reported nothing new since. */
-  isRefused(report: ObjectKey, bytes: bigint): boolean {
-    const refusal = this.#refusals.get(report)
-    return refusal !== undefined && bytes >= refusal.bytes
+  heldBack({ key, ledger: { held } }: CapacityReport, except: readonly ObjectKey[]): bigint {
+    if (held === 0n) return held
+    let others = held
+    for (const claim of except) others -= this.#byClaim.get(claim)?.held.get(key) ?? 0n
+    return others
   }
 
   stateOf(claimKey: ObjectKey): Reservation['state'] | undefined {
@@ -139,8 +133,11 @@ export class Reservations {
     const known = this.#byClaim.get(claimKey)
     if (!known || known.claimUid !== claimUid || known.state !== 'asked') return
     const endsAtMs = this.#now() + (this.#options.refusedForMs ?? REFUSED_FOR_MS)
-    const bytes = smaller(known.bytes, this.#refusals.get(known.ownReport)?.bytes ?? known.bytes)
-    this.#refusals.set(known.ownReport, { driver: known.driver, bytes, endsAtMs })
+    const ledger = this.#options.index.get(known.ownReport)?.ledger
+    if (ledger) {
+      ledger.refused = smaller(known.bytes, ledger.refused ?? known.bytes)
+      this.#refusals.set(known.ownReport, { driver: known.driver, endsAtMs })
+    }
     this.#sweepBy(endsAtMs)
     this.#end(known)
   }
@@ -155,11 +152,7 @@ export class Reservations {
 
   /** Tells of a report that is new or has changed; `before` is what it said until now. */
   reported(now: CapacityReport, before: CapacityReport | undefined): void {
-    const refusal = this.#refusals.get(now.key)
-    if (refusal) {
-      this.#refusals.delete(now.key)
-      this.#options.onFreed(refusal.driver)
-    }
+    this.#forgetRefusal(now.key)
     if (!before) this.#holdBackFromNew(now)
     else if (before.capacityBytes !== undefined && now.capacityBytes !== undefined) {
       this.#count(now.key, before.capacityBytes - now.capacityBytes)
@@ -171,7 +164,6 @@ export class Reservations {
     this.#refusals.delete(report)
     for (const reservation of this.#byReport.get(report) ?? []) reservation.held.delete(report)
     this.#byReport.delete(report)
-    this.#heldBack.delete(report)
   }
 
   stop(): void {
@@ -199,15 +191,15 @@ export class Reservations {
   }
 
   #hold(report: ObjectKey, reservation: Reservation, amount: bigint): void {
-    this.#heldBack.set(report, (this.#heldBack.get(report) ?? 0n) + amount)
+    const ledger = this.#options.index.get(report)?.ledger
+    if (ledger) ledger.held += amount
     getOrMake(this.#byReport, report, () => new Set()).add(reservation)
   }
 
   #letGo(report: ObjectKey, reservation: Reservation, amount: bigint): void {
     const held = reservation.held.get(report) ?? 0n
-    const left = (this.#heldBack.get(report) ?? 0n) - amount
-    if (left > 0n) this.#heldBack.set(report, left)
-    else this.#heldBack.delete(report)
+    const ledger = this.#options.index.get(report)?.ledger
+    if (ledger) ledger.held -= amount
     if (held > amount) {
       reservation.held.set(report, held - amount)
       return
@@ -285,6 +277,15 @@ export class Reservations {
     if (freed) this.#options.onFreed(reservation.driver)
   }
 
+  #forgetRefusal(report: ObjectKey): void {
+    const refusal = this.#refusals.get(report)
+    if (!refusal) return
+    this.#refusals.delete(report)
+    const ledger = this.#options.index.get(report)?.ledger
+    if (ledger) ledger.refused = undefined
+    this.#options.onFreed(refusal.driver)
+  }
+
   #sweepBy(atMs: number): void {
     if (atMs === Number.POSITIVE_INFINITY || atMs >= this.#sweepAtMs) return
     this.#cancelSweep?.()
@@ -301,13 +302,9 @@ export class Reservations {
       if (reservation.endsAtMs <= nowMs) this.#end(reservation)
       else nextMs = Math.min(nextMs, reservation.endsAtMs)
     }
-    for (const [report, { driver, endsAtMs }] of [...this.#refusals]) {
-      if (endsAtMs > nowMs) {
-        nextMs = Math.min(nextMs, endsAtMs)
-        continue
-      }
-      this.#refusals.delete(report)
-      this.#options.onFreed(driver)
+    for (const [report, { endsAtMs }] of [...this.#refusals]) {
+      if (endsAtMs <= nowMs) this.#forgetRefusal(report)
+      else nextMs = Math.min(nextMs, endsAtMs)
     }
     this.#sweepBy(nextMs)
   }

@@ -54,16 +54,9 @@ export function createStoreView(cluster: Cluster): StoreView {
     store.watch({ prefix: WATCHED, afterRevision: revision, onEvents, onEnd: () => {} })
   }
 
+  /** What comes in one call became visible at once: whole transactions, though each write has its own revision. */
   function onEvents(events: readonly StoreEvent[]): void {
-    let commit: State[] = []
-    for (const { key, revision, entry } of events) {
-      if (commit[0] && commit[0].revision !== revision) {
-        take(commit)
-        commit = []
-      }
-      commit.push({ key, value: entry?.value, revision })
-    }
-    take(commit)
+    take(events.map(({ key, revision, entry }) => ({ key, value: entry?.value, revision })))
   }
 
   function take(states: readonly State[]): void {

@@ -12,7 +12,7 @@ import { checkBindings, isBound } from '../checkers/bindings.ts'
 import { createCourt } from '../checkers/conviction.ts'
 import { checkDeletions } from '../checkers/deletions.ts'
 import { problemsOf } from '../checkers/quiet.ts'
-import { createStoreView, textOf } from '../checkers/store-view.ts'
+import { type Claim, createStoreView, textOf } from '../checkers/store-view.ts'
 import { createCluster } from '../cluster.ts'
 import { createSimDriver } from '../driver.ts'
 import { createEffects } from '../effects.ts'
@@ -37,7 +37,7 @@ const STILL_MS = 15 * MINUTE_MS
 const RESTART_MS = 2 * MINUTE_MS
 const CAPACITY_BYTES = 1024 ** 5
 
-export async function claimsBecomeVolumes(seed: number, { minutes = 20 } = {}): Promise<ProvisioningRun> {
+export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): Promise<ProvisioningRun> {
   const world = createWorld(seed)
   const dice = world.dice('scenario')
   const cluster = await createCluster(world, { keepMs: 120_000, entriesMax: 200 })
@@ -155,9 +155,14 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 20 } = {}): 
     const { items } = await answer((client) => client.list(eventKind), 'the events')
     for (const { involvedObject } of items) told.add(involvedObject?.uid ?? '')
     for (const claim of view.claims.values()) {
-      if (isBound(claim) || told.has(claim.metadata.uid ?? '')) continue
+      if (isBound(claim) || told.has(claim.metadata.uid ?? '') || namesNothing(claim)) continue
       court.convict(`claim ${keyOfObject(claim)} is ${claim.status?.phase}, and no event says why`)
     }
+  }
+
+  /** Its own spec says why, and no binder has ever told people so. */
+  function namesNothing({ spec, status }: Claim): boolean {
+    return status?.phase === 'Pending' && spec?.volumeName !== undefined && !view.volumes.has(spec.volumeName)
   }
 
   async function classesNow(): Promise<Map<string, Readonly<StorageClass>>> {

@@ -3,6 +3,7 @@
 // What etcd may be unable to take in one piece goes in smaller ones, in the end alone.
 import type { Clock } from '../../base/clock.ts'
 import { type Revision, StoreUnavailableError, type Write, WriteRefusedError } from '../store.ts'
+import { SPAN } from './numbering.ts'
 
 export const MEMBERS_MAX = 100 // with etcd's default of 128 operations, each may have more than one
 const GROUP_BYTES_MAX = 1024 * 1024 // etcd takes 1.5 MiB at once (--max-request-bytes)
@@ -16,7 +17,7 @@ export interface Member {
 
 export interface Commit {
   readonly isDone: boolean
-  /** When it was done, or found to be impossible; the replica shows it already if it was done. */
+  /** That of its first write, the others follow; the replica shows them already. Or when it was found to be impossible. */
   readonly revision: Revision
 }
 
@@ -47,6 +48,9 @@ export class CommitQueue {
   }
 
   commit({ reads, writes }: Member): Promise<Commit> {
+    if (writes.length > SPAN) {
+      return Promise.reject(new WriteRefusedError(`a transaction may hold ${SPAN} writes, not ${writes.length}`))
+    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ reads, writes, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
       if (this.#isAboutToSend || this.#calls >= CALLS_MAX) return
@@ -97,12 +101,14 @@ export class CommitQueue {
 function countFitting(waiting: readonly Member[], operationsMax: number): number {
   let count = 0
   let operations = 0
+  let places = 0
   let bytes = 0
   for (const member of waiting) {
     if (count >= MEMBERS_MAX) break
     operations = Math.max(operations, operationsOf(member))
+    places += member.writes.length
     bytes += bytesOf(member)
-    const isTooMuch = count + 2 + operations > operationsMax || bytes > GROUP_BYTES_MAX
+    const isTooMuch = count + 2 + operations > operationsMax || places > SPAN || bytes > GROUP_BYTES_MAX
     if (isTooMuch && count > 0) break
     count++
   }

@@ -18,6 +18,7 @@ import {
   StoreClosedError,
   type StoreStats,
   StoreUnavailableError,
+  type Transacted,
   type Watch,
   type WatchOptions,
   WriteRefusedError,
@@ -139,7 +140,7 @@ export class EtcdStore implements Store {
     return this.#replica.list(options)
   }
 
-  transact(decide: Decide): Promise<{ readonly revision: Revision }> {
+  transact(decide: Decide): Promise<Transacted> {
     if (this.#closedBecause) return Promise.reject(this.#closedBecause)
     return this.#transactor.transact(decide)
   }

@@ -59,6 +59,30 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     expect(Math.max(...revisions)).toBe(store.revision)
   })
 
+  it('SYS-3 every write of a transaction has a revision, also of one that comes alone', async () => {
+    const [a, b] = [await open(), await open()]
+    await put(a, 'old')
+    const { revision, revisions } = await a.transact(() => [
+      { delete: 'none' },
+      write('x'),
+      { delete: 'old' },
+      write('y'),
+    ])
+    expect(revisions).toEqual([0, 2 * SPAN, 2 * SPAN + 1, 2 * SPAN + 2])
+    expect(revision).toBe(2 * SPAN + 2)
+    await raw.compact(await etcdRevision())
+    for (const store of [a, b, await open()]) {
+      expect((await store.list({ prefix: '' })).entries.map(({ modRevision }) => modRevision % SPAN)).toEqual([0, 2])
+      expect(store.revision).toBe(revision)
+    }
+  })
+
+  it('a transaction of more writes than a revision of etcd has places is refused', async () => {
+    const store = await open()
+    const writes = Array.from({ length: SPAN + 1 }, (_, at) => write(`k/${at}`))
+    await expect(store.transact(() => writes)).rejects.toThrow('a transaction may hold 1024 writes, not 1025')
+  })
+
   it('one that comes alone is a plain transaction', async () => {
     const store = await open()
     const before = await etcdRevision()
@@ -84,16 +108,17 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     ])
     const [r0, r1, r2, r3, r4] = revisions
     expect(new Set(revisions.map(groupOf)).size).toBe(1)
-    expect(revisions.map((revision) => revision % SPAN)).toEqual([0, 1, 2, 3, 4])
+    expect(revisions.map((revision) => revision % SPAN)).toEqual([0, 3, 5, 6, 8])
+    const before = (revision: number | undefined, writes: number) => Number(revision) - writes
     const expected = [
       `delete a@${r0}<old`,
-      `put x@${r1}=x`,
-      `delete b@${r1}<old`,
+      `put x@${before(r1, 2)}=x`,
+      `delete b@${before(r1, 1)}<old`,
       `put y@${r1}=y`,
-      `delete c@${r2}<old`,
+      `delete c@${before(r2, 1)}<old`,
       `delete d@${r2}<old`,
       `put z@${r3}=z`,
-      `delete e@${r4}<old`,
+      `delete e@${before(r4, 1)}<old`,
       `put w@${r4}=w`,
     ]
     const late = await open()

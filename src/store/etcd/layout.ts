@@ -1,6 +1,6 @@
 // Where things are in etcd, below the prefix: `keys/` holds the store's keys, `about` says whose they are and when the
-// store began, `tick` is written when only a new revision is wanted, `group` says how many transactions the revision
-// that wrote it holds, and `place/N` comes before the deletes of the Nth of them (group.ts).
+// store began, `tick` is written when only a new revision is wanted, `group` says how many places the revision that
+// wrote it has, and `place/N` comes before a delete whose place is N (group.ts).
 
 export interface Layout {
   readonly about: Uint8Array
@@ -22,7 +22,7 @@ export interface KeySpan {
   readonly end: Uint8Array
 }
 
-export const ABOUT = { store: 'stowage', format: 2 }
+export const ABOUT = { store: 'stowage', format: 3 }
 
 export function layoutOf(prefix: string): Layout {
   const root = `${prefix.replace(/\/+$/, '')}/`

@@ -138,7 +138,7 @@ export class Replica {
    */
   load(state: readonly Change[], revision: Revision): void {
     this.#watches.end(new CompactedError(revision))
-    const versions = new Map(state.map((change) => [change.key, versionOf(change, 0, undefined)]))
+    const versions = new Map(state.map((change) => [change.key, versionOf(change, undefined)]))
     this.#index = KeyIndex.of(versions)
     this.#history = this.#newHistory(revision)
     this.#recentEvents = new RecentEvents()
@@ -151,10 +151,8 @@ export class Replica {
   apply(changes: readonly Change[], revision: Revision): void {
     const nowMs = this.#clock.monotonicMs()
     const versions: HeldVersion[] = []
-    let ordinal = 0
-    for (const [at, change] of changes.entries()) {
-      ordinal = changes[at - 1]?.revision === change.revision ? ordinal + 1 : 0
-      const version = versionOf(change, ordinal, this.#index.get(change.key))
+    for (const change of changes) {
+      const version = versionOf(change, this.#index.get(change.key))
       this.#index.set(version)
       this.#history.append(version, nowMs)
       if (version.expiresAtMs !== undefined) this.#expiry.add(version)
@@ -234,10 +232,10 @@ export class Replica {
   }
 }
 
-function versionOf(change: Change, ordinal: number, previous: Version | undefined): HeldVersion {
+function versionOf(change: Change, previous: Version | undefined): HeldVersion {
   const { key, revision, createRevision, value, expiresAtMs } = change
   const entry = value && { key, value, modRevision: revision, createRevision }
-  return { key, revision, ordinal, createRevision, expiresAtMs, deleted: value === undefined, previous, entry }
+  return { key, revision, createRevision, expiresAtMs, deleted: value === undefined, previous, entry }
 }
 
 function eventOf(version: HeldVersion): StoreEvent {

@@ -151,7 +151,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     await writeAbout('something')
     await expect(open()).rejects.toThrow(`under ${prefix} is not a Stowage store`)
     await writeAbout('{"store":"stowage","format":7}')
-    await expect(open()).rejects.toThrow('is a store of format 7; this version of Stowage reads format 2')
+    await expect(open()).rejects.toThrow('is a store of format 7; this version of Stowage reads format 3')
     raw.close()
   })
 

@@ -3,7 +3,15 @@
 // (key-locks.ts); one of another server that was faster makes etcd refuse ours, which is then decided again.
 // A decision that writes nothing, or refuses, counts only if it was made on what etcd says now: the replica may be late.
 import { checkWrites } from '../batch.ts'
-import { type Decide, type Entry, type Revision, StoreBusyError, type TransactionView, type Write } from '../store.ts'
+import {
+  type Decide,
+  type Entry,
+  type Revision,
+  StoreBusyError,
+  type Transacted,
+  type TransactionView,
+  type Write,
+} from '../store.ts'
 import type { Commit, Member } from './commit-queue.ts'
 import { KeyLocks } from './key-locks.ts'
 
@@ -24,7 +32,7 @@ export interface TransactorOptions {
 
 interface Transaction {
   readonly decide: Decide
-  readonly resolve: (result: { readonly revision: Revision }) => void
+  readonly resolve: (result: Transacted) => void
   readonly reject: (error: unknown) => void
   attempts: number
 }
@@ -32,7 +40,15 @@ interface Transaction {
 type Decision =
   | { readonly is: 'busy'; readonly key: string }
   | { readonly is: 'refused'; readonly error: unknown; readonly reads: Reads }
-  | { readonly is: 'made'; readonly writes: readonly Write[]; readonly reads: Reads }
+  | Made
+
+interface Made {
+  readonly is: 'made'
+  /** As they were decided, and without the deletes that find nothing. */
+  readonly chosen: readonly Write[]
+  readonly writes: readonly Write[]
+  readonly reads: Reads
+}
 
 type Reads = Map<string, Revision>
 
@@ -45,9 +61,9 @@ export class Transactor {
     this.#options = options
   }
 
-  transact(decide: Decide): Promise<{ readonly revision: Revision }> {
+  transact(decide: Decide): Promise<Transacted> {
     if (this.#unfinished.size >= WAITING_MAX) return Promise.reject(new StoreBusyError(this.#unfinished.size))
-    const done = new Promise<{ readonly revision: Revision }>((resolve, reject) => {
+    const done = new Promise<Transacted>((resolve, reject) => {
       this.#attempt({ decide, resolve, reject, attempts: 0 }, { isFresh: false })
     })
     this.#unfinished.add(done)
@@ -67,7 +83,7 @@ export class Transactor {
     if (decision.is === 'busy') {
       this.#locks.wait(decision.key, () => this.#attempt(transaction, { isFresh: false }))
     } else if (decision.is === 'made' && decision.writes.length > 0) {
-      void this.#commit(transaction, decision.reads, decision.writes)
+      void this.#commit(transaction, decision)
     } else if (isFresh) {
       this.#settle(transaction, decision)
     } else {
@@ -94,18 +110,18 @@ export class Transactor {
       busy ??= chosen.map(keyOf).find((key) => this.#locks.isHeld(key))
       if (busy !== undefined) return { is: 'busy', key: busy }
       const writes = chosen.filter((write) => read(keyOf(write)) !== undefined || 'put' in write)
-      return { is: 'made', writes, reads }
+      return { is: 'made', chosen, writes, reads }
     } catch (error) {
       return busy === undefined ? { is: 'refused', error, reads } : { is: 'busy', key: busy }
     }
   }
 
-  async #commit(transaction: Transaction, reads: Reads, writes: readonly Write[]): Promise<void> {
+  async #commit(transaction: Transaction, { chosen, writes, reads }: Made): Promise<void> {
     const keys = writes.map(keyOf)
     this.#locks.hold(keys)
     try {
       const { isDone, revision } = await this.#options.commit({ reads, writes })
-      if (isDone) return transaction.resolve({ revision })
+      if (isDone) return transaction.resolve(transacted(revision, chosen, writes))
       if (++transaction.attempts >= ATTEMPTS_MAX) throw new StoreBusyError(this.#unfinished.size)
       await this.#options.catchUp(revision)
     } catch (error) {
@@ -131,8 +147,15 @@ export class Transactor {
 
   #settle(transaction: Transaction, decision: Exclude<Decision, { is: 'busy' }>): void {
     if (decision.is === 'refused') transaction.reject(decision.error)
-    else transaction.resolve({ revision: this.#options.revision() })
+    else transaction.resolve({ revision: this.#options.revision(), revisions: decision.chosen.map(() => 0) })
   }
+}
+
+/** `first` is the revision of the first of `writes`, which are those of `chosen` that change something. */
+function transacted(first: Revision, chosen: readonly Write[], writes: readonly Write[]): Transacted {
+  let done = 0
+  const revisions = chosen.map((write) => (write === writes[done] ? first + done++ : 0))
+  return { revision: first + writes.length - 1, revisions }
 }
 
 /** Leaves `decide` when it asks for a key that is being written; it is run again later. */

@@ -1,5 +1,5 @@
 // How a value is written into etcd: one byte that says whether it expires, the places in their groups (numbering.ts) of
-// the transactions that wrote and that created the key, the moment if it expires, then the value.
+// the writes that made this value and that created the key, the moment if it expires, then the value.
 // etcd's own leases are not used: they count seconds of etcd's clock, and a key would expire while nobody may see it.
 const PLAIN = 3
 const EXPIRING = 4

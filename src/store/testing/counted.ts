@@ -1,5 +1,5 @@
 // Shows a store whose revisions leave gaps as one whose revisions rise by one, so that the contract, which counts, can
-// be asked of it. It follows the store and numbers transactions as they come; `Counts` outlives the store, as a place
+// be asked of it. It follows the store and numbers writes as they come; `Counts` outlives the store, as a place
 // does that is opened again.
 import {
   CompactedError,
@@ -14,7 +14,7 @@ import {
 } from '../store.ts'
 
 export class Counts {
-  /** The store's revisions, of every transaction so far, in order. */
+  /** The store's revisions, of every write so far, in order. */
   readonly #known: Revision[] = []
 
   get newest(): Revision {
@@ -111,8 +111,9 @@ export function countedStore(store: Store, counts: Counts): Store {
         },
         list: (prefix) => inner.list(prefix).map(entryOf),
       })
-      const { revision } = await store.transact((inner) => decide(view(inner)))
-      return { revision: await followed(revision) }
+      const { revision, revisions } = await store.transact((inner) => decide(view(inner)))
+      const newest = await followed(revision)
+      return { revision: newest, revisions: revisions.map((each) => (each === 0 ? 0 : counts.counted(each))) }
     },
     watch({ prefix, afterRevision, onEvents, onEnd }: WatchOptions) {
       try {

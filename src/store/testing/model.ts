@@ -24,21 +24,18 @@ export function newModel(): HistoryModel {
     changes,
     wouldChange: (writes) => effectiveOf(writes).length > 0,
     transact(writes) {
-      const before = states.at(-1) as Map<string, string>
-      const effective = effectiveOf(writes)
-      if (effective.length === 0) return states.length - 1
-      const after = new Map(before)
-      const revision = states.length
-      for (const write of effective) {
+      for (const write of effectiveOf(writes)) {
+        const state = new Map(states.at(-1))
+        const revision = states.length
         const key = 'put' in write ? write.put : write.delete
-        const previous = before.has(key) ? `<${before.get(key)}` : ''
-        if ('put' in write) after.set(key, write.value)
-        else after.delete(key)
+        const previous = state.has(key) ? `<${state.get(key)}` : ''
+        if ('put' in write) state.set(key, write.value)
+        else state.delete(key)
         const shown = 'put' in write ? `put ${key}@${revision}=${write.value}` : `delete ${key}@${revision}`
         changes.push({ key, revision, shown: shown + previous })
+        states.push(state)
       }
-      states.push(after)
-      return revision
+      return states.length - 1
     },
   }
 }

@@ -9,6 +9,7 @@ import { type CsiDriver, type DriverFacts, oneAtATime } from '../../../csi/index
 import type { ControllerDeps } from '../../deps.ts'
 import {
   type Attachment,
+  attachmentsOfHandle,
   attachmentsOfVolume,
   attachmentsOnNode,
   indexAttachments,
@@ -18,10 +19,10 @@ import {
   isSingleNode,
   type Volume,
   volumeNamesOf,
-  volumesWithHandle,
 } from '../attachment-index.ts'
 import { attacherFinalizerOf } from '../names.ts'
 import type { AttacherContext } from './attacher-context.ts'
+import { volumeOf } from './attachment-volume.ts'
 import { type AttacherOptions, attacherSettings } from './options.ts'
 import { reconcileAttachment } from './reconcile-attachment.ts'
 import { releaseVolume } from './release-volume.ts'
@@ -113,11 +114,10 @@ const isOwn = ({ spec }: Attachment, { facts }: AttacherContext): boolean => spe
 /** Also the others of a volume that may be on one node only: they may have waited for this one to go. */
 function attachmentsConcernedBy(attachment: Attachment, context: AttacherContext): string[] {
   if (!isOwn(attachment, context)) return []
-  const [volumeName] = volumeNamesOf(attachment)
-  const volume = volumeName === undefined ? undefined : context.volumes.get(volumeName)
-  if (!volume?.spec || !isSingleNode(volume.spec)) return [keyOfObject(attachment)]
-  const others = volumesWithHandle(context.volumes, volume).flatMap((one) => ownAttachmentsOf(one, context))
-  return [keyOfObject(attachment), ...others]
+  const volume = volumeOf(attachment, context)
+  if (!volume || !isSingleNode(volume.spec)) return [keyOfObject(attachment)]
+  const same = attachmentsOfHandle(volume.spec, context).filter((one) => isOwn(one, context))
+  return [keyOfObject(attachment), ...same.map(keyOfObject)]
 }
 
 const ownAttachmentsOf = ({ metadata }: Volume, context: AttacherContext): string[] =>

@@ -1,13 +1,6 @@
 // The volume behind an attachment: an object of its own, or described in the attachment itself.
 import type { PersistentVolumeSpec } from '../../../api/types/volume.ts'
-import {
-  type Attachment,
-  attachmentsOfVolume,
-  isAttached,
-  isSingleNode,
-  type Volume,
-  volumesWithHandle,
-} from '../attachment-index.ts'
+import { type Attachment, attachmentsOfHandle, isAttached, isSingleNode, type Volume } from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
 
 export interface AttachmentVolume {
@@ -32,15 +25,13 @@ export function volumeOf({ metadata, spec }: Attachment, { volumes }: AttacherCo
  */
 export function otherHolder(
   attachment: Attachment,
-  { spec, object }: AttachmentVolume,
-  { attachments, volumes, finalizer }: AttacherContext,
+  { spec }: AttachmentVolume,
+  context: AttacherContext,
 ): Attachment | undefined {
-  if (!object || !isSingleNode(spec)) return undefined
-  return volumesWithHandle(volumes, object)
-    .flatMap(({ metadata }) => attachmentsOfVolume(attachments, metadata.name ?? ''))
-    .find((other) => {
-      const isSamePlace = other.spec.nodeName === attachment.spec.nodeName
-      const mayBePublished = other.metadata.finalizers?.includes(finalizer) || isAttached(other)
-      return !isSamePlace && other.spec.attacher === attachment.spec.attacher && mayBePublished
-    })
+  if (!isSingleNode(spec)) return undefined
+  return attachmentsOfHandle(spec, context).find((other) => {
+    const isSamePlace = other.spec.nodeName === attachment.spec.nodeName
+    const mayBePublished = other.metadata.finalizers?.includes(context.finalizer) || isAttached(other)
+    return !isSamePlace && other.spec.attacher === attachment.spec.attacher && mayBePublished
+  })
 }

@@ -7,8 +7,9 @@ import { chooseVolume } from '../../../controllers/binding/choose-volume.ts'
 import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
 import { type Volume, type Wish, wishOf } from '../../../controllers/binding/wish.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'
-import { type CapacityFacts, type Demand, VolumeFitter } from '../../capacity/fit-volumes.ts'
+import { type CapacityFacts, type Demand, type Fit, VolumeFitter } from '../../capacity/fit-volumes.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
+import { getOrMake } from '../../get-or-make.ts'
 import type { FreeVolumes } from './free-volumes.ts'
 import type { InHand } from './in-hand.ts'
 import type { BoundClaim, DelayedClaim } from './pod-volumes.ts'
@@ -46,6 +47,9 @@ export class NodeJudge {
   readonly #bound: readonly BoundClaim[]
   readonly #delayed: readonly Prepared[]
   readonly #plans = new Map<NodeView, NodePlan>()
+  /** Nothing but new volumes will do, on whichever node: the usual case, in which less has to be asked of each. */
+  readonly #areAllNew: boolean
+  readonly #fits = new Map<NodeView, Fit>()
   readonly #fitter: VolumeFitter
   readonly #isTracked: ReadonlySet<DelayedClaim>
   readonly #fitters = new Map<string, VolumeFitter>()
@@ -57,11 +61,18 @@ export class NodeJudge {
     const tracked = delayed.filter((claim) => claim.bytes > 0n && facts.tracksCapacity(claim.storageClass.provisioner))
     this.#isTracked = new Set(tracked)
     this.#fitter = new VolumeFitter(facts.capacity, tracked.map(demandOf))
+    this.#areAllNew = this.#delayed.every(
+      ({ claim, mayHaveVolume }) =>
+        !mayHaveVolume && claim.selectedNode === undefined && !facts.inHand.given(claim.key),
+    )
   }
 
   /** After `judge` found the node to do. */
   planFor(node: NodeView): NodePlan {
-    return this.#plans.get(node) ?? NOTHING_TO_DO
+    const plan = this.#plans.get(node)
+    if (plan) return plan
+    const fit = this.#fits.get(node)
+    return fit ? { bind: [], make: this.#makes(this.#delayed, fit), follow: [] } : NOTHING_TO_DO
   }
 
   shortage(): string | undefined {
@@ -74,7 +85,7 @@ export class NodeJudge {
 
   judge(node: NodeView): readonly string[] | undefined {
     const forBound = this.#judgeBound(node)
-    const forDelayed = this.#delayed.length > 0 ? this.#judgeDelayed(node) : undefined
+    const forDelayed = this.#areAllNew ? this.#judgeNew(node) : this.#judgeDelayed(node)
     if (!forBound && !forDelayed) return undefined
     const reasons: string[] = []
     if (forBound?.isElsewhere) reasons.push(REASON_PLACE)
@@ -91,6 +102,16 @@ export class NodeJudge {
       else if (!isReachableFrom(volume, node)) isElsewhere = true
     }
     return isElsewhere || isLost ? { isElsewhere, isLost } : undefined
+  }
+
+  #judgeNew(node: NodeView): string | undefined {
+    for (const { canBeMade, isAllowed } of this.#delayed) {
+      if (!canBeMade || !isAllowed(node.labels)) return REASON_NO_VOLUME
+    }
+    const fit = this.#fitter.fit(node.labels)
+    if (!fit) return REASON_NO_SPACE
+    this.#fits.set(node, fit)
+    return undefined
   }
 
   #judgeDelayed(node: NodeView): string | undefined {
@@ -128,27 +149,22 @@ export class NodeJudge {
   }
 
   #fit(toMake: readonly Prepared[], node: NodeView): NodePlan['make'] | undefined {
-    if (toMake.length === 0) return []
-    const tracked = toMake.filter(({ claim }) => this.#isTracked.has(claim))
-    if (tracked.length === 0) return toMake.map(({ claim }) => ({ claim, report: undefined }))
-    const fit = this.#fitterFor(tracked).fit(node.labels)
-    if (!fit) return undefined
-    return toMake.map(({ claim }) => ({ claim, report: fit[tracked.findIndex((one) => one.claim === claim)] }))
+    const fit = this.#fitterFor(toMake.filter(({ claim }) => this.#isTracked.has(claim))).fit(node.labels)
+    return fit && this.#makes(toMake, fit)
+  }
+
+  /** A fit has a report for each tracked claim, in their order. */
+  #makes(toMake: readonly Prepared[], fit: Fit): NodePlan['make'] {
+    let nth = 0
+    return toMake.map(({ claim }) => ({ claim, report: this.#isTracked.has(claim) ? fit[nth++] : undefined }))
   }
 
   /** Which claims need a volume made may differ from node to node; most often all do. */
   #fitterFor(tracked: readonly Prepared[]): VolumeFitter {
     if (tracked.length === this.#isTracked.size) return this.#fitter
     const id = tracked.map(({ claim }) => claim.key).join(' ')
-    let fitter = this.#fitters.get(id)
-    if (!fitter) {
-      fitter = new VolumeFitter(
-        this.#facts.capacity,
-        tracked.map(({ claim }) => demandOf(claim)),
-      )
-      this.#fitters.set(id, fitter)
-    }
-    return fitter
+    const demands = () => tracked.map(({ claim }) => demandOf(claim))
+    return getOrMake(this.#fitters, id, () => new VolumeFitter(this.#facts.capacity, demands()))
   }
 }
 

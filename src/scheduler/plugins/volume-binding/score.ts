@@ -45,7 +45,7 @@ function usesOfNew({ make }: NodePlan, reservations: Reservations | undefined): 
     if (!report) continue
     const use = useOf(uses, claim.storageClass)
     use.requested += claim.bytes
-    use.capacity = freeIn(report) - (reservations?.heldBack(report.key, own) ?? 0n)
+    use.capacity = freeIn(report) - (reservations?.heldBack(report, own) ?? 0n)
   }
   return uses
 }
@@ -59,8 +59,15 @@ function useOf(uses: Map<string, Use>, storageClass: Readonly<StorageClass>): Us
 }
 
 function pointsOf({ storageClass, requested, capacity }: Use): number {
-  const percent = BigInt(SCORE_MAX)
   const isFull = capacity <= 0n || requested > capacity
-  const utilization = isFull ? SCORE_MAX : Number((requested * percent) / capacity)
+  const utilization = isFull ? SCORE_MAX : percentOf(requested, capacity)
   return annotationOf(storageClass, CAPACITY_PREFERENCE) === 'pack' ? utilization : SCORE_MAX - utilization
 }
+
+/** Below this, a hundred times as much is still an exact number. */
+const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER) / BigInt(SCORE_MAX)
+
+const percentOf = (part: bigint, whole: bigint): number =>
+  whole < EXACT_MAX
+    ? Math.floor((Number(part) * SCORE_MAX) / Number(whole))
+    : Number((part * BigInt(SCORE_MAX)) / whole)

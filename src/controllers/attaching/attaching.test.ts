@@ -1,0 +1,403 @@
+// The controllers with an attacher, from a pod on a node to a published volume and back.
+import { Registry } from 'prom-client'
+import { afterEach, describe, expect, it } from 'vitest'
+import { csiNodeKind } from '../../api/kinds/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { unavailable } from '../../api/status-error.ts'
+import { attachmentOn, aWorld, DRIVER, FINALIZER, inUseName, type World } from './attaching-trial.ts'
+import { createAttachingMetrics } from './metrics.ts'
+
+let world: World
+afterEach(async () => {
+  expect(world.crimes).toEqual([])
+  await world.close()
+})
+
+const isAttachedTo = async (nodeName: string) => (await world.attachment(nodeName))?.status?.attached === true
+const isMountedOn = (nodeName: string) => world.mounts.get(nodeName)!.has(inUseName())
+
+async function mountedOn(nodeName: string): Promise<void> {
+  await world.until(
+    () => isMountedOn(nodeName),
+    `the volume on ${nodeName}`,
+    () => world.agents(),
+  )
+}
+
+describe('a pod on a node', () => {
+  it('SYS-18 gets its volume attached, published, and offered to the node', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    await world.start()
+    await world.aPod('web', 'left')
+    await world.until(() => isAttachedTo('left'), 'the attachment')
+    expect(await world.attachment('left')).toMatchObject({
+      metadata: { name: attachmentOn('left'), finalizers: [FINALIZER] },
+      spec: { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } },
+      status: { attached: true, attachmentMetadata: { device: '/dev/vol-data' } },
+    })
+    expect((await world.volume())?.metadata.finalizers).toContain('external-attacher/disks-example-com')
+    expect(world.publishedOn()).toEqual(['id-left'])
+    await mountedOn('left')
+    expect((await world.node('left'))?.status?.volumesAttached).toEqual([{ name: inUseName(), devicePath: '' }])
+    expect(world.told).toEqual([
+      {
+        about: 'web',
+        type: 'Normal',
+        reason: 'SuccessfulAttachVolume',
+        message: 'AttachVolume.Attach succeeded for volume "data"',
+      },
+    ])
+  })
+
+  it('SYS-18 loses nothing before its node has unmounted: then the volume is detached and nothing is left', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    const process = await world.start()
+    await world.aPod('web', 'left')
+    await mountedOn('left')
+    await world.deletePod('web')
+    await world.settle()
+    expect(process.standing('data')).toMatchObject({ is: 'stuck', because: 'node left still has it mounted' })
+    expect((await world.attachment('left'))?.metadata.deletionTimestamp).toBeUndefined()
+
+    await world.agents()
+    await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+    expect(world.publishedOn()).toEqual([])
+    await world.settle()
+    expect((await world.node('left'))?.status?.volumesAttached).toBeUndefined()
+  })
+
+  it('SYS-18 that has ended counts no more than one that is gone', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    await world.start()
+    await world.aPod('web', 'left')
+    await world.until(() => isAttachedTo('left'), 'the attachment')
+    await world.patchStatus(podKind, 'web', { phase: 'Succeeded' })
+    await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+    expect(world.publishedOn()).toEqual([])
+  })
+
+  it('SYS-18 shares the attachment with the others of its node, until the last one goes', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    await world.start()
+    await world.aPod('first', 'left')
+    await world.aPod('second', 'left')
+    await world.until(() => isAttachedTo('left'), 'the attachment')
+    await world.deletePod('first')
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    await world.deletePod('second')
+    await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+    expect(world.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')).toHaveLength(1)
+  })
+
+  it('SYS-18 waits for its node to exist', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    const process = await world.start()
+    await world.aPod('web', 'later')
+    await world.settle()
+    expect(process.standing('data')?.because).toBe('node later, where a pod needs it, does not exist')
+    await world.client.create(nodeKind, { metadata: { name: 'later' } } as never)
+    await world.until(async () => (await world.attachments()).length === 1, 'the attachment')
+  })
+
+  it('SYS-18 is told why its volume does not come, once for each time the driver fails', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    world.fake.script.setRules([
+      { method: 'ControllerPublishVolume', times: 2, effect: { do: 'fail', code: 'INTERNAL', message: 'no cable' } },
+    ])
+    await world.start({ attacher: { retryIntervalStartMs: 4_000 } })
+    await world.aPod('web', 'left')
+    await world.until(() => isAttachedTo('left'), 'the attachment')
+    await world.settle()
+    expect(world.reasons()).toEqual(['FailedAttachVolume', 'FailedAttachVolume', 'SuccessfulAttachVolume'])
+    expect(world.told[0]?.message).toBe(
+      'AttachVolume.Attach failed for volume "data" : rpc error: code = Internal desc = no cable',
+    )
+    expect((await world.attachment('left'))?.status?.attachError).toBeUndefined()
+  })
+
+  it('SYS-18 needs no attachment where the driver says so', async () => {
+    world = await aWorld()
+    await world.aDriverObject(false)
+    await world.aVolume()
+    await world.start()
+    await world.aPod('web', 'left')
+    await world.settle()
+    expect(await world.attachments()).toEqual([])
+  })
+})
+
+describe('a volume of one node', () => {
+  it('SYS-18 goes to the second node only when it has left the first, and the second pod is told', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    const process = await world.start()
+    await world.aPod('first', 'left')
+    await mountedOn('left')
+    await world.aPod('second', 'right')
+    await world.settle()
+    expect(await world.attachment('right')).toBeUndefined()
+    expect(process.standing('data')?.because).toBe('volume data is attached to node left and can be on one node only')
+    expect(world.told.at(-1)).toEqual({
+      about: 'second',
+      type: 'Warning',
+      reason: 'FailedAttachVolume',
+      message: 'Multi-Attach error for volume "data" Volume is already used by pod(s) first',
+    })
+    const toldBefore = world.told.length
+    await world.settle()
+    expect(world.told).toHaveLength(toldBefore)
+
+    await world.deletePod('first')
+    await mountedOn('right')
+    expect(isMountedOn('left')).toBe(false)
+    expect(world.publishedOn()).toEqual(['id-right'])
+    expect(world.reasons().at(-1)).toBe('SuccessfulAttachVolume')
+  })
+
+  it('SYS-18 that two pods want at once goes to the one that came first', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    await world.aPod('b-old', 'right')
+    await world.trial.clock.advance(2_000)
+    await world.aPod('a-new', 'left')
+    await world.start()
+    await world.until(() => isAttachedTo('right'), 'the attachment')
+    await world.settle()
+    expect((await world.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
+  })
+
+  it('SYS-18 is not published on a second node even if someone makes an attachment by hand', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    await world.start()
+    await world.aPod('web', 'left')
+    await world.until(() => isAttachedTo('left'), 'the attachment')
+    await world.trial.post('/apis/storage.k8s.io/v1/volumeattachments', {
+      metadata: { name: 'by-hand' },
+      spec: { attacher: DRIVER, nodeName: 'right', source: { persistentVolumeName: 'data' } },
+    })
+    await world.until(
+      async () => (await world.attachments()).find(({ metadata }) => metadata.name === 'by-hand')?.status?.attachError,
+      'the refusal',
+    )
+    expect(world.publishedOn()).toEqual(['id-left'])
+
+    await world.deletePod('web')
+    await world.until(() => world.publishedOn().join() === 'id-right', 'the one by hand, once it is free')
+  })
+
+  it('SYS-18 whose attachment was made though the answer was lost is not given to another node', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    let isLost = false
+    await world.start({
+      async intercept(verb, args) {
+        if (verb !== 'create' || isLost) return
+        isLost = true
+        await world.client.create(args[0], args[1])
+        await world.deletePod('first')
+        await world.aPod('second', 'right')
+        throw unavailable('no reply came')
+      },
+    })
+    await world.aPod('first', 'left')
+    await world.until(() => isAttachedTo('right'), 'the attachment of the second pod')
+    expect(isLost).toBe(true)
+    await world.settle()
+    expect((await world.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
+  })
+})
+
+it('SYS-18 a volume of many nodes is on all of them at once', async () => {
+  world = await aWorld()
+  await world.aVolume('data', { accessModes: ['ReadWriteMany'] })
+  await world.start()
+  await world.aPod('first', 'left')
+  await world.aPod('second', 'right')
+  await world.until(() => world.publishedOn().length === 2, 'both')
+  expect(world.publishedOn().sort()).toEqual(['id-left', 'id-right'])
+})
+
+describe('limits', () => {
+  it('SYS-18 a node gets no more volumes of a driver than it can take; the rest come when there is room', async () => {
+    world = await aWorld()
+    const names = ['v1', 'v2', 'v3', 'v4', 'v5']
+    for (const name of names) await world.aVolume(name)
+    const body = {
+      spec: { drivers: [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [], allocatable: { count: 2 } }] },
+    }
+    await world.client.patch(csiNodeKind, { name: 'left' }, { type: 'merge', body })
+    await world.start()
+    for (const name of names) await world.aPod(`of-${name}`, 'left', [name])
+    await world.settle()
+    expect(await world.attachments()).toHaveLength(2)
+    const waiting = world.told.filter(({ reason }) => reason === 'FailedAttachVolume')
+    expect(waiting).toHaveLength(3)
+    expect(waiting[0]?.message).toContain('node left has all the 2 volumes of the driver that it can take')
+
+    const [one] = await world.attachments()
+    await world.deletePod(`of-${one?.spec.source.persistentVolumeName}`)
+    await world.until(
+      async () =>
+        (await world.attachments()).length === 2 &&
+        (await world.attachments()).every(({ metadata }) => metadata.uid !== one?.metadata.uid),
+      'the next one',
+    )
+    await world.settle()
+    expect(await world.attachments()).toHaveLength(2)
+  })
+})
+
+describe('a lost node', () => {
+  const MINUTE_MS = 60_000
+
+  async function mountedThenLost() {
+    world = await aWorld()
+    const registry = new Registry()
+    await world.aVolume()
+    const process = await world.start({ metrics: createAttachingMetrics(registry) })
+    await world.aPod('web', 'left')
+    await mountedOn('left')
+    await world.setReady('left', 'Unknown')
+    return { process, registry }
+  }
+
+  it('SYS-18 keeps its volumes for six minutes, then they are detached by force', async () => {
+    const { process, registry } = await mountedThenLost()
+    await world.deletePod('web')
+    await world.aPod('next', 'right')
+    await world.settle()
+    expect(process.standing('data')).toMatchObject({ is: 'waiting' })
+    await world.trial.clock.advance(6 * MINUTE_MS - 2_000)
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    await world.trial.clock.advance(3_000)
+    await world.until(() => world.publishedOn().join() === 'id-right', 'the other node')
+    expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
+  })
+
+  it('SYS-18 that comes back in time is waited for as before', async () => {
+    await mountedThenLost()
+    await world.deletePod('web')
+    await world.settle()
+    await world.trial.clock.advance(5 * MINUTE_MS)
+    await world.setReady('left', 'True')
+    await world.settle()
+    await world.trial.clock.advance(20 * MINUTE_MS)
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    await world.agents()
+    await world.until(() => world.publishedOn().length === 0, 'the detach')
+  })
+
+  it('SYS-18 whose object is gone is lost too', async () => {
+    await mountedThenLost()
+    await world.client.delete(nodeKind, { name: 'left' })
+    await world.deletePod('web')
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    await world.trial.clock.advance(6 * MINUTE_MS + 1)
+    await world.until(async () => (await world.attachments()).length === 0, 'the detach')
+    expect(world.publishedOn()).toEqual([])
+  })
+
+  it('SYS-18 loses its volumes at once when it is declared out of service, with pods that nobody can end', async () => {
+    const { registry } = await mountedThenLost()
+    await world.patchStatus(podKind, 'web', {
+      containerStatuses: [
+        { name: 'main', ready: true, restartCount: 0, image: '', imageID: '', state: { running: {} } },
+      ],
+    })
+    await world.client.delete(podKind, { namespace: 'default', name: 'web' }, { gracePeriodSeconds: 30 })
+    await world.aPod('next', 'right')
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    const taints = [{ key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' }]
+    await world.client.patch(nodeKind, { name: 'left' }, { type: 'merge', body: { spec: { taints } } })
+    await world.settle()
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-right'])
+    expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="out-of-service"} 1')
+  })
+})
+
+it('SYS-18 volumes are counted under the names that are charted already', async () => {
+  world = await aWorld()
+  const registry = new Registry()
+  await world.aVolume()
+  await world.start({ metrics: createAttachingMetrics(registry) })
+  await world.aPod('first', 'left')
+  await world.aPod('second', 'left')
+  await world.until(() => isAttachedTo('left'), 'the attachment')
+  const text = await registry.metrics()
+  const plugin = 'kubernetes.io/csi:disks.example.com'
+  expect(text).toContain(
+    `attachdetach_controller_total_volumes{plugin_name="${plugin}",state="desired_state_of_world"} 1`,
+  )
+  expect(text).toContain(
+    `attachdetach_controller_total_volumes{plugin_name="${plugin}",state="actual_state_of_world"} 1`,
+  )
+  expect(text).toContain(`storage_count_attachable_volumes_in_use{node="left",volume_plugin="${plugin}"} 2`)
+})
+
+describe('the list of what is attached to a node', () => {
+  it('SYS-18 is put right if someone else changes it, and keeps what is not a CSI volume', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    await world.start()
+    await world.aPod('web', 'left')
+    await mountedOn('left')
+    const other = { name: 'example.com/other', devicePath: '/dev/x' }
+    await world.patchStatus(nodeKind, 'left', { volumesAttached: [other] })
+    await world.settle()
+    expect((await world.node('left'))?.status?.volumesAttached).toEqual([other, { name: inUseName(), devicePath: '' }])
+  })
+
+  it('SYS-18 a node that reports a mount at the last moment keeps its volume', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    let isLate = false
+    await world.start({
+      async intercept(verb) {
+        if (verb !== 'commit' || isLate || !(await isAttachedTo('left'))) return
+        isLate = true
+        await world.patchStatus(nodeKind, 'left', { volumesInUse: [inUseName()] })
+      },
+    })
+    await world.aPod('web', 'left')
+    await world.until(() => isAttachedTo('left'), 'the attachment')
+    await world.deletePod('web')
+    await world.until(() => isLate, 'the attempt to detach')
+    await world.settle()
+    await world.trial.clock.advance(60_000)
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    await world.agents()
+    await world.until(() => world.publishedOn().length === 0, 'the detach')
+  })
+})
+
+it('SYS-18 an attachment whose volume is gone by force is let go when its node is done with it', async () => {
+  world = await aWorld({ controller: ['CREATE_DELETE_VOLUME'] })
+  await world.aVolume()
+  await world.start()
+  await world.aPod('web', 'left')
+  await world.until(() => isAttachedTo('left'), 'the attachment')
+  await world.patchStatus(nodeKind, 'left', { volumesInUse: [inUseName()] })
+  const body = { metadata: { finalizers: null } }
+  await world.client.delete(persistentVolumeKind, { name: 'data' })
+  await world.client.patch(persistentVolumeKind, { name: 'data' }, { type: 'merge', body })
+  await world.settle()
+  expect(await world.attachments()).toHaveLength(1)
+  await world.patchStatus(nodeKind, 'left', { volumesInUse: null })
+  await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+})

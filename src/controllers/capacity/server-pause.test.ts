@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { silentLog } from '../../base/log.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { createServerPause } from './server-pause.ts'
+
+function aPause() {
+  const clock = manualClock()
+  const pause = createServerPause({ clock, random: () => 1, log: silentLog })
+  const signal = new AbortController().signal
+  /** How long someone who comes now has to wait. */
+  async function waitMs(): Promise<number> {
+    const fromMs = clock.monotonicMs()
+    let overMs: number | undefined
+    void pause.over(signal).then(() => {
+      overMs = clock.monotonicMs()
+    })
+    for (let turn = 0; overMs === undefined && turn < 100; turn++) await clock.advance(turn === 0 ? 0 : 500)
+    return overMs! - fromMs
+  }
+  return { pause, waitMs }
+}
+
+describe('a pause', () => {
+  it('CAP-17 doubles with every failure up to half a minute, and ends with the first success', async () => {
+    const { pause, waitMs } = aPause()
+    const waits: number[] = []
+    for (let i = 0; i < 7; i++) {
+      pause.failed('down')
+      waits.push(await waitMs())
+    }
+    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
+    pause.succeeded()
+    pause.failed('down again')
+    expect(await waitMs()).toBe(1_000)
+  })
+
+  it('CAP-17 many who fail together count as one', async () => {
+    const { pause, waitMs } = aPause()
+    for (let i = 0; i < 10; i++) pause.failed('down')
+    expect(await waitMs()).toBe(1_000)
+  })
+
+  it('CAP-17 there is none while all is well, and who is told to stop does not wait', async () => {
+    const { pause, waitMs } = aPause()
+    expect(await waitMs()).toBe(0)
+    pause.failed('down')
+    const abort = new AbortController()
+    const waiting = pause.over(abort.signal)
+    abort.abort(new Error('stopping'))
+    await expect(waiting).rejects.toThrow('stopping')
+  })
+})

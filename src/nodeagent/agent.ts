@@ -1,0 +1,267 @@
+// The agent of one node, wired from what it is given: registration of drivers, the node's own objects, its pods, their
+// volumes and their stats. Several run in one process, each with its own root and name; start-agent.ts makes one for
+// this machine.
+
+import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { csiDriverKind } from '../api/kinds/csi-driver.ts'
+import { nodeKind } from '../api/kinds/node.ts'
+import { podKind } from '../api/kinds/pod.ts'
+import { persistentVolumeKind } from '../api/kinds/volume.ts'
+import { volumeAttachmentKind } from '../api/kinds/volume-attachment.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import {
+  backOff,
+  type CacheSet,
+  type Client,
+  type ClientMetrics,
+  createEventRecorder,
+  createWorkQueue,
+  done,
+} from '../client/index.ts'
+import type { CsiConnection } from '../csi/index.ts'
+import type { IoRates } from '../driver/host/index.ts'
+import { keyedLock } from '../driver/host/keyed-lock.ts'
+import { type Containers, noContainers } from './commands/containers.ts'
+import { createBooks, volumeKey } from './csi/books.ts'
+import { createGrowVolume, type GrowVolume } from './csi/grow.ts'
+import { createVolumesInUse } from './csi/in-use.ts'
+import { emptySteps } from './csi/mount.ts'
+import { unstageOrphan } from './csi/unmount.ts'
+import type { NodeDisk } from './disk/disk.ts'
+import type { AgentMetrics } from './metrics.ts'
+import { createAnnouncer } from './node/announce.ts'
+import type { MachineFacts } from './node/facts.ts'
+import { createNodePresence } from './node/presence.ts'
+import { agentPaths } from './paths.ts'
+import { createAttempts } from './pods/attempts.ts'
+import { BY_UID, createPodController, unfinished } from './pods/pod-controller.ts'
+import { type MountedVolume, type PodDeps, reconcilePod } from './pods/reconcile-pod.ts'
+import { createDrivers } from './registration/drivers.ts'
+import type { PluginCalls } from './registration/plugin-calls.ts'
+import type { PluginDirectory } from './registration/plugin-directory.ts'
+import { createRegistrar } from './registration/registrar.ts'
+import { createStatsCollector } from './stats/collect.ts'
+import { provisionedIo } from './stats/provisioned.ts'
+
+export interface NodeAgentDeps {
+  readonly nodeName: string
+  /** The same for every life of this agent, different for every other. */
+  readonly identity: string
+  /** Absolute; the kubelet's root directory, in its layout. */
+  readonly root: string
+  readonly client: Client
+  readonly caches: CacheSet
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly clientMetrics?: ClientMetrics
+  readonly metrics: AgentMetrics
+  readonly machine: MachineFacts
+  readonly disk: NodeDisk
+  readonly plugins: { readonly directory: PluginDirectory; readonly calls: PluginCalls }
+  /** Sockets of drivers that have no registrar. */
+  readonly driverSockets?: readonly string[]
+  connect(endpoint: string): CsiConnection
+  /** What the device behind a path does; undefined where the volume has no device of its own. */
+  ratesAt?(path: string): Promise<IoRates | undefined>
+  /** Default: pods have their volumes, and nothing runs. */
+  readonly containers?: Containers
+  /** Default: NodeExpandVolume when it is the node's turn. */
+  readonly grow?: GrowVolume
+  readonly labels?: Readonly<Record<string, string>>
+  /** Default 110. */
+  readonly podsMax?: number
+  readonly version: string
+}
+
+export interface NodeAgent {
+  readonly nodeName: string
+  /** Why pods and volumes are not done, for people. */
+  standings(): { readonly key: string; readonly because?: string }[]
+  /** Whether anything is being worked on this moment. */
+  readonly isBusy: boolean
+  /** What is registered, and why other sockets are not. */
+  drivers(): { readonly registered: readonly string[]; readonly problems: Readonly<Record<string, string>> }
+  /** Throws NodeNameTakenError. Settles when the last piece of work has; mounts stay as they are. */
+  run(signal: AbortSignal, onReady?: () => void): Promise<void>
+}
+
+const PODS_MAX = 110
+
+export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
+  const { nodeName, client, caches, clock, random, log, disk, metrics } = deps
+  const paths = agentPaths(deps.root)
+  const events = createEventRecorder({ client, clock, random, log, component: 'kubelet', instance: nodeName })
+  const presence = createNodePresence({
+    client,
+    nodeName,
+    identity: deps.identity,
+    machine: deps.machine,
+    labels: deps.labels ?? {},
+    podsMax: deps.podsMax ?? PODS_MAX,
+    version: deps.version,
+    clock,
+    log,
+  })
+  const announcer = createAnnouncer({ client, nodeName, clock })
+  const drivers = createDrivers({ connect: deps.connect, ...announcer, log })
+  const registrar = createRegistrar({
+    directory: deps.plugins.directory,
+    plugins: deps.plugins.calls,
+    drivers,
+    driverSockets: deps.driverSockets ?? [],
+    nameOf: (socket) => nameAt(socket, deps.connect),
+    clock,
+    log,
+  })
+  const books = createBooks({ disk, paths, nodeName, log })
+  const containers = deps.containers ?? noContainers()
+  const attempts = createAttempts({ clock })
+  const mounted = new Map<string, Map<string, MountedVolume>>()
+  const stats = createStatsCollector({
+    mounted,
+    drivers,
+    metrics,
+    clock,
+    random,
+    log,
+    ratesAt: deps.ratesAt ?? (async () => undefined),
+    provisioned: async ({ csi }) => (csi ? provisionedIo(csi, client) : {}),
+  })
+
+  const pods = caches.of(podKind, { fieldSelector: `spec.nodeName=${nodeName}` })
+  const nodes = caches.of(nodeKind, { fieldSelector: `metadata.name=${nodeName}` })
+  const claims = caches.of(persistentVolumeClaimKind)
+  const volumes = caches.of(persistentVolumeKind)
+  const attachments = caches.of(volumeAttachmentKind)
+  const csiDrivers = caches.of(csiDriverKind)
+  const podOf = (uid: string) => pods.byIndex(BY_UID, uid)[0]
+  let podDeps: PodDeps | undefined
+
+  const controller = createPodController({
+    nodeName,
+    pods,
+    claims,
+    volumes,
+    attachments,
+    csiDrivers,
+    clock,
+    random,
+    log,
+    ...(deps.clientMetrics ? { metrics: deps.clientMetrics } : {}),
+    async reconcile(uid, signal) {
+      const outcome = await reconcilePod(uid, podDeps!, signal)
+      stats.look(uid)
+      return outcome
+    },
+  })
+  /** Volumes that are staged for nobody: an earlier life left them. */
+  const orphans = createWorkQueue({ name: 'node-orphans', clock, random, log })
+  containers.onChange((uid) => controller.queue.add(uid))
+  drivers.onChange(() => {
+    attempts.forgetDelays()
+    for (const uid of unfinished(controller)) controller.queue.add(uid)
+    for (const { key } of orphans.standings()) orphans.add(key)
+  })
+
+  /** Reads what is on the disk and makes everything that depends on it. */
+  async function open(): Promise<PodDeps> {
+    for (const path of [paths.registry, paths.plugins, paths.pods]) await disk.makeDirectory(path, 0o755)
+    await books.load()
+    // Only of drivers that attach, but which do is not known yet: naming one too many delays a detach, one too few
+    // would allow it under a mounted volume.
+    const attached = books.uids().flatMap((uid) => books.ofPod(uid).filter(({ attachmentId }) => attachmentId !== ''))
+    const inUse = createVolumesInUse({ atStart: attached, report: presence.setVolumesInUse })
+    return {
+      nodeName,
+      client,
+      clock,
+      events,
+      csiDrivers,
+      attachments,
+      claims,
+      volumes,
+      drivers,
+      books,
+      disk,
+      paths,
+      inUse,
+      metrics,
+      lock: keyedLock(),
+      done: emptySteps(),
+      containers,
+      attempts,
+      mounted,
+      grow: deps.grow ?? createGrowVolume({ client, drivers, books, events, metrics }),
+      hostIP: deps.machine.address,
+      node: () => ({ name: nodeName, labels: nodes.get({ name: nodeName })?.metadata.labels ?? {} }),
+      pod: podOf,
+      isWanted: (uid) => {
+        const pod = podOf(uid)
+        return pod !== undefined && !pod.metadata.deletionTimestamp
+      },
+      isOnRecord: (uid, volume) => books.publication(uid, volume) !== undefined,
+    }
+  }
+
+  async function run(signal: AbortSignal, onReady?: () => void): Promise<void> {
+    await presence.begin(signal)
+    podDeps = await open()
+    await announcer.ensureCsiNode()
+    await presence.ready()
+    for (const uid of books.uids()) controller.queue.add(uid) // of pods that are gone nobody else will tell
+    for (const staging of books.stagings()) {
+      if (books.ofVolume(staging).length === 0) orphans.add(volumeKey(staging))
+    }
+    onReady?.()
+    // Whatever ends first ends the others: an agent that lost its name must not go on with its volumes.
+    const stop = new AbortController()
+    const over = AbortSignal.any([signal, stop.signal])
+    const parts = [
+      presence.keep(over),
+      registrar.run(over),
+      controller.run(over),
+      stats.run(over),
+      events.run(over),
+      orphans.run(unstage, over),
+    ]
+    try {
+      await Promise.all(parts)
+    } finally {
+      stop.abort()
+      await Promise.allSettled(parts)
+      drivers.close()
+    }
+  }
+
+  async function unstage(key: string) {
+    const staging = books.stagings().find((one) => volumeKey(one) === key)
+    if (!staging) return done
+    try {
+      await unstageOrphan(staging, podDeps!)
+      return done
+    } catch (error) {
+      return backOff((error as Error).message)
+    }
+  }
+
+  return {
+    nodeName,
+    standings: () => [...controller.queue.standings(), ...orphans.standings()],
+    get isBusy() {
+      return [controller.queue, orphans].some((queue) => queue.stats().depth + queue.stats().running > 0)
+    },
+    drivers: () => ({ registered: drivers.list().map(({ name }) => name), problems: registrar.problems() }),
+    run,
+  }
+}
+
+async function nameAt(socket: string, connect: NodeAgentDeps['connect']): Promise<string> {
+  const connection = connect(socket)
+  try {
+    return (await connection.identity.getPluginInfo({})).name
+  } finally {
+    connection.close()
+  }
+}

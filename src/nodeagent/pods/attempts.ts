@@ -1,0 +1,64 @@
+// How often each volume of each pod has failed, and when it is tried again: from half a second up to about two minutes,
+// as the kubelet does. Events may wake the pod sooner, but not the volume. Forgotten at restart.
+import type { Clock } from '../../base/clock.ts'
+import type { VolumeProblem } from '../problem.ts'
+
+export interface Attempts {
+  /** The last problem, while its time has not come. */
+  pending(uid: string, volume: string): VolumeProblem | undefined
+  failed(uid: string, volume: string, problem: VolumeProblem): void
+  succeeded(uid: string, volume: string): void
+  /** Until the next volume of the pod may be tried. */
+  dueInMs(uid: string): number
+  /** Since the pod's first volume was found missing, or since it was last told. */
+  waitedMs(uid: string): number
+  toldToWait(uid: string): void
+  /** All volumes may be tried at once: what they lacked may be there now. */
+  forgetDelays(): void
+  forgetPod(uid: string): void
+}
+
+export const FIRST_RETRY_MS = 500
+export const LAST_RETRY_MS = 122_000
+
+interface Attempt {
+  failures: number
+  dueMs: number
+  problem: VolumeProblem
+}
+
+export function createAttempts({ clock }: { readonly clock: Clock }): Attempts {
+  const pods = new Map<string, { sinceMs: number; readonly volumes: Map<string, Attempt> }>()
+
+  return {
+    pending(uid, volume) {
+      const attempt = pods.get(uid)?.volumes.get(volume)
+      return attempt && clock.monotonicMs() < attempt.dueMs ? attempt.problem : undefined
+    },
+    failed(uid, volume, problem) {
+      const pod = pods.get(uid) ?? { sinceMs: clock.monotonicMs(), volumes: new Map() }
+      pods.set(uid, pod)
+      // What is only waited for is woken by its cause, and may be looked at any time.
+      const failures = problem.isWaiting ? 0 : (pod.volumes.get(volume)?.failures ?? 0) + 1
+      const delayMs = problem.isWaiting ? 0 : Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS)
+      pod.volumes.set(volume, { failures, problem, dueMs: clock.monotonicMs() + delayMs })
+    },
+    succeeded: (uid, volume) => void pods.get(uid)?.volumes.delete(volume),
+    dueInMs(uid) {
+      const failing = [...(pods.get(uid)?.volumes.values() ?? [])].filter(({ problem }) => !problem.isWaiting)
+      return Math.max(0, Math.min(...failing.map(({ dueMs }) => dueMs - clock.monotonicMs()), LAST_RETRY_MS))
+    },
+    waitedMs(uid) {
+      const pod = pods.get(uid)
+      return pod ? clock.monotonicMs() - pod.sinceMs : 0
+    },
+    toldToWait(uid) {
+      const pod = pods.get(uid)
+      if (pod) pod.sinceMs = clock.monotonicMs()
+    },
+    forgetDelays() {
+      for (const { volumes } of pods.values()) for (const attempt of volumes.values()) attempt.dueMs = 0
+    },
+    forgetPod: (uid) => void pods.delete(uid),
+  }
+}

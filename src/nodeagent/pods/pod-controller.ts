@@ -1,0 +1,81 @@
+// Wakes the reconcile of pods on this node: for the pod itself, its claims and their volumes, attachments, and drivers
+// that come or go. Pods are known by their uid, so that what a deleted pod left is still found.
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import {
+  type Cache,
+  type ClientMetrics,
+  type Controller,
+  createController,
+  keyOfObject,
+  keyOfRef,
+  type Outcome,
+  source,
+} from '../../client/index.ts'
+import { claimsOfPod } from '../../controllers/claims-of-pod.ts'
+import { FIRST_RETRY_MS, LAST_RETRY_MS } from './attempts.ts'
+
+export const BY_UID = 'node/uid'
+export const BY_CLAIM = 'node/claim'
+
+export interface PodControllerDeps {
+  readonly nodeName: string
+  readonly pods: Cache<Pod>
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+  readonly attachments: Cache<VolumeAttachment>
+  readonly csiDrivers: Cache<CSIDriver>
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics?: ClientMetrics
+  reconcile(uid: string, signal: AbortSignal): Promise<Outcome>
+}
+
+const NAME = 'node-pods'
+const WORKERS = 32 // pods brought up or taken down at once; each waits for its driver most of the time
+
+const uidOf = ({ metadata }: Readonly<Pod>): string[] => (metadata.uid ? [metadata.uid] : [])
+
+export function createPodController(deps: PodControllerDeps): Controller {
+  const { nodeName, pods, claims, volumes, attachments, csiDrivers, clock, random, log, metrics, reconcile } = deps
+  pods.addIndex(BY_UID, uidOf)
+  pods.addIndex(BY_CLAIM, claimsOfPod)
+  const usersOfClaim = (key: string) => pods.byIndex(BY_CLAIM, key).flatMap(uidOf)
+  const usersOfVolume = (volume: Readonly<PersistentVolume> | undefined) => {
+    const { namespace, name } = volume?.spec?.claimRef ?? {}
+    return name ? usersOfClaim(keyOfRef({ namespace: namespace ?? '', name })) : []
+  }
+  const controller: Controller = createController({
+    name: NAME,
+    clock,
+    random,
+    log,
+    workers: WORKERS,
+    backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
+    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    sources: [
+      source({ cache: pods, keysOf: uidOf }),
+      source({ cache: claims, keysOf: (claim) => usersOfClaim(keyOfObject(claim)) }),
+      source({ cache: volumes, keysOf: (volume) => usersOfVolume(volume) }),
+      source({
+        cache: attachments,
+        keysOf: ({ spec }) => {
+          const name = spec.source.persistentVolumeName
+          return spec.nodeName === nodeName && name ? usersOfVolume(volumes.get({ name })) : []
+        },
+      }),
+      source({ cache: csiDrivers, keysOf: () => unfinished(controller) }),
+    ],
+    reconcile,
+  })
+  metrics?.queues.add(controller.queue)
+  return controller
+}
+
+/** Everything that is not done: whatever it waits for may be there now. */
+export const unfinished = ({ queue }: Pick<Controller, 'queue'>): string[] => queue.standings().map(({ key }) => key)

@@ -1,0 +1,160 @@
+// A pod's status from how its containers stand. Pure: the pod, the containers and the time in; the status, and the patch
+// that makes it so, out.
+import { isDeepStrictEqual } from 'node:util'
+import type { Pod, PodStatus } from '../../api/types/pod.ts'
+
+export type ContainerView =
+  | { readonly is: 'waiting'; readonly reason: string; readonly message?: string; readonly restarts?: number }
+  | { readonly is: 'running'; readonly startedMs?: number; readonly restarts?: number; readonly id?: string }
+  | {
+      readonly is: 'ended'
+      readonly code: number
+      readonly reason: string
+      readonly message?: string
+      readonly startedMs?: number
+      readonly endedMs?: number
+      readonly restarts?: number
+      readonly id?: string
+    }
+
+export interface PodView {
+  /** In the order of the spec. */
+  readonly init: readonly ContainerView[]
+  readonly main: readonly ContainerView[]
+  readonly hostIP?: string
+}
+
+export const everyContainer = (pod: Readonly<Pod>, view: ContainerView, init: ContainerView = view): PodView => ({
+  init: (pod.spec?.initContainers ?? []).map(() => init),
+  main: (pod.spec?.containers ?? []).map(() => view),
+})
+
+type Phase = NonNullable<PodStatus['phase']>
+
+export function phaseOf({ spec }: Readonly<Pod>, { init, main }: PodView): Phase {
+  const restartPolicy = spec?.restartPolicy ?? 'Always'
+  const hasFailed = (view: ContainerView) => view.is === 'ended' && view.code !== 0
+  if (restartPolicy === 'Never' && init.some(hasFailed)) return 'Failed'
+  if (main.length > 0 && main.every(({ is }) => is === 'ended')) {
+    if (restartPolicy === 'Never') return main.some(hasFailed) ? 'Failed' : 'Succeeded'
+    if (restartPolicy === 'OnFailure' && !main.some(hasFailed)) return 'Succeeded'
+    return 'Running'
+  }
+  const hasBegun = main.some((view) => view.is !== 'waiting' || (view.restarts ?? 0) > 0)
+  return hasBegun ? 'Running' : 'Pending'
+}
+
+/** `isOver`: every container is gone for good, as of a pod that is being deleted. */
+export function statusOf(pod: Readonly<Pod>, view: PodView, nowMs: number, { isOver = false } = {}): PodStatus {
+  const { spec, status: old } = pod
+  const phase = isOver ? overPhase(view) : phaseOf(pod, view)
+  const isFinished = phase === 'Succeeded' || phase === 'Failed'
+  const now = timestamp(nowMs)
+  const containers = spec?.containers ?? []
+  const unready = containers.filter((_, index) => view.main[index]?.is !== 'running').map(({ name }) => name)
+  const unstarted = (spec?.initContainers ?? []).filter((_, index) => !isDone(view.init[index])).map(({ name }) => name)
+
+  const condition = (type: string, holds: boolean, why: { reason?: string; message?: string } = {}) => {
+    const before = old?.conditions?.find((one) => one.type === type)
+    const status = holds ? 'True' : 'False'
+    const lastTransitionTime = before?.status === status ? (before.lastTransitionTime ?? now) : now
+    return { type, status, lastTransitionTime, ...(holds ? {} : why) }
+  }
+  const notReady = isFinished
+    ? { reason: phase === 'Succeeded' ? 'PodCompleted' : 'PodFailed' }
+    : { reason: 'ContainersNotReady', message: `containers with unready status: [${unready.join(' ')}]` }
+  const notInitialized = {
+    reason: 'ContainersNotInitialized',
+    message: `containers with incomplete status: [${unstarted.join(' ')}]`,
+  }
+  const isReady = !isFinished && unready.length === 0
+
+  const oldOf = (list: 'initContainerStatuses' | 'containerStatuses', name: string) =>
+    old?.[list]?.find((one) => one.name === name)
+  const statuses = (
+    list: 'initContainerStatuses' | 'containerStatuses',
+    specs: readonly { readonly name: string; readonly image?: string }[],
+    views: readonly ContainerView[],
+  ) => specs.map((one, index) => containerStatusOf(one, views[index]!, oldOf(list, one.name), now))
+
+  return {
+    phase,
+    conditions: [
+      condition('PodReadyToStartContainers', phase !== 'Pending' && !isFinished),
+      condition('Initialized', unstarted.length === 0, notInitialized),
+      condition('Ready', isReady, notReady),
+      condition('ContainersReady', isReady, notReady),
+      condition('PodScheduled', true),
+    ],
+    ...(view.hostIP ? { hostIP: view.hostIP, hostIPs: [{ ip: view.hostIP }] } : {}),
+    startTime: old?.startTime ?? now,
+    ...(spec?.initContainers?.length
+      ? { initContainerStatuses: statuses('initContainerStatuses', spec.initContainers, view.init) }
+      : {}),
+    containerStatuses: statuses('containerStatuses', containers, view.main),
+  }
+}
+
+const overPhase = ({ main }: PodView): Phase =>
+  main.some((view) => view.is === 'ended' && view.code !== 0) ? 'Failed' : 'Succeeded'
+
+const isDone = (view: ContainerView | undefined) => view?.is === 'ended' && view.code === 0
+
+type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number]
+
+function containerStatusOf(
+  { name, image = '' }: { readonly name: string; readonly image?: string },
+  view: ContainerView,
+  old: ContainerStatus | undefined,
+  now: string,
+): ContainerStatus {
+  const restartCount = view.restarts ?? old?.restartCount ?? 0
+  const common = { name, image, imageID: '', restartCount, ...(old?.lastState ? { lastState: old.lastState } : {}) }
+  const startedBefore = old?.state?.running?.startedAt ?? old?.state?.terminated?.startedAt
+  switch (view.is) {
+    case 'waiting': {
+      const { reason, message } = view
+      const ended = old?.state?.terminated
+      return {
+        ...common,
+        ...(ended ? { lastState: { terminated: ended } } : {}),
+        ready: false,
+        started: false,
+        state: { waiting: { reason, ...(message === undefined ? {} : { message }) } },
+      }
+    }
+    case 'running': {
+      const startedAt = view.startedMs === undefined ? (startedBefore ?? now) : timestamp(view.startedMs)
+      return { ...common, ready: true, started: true, state: { running: { startedAt } }, ...idOf(view) }
+    }
+    case 'ended': {
+      const { code: exitCode, reason, message } = view
+      const startedAt = view.startedMs === undefined ? (startedBefore ?? now) : timestamp(view.startedMs)
+      const finishedAt =
+        view.endedMs === undefined ? (old?.state?.terminated?.finishedAt ?? now) : timestamp(view.endedMs)
+      const terminated = { exitCode, reason, startedAt, finishedAt, ...(message === undefined ? {} : { message }) }
+      return { ...common, ready: false, started: false, state: { terminated }, ...idOf(view) }
+    }
+  }
+}
+
+const idOf = ({ id }: { readonly id?: string }) => (id === undefined ? {} : { containerID: id })
+
+/** A strategic patch from the old status to the new one, or nothing if they are the same. */
+export function statusPatch(old: Readonly<PodStatus> | undefined, next: PodStatus): object | undefined {
+  const conditions = (next.conditions ?? []).filter((condition) => {
+    const before = old?.conditions?.find(({ type }) => type === condition.type)
+    return !before || CONDITION_FIELDS.some((field) => before[field] !== condition[field])
+  })
+  const others = Object.entries(next).filter(
+    ([key, value]) => key !== 'conditions' && !isDeepStrictEqual(old?.[key as keyof PodStatus], value),
+  )
+  if (conditions.length + others.length === 0) return undefined
+  // Null removes what an earlier state of the same condition said.
+  const told = conditions.map((condition) => ({ reason: null, message: null, ...condition }))
+  return { ...Object.fromEntries(others), ...(told.length > 0 ? { conditions: told } : {}) }
+}
+
+const CONDITION_FIELDS = ['status', 'reason', 'message'] as const
+
+const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

@@ -1,0 +1,107 @@
+// What is behind a volume of a pod: a CSI volume, a path of the node, or scratch space. A claim must be bound to a PV that
+// is bound to it. Throws VolumeProblem: waiting for what somebody else has to do, failed for what cannot work.
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { HostPathVolumeSource } from '../../api/types/volume-sources.ts'
+import type { Cache } from '../../client/index.ts'
+import { isReachableFrom, type NodeFacts } from '../../controllers/binding/node-affinity.ts'
+import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'
+import { failedMount, waitingFor } from '../problem.ts'
+import { sourceOf, type WantedVolume } from './wanted-volumes.ts'
+
+export type ResolvedVolume =
+  | { readonly is: 'csi'; readonly volume: CsiVolume }
+  | { readonly is: 'hostPath'; readonly source: Readonly<HostPathVolumeSource>; readonly readOnly: boolean }
+  | { readonly is: 'emptyDir'; readonly inMemory: boolean; readonly sizeLimit?: string; readonly mode?: number }
+
+export interface ResolveDeps {
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+  node(): NodeFacts
+  /** Whether the volume was mounted for the pod already, perhaps by an earlier life of the agent. */
+  isOnRecord(uid: string, volume: string): boolean
+}
+
+export function resolveVolume(pod: Readonly<Pod>, wanted: WantedVolume, deps: ResolveDeps): ResolvedVolume {
+  const { volume, name } = wanted
+  if (volume.persistentVolumeClaim) {
+    const { claimName, readOnly = false } = volume.persistentVolumeClaim
+    return behindClaim(pod, wanted, { claimName, readOnly }, deps)
+  }
+  if (volume.ephemeral) {
+    return behindClaim(pod, wanted, { claimName: `${pod.metadata.name}-${name}`, readOnly: false }, deps)
+  }
+  if (volume.csi) return { is: 'csi', volume: inlineVolumeOf(pod, volume)! }
+  if (volume.hostPath) return { is: 'hostPath', source: volume.hostPath, readOnly: false }
+  const source = sourceOf(volume)
+  if (source !== 'emptyDir') {
+    throw failedMount(
+      `MountVolume.SetUp failed for volume "${name}" : this node agent does not provide ${source} volumes. ` +
+        'Use a claim, an emptyDir or a hostPath',
+    )
+  }
+  const { medium, sizeLimit, mode } = volume.emptyDir ?? {}
+  return {
+    is: 'emptyDir',
+    inMemory: medium === 'Memory',
+    ...(sizeLimit === undefined ? {} : { sizeLimit: String(sizeLimit) }),
+    ...(mode === undefined ? {} : { mode }),
+  }
+}
+
+function behindClaim(
+  pod: Readonly<Pod>,
+  wanted: WantedVolume,
+  { claimName, readOnly }: { readonly claimName: string; readonly readOnly: boolean },
+  deps: ResolveDeps,
+): ResolvedVolume {
+  const claim = deps.claims.get({ namespace: pod.metadata.namespace ?? '', name: claimName })
+  if (!claim) throw waitingFor(`persistentvolumeclaim "${claimName}" not found`)
+  if (wanted.volume.ephemeral && !claim.metadata.ownerReferences?.some(({ uid }) => uid === pod.metadata.uid)) {
+    throw failedMount(`PVC ${pod.metadata.namespace}/${claimName} was not created for pod ${pod.metadata.name}`)
+  }
+  const volumeName = claim.spec?.volumeName
+  const isInUse = volumeName !== undefined && deps.isOnRecord(pod.metadata.uid ?? '', volumeName)
+  if (claim.metadata.deletionTimestamp && !isInUse) {
+    throw waitingFor(`persistentvolumeclaim "${claimName}" is being deleted`)
+  }
+  if (!volumeName || claim.status?.phase !== 'Bound') {
+    throw waitingFor(`persistentvolumeclaim "${claimName}" is not bound to a volume yet`)
+  }
+  const pv = deps.volumes.get({ name: volumeName })
+  if (!pv?.spec || pv.spec.claimRef?.uid !== claim.metadata.uid) {
+    throw waitingFor(`volume "${volumeName}" of persistentvolumeclaim "${claimName}" is not bound to it yet`)
+  }
+  checkMode(pv, wanted)
+
+  const csi = csiVolumeOf(pv, claim, { isReadOnly: readOnly })
+  if (csi) return { is: 'csi', volume: csi }
+  const { hostPath, local } = pv.spec
+  const path = hostPath ?? (local ? { path: local.path, type: '' as const } : undefined)
+  if (!path) {
+    throw failedMount(
+      `MountVolume.SetUp failed for volume "${volumeName}" : this node agent provides CSI, hostPath and local volumes only`,
+    )
+  }
+  if (!isReachableFrom(pv, deps.node())) {
+    throw failedMount(
+      `MountVolume.NodeAffinity check failed for volume "${volumeName}" : no matching NodeSelectorTerms`,
+    )
+  }
+  return { is: 'hostPath', source: path, readOnly }
+}
+
+function checkMode({ metadata, spec }: Readonly<PersistentVolume>, { name, isMounted, isDevice }: WantedVolume): void {
+  const mode = spec?.volumeMode === 'Block' ? 'Block' : 'Filesystem'
+  if (mode === 'Block' && isMounted) {
+    throw failedMount(
+      `volume ${name} has volumeMode Block, but is specified in volumeMounts (volume "${metadata.name}")`,
+    )
+  }
+  if (mode === 'Filesystem' && isDevice) {
+    throw failedMount(
+      `volume ${name} has volumeMode Filesystem, but is specified in volumeDevices (volume "${metadata.name}")`,
+    )
+  }
+}

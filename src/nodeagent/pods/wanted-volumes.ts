@@ -1,0 +1,28 @@
+// The volumes a pod wants on its node: those its containers name, each once. Pure; what is behind a claim is found in
+// resolve-volume.ts.
+import type { Pod } from '../../api/types/pod.ts'
+import type { Volume } from '../../api/types/pod-volumes.ts'
+
+export interface WantedVolume {
+  readonly volume: Readonly<Volume>
+  readonly name: string
+  readonly isMounted: boolean
+  readonly isDevice: boolean
+}
+
+/** The kubelet too leaves out what no container uses. */
+export function wantedVolumes({ spec }: Readonly<Pod>): WantedVolume[] {
+  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
+  const mounted = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)))
+  const devices = new Set(containers.flatMap(({ volumeDevices = [] }) => volumeDevices.map(({ name }) => name)))
+  return (spec?.volumes ?? []).flatMap((volume) => {
+    const { name } = volume
+    const [isMounted, isDevice] = [mounted.has(name), devices.has(name)]
+    return isMounted || isDevice ? [{ volume, name, isMounted, isDevice }] : []
+  })
+}
+
+/** What kind of source a volume has: `configMap`, `nfs`; without any it is an empty directory. */
+export const sourceOf = (volume: Readonly<Volume>): string =>
+  Object.keys(volume).find((key) => key !== 'name' && (volume as Record<string, unknown>)[key] !== undefined) ??
+  'emptyDir'

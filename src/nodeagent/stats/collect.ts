@@ -1,0 +1,115 @@
+// Asks drivers about once a minute how full each mounted volume is, and the machine how much it is used, and shows both as
+// metrics. Each pod has its own rhythm with chance in it, so that the drivers of a large node are not asked all at once.
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import { createWorkQueue, done, type Outcome, retryAfter } from '../../client/index.ts'
+import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
+import type { IoRates } from '../../driver/host/index.ts'
+import type { AgentMetrics, IoStats, VolumeLabels, VolumeStats } from '../metrics.ts'
+import type { MountedVolume } from '../pods/reconcile-pod.ts'
+import type { Drivers } from '../registration/drivers.ts'
+
+export interface StatsDeps {
+  readonly mounted: ReadonlyMap<string, ReadonlyMap<string, MountedVolume>>
+  readonly drivers: Drivers
+  readonly metrics: AgentMetrics
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  /** What the volume at this path does; undefined where its device is not its own. */
+  ratesAt(path: string): Promise<IoRates | undefined>
+  /** What it may do, each way; undefined for what is not limited. */
+  provisioned(volume: MountedVolume): Promise<{ readonly iops?: number; readonly throughputBytes?: number }>
+}
+
+export interface StatsCollector {
+  /** The pod's volumes are mounted, or gone: look at them. */
+  look(uid: string): void
+  run(signal: AbortSignal): Promise<void>
+}
+
+const PERIOD_MS = 60_000
+const FIRST_LOOK_MS = 1_000
+const STATS_TIMEOUT_MS = 120_000
+const WORKERS = 4
+
+export function createStatsCollector(deps: StatsDeps): StatsCollector {
+  const { mounted, drivers, metrics, clock, random, log } = deps
+  const shown = new Map<string, VolumeLabels[]>()
+  const queue = createWorkQueue({ name: 'volume-stats', clock, random, log, workers: WORKERS })
+
+  async function collect(uid: string): Promise<Outcome> {
+    const labels: VolumeLabels[] = []
+    for (const volume of mounted.get(uid)?.values() ?? []) {
+      const { namespace = '', name = '' } = volume.csi?.claim?.metadata ?? {}
+      if (!volume.csi?.claim || !volume.publication) continue
+      const label = { namespace, persistentvolumeclaim: name }
+      const stats = await statsOf(volume)
+      if (stats) metrics.setVolume(label, stats)
+      labels.push(label)
+    }
+    for (const old of shown.get(uid) ?? []) {
+      if (!labels.some((one) => isSame(one, old)) && !isShownElsewhere(uid, old)) metrics.forgetVolume(old)
+    }
+    if (labels.length === 0) {
+      shown.delete(uid)
+      return done
+    }
+    shown.set(uid, labels)
+    return retryAfter(PERIOD_MS * (1 + random()), 'asked again each minute or two')
+  }
+
+  const isShownElsewhere = (uid: string, label: VolumeLabels) =>
+    [...shown].some(([other, labels]) => other !== uid && labels.some((one) => isSame(one, label)))
+
+  /** Undefined if the driver did not say: what was shown before stays. */
+  async function statsOf(volume: MountedVolume): Promise<VolumeStats | undefined> {
+    const { publication, csi } = volume
+    const driver = drivers.get(publication!.driver)
+    if (!driver?.can.has('GET_VOLUME_STATS')) return ioOf(volume)
+    try {
+      const reply = await driver.csi.node.nodeGetVolumeStats(
+        { volumeId: publication!.handle, volumePath: publication!.target },
+        { timeoutMs: STATS_TIMEOUT_MS },
+      )
+      const of = (unit: Unit) => reply.usage.find((usage) => usage.unit === unit)
+      const [bytes, inodes] = [of(Unit.BYTES), of(Unit.INODES)]
+      return {
+        ...(bytes ? { capacityBytes: Number(bytes.total) } : {}),
+        // Of a raw device nobody knows how much is used.
+        ...(bytes && csi!.mode === 'Filesystem'
+          ? { availableBytes: Number(bytes.available), usedBytes: Number(bytes.used) }
+          : {}),
+        ...(inodes
+          ? { inodes: Number(inodes.total), inodesFree: Number(inodes.available), inodesUsed: Number(inodes.used) }
+          : {}),
+        ...(reply.volumeCondition ? { healthAbnormal: reply.volumeCondition.abnormal ? 1 : 0 } : {}),
+        ...(await ioOf(volume)),
+      }
+    } catch (error) {
+      log.debug({ volume: publication!.volume, because: (error as Error).message }, 'no stats of this volume')
+      return undefined
+    }
+  }
+
+  async function ioOf(volume: MountedVolume): Promise<Pick<VolumeStats, 'read' | 'write'>> {
+    const rates = await deps.ratesAt(volume.publication!.target)
+    if (!rates) return {}
+    const { iops, throughputBytes } = await deps.provisioned(volume)
+    const way = (usedIops: number, usedBytes: number): IoStats => ({
+      iopsUsed: usedIops,
+      throughputUsed: usedBytes,
+      ...(iops === undefined ? {} : { iopsAvailable: Math.max(0, iops - usedIops) }),
+      ...(throughputBytes === undefined ? {} : { throughputAvailable: Math.max(0, throughputBytes - usedBytes) }),
+    })
+    return { read: way(rates.readIops, rates.readBps), write: way(rates.writeIops, rates.writeBps) }
+  }
+
+  return {
+    look: (uid) => queue.addAfter(uid, shown.has(uid) ? 0 : FIRST_LOOK_MS),
+    run: (signal) => queue.run(collect, signal),
+  }
+}
+
+const isSame = (a: VolumeLabels, b: VolumeLabels) =>
+  a.namespace === b.namespace && a.persistentvolumeclaim === b.persistentvolumeclaim
