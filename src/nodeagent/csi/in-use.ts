@@ -1,5 +1,6 @@
 // Which attached volumes this node has in use, told in its status before any of them is mounted and until it is unmounted:
 // whoever detaches volumes waits for it. The names are the kubelet's.
+import { attachedVolumeNameOf } from '../../controllers/attaching/names.ts'
 import type { VolumeIdentity } from './books.ts'
 
 export interface VolumesInUse {
@@ -8,8 +9,6 @@ export interface VolumesInUse {
   remove(volume: VolumeIdentity): Promise<void>
 }
 
-export const uniqueVolumeName = ({ driver, handle }: VolumeIdentity): string => `kubernetes.io/csi/${driver}^${handle}`
-
 export interface VolumesInUseDeps {
   /** What is staged or published at the start. */
   readonly atStart: readonly VolumeIdentity[]
@@ -17,7 +16,7 @@ export interface VolumesInUseDeps {
 }
 
 export function createVolumesInUse({ atStart, report }: VolumesInUseDeps): VolumesInUse {
-  const names = new Set(atStart.map(uniqueVolumeName))
+  const names = new Set(atStart.map(attachedVolumeNameOf))
   let told = ''
   let telling: Promise<void> = Promise.resolve()
 
@@ -37,11 +36,11 @@ export function createVolumesInUse({ atStart, report }: VolumesInUseDeps): Volum
 
   return {
     async add(volume) {
-      names.add(uniqueVolumeName(volume))
+      names.add(attachedVolumeNameOf(volume))
       await tell()
     },
     async remove(volume) {
-      if (names.delete(uniqueVolumeName(volume))) await tell()
+      if (names.delete(attachedVolumeNameOf(volume))) await tell()
     },
   }
 }

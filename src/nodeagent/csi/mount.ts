@@ -4,13 +4,14 @@
 import type { Pod } from '../../api/types/pod.ts'
 import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { Cache, Client } from '../../client/index.ts'
+import { attachmentNameOf } from '../../controllers/attaching/names.ts'
 import { isReachableFrom, type NodeFacts } from '../../controllers/binding/node-affinity.ts'
 import { readCredentials } from '../../controllers/provisioning/csi/secrets.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
 import type { KeyedLock } from '../../driver/host/keyed-lock.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentMetrics } from '../metrics.ts'
-import { type AgentPaths, sha256 } from '../paths.ts'
+import type { AgentPaths } from '../paths.ts'
 import { failedMount, VolumeProblem, waitingFor } from '../problem.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
 import { type Books, type Publication, type Staging, volumeKey } from './books.ts'
@@ -53,9 +54,6 @@ export const emptySteps = (): StepsDone => ({ staged: new Set(), published: new 
 export const CALL_TIMEOUT_MS = 120_000
 
 export const publicationKey = ({ uid, volume }: Pick<Publication, 'uid' | 'volume'>) => `${uid}/${volume}`
-
-export const attachmentName = ({ handle, driver }: CsiVolume, nodeName: string): string =>
-  `csi-${sha256(`${handle}${driver}${nodeName}`)}`
 
 /** Throws VolumeProblem. */
 export async function mountCsiVolume(
@@ -134,7 +132,8 @@ function checkOnlyUser({ metadata }: Readonly<Pod>, volume: CsiVolume, { books }
 /** Undefined where none is needed. Without a CSIDriver object it is: nobody has said otherwise. */
 function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefined, deps: MountDeps) {
   if (volume.isInline || csiDriver?.spec.attachRequired === false) return undefined
-  const name = attachmentName(volume, deps.nodeName)
+  const { driver, handle } = volume
+  const name = attachmentNameOf({ driver, handle, nodeName: deps.nodeName })
   const attachment = deps.attachments.get({ name })
   if (attachment?.status?.attached && !attachment.metadata.deletionTimestamp) return attachment
   const because = attachment?.status?.attachError?.message
