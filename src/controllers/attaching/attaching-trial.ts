@@ -17,7 +17,7 @@ import type { PersistentVolume } from '../../api/types/volume.ts'
 import { SYSTEM_USER } from '../../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
 import { silentLog } from '../../base/log.ts'
-import { createCacheSet, type Happening, inProcessClient } from '../../client/index.ts'
+import { type Client, createCacheSet, type Happening, inProcessClient } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning-trial.ts'
@@ -39,6 +39,8 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly attacher?: AttacherOptions
   readonly forceDetachAfterMs?: number
   readonly metrics?: AttachingMetrics
+  /** Every event about an attachment waits for this on its way to the caches. */
+  readonly beforeEvent?: () => Promise<void>
 }
 
 export interface VolumeWish {
@@ -80,7 +82,8 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
   async function start(options: StartOptions = {}) {
     const life = mortal(options.killAt)
     const own = processClient(client, life, options.isAtomic ?? true, options.intercept)
-    const caches = createCacheSet({ client, clock: trial.clock, random: () => 0.5 })
+    const watching = options.beforeEvent ? slowToWatch(client, options.beforeEvent) : client
+    const caches = createCacheSet({ client: watching, clock: trial.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // every volume in work listens to it
     const deps = { client: own, caches, clock: trial.clock, random: () => 0.5, log: silentLog }
@@ -268,6 +271,20 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     },
   }
   return world
+}
+
+function slowToWatch(client: Client, beforeEvent: () => Promise<void>): Client {
+  async function* slow(events: AsyncIterable<any>) {
+    for await (const event of events) {
+      await beforeEvent()
+      yield event
+    }
+  }
+  return {
+    ...client,
+    watch: (kind, request) =>
+      kind === (volumeAttachmentKind as Kind) ? slow(client.watch(kind, request)) : client.watch(kind, request),
+  }
 }
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>

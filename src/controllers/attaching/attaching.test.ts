@@ -195,10 +195,14 @@ describe('a volume of one node', () => {
     await world.until(() => world.publishedOn().join() === 'id-right', 'the one by hand, once it is free')
   })
 
-  it('SYS-18 whose attachment was made though the answer was lost is not given to another node', async () => {
+  it('SYS-18 whose attachment was made though the answer was lost is not given to another node meanwhile', async () => {
     world = await aWorld()
     await world.aVolume()
     let isLost = false
+    let show = () => {}
+    const isShown = new Promise<void>((resolve) => {
+      show = resolve
+    })
     await world.start({
       async intercept(verb, args) {
         if (verb !== 'create' || isLost) return
@@ -208,11 +212,18 @@ describe('a volume of one node', () => {
         await world.aPod('second', 'right')
         throw unavailable('no reply came')
       },
+      beforeEvent: async () => {
+        if (isLost) await isShown
+      },
     })
     await world.aPod('first', 'left')
-    await world.until(() => isAttachedTo('right'), 'the attachment of the second pod')
-    expect(isLost).toBe(true)
+    await world.until(() => isLost, 'the lost answer')
     await world.settle()
+    await world.trial.clock.advance(10_000)
+    await world.settle()
+    expect((await world.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['left'])
+    show()
+    await world.until(() => isAttachedTo('right'), 'the attachment of the second pod')
     expect((await world.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
   })
 })
