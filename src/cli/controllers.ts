@@ -16,7 +16,9 @@ import {
   type LeaderElection,
 } from '../client/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
+import { createCapacityMetrics } from '../controllers/capacity/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
+import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
 import { createProtectionControllers } from '../controllers/protection/index.ts'
@@ -28,9 +30,10 @@ import {
 } from '../controllers/provisioning/index.ts'
 
 import { createCsiMetrics } from '../csi/index.ts'
+import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { runDriverSocket } from './driver-socket.ts'
 
-export const CONTROLLERS = ['binding', 'garbage', 'namespaces', 'protection'] as const
+export const CONTROLLERS = ['binding', 'ephemeral', 'garbage', 'namespaces', 'protection', 'scheduler'] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
 export interface ControllersRun {
@@ -45,6 +48,8 @@ export interface ControllersRun {
   /** Other processes may run controllers on the same server: only the leader's work. */
   readonly isShared: boolean
   readonly gates: FeatureGates
+  /** Whether the scheduler holds back capacity that is promised and not yet reported. Default true. */
+  readonly capacityReservation?: boolean
   /** Makers of volumes in this process. */
   readonly inProcess: readonly Provisioner[]
   /** Sockets of CSI drivers whose volumes are provided from here. */
@@ -55,11 +60,15 @@ export interface ControllersRun {
 const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export async function runControllers(options: ControllersRun): Promise<void> {
-  const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess } = options
+  const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess, gates } = options
+  const { capacityReservation = true } = options
   const metrics = createClientMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
   const csiMetrics = createCsiMetrics(registry)
+  const capacityMetrics = createCapacityMetrics(registry)
+  const ephemeralMetrics = createEphemeralMetrics(registry)
+  const schedulerMetrics = createSchedulerMetrics(registry)
 
   async function run(until: AbortSignal, election?: LeaderElection): Promise<void> {
     setMaxListeners(0, until) // every watch of every controller listens to it
@@ -68,9 +77,11 @@ export async function runControllers(options: ControllersRun): Promise<void> {
     const led = election ? { election } : {}
     const makers: Record<ControllerName, () => Running> = {
       binding: () => createBindingControllers({ ...deps, inProcess, bindingMetrics }),
+      ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
       namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
       protection: () => createProtectionControllers(deps),
+      scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
     }
     const running = [
       ...names.map((name) => makers[name]()),
@@ -85,7 +96,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       ),
       ...(options.driverSockets.length > 0 ? [createSourceProtection(deps)] : []),
       ...options.driverSockets.map((address): Running => {
-        const of = { ...deps, address, gates: options.gates, csiMetrics, provisioningMetrics, ...led }
+        const of = { ...deps, address, gates, csiMetrics, provisioningMetrics, capacityMetrics, ...led }
         return { run: (over) => runDriverSocket(of, over) }
       }),
     ]

@@ -2,6 +2,7 @@
 // process. A driver that is late, gone or unable is waited for or left alone; the rest of the system does not notice.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { LeaderElection } from '../client/index.ts'
+import { type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
@@ -12,14 +13,17 @@ export interface DriverSocket extends ControllerDeps {
   readonly gates: FeatureGates
   readonly csiMetrics: CallObserver
   readonly provisioningMetrics: ProvisioningMetrics
+  readonly capacityMetrics: CapacityMetrics
   readonly election?: LeaderElection
 }
 
 /** The driver is asked what it is until it answers. */
 const ASK_AGAIN_MS = 1_000
+const CAPACITY_NAMESPACE = 'kube-system'
+const CAPACITY_WORKERS = 10
 
 export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Promise<void> {
-  const { address, clock, log, gates, csiMetrics, provisioningMetrics, election, ...deps } = of
+  const { address, clock, log, gates, csiMetrics, provisioningMetrics, capacityMetrics, election, ...deps } = of
   const driver = connectDriver({ address, clock, log, metrics: csiMetrics })
   try {
     const facts = await factsOf()
@@ -30,16 +34,35 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     }
     log.info({ driver: facts.name, version: facts.version, address }, 'providing volumes of a CSI driver')
     const common = { ...deps, clock, log }
-    const options = { gates, immediateTopology: false } // nobody registers drivers here: the driver knows where it is
-    const provisioner = createCsiProvisioner({ ...common, driver: oneAtATime(driver), facts, options })
-    const controllers = createProvisioningControllers({
+    const calls = { driver: oneAtATime(driver), facts }
+    const led = election ? { election } : {}
+    const provisioner = createCsiProvisioner({
       ...common,
-      provisioner,
-      provisioningMetrics,
-      options: { isOneOfSeveral: true },
-      ...(election ? { election } : {}),
+      ...calls,
+      options: { gates, immediateTopology: false }, // there may be no node that the driver was registered on
     })
-    await controllers.run(signal)
+    const controllers = [
+      createProvisioningControllers({
+        ...common,
+        ...led,
+        provisioner,
+        provisioningMetrics,
+        options: { isOneOfSeveral: true },
+      }),
+      ...(facts.controller.has('GET_CAPACITY')
+        ? [
+            createCapacityControllers({
+              ...common,
+              ...led,
+              ...calls,
+              mode: { is: 'central' },
+              options: { namespace: CAPACITY_NAMESPACE, workers: CAPACITY_WORKERS, isOneOfSeveral: true },
+              capacityMetrics,
+            }),
+          ]
+        : []),
+    ]
+    await Promise.all(controllers.map((controller) => controller.run(signal)))
   } finally {
     driver.close()
   }

@@ -52,7 +52,10 @@ export function createProgram(deps: ProgramDeps): Command {
         'claims already, run none of those it has.',
     )
     .option('--kubeconfig <file>', 'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)')
-    .option('--controllers <names>', 'which of them, by comma (default: binding,garbage,namespaces,protection)')
+    .option(
+      '--controllers <names>',
+      'which of them, by comma (default: all but scheduler: binding,ephemeral,garbage,namespaces,protection)',
+    )
     .addOption(driverSocketOption())
     .option('--no-leader-election', 'work at once, without asking whether another process does')
     .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
@@ -69,6 +72,32 @@ export function createProgram(deps: ProgramDeps): Command {
         import('./log.ts'),
       ])
       await runRemoteControllers(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
+    })
+
+  program
+    .command('scheduler')
+    .summary('place pods where their volumes fit, on any Kubernetes API server')
+    .description('Runs the scheduler of `stowage up` in a process of its own.')
+    .option('--kubeconfig <file>', 'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)')
+    .option(
+      '--scheduler-names <names>',
+      'whose pods it places, by comma (default: default-scheduler,stowage-scheduler)',
+    )
+    .addOption(capacityReservationOption())
+    .option('--bind-timeout-seconds <seconds>', 'how long a pod waits for its volumes before it is tried anew', '600')
+    .option('--feature-gates <gates>', 'switch features, e.g. CSIStorageCapacity=false', '')
+    .option('--no-leader-election', 'work at once, without asking whether another process does')
+    .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
+    .addOption(
+      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage scheduler --kubeconfig ~/.kube/config --scheduler-names stowage-scheduler\n',
+    )
+    .action(async (flags) => {
+      const [{ runScheduler }, { createLog }] = await Promise.all([import('./scheduler.ts'), import('./log.ts')])
+      await runScheduler(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
 
   program
@@ -167,6 +196,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         historyMinutes: minutes,
         volumesDir: flags.volumesDir,
         driverSockets: flags.driverSocket ?? [],
+        capacityReservation: flags.capacityReservation !== 'off',
         controllers,
         clock: deps.clock,
         random: deps.random,
@@ -187,6 +217,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
   command
     .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
+    .addOption(capacityReservationOption())
 }
 
 function addDriver(program: Command, deps: ProgramDeps): void {
@@ -255,3 +286,8 @@ const driverSocketOption = () =>
   new Option('--driver-socket <path>', 'provide the volumes of the CSI driver there; may be repeated').argParser(
     (path, before: string[] = []) => [...before, path],
   )
+
+const capacityReservationOption = () =>
+  new Option('--capacity-reservation <on|off>', 'hold back capacity that is promised and not yet reported as used')
+    .choices(['on', 'off'])
+    .default('on')

@@ -63,7 +63,10 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
   }
 }
 
-export function parseControllers(text = CONTROLLERS.join(',')): ControllerName[] {
+/** A cluster has a scheduler already; ours is asked for by name. */
+const USUAL = CONTROLLERS.filter((name) => name !== 'scheduler')
+
+export function parseControllers(text = USUAL.join(',')): ControllerName[] {
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !CONTROLLERS.some((one) => one === name))
   if (unknown === undefined) return [...new Set(names as ControllerName[])]

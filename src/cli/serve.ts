@@ -46,6 +46,8 @@ export interface ServeOptions {
   readonly volumesDir: string | undefined
   /** Sockets of CSI drivers whose volumes are to be provided. */
   readonly driverSockets: readonly string[]
+  /** Whether the scheduler holds back capacity that is promised and not yet reported. */
+  readonly capacityReservation: boolean
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -138,6 +140,7 @@ export async function serve(options: ServeOptions): Promise<void> {
               isShared: place.is === 'etcd',
               gates,
               driverSockets: options.driverSockets,
+              capacityReservation: options.capacityReservation,
               inProcess: hasDirectories ? [await directories(options)] : [],
             }),
           ]

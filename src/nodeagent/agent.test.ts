@@ -125,10 +125,6 @@ describe('a pod and its volume', () => {
     const spec = { securityContext: { fsGroup: 2000, fsGroupChangePolicy: 'OnRootMismatch' } }
     await world.aVolume('typed', { csi: { fsType: 'ext4' } })
     await world.aVolume('untyped')
-    const uid = await world
-      .aPod('shop', ['typed', 'untyped'], { spec: { ...spec, volumes: undefined } })
-      .catch(() => '')
-    expect(uid).toBe('')
     const shop = await world.aPod('shop', ['typed', 'untyped'], { spec })
     await world.untilRunning('shop')
     const path = (name: string) => `${ROOT}/pods/${shop}/volumes/kubernetes.io~csi/pv-${name}/mount`

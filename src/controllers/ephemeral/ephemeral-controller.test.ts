@@ -5,7 +5,7 @@ import { SYSTEM_USER } from '../../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
 import { silentLog } from '../../base/log.ts'
 import { createCacheSet, type EventRecorder, inProcessClient } from '../../client/index.ts'
-import { createEphemeralController, type EphemeralController } from './index.ts'
+import { createEphemeralController, createEphemeralMetrics, type EphemeralController } from './index.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
@@ -30,7 +30,13 @@ beforeEach(async () => {
   const caches = createCacheSet(common)
   const abort = new AbortController()
   setMaxListeners(0, abort.signal)
-  controller = createEphemeralController({ ...common, caches, log: silentLog, events, registry })
+  controller = createEphemeralController({
+    ...common,
+    caches,
+    log: silentLog,
+    events,
+    ephemeralMetrics: createEphemeralMetrics(registry),
+  })
   const running = controller.run(abort.signal)
   stop = async () => {
     abort.abort()

@@ -26,8 +26,7 @@ import { claimFromTemplate, claimNameFor, isMadeFor, notMadeFor } from './claim-
 export interface EphemeralOptions extends ControllerDeps {
   /** Default: one of its own, as `ephemeral_volume`. */
   readonly events?: EventRecorder
-  /** Where its counters go. */
-  readonly registry?: Registry
+  readonly ephemeralMetrics?: EphemeralMetrics
 }
 
 export interface EphemeralController {
@@ -45,12 +44,11 @@ const claimKeysOf = (pod: Readonly<Pod>): ObjectKey[] =>
 const ephemeralVolumes = ({ spec }: Readonly<Pod>) => (spec?.volumes ?? []).filter(({ ephemeral }) => ephemeral)
 
 export function createEphemeralController(options: EphemeralOptions): EphemeralController {
-  const { client, caches, clock, random, log, metrics, registry } = options
+  const { client, caches, clock, random, log, metrics, ephemeralMetrics: counters } = options
   const pods = caches.of(podKind)
   const claims = caches.of(persistentVolumeClaimKind)
   pods.addIndex(BY_CLAIM, claimKeysOf)
   const events = options.events ?? createEventRecorder({ client, clock, random, log, component: NAME })
-  const counters = registry ? countersIn(registry) : undefined
   const controller = createController({
     name: NAME,
     clock,
@@ -88,12 +86,13 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
   }
 }
 
-interface Counters {
+export interface EphemeralMetrics {
   readonly created: Counter
   readonly failed: Counter
 }
 
-const countersIn = (registry: Registry): Counters => ({
+/** Once per process. */
+export const createEphemeralMetrics = (registry: Registry): EphemeralMetrics => ({
   created: new Counter({
     name: 'ephemeral_volume_controller_create_total',
     help: 'Claims that were asked for on account of ephemeral volumes.',
@@ -111,7 +110,7 @@ interface EphemeralDeps {
   readonly pods: Cache<Pod>
   readonly claims: Cache<PersistentVolumeClaim>
   readonly events: EventRecorder
-  readonly counters?: Counters
+  readonly counters?: EphemeralMetrics
 }
 
 async function reconcilePod(key: ObjectKey, deps: EphemeralDeps): Promise<Outcome> {

@@ -1,1 +1,8 @@
-export { createEphemeralController, type EphemeralController, type EphemeralOptions } from './ephemeral-controller.ts'
+// The door of ephemeral volumes.
+export {
+  createEphemeralController,
+  createEphemeralMetrics,
+  type EphemeralController,
+  type EphemeralMetrics,
+  type EphemeralOptions,
+} from './ephemeral-controller.ts'

@@ -1,0 +1,290 @@
+// What goes wrong between a pod and its volume: drivers that vanish, refuse or hang, targets that are taken, full disks,
+// pods that go half way, and an agent that is killed between any two steps.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type AgentTrial, DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent-trial.ts'
+
+const staging = (world: AgentTrial) =>
+  Object.keys(world.disk.show()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
+
+describe('drivers', () => {
+  it('SYS-7 a driver that vanishes during stage is asked again, and nothing is forgotten', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
+    await world.aPod('shop', ['orders'])
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    expect((await world.events('shop'))[0]).toMatch(
+      /^FailedMount: MountVolume.MountDevice failed for volume "pv-orders" : rpc error: code = Unavailable/,
+    )
+    expect(staging(world)).toContain(DRIVER)
+    await world.untilRunning('shop')
+    expect(world.calls()).toEqual(['NodeStageVolume', 'NodeStageVolume', 'NodePublishVolume'])
+  })
+
+  it('SYS-7 after an uncertain stage the volume is unstaged when the pod goes, though it was never staged for sure', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'DEADLINE_EXCEEDED' } }])
+    await world.aPod('shop', ['orders'])
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    await world.untilQuiet()
+    world.calls()
+    await world.trial.delete(`${PODS}/shop`)
+    await world.untilGone('shop')
+    expect(world.calls()).toEqual(['NodeUnstageVolume'])
+  })
+
+  it('SYS-7 after a final refusal nothing is undone, because nothing was done', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message: 'bad' } }])
+    await world.aPod('shop', ['orders'])
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    await world.untilQuiet()
+    expect(staging(world)).toBe('nothing is staged')
+    world.calls()
+    await world.trial.delete(`${PODS}/shop`)
+    await world.untilGone('shop')
+    expect(world.calls()).toEqual([])
+  })
+
+  it('SYS-7 tries again later and later, from half a second to about two minutes', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INTERNAL' } }])
+    await world.aPod('shop', ['orders'])
+    const times = () =>
+      world.fake.record.calls.filter(({ method }) => method === 'NodeStageVolume').map(({ startedMs }) => startedMs)
+    await world.until(() => times().length >= 11, 'eleven tries')
+    const waits = times().map((ms, index) => ms - (times()[index - 1] ?? ms))
+    expect(waits.slice(1, 5)).toEqual([500, 1_000, 2_000, 4_000])
+    expect(Math.max(...waits)).toBe(122_000)
+  })
+
+  it('SYS-7 a pod waits for a driver that is not registered, and goes on when it comes', async () => {
+    const world = await startAgentTrial()
+    world.sockets.splice(0)
+    await world.until(() => world.agent.drivers().registered.length === 0, 'the driver to be unregistered')
+    await world.aVolume('orders')
+    await world.aPod('shop', ['orders'])
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    expect((await world.events('shop'))[0]).toContain(`driver name ${DRIVER} not found in the list of registered`)
+    world.sockets.push({ path: `${ROOT}/plugins_registry/new.sock`, id: '2' })
+    await world.untilRunning('shop')
+  })
+
+  it('SYS-7 a pod whose driver is gone cannot go either, and says why, until the driver is back', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+    world.driverGoes()
+    await world.trial.delete(`${PODS}/shop`)
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    expect((await world.events('shop'))[0]).toMatch(
+      /^FailedUnmount: UnmountVolume.TearDown failed for volume "pv-orders"/,
+    )
+    expect(world.disk.mounted.size).toBe(2)
+    world.driverComes()
+    await world.untilGone('shop')
+    expect(world.disk.mounted.size).toBe(0)
+  })
+
+  it('SYS-7 a volume that was deleted under its pod does not hold the pod for ever', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+    world.script([
+      { method: 'NodeUnpublishVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
+      { method: 'NodeUnstageVolume', effect: { do: 'fail', code: 'NOT_FOUND' } },
+    ])
+    await world.trial.delete(`${PODS}/shop`)
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    world.disk.reboot() // the mounts are gone as well
+    await world.untilGone('shop')
+  })
+})
+
+describe('the node', () => {
+  it('SYS-7 a target occupied by files is told in an event, and the files stay', async () => {
+    const world = await startAgentTrial()
+    await world.stop()
+    await world.aVolume('orders')
+    const uid = await world.aPod('shop', ['orders'])
+    const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
+    world.disk.put(`${target}/precious`, 'file', 'data')
+    world.calls()
+    world.start()
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    expect((await world.events('shop'))[0]).toMatch(/^FailedMount: .*occupied by files.*Nothing was removed/)
+    expect(await world.phase('shop')).toBe('Pending')
+    await world.trial.delete(`${PODS}/shop`)
+    await world.untilGone('shop')
+    expect(world.disk.show()[`${target}/precious`]).toBe('data')
+    expect(world.calls()).toEqual([])
+  })
+
+  it('SYS-7 a target where something else is mounted is left alone', async () => {
+    const world = await startAgentTrial()
+    await world.stop()
+    await world.aVolume('orders')
+    const uid = await world.aPod('shop', ['orders'])
+    const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
+    world.disk.mountAt(target)
+    world.start()
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    expect((await world.events('shop'))[0]).toContain('occupied by a mount that is not ours')
+    expect(world.disk.mounted).toContain(target)
+  })
+
+  it('SYS-7 a full disk is told before the driver is asked for anything, and room heals it', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    world.disk.beforeWrite = (write) => {
+      if (write === 'writeText') throw new Error('ENOSPC: no space left on device')
+    }
+    await world.aPod('shop', ['orders'])
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    expect((await world.events('shop'))[0]).toMatch(/^FailedMount: .*no space left on device/)
+    expect(world.calls()).toEqual([])
+    delete world.disk.beforeWrite
+    await world.untilRunning('shop')
+  })
+
+  it('SYS-7 a pod deleted during stage is not published, and leaves nothing', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    world.script([{ method: 'NodeStageVolume', times: 1, effect: { do: 'hang' } }])
+    await world.aPod('shop', ['orders'])
+    await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
+    await world.trial.delete(`${PODS}/shop`)
+    world.fake.script.release()
+    await world.untilGone('shop')
+    expect(world.calls()).toEqual(['NodeStageVolume', 'NodeUnstageVolume'])
+    expect(world.disk.mounted.size).toBe(0)
+  })
+
+  it('SYS-7 after a reboot the mounts are made again from what is on record, and the pod stays Running', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+    world.kill()
+    world.disk.reboot()
+    for (const volume of Object.values(world.fake.state.volumes)) delete volume.onNodes[NODE]
+    world.calls()
+    world.start()
+    await world.until(() => world.disk.mounted.size === 2, 'both mounts')
+    expect(world.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
+    expect(await world.phase('shop')).toBe('Running')
+  })
+
+  it('SYS-7 cleans up after pods that went while the agent was down', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    const uid = await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+    world.kill()
+    await world.trial.delete(`${PODS}/shop?gracePeriodSeconds=0`)
+    world.start()
+    await world.until(() => !(`${ROOT}/pods/${uid}` in world.disk.show()), 'the directory of the pod to go')
+    expect(world.disk.mounted.size).toBe(0)
+  })
+
+  it('SYS-7 unstages what is staged for nobody', async () => {
+    const world = await startAgentTrial()
+    await world.aVolume('orders')
+    const uid = await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+    world.kill()
+    await world.trial.delete(`${PODS}/shop?gracePeriodSeconds=0`)
+    // As after someone removed the pod's directory by hand.
+    const target = `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-orders/mount`
+    world.disk.unmountAt(target)
+    world.disk.take(`${ROOT}/pods/${uid}`)
+    for (const volume of Object.values(world.fake.state.volumes)) delete volume.onNodes[NODE]?.published[target]
+    world.calls()
+    world.start()
+    await world.until(() => world.disk.mounted.size === 0, 'the volume to be unstaged')
+    expect(world.calls()).toEqual(['NodeUnstageVolume'])
+  })
+
+  it('SYS-7 a record nobody can read is left alone', async () => {
+    const world = await startAgentTrial({ starts: false })
+    const path = `${ROOT}/pods/u-1/volumes/kubernetes.io~csi/pv-x`
+    world.disk.put(`${path}/vol_data.json`, 'file', '{"volumeHan')
+    world.disk.mountAt(`${path}/mount`)
+    world.start()
+    await world.until(() => world.agent.standings().some(({ key }) => key === 'u-1'), 'the agent to give up')
+    await world.untilQuiet()
+    expect(world.disk.mounted).toContain(`${path}/mount`)
+    expect(world.agent.standings()[0]?.because).toContain('not empty')
+  })
+})
+
+describe('the agent is killed', () => {
+  const steps = ['NodeStageVolume', 'NodePublishVolume'] as const
+  for (const step of steps) {
+    for (const when of ['before', 'after'] as const) {
+      it(`SYS-7 ${when} ${step} is done: the next life finishes, and the end leaves nothing`, async () => {
+        const world = await startAgentTrial()
+        await world.aVolume('orders')
+        const effect = when === 'before' ? ({ do: 'hang' } as const) : ({ do: 'loseReply', as: 'hang' } as const)
+        world.script([{ method: step, times: 1, effect }])
+        await world.aPod('shop', ['orders'])
+        await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
+        world.kill()
+        world.fake.script.release()
+        await new Promise((resolve) => setImmediate(resolve))
+        world.start()
+        await world.untilRunning('shop')
+        await world.trial.delete(`${PODS}/shop`)
+        await world.untilGone('shop')
+        await world.untilQuiet()
+        expect(world.disk.mounted.size).toBe(0)
+        expect(Object.values(world.fake.state.volumes).every(({ onNodes }) => !onNodes[NODE])).toBe(true)
+      })
+    }
+  }
+
+  it('SYS-7 at any write to the disk: pods end Running or gone, and nothing is left mounted', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 24 }), fc.integer({ min: 1, max: 24 }), async (first, second) => {
+        const world = await startAgentTrial()
+        await world.aVolume('orders')
+        const killAt = (nth: number) => {
+          let writes = 0
+          world.disk.beforeWrite = () => {
+            if (++writes !== nth) return
+            world.kill()
+            throw new Error('killed')
+          }
+        }
+        const goOn = async () => {
+          delete world.disk.beforeWrite
+          for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+          world.kill()
+          world.start()
+        }
+        const uid = await world.aPod('shop', ['orders'])
+        killAt(first)
+        for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+        await goOn()
+        await world.untilRunning('shop')
+        killAt(second)
+        await world.trial.delete(`${PODS}/shop`)
+        for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+        await goOn()
+        await world.untilGone('shop')
+        await world.until(() => !(`${ROOT}/pods/${uid}` in world.disk.show()), 'the directory of the pod to go')
+        expect(world.disk.mounted.size).toBe(0)
+        expect(Object.keys(world.disk.show()).filter((path) => path.endsWith('vol_data.json'))).toEqual([])
+        expect(world.fake.record.overlaps).toEqual([])
+        await world.stop()
+      }),
+      { numRuns: 25 },
+    )
+  })
+})
