@@ -37,6 +37,13 @@ describe('the flags of stowage provisioner', () => {
       controllerPublishReadonly: false,
       preventVolumeModeConversion: true,
       cloningProtectionThreads: 1,
+      capacity: undefined,
+      capacityForImmediateBinding: false,
+      capacityOwnerrefLevel: 1,
+      capacityPollInterval: 60_000,
+      capacityThreads: 1,
+      kubeApiCapacityBurst: 5,
+      kubeApiCapacityQps: 1,
       snapshotOrphanSweepInterval: 300_000,
       provisionerSecretDir: '',
       nodeDeployment: false,
@@ -115,5 +122,17 @@ describe('the flags of stowage provisioner', () => {
     })
     expect(code).toBe(2)
     expect(complaint).toContain(message)
+  })
+
+  it('CAP-20 take the words of the design document for how capacity is published', () => {
+    const published = (flags: object) => readProvisionerSettings(flags).capacity
+    expect(published({ enableCapacity: true })).toBe('central')
+    expect(published({ enableCapacity: 'central' })).toBe('central')
+    expect(published({ enableCapacity: 'true', nodeDeployment: true })).toBe('local')
+    expect(published({ enableCapacity: 'local', nodeDeployment: true })).toBe('local')
+    expect(published({ enableCapacity: 'false' })).toBeUndefined()
+    expect(() => published({ enableCapacity: 'local' })).toThrow('needs --node-deployment')
+    expect(() => published({ enableCapacity: 'central', nodeDeployment: true })).toThrow('exclude each other')
+    expect(() => published({ enableCapacity: 'some' })).toThrow('expected true, false, central or local')
   })
 })

@@ -2,6 +2,7 @@
 // change the program and keep its arguments. What they set is provisioner.ts.
 import { type Command, Option } from 'commander'
 import { FEATURE_GATES, type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
+import { type CapacityMode, parseEnableCapacity } from '../controllers/capacity/index.ts'
 import { parseDuration } from '../sdk/duration.ts'
 import { parseListen, UsageError } from './flags.ts'
 import type { ProgramDeps } from './program.ts'
@@ -55,6 +56,17 @@ const number = (flag: string, fallback: number, doc: string, { min = 1 } = {}): 
   },
 })
 
+const rate = (flag: string, fallback: number, doc: string): Flag<number> => ({
+  flag: `${flag} <rate>`,
+  doc,
+  default: String(fallback),
+  read(given, name) {
+    const value = Number(given)
+    if (given.trim() === '' || !(value > 0 || value === -1)) throw wrong(name, given, 'a number above 0, or -1')
+    return value
+  },
+})
+
 const wrong = (name: string, given: string, expected: string) =>
   new UsageError(`${name} ${JSON.stringify(given)}: expected ${expected}`)
 
@@ -67,16 +79,7 @@ const FLAGS = {
     'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)',
   ),
   master: text('--master', '', 'address of the server, in place of the one in the kubeconfig'),
-  kubeApiQps: {
-    flag: '--kube-api-qps <rate>',
-    doc: 'requests to the server per second; -1 for no limit',
-    default: '5',
-    read(given: string, name: string) {
-      const value = Number(given)
-      if (given.trim() === '' || !(value > 0 || value === -1)) throw wrong(name, given, 'a number above 0, or -1')
-      return value
-    },
-  } satisfies Flag<number>,
+  kubeApiQps: rate('--kube-api-qps', 5, 'requests to the server per second; -1 for no limit'),
   kubeApiBurst: number('--kube-api-burst', 10, 'how many of them may go at once after a quiet time'),
   workerThreads: number('--worker-threads', 100, 'claims worked on at once, and as many volumes'),
   retryIntervalStart: duration('--retry-interval-start', '1s', 'first wait after a failure; it doubles'),
@@ -119,6 +122,30 @@ const FLAGS = {
   ),
   nodeDeploymentBaseDelay: duration('--node-deployment-base-delay', '20s', 'longest first wait of that competition'),
   nodeDeploymentMaxDelay: duration('--node-deployment-max-delay', '60s', 'longest wait of that competition'),
+  enableCapacity: {
+    flag: '--enable-capacity [true|false|central|local]',
+    doc: 'publish how much room there is, for the scheduler; true means what the deployment is',
+    default: 'false',
+    read(given: string, name: string) {
+      if (!/^(true|false|central|local)$/i.test(given)) throw wrong(name, given, 'true, false, central or local')
+      return given
+    },
+  } satisfies Flag<string>,
+  capacityThreads: number('--capacity-threads', 1, 'how many places are asked about at once'),
+  capacityPollInterval: duration('--capacity-poll-interval', '1m', 'after this long the driver is asked again anyway'),
+  capacityForImmediateBinding: toggle(
+    '--capacity-for-immediate-binding',
+    false,
+    'also for classes that wait for no pod',
+  ),
+  capacityOwnerrefLevel: number(
+    '--capacity-ownerref-level',
+    1,
+    'to whom the objects belong: 0 this pod ($POD_NAME), 1 its owner, 2 the owner of that; -1 nobody',
+    { min: -1 },
+  ),
+  kubeApiCapacityQps: rate('--kube-api-capacity-qps', 1, 'writes of capacity objects per second; -1 for no limit'),
+  kubeApiCapacityBurst: number('--kube-api-capacity-burst', 5, 'how many of them may go at once after a quiet time'),
   leaderElection: toggle('--leader-election', false, 'of several processes only one works'),
   leaderElectionNamespace: text(
     '--leader-election-namespace',
@@ -148,7 +175,10 @@ const FLAGS = {
 
 type Values = { [K in keyof typeof FLAGS]: ReturnType<(typeof FLAGS)[K]['read']> }
 
-export interface ProvisionerSettings extends Omit<Values, 'featureGates' | 'httpEndpoint' | 'metricsAddress'> {
+export interface ProvisionerSettings
+  extends Omit<Values, 'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'enableCapacity'> {
+  /** How capacity is published, if it is. */
+  readonly capacity: CapacityMode['is'] | undefined
   readonly gates: FeatureGates
   readonly monitoring: { readonly host: string; readonly port: number } | undefined
 }
@@ -194,7 +224,7 @@ export function readProvisionerSettings(given: Readonly<Record<string, unknown>>
       read(given[key] === undefined ? fallback : String(given[key]), flag.split(' ')[0]!),
     ]),
   ) as Values
-  const { featureGates, httpEndpoint, metricsAddress, ...settings } = values
+  const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings } = values
   if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
   if (!settings.metricsPath.startsWith('/'))
     throw wrong('--metrics-path', settings.metricsPath, 'a path such as /metrics')
@@ -204,7 +234,19 @@ export function readProvisionerSettings(given: Readonly<Record<string, unknown>>
   if (settings.volumeNameUuidLength === 0) throw wrong('--volume-name-uuid-length', '0', '-1, or 1 or more')
   if (settings.volumeNamePrefix === '') throw wrong('--volume-name-prefix', '', 'a text that is not empty')
   const address = httpEndpoint || metricsAddress
-  return { ...settings, gates: readGates(featureGates), monitoring: address ? parseListen(address) : undefined }
+  const capacity = parseEnableCapacity(enableCapacity, settings)
+  if (capacity === 'local' && !settings.nodeDeployment) {
+    throw new UsageError(
+      '--enable-capacity=local needs --node-deployment: there the process knows which node it is on.',
+    )
+  }
+  if (capacity === 'central' && settings.nodeDeployment) {
+    throw new UsageError(
+      '--enable-capacity=central and --node-deployment exclude each other: every node would publish all.',
+    )
+  }
+  const monitoring = address ? parseListen(address) : undefined
+  return { ...settings, capacity, gates: readGates(featureGates), monitoring }
 }
 
 /** Gates of other provisioners that are settled here, one way or the other. */

@@ -11,6 +11,8 @@ import {
   createEventRecorder,
   type LeaderElection,
 } from '../client/index.ts'
+import { type CapacityDeps, type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
+import type { ControllerDeps } from '../controllers/deps.ts'
 import {
   type CsiProvisionerOptions,
   createCsiProvisioner,
@@ -19,11 +21,15 @@ import {
 } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
+import { UsageError } from './flags.ts'
 import type { ProvisionerRun } from './provisioner.ts'
 import { readSecretDir } from './secret-dir.ts'
 
-export interface ProvisionerWork extends Omit<ProvisionerRun, 'signal' | 'env'> {
+export interface ProvisionerWork extends Omit<ProvisionerRun, 'signal'> {
   readonly client: Client
+  /** Past the limit of requests; capacity objects have one of their own. */
+  readonly unlimited: Client
+  readonly capacityMetrics: CapacityMetrics
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly gates: FeatureGates
@@ -60,6 +66,7 @@ export async function provideVolumes(work: ProvisionerWork, term: AbortSignal): 
       workers: settings.cloningProtectionThreads,
       sweepIntervalMs: settings.snapshotOrphanSweepInterval,
     }),
+    ...(settings.capacity ? [createCapacityControllers(capacityOf(work, { ...deps, client: work.unlimited }))] : []),
   ]
   for (const cache of caches.all()) metrics.caches.add(cache)
   const workOver = new AbortController()
@@ -72,6 +79,39 @@ export async function provideVolumes(work: ProvisionerWork, term: AbortSignal): 
     for (const queue of controllers.flatMap(({ queues }) => queues)) metrics.queues.delete(queue)
     for (const cache of caches.all()) metrics.caches.delete(cache)
     await caches.stop()
+  }
+}
+
+function capacityOf(work: ProvisionerWork, deps: ControllerDeps): CapacityDeps {
+  const { settings, driver, facts, node, env, election, capacityMetrics } = work
+  if (!facts.controller.has('GET_CAPACITY')) {
+    throw new Error(`--enable-capacity: the CSI driver ${facts.name} does not report the capability GET_CAPACITY.`)
+  }
+  const { POD_NAME: podName, NAMESPACE: namespace = '' } = env
+  const level = settings.capacityOwnerrefLevel
+  if (namespace === '') throw new UsageError('--enable-capacity: set $NAMESPACE to the namespace of this pod.')
+  if (level >= 0 && !podName) {
+    throw new UsageError('--enable-capacity: set $POD_NAME, or --capacity-ownerref-level=-1 for objects without owner.')
+  }
+  const { kubeApiCapacityQps: perSecond, kubeApiCapacityBurst: burst } = settings
+  return {
+    ...deps,
+    driver,
+    facts,
+    mode: node ? { is: 'local', node: node.name, segments: node.segments } : { is: 'central' },
+    capacityMetrics,
+    ...(election ? { election } : {}),
+    options: {
+      namespace,
+      workers: settings.capacityThreads,
+      pollIntervalMs: settings.capacityPollInterval,
+      immediateBinding: settings.capacityForImmediateBinding,
+      timeoutMs: settings.timeout,
+      retryIntervalStartMs: settings.retryIntervalStart,
+      retryIntervalMaxMs: settings.retryIntervalMax,
+      ...(level >= 0 && podName ? { owner: { podName, level } } : {}),
+      ...(perSecond === -1 ? {} : { writes: { perSecond, burst } }),
+    },
   }
 }
 

@@ -16,6 +16,7 @@ import {
   type LeaderElection,
   rateLimited,
 } from '../client/index.ts'
+import { createCapacityMetrics } from '../controllers/capacity/index.ts'
 import type { NodeDeployment } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import {
@@ -52,6 +53,7 @@ export async function runProvisioner(run: ProvisionerRun): Promise<void> {
   const metrics = createClientMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
   const csiMetrics = createCsiMetrics(registry)
+  const capacityMetrics = createCapacityMetrics(registry)
   const { csiAddress: address, timeout: timeoutMs } = settings
   const driver = connectDriver({ address, clock, log, metrics: csiMetrics, timeoutMs })
   const direct = httpClient({ connection, clock, userAgent: 'stowage-provisioner', observer: metrics.requests })
@@ -71,7 +73,8 @@ export async function runProvisioner(run: ProvisionerRun): Promise<void> {
     const node = settings.nodeDeployment ? await nodeOf(driver, run) : undefined
     const client = settings.kubeApiQps === -1 ? direct : rateLimited(direct, limitOf(settings), clock)
     const gates = await gatesServedBy(client, settings.gates, log)
-    const deps = { ...run, client, driver: oneAtATime(driver), facts, node, gates, metrics, provisioningMetrics }
+    const calls = { client, unlimited: direct, driver: oneAtATime(driver), facts }
+    const deps = { ...run, ...calls, node, gates, metrics, provisioningMetrics, capacityMetrics }
 
     const shown = monitoring ? { monitoring: monitoring.url } : {}
     log.info({ driver: facts.name, version: facts.version, server: connection.server, ...shown }, 'started')

@@ -213,7 +213,6 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
     },
 
     async aVolume(name, more = {}) {
-      const signal = new AbortController().signal
       const capability = { accessMode: { mode: 1 }, accessType: { case: 'mount' as const, value: {} } }
       const request = create(CreateVolumeRequestSchema, {
         name,

@@ -49,19 +49,6 @@ describe('drivers', () => {
     expect(world.calls()).toEqual([])
   })
 
-  it('SYS-7 tries again later and later, from half a second to about two minutes', async () => {
-    const world = await startAgentTrial()
-    await world.aVolume('orders')
-    world.script([{ method: 'NodeStageVolume', effect: { do: 'fail', code: 'INTERNAL' } }])
-    await world.aPod('shop', ['orders'])
-    const times = () =>
-      world.fake.record.calls.filter(({ method }) => method === 'NodeStageVolume').map(({ startedMs }) => startedMs)
-    await world.until(() => times().length >= 11, 'eleven tries')
-    const waits = times().map((ms, index) => ms - (times()[index - 1] ?? ms))
-    expect(waits.slice(1, 5)).toEqual([500, 1_000, 2_000, 4_000])
-    expect(Math.max(...waits)).toBe(122_000)
-  })
-
   it('SYS-7 a pod waits for a driver that is not registered, and goes on when it comes', async () => {
     const world = await startAgentTrial()
     world.sockets.splice(0)

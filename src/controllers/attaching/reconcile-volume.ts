@@ -20,7 +20,7 @@ export async function reconcileVolume(
 ): Promise<Outcome> {
   const { memory } = context
   try {
-    if (false) await settleCreation(volumeName, context, signal)
+    if (memory.of(volumeName).creation) await settleCreation(volumeName, context, signal)
     const view = readVolume(volumeName, context)
     const steps = planVolume(view, context.forceDetachAfterMs)
     const waits = steps.filter((step) => step.do === 'wait')

@@ -57,6 +57,8 @@ export interface Books {
 export const volumeKey = ({ driver, handle }: VolumeIdentity): string => `${driver}^${handle}`
 
 const DIRECTORY_MODE = 0o750
+/** Beside the volumes in the directory of block volumes. */
+const KINDS_OF_DEVICES: readonly string[] = ['staging', 'publish']
 
 export interface BooksDeps {
   readonly disk: NodeDisk
@@ -86,10 +88,15 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
     if (users.get(key)?.size === 0) users.delete(key)
   }
 
-  async function read(directory: string): Promise<VolData | undefined> {
+  /** A directory without a record was made just before a crash, or emptied just before one: it goes, if it is empty. */
+  async function read(directory: string, within?: string): Promise<VolData | undefined> {
     const path = join(directory, VOL_DATA)
     const text = await disk.readText(path)
-    if (text === undefined) return undefined
+    if (text === undefined) {
+      if (within) await disk.removeEmptyDirectory(join(directory, within))
+      await disk.removeEmptyDirectory(directory)
+      return undefined
+    }
     const data = parseVolData(text)
     if (!data) log.error({ path }, 'cannot read this record; what it is about is left alone')
     return data
@@ -98,12 +105,15 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
   async function loadPod(uid: string): Promise<void> {
     pods.set(uid, pods.get(uid) ?? new Map()) // also one without volumes: its directory has to go some day
     for (const volume of await disk.list(paths.csiVolumes(uid))) {
-      const data = await read(paths.csiVolume(uid, volume))
+      const data = await read(paths.csiVolume(uid, volume), 'mount')
       if (data) remember(publicationOf(uid, volume, 'Filesystem', data))
     }
     for (const volume of await disk.list(paths.blockLinks(uid))) {
       const data = await read(paths.blockData(volume))
       if (data) remember(publicationOf(uid, volume, 'Block', data))
+      else if ((await disk.kindBehind(paths.blockLink(uid, volume))) === undefined) {
+        await disk.removeFile(paths.blockLink(uid, volume)) // it led to what is gone
+      }
     }
   }
 
@@ -122,15 +132,22 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
     for (const driver of await disk.list(paths.csi)) {
       if (join(paths.csi, driver) === paths.devices) continue
       for (const digest of await disk.list(join(paths.csi, driver))) {
-        const data = await read(join(paths.csi, driver, digest))
+        const data = await read(join(paths.csi, driver, digest), 'globalmount')
         if (!data) continue
         const identity = { driver: data.driverName, handle: data.volumeHandle }
         const path = join(paths.csi, driver, digest, 'globalmount')
         stagings.set(volumeKey(identity), { ...identity, mode: 'Filesystem', path })
       }
     }
+    for (const kind of KINDS_OF_DEVICES) {
+      for (const volume of await disk.list(join(paths.devices, kind))) {
+        const isOnRecord = (await disk.kindOf(join(paths.blockData(volume), VOL_DATA))) !== undefined
+        if (!isOnRecord) await disk.removeEmptyDirectory(join(paths.devices, kind, volume))
+      }
+    }
     for (const volume of await disk.list(paths.devices)) {
-      const data = volume === 'staging' || volume === 'publish' ? undefined : await read(paths.blockData(volume))
+      const data = KINDS_OF_DEVICES.includes(volume) ? undefined : await read(paths.blockData(volume))
+      if (!data && !KINDS_OF_DEVICES.includes(volume)) await disk.removeEmptyDirectory(join(paths.devices, volume))
       if (!data) continue
       const identity = { driver: data.driverName, handle: data.volumeHandle }
       stagings.set(volumeKey(identity), { ...identity, mode: 'Block', path: paths.blockStaging(volume) })

@@ -65,7 +65,7 @@ export async function mountCsiVolume(
   const step = volume.mode === 'Block' ? 'MapVolume' : 'MountVolume'
   const driver = deps.drivers.get(volume.driver)
   const csiDriver = deps.csiDrivers.get({ name: volume.driver })
-  if (!driver) throw notRegistered(volume, step)
+  if (!driver) throw notRegistered(volume, step, deps.drivers)
   if (volume.pv && !isReachableFrom(volume.pv, deps.node())) {
     throw failedMount(`${step}.NodeAffinity check failed for volume "${volume.volume}" : no matching NodeSelectorTerms`)
   }
@@ -101,7 +101,8 @@ interface Round {
   readonly signal: AbortSignal
 }
 
-function notRegistered(volume: CsiVolume, step: string): VolumeProblem {
+function notRegistered(volume: CsiVolume, step: string, { isSettled }: Drivers): VolumeProblem {
+  if (!isSettled) return waitingFor(`the drivers of this node are being asked for, ${volume.driver} among them`)
   return failedMount(
     `${step}.SetUp failed for volume "${volume.volume}" : driver name ${volume.driver} not found in the list of ` +
       'registered CSI drivers. Start the driver on this node',

@@ -20,8 +20,11 @@ export interface Drivers {
   list(): RegisteredDriver[]
   register(driver: { readonly name: string; readonly endpoint: string; readonly version: Version }): Promise<void>
   unregister(name: string): Promise<void>
-  /** Called after a driver came or went. */
-  onChange(run: (name: string) => void): void
+  /** Called after a driver came or went, and once all that were there at the start have been asked. */
+  onChange(run: () => void): void
+  /** All drivers that were there at the start have been asked: one that is missing now is not just late. */
+  readonly isSettled: boolean
+  settle(): void
   close(): void
 }
 
@@ -42,7 +45,8 @@ interface Known extends RegisteredDriver {
 
 export function createDrivers({ connect, announce, withdraw, log }: DriversDeps): Drivers {
   const known = new Map<string, Known>()
-  const listeners: ((name: string) => void)[] = []
+  const listeners: (() => void)[] = []
+  let isSettled = false
 
   return {
     get: (name) => known.get(name),
@@ -75,7 +79,7 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
         throw error
       }
       log.info({ driver: name, endpoint }, 'registered a CSI driver')
-      for (const run of listeners) run(name)
+      for (const run of listeners) run()
     },
 
     async unregister(name) {
@@ -85,9 +89,17 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
       known.delete(name)
       driver.connection.close()
       log.info({ driver: name }, 'unregistered a CSI driver')
-      for (const run of listeners) run(name)
+      for (const run of listeners) run()
     },
 
+    get isSettled() {
+      return isSettled
+    },
+    settle() {
+      if (isSettled) return
+      isSettled = true
+      for (const run of listeners) run()
+    },
     onChange: (run) => void listeners.push(run),
     close() {
       for (const { connection } of known.values()) connection.close()

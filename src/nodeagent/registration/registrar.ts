@@ -46,6 +46,7 @@ export function createRegistrar(deps: RegistrarDeps) {
     }
     const direct = driverSockets.map((path): FoundSocket => ({ path, id: path }))
     await Promise.all([...direct, ...found.values()].map(tryRegister))
+    drivers.settle()
   }
 
   async function tryRegister({ path, id }: FoundSocket): Promise<void> {

@@ -12,7 +12,7 @@ export interface Storage {
 }
 
 export const driverAsset = (volumeId: string): string => `driver ${volumeId}`
-const pluginAsset = (name: string): string => `plugin ${name}`
+export const pluginAsset = (name: string): string => `plugin ${name}`
 
 export const assetsIn = ({ driver, plugin }: Storage): ReadonlySet<string> =>
   new Set([...Object.keys(driver.state().volumes).map(driverAsset), ...[...plugin.keys()].map(pluginAsset)])

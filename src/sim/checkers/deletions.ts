@@ -6,14 +6,22 @@ import { type Client, keyOfObject } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type CsiDriver, driverOver } from '../../csi/index.ts'
 import type { World } from '../world.ts'
+import { assetOf, driverAsset } from './assets.ts'
 import { isBound } from './bindings.ts'
 import type { Claim, StoreView, Volume } from './store-view.ts'
 
 export interface DeletionChecker {
-  /** The client and the driver of one life of a process, listened to. */
-  witness(client: Client, driver: CsiDriver): { readonly client: Client; readonly driver: CsiDriver }
-  /** Ids of volumes whose deletion was asked for, and rightly so: they may be gone at any moment from then on. */
+  /** Follows one life of a process: what it reads, and what it destroys. */
+  witness(client: Client): Witness
+  /** Assets whose deletion was asked for, and rightly so: they may be gone at any moment from then on. */
   readonly condemned: ReadonlySet<string>
+}
+
+export interface Witness {
+  readonly client: Client
+  driver(driver: CsiDriver): CsiDriver
+  /** It is about to destroy this asset (assets.ts). */
+  destroys(asset: string): void
 }
 
 export function checkDeletions(world: World, view: StoreView, convict: (crime: string) => void): DeletionChecker {
@@ -35,24 +43,26 @@ export function checkDeletions(world: World, view: StoreView, convict: (crime: s
     else kept.set(name, { why, sinceMs: kept.get(name)?.sinceMs ?? world.nowMs })
   }
 
-  function judge(volumeId: string, lastReadMs: ReadonlyMap<string, number>): void {
+  function judge(asset: string, lastReadMs: ReadonlyMap<string, number>): void {
     const crimes = [...view.volumes.values()].flatMap((volume) => {
-      if (volume.spec?.csi?.volumeHandle !== volumeId) return []
+      if (assetOf(volume) !== asset) return []
       const { name = '' } = volume.metadata
       const keeping = kept.get(name)
       return keeping && keeping.sinceMs < (lastReadMs.get(name) ?? world.nowMs)
-        ? [`DeleteVolume ${volumeId} was called, and volume ${name} ${keeping.why}`]
+        ? [`${asset} is destroyed, and volume ${name} ${keeping.why}`]
         : []
     })
     for (const crime of crimes) convict(crime)
-    if (crimes.length === 0) condemned.add(volumeId)
+    if (crimes.length === 0) condemned.add(asset)
   }
 
   return {
     condemned,
-    witness(client, driver) {
+    witness(client) {
       const lastReadMs = new Map<string, number>()
+      const destroys = (asset: string) => judge(asset, lastReadMs)
       return {
+        destroys,
         client: {
           ...client,
           get: async (kind, ref, options) => {
@@ -62,10 +72,12 @@ export function checkDeletions(world: World, view: StoreView, convict: (crime: s
             return found
           },
         },
-        driver: driverOver((method, request, options) => {
-          if (method.name === 'DeleteVolume') judge((request as unknown as { volumeId: string }).volumeId, lastReadMs)
-          return callDriver(driver, method, request, options)
-        }),
+        driver: (driver) =>
+          driverOver((method, request, options) => {
+            const { volumeId } = request as unknown as { volumeId: string }
+            if (method.name === 'DeleteVolume') destroys(driverAsset(volumeId))
+            return callDriver(driver, method, request, options)
+          }),
       }
     },
   }

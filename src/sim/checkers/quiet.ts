@@ -16,7 +16,7 @@ export interface QuietWorld {
   readonly view: StoreView
   readonly storage: Storage
   readonly abandoned: Abandoned
-  /** Of which the storage was rightly told to delete what is behind it. */
+  /** Assets that the storage was rightly told to delete. */
   readonly condemned: ReadonlySet<string>
   /** Those that exist, all with a provisioner that works. */
   readonly classes: ReadonlyMap<string, Readonly<StorageClass>>
@@ -31,17 +31,18 @@ export const problemsOf = (world: QuietWorld): string[] => [
 function storageProblems({ view, storage, abandoned, condemned }: QuietWorld): string[] {
   const problems: string[] = []
   const held = assetsIn(storage)
+  const names = new Map(Object.values(storage.driver.state().volumes).map(({ id, name }) => [driverAsset(id), name]))
+  const told = (asset: string) => `${asset} (${names.get(asset) ?? ''})`
   const objects = new Map<string, string[]>()
   for (const volume of view.volumes.values()) {
     const asset = assetOf(volume)
     const { name = '' } = volume.metadata
     if (asset) objects.set(asset, [...(objects.get(asset) ?? []), name])
-    const isCondemned = [...condemned].some((id) => driverAsset(id) === asset)
-    if (asset && !held.has(asset) && !isCondemned) problems.push(`volume ${name} stands for ${asset}, which is gone`)
+    if (asset && !held.has(asset) && !condemned.has(asset)) problems.push(`volume ${name} stands for ${asset}, which is gone`)
   }
   for (const asset of held) {
     const owners = objects.get(asset) ?? []
-    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${asset} leaked: no volume stands for it`)
+    if (owners.length === 0 && !abandoned.has(asset)) problems.push(`${told(asset)} leaked: no volume stands for it`)
     if (owners.length > 1) problems.push(`${asset} has several volumes: ${owners.join(', ')}`)
   }
   return problems

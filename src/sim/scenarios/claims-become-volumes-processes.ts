@@ -10,7 +10,7 @@ import { createProvisioningControllers } from '../../controllers/provisioning/in
 import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
 import { type CsiDriver, CsiError, type DriverFacts, driverFacts, oneAtATime, whenReady } from '../../csi/index.ts'
-import { PLUGIN_PATH } from '../checkers/assets.ts'
+import { PLUGIN_PATH, pluginAsset } from '../checkers/assets.ts'
 import type { Env } from '../process.ts'
 
 export function runBinder(env: Env, client: Client, plugin: ProvisionerPlugin): void {
@@ -56,6 +56,7 @@ export const PLUGIN = 'memory.stowage.example/plugin'
 export function memoryPlugin(
   assets: Map<string, bigint>,
   pass: <T>(what: string, act: () => T) => Promise<T>,
+  destroys: (asset: string) => void,
 ): ProvisionerPlugin {
   const made = (name: string) => ({ sizeBytes: assets.get(name)!, source: { hostPath: { path: PLUGIN_PATH + name } } })
   return {
@@ -67,8 +68,9 @@ export function memoryPlugin(
         return made(volumeName)
       }),
     delete: ({ source }) => {
-      const path = source.hostPath?.path ?? ''
-      return pass(`delete ${path}`, () => void assets.delete(path.slice(PLUGIN_PATH.length)))
+      const name = source.hostPath?.path.slice(PLUGIN_PATH.length) ?? ''
+      destroys(pluginAsset(name))
+      return pass(`delete ${name}`, () => void assets.delete(name))
     },
     find: ({ volumeName }) =>
       pass(`find ${volumeName}`, () => (assets.has(volumeName) ? made(volumeName) : undefined)),

@@ -57,12 +57,14 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): 
     cluster.add('binder', (env, client) => {
       const way = <T>(what: string, act: () => T) =>
         effects.around(env, { on: 'plugin', what }, () => env.pass(Promise.resolve().then(act)))
-      runBinder(env, inMode(effects.clientOf(env, client)), memoryPlugin(plugin, way))
+      const seen = deletions.witness(client)
+      runBinder(env, inMode(effects.clientOf(env, seen.client)), memoryPlugin(plugin, way, seen.destroys))
     }),
     ...(dice() < 0.3 ? ['provisioner', 'rival'] : ['provisioner']).map((name) =>
       cluster.add(name, (env, client) => {
-        const seen = deletions.witness(client, driver.driverFor(env))
-        void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), effects.driverOf(env, seen.driver))
+        const seen = deletions.witness(client)
+        const csi = effects.driverOf(env, seen.driver(driver.driverFor(env)))
+        void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), csi)
       }),
     ),
   ]

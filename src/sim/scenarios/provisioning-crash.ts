@@ -84,14 +84,15 @@ export async function provisioningCrash(
   })
   await world.runUntil(() => isPrepared, { withinMs: 60_000, waitingFor: 'classes and volumes' })
   processes.binder = cluster.add('binder', (env, client) => {
-    const plugin = memoryPlugin(assets, (what, act) =>
-      effects.around(env, { on: 'plugin', what }, () => env.pass(Promise.resolve().then(act))),
-    )
-    runBinder(env, inMode(effects.clientOf(env, client)), plugin)
+    const seen = deletions.witness(client)
+    const way = <T>(what: string, act: () => T) =>
+      effects.around(env, { on: 'plugin', what }, () => env.pass(Promise.resolve().then(act)))
+    runBinder(env, inMode(effects.clientOf(env, seen.client)), memoryPlugin(assets, way, seen.destroys))
   })
   processes.provisioner = cluster.add('provisioner', (env, client) => {
-    const seen = deletions.witness(client, driver.driverFor(env))
-    void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), effects.driverOf(env, seen.driver))
+    const seen = deletions.witness(client)
+    const csi = effects.driverOf(env, seen.driver(driver.driverFor(env)))
+    void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), csi)
   })
 
   const isAskedFor = (name: string) =>
