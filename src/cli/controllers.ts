@@ -15,6 +15,7 @@ import {
   createLeaderElection,
   type LeaderElection,
 } from '../client/index.ts'
+import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
 import { createCapacityMetrics } from '../controllers/capacity/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
@@ -33,7 +34,15 @@ import { createCsiMetrics } from '../csi/index.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { runDriverSocket } from './driver-socket.ts'
 
-export const CONTROLLERS = ['binding', 'ephemeral', 'garbage', 'namespaces', 'protection', 'scheduler'] as const
+export const CONTROLLERS = [
+  'attaching',
+  'binding',
+  'ephemeral',
+  'garbage',
+  'namespaces',
+  'protection',
+  'scheduler',
+] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
 export interface ControllersRun {
@@ -63,6 +72,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
   const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess, gates } = options
   const { capacityReservation = true } = options
   const metrics = createClientMetrics(registry)
+  const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
   const csiMetrics = createCsiMetrics(registry)
@@ -76,6 +86,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
     const deps: ControllerDeps = { client, caches, clock, random, log, metrics }
     const led = election ? { election } : {}
     const makers: Record<ControllerName, () => Running> = {
+      attaching: () => createAttachingControllers({ ...deps, attachingMetrics }),
       binding: () => createBindingControllers({ ...deps, inProcess, bindingMetrics }),
       ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),

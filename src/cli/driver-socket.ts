@@ -2,6 +2,7 @@
 // process. A driver that is late, gone or unable is waited for or left alone; the rest of the system does not notice.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { LeaderElection } from '../client/index.ts'
+import { createAttacher } from '../controllers/attaching/index.ts'
 import { type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
@@ -49,6 +50,7 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
         provisioningMetrics,
         options: { isOneOfSeveral: true },
       }),
+      createAttacher({ ...common, ...led, ...calls, options: { isOneOfSeveral: true } }),
       ...(facts.controller.has('GET_CAPACITY')
         ? [
             createCapacityControllers({

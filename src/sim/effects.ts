@@ -99,9 +99,7 @@ export function createEffects(strike: Strike = {}, note: (effect: Effect) => voi
 const never = <T>(): Promise<T> => new Promise(() => {})
 
 const connectionReset = (on: Effect['on']): Error =>
-  on === 'driver'
-    ? new CsiError('UNAVAILABLE', 'the connection was reset')
-    : unavailable('the connection was reset')
+  on === 'driver' ? new CsiError('UNAVAILABLE', 'the connection was reset') : unavailable('the connection was reset')
 
 const isChatter = (kind: Kind): boolean => kind === (eventKind as Kind) || kind === (leaseKind as Kind)
 

@@ -37,6 +37,13 @@ describe('choosing a volume', () => {
     expect(chosen({ size: '101Gi' }, volumes)).toBeUndefined()
   })
 
+  it('PROV-5 a volume that was bound from its side before it was deleted is still the claim’s, any other is not', () => {
+    const going = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+    expect(chosen({}, [{ name: 'half', ...going, phase: 'Bound' }])).toBe('half')
+    expect(chosen({}, [{ name: 'fresh', ...going, phase: 'Pending' }])).toBeUndefined()
+    expect(chosen({}, [{ name: 'reserved', ...going, claim: { name: 'c' }, phase: 'Bound' }])).toBeUndefined()
+  })
+
   it('PROV-4 offers nothing that is not available, is going, or is somebody’s', () => {
     for (const phase of ['Pending', 'Bound', 'Released', 'Failed', '']) expect(chosen({}, [{ phase }])).toBeUndefined()
     expect(chosen({}, [{ metadata: { deletionTimestamp: 'now' } }])).toBeUndefined()

@@ -62,7 +62,8 @@ export const satisfies = (offer: Offer, wish: Wish): boolean =>
  */
 export function whyUnfit(offer: Offer, wish: Wish, { isReserved = false } = {}): string | undefined {
   const { metadata } = offer.volume
-  if (metadata.deletionTimestamp && !(isReserved && isHalfBound(offer.volume))) return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
+  if (metadata.deletionTimestamp && !(isReserved && isHalfBound(offer.volume)))
+    return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (offer.size < wish.size) return 'requested PV is too small'
   if (!isReserved && offer.className !== wish.className) return 'storageClassName does not match'
   if (offer.attributesClass !== wish.attributesClass) return 'volumeAttributesClassName does not match'

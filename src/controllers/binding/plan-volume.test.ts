@@ -87,6 +87,15 @@ describe('the plan for a volume', () => {
     })
   })
 
+  it('PROV-13 a volume that was deleted before its claim took it is released; one that is half bound is not', () => {
+    const going = { ...MINE, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+    expect(plan({ ...going, phase: 'Pending' }, { claim: aClaim() })).toEqual({ do: 'read its claim' })
+    const sure = { claim: aClaim(), isSure: true }
+    expect(plan({ ...going, phase: 'Pending' }, sure)).toEqual({ do: 'set phase', phase: 'Released' })
+    expect(plan({ ...going, phase: 'Released', ...policy('Retain') }, sure)).toMatchObject({ do: 'reclaim' })
+    expect(plan({ ...going, phase: 'Bound' }, sure)).toMatchObject({ do: 'wait' })
+  })
+
   it('PROV-14 pods hold a volume that is to be recycled', () => {
     const recycled = { ...MINE, phase: 'Released', ...policy('Recycle') }
     expect(plan(recycled, { isSure: true, activePods: () => ['default/p'] })).toMatchObject({

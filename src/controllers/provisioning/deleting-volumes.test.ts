@@ -110,6 +110,38 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
   })
 })
 
+describe('a volume that its user deletes', () => {
+  it('PROV-14 after it was given back takes its storage with it', async () => {
+    await aVolume('pv', { spec: { claimRef: undefined } })
+    await setPhase('pv', 'Available')
+    world.start()
+    await world.settle()
+    expect(world.storage.deletes).toEqual([])
+    await world.client.delete(persistentVolumeKind, { name: 'pv' })
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    expect(world.storage.assets.size).toBe(0)
+  })
+
+  it('PROV-14 before its claim took it is not wanted by that claim; one that is bound to it is not overlooked', async () => {
+    const claim = await world.aClaim('data', { storageClassName: 'none' })
+    const claimRef = { namespace: 'default', name: 'data', uid: claim.metadata.uid }
+    await aVolume('pv', { spec: { claimRef } })
+    await aVolume('kept', { spec: { claimRef } })
+    world.start()
+    await world.release('pv')
+    await world.settle()
+    expect(world.storage.deletes).toEqual([])
+    await world.client.delete(persistentVolumeKind, { name: 'pv' })
+    await world.until(() => !world.storage.assets.has('pv'), 'its storage to go')
+    const body = { spec: { volumeName: 'kept' } }
+    await world.client.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }, { type: 'merge', body })
+    await world.release('kept')
+    await world.client.delete(persistentVolumeKind, { name: 'kept' })
+    await world.settle()
+    expect([...world.storage.assets.keys()]).toEqual(['kept'])
+  })
+})
+
 describe('which volumes', () => {
   it.each([
     ['PROV-14 of another provisioner', { by: 'tapes.example.com' }, 'Released'],

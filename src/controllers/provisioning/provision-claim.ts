@@ -9,7 +9,7 @@ import { buildVolume } from './build-volume.ts'
 import { mismatchOf } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
 import { provisioning, provisioningFailed } from './events.ts'
-import { dropIntent, giveNodeBack, holdsIntent, isGoing, putIntent } from './intent.ts'
+import { dropIntent, giveNodeBack, holdsIntent, isGoing, putIntent, refOf } from './intent.ts'
 import type { Failure, Provisioned, ProvisionRequest } from './provisioner.ts'
 import { changed, type Step } from './step.ts'
 
@@ -22,7 +22,7 @@ export interface Try {
 }
 
 const INFEASIBLE_MS = 300_000
-/** Others write to young claims too; the cache knows the newer version soon. */
+/** Others write to young claims too, often twice in a row. */
 const CHANGED_MS = 100
 
 export async function provisionClaim(
@@ -44,7 +44,10 @@ export async function provisionClaim(
     attempt.stage = { is: 'unknown', request: asked }
   }
   const answer = await ask(asked, aboutToAsk, context, signal)
-  if (answer.is === 'notBegun') return whyNotBegun(answer.error)
+  if (answer.is === 'notBegun') {
+    if (stage.is === 'nothing') attempts.forget(claim) // someone else may begin it meanwhile: that is not for us to judge
+    return whyNotBegun(answer.error, claim, context)
+  }
   return note(answer, { attempt, asked, before: stage }, context)
 }
 
@@ -78,10 +81,21 @@ async function ask(
   }
 }
 
-function whyNotBegun(error: unknown): Step {
+/** A cache that is behind would make the same mistake over and over: the claim is read, and the next try is at what it is. */
+async function whyNotBegun(
+  error: unknown,
+  claim: Readonly<PersistentVolumeClaim>,
+  { client, claims }: ProvisioningContext,
+): Promise<Step> {
   if (error instanceof ApiError && error.code === 404) return done
-  if (error instanceof ApiError && error.code === 409) return retryAfter(CHANGED_MS, 'the claim changed meanwhile')
-  throw error
+  if (!(error instanceof ApiError && error.code === 409)) throw error
+  try {
+    claims.learn(await client.get(persistentVolumeClaimKind, refOf(claim)))
+  } catch (unread) {
+    if (unread instanceof ApiError && unread.code === 404) return done
+    throw unread
+  }
+  return retryAfter(CHANGED_MS, 'the claim changed meanwhile')
 }
 
 interface Asked {

@@ -298,6 +298,37 @@ describe('a try that fails', () => {
     expect(world.storage.provisions).toHaveLength(3)
   })
 
+  it('PROV-12 refused before the storage was asked, it holds nothing: it can be deleted, whatever has restarted since', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    for (let i = 0; i < 9; i++) world.storage.script.push({ fails: 'final', isUnasked: true })
+    const first = world.start()
+    await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
+    expect(await intentOn('data')).toBe(false)
+    await first.stop()
+    world.start()
+    await deleteClaim('data')
+    await world.until(isOver('data'), 'the end', world.housekeeping)
+  })
+
+  it('PROV-12 a cache that is behind does not make it try in vain until it catches up', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    let reads = 0
+    let tries = 0
+    world.start({
+      async intercept(verb, [kind]) {
+        if (kind !== persistentVolumeClaimKind) return
+        if (verb === 'get') reads++
+        if (verb !== 'patch' || ++tries > 1) return
+        const body = { metadata: { labels: { touched: 'yes' } } }
+        await world.client.patch(persistentVolumeClaimKind, ref('data'), { type: 'merge', body })
+      },
+    })
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect({ reads, tries }).toEqual({ reads: 1, tries: 2 })
+  })
+
   it('PROV-9 without a node to give back, it is a failure like others', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')

@@ -259,7 +259,12 @@ export function mortal(killAt: ProcessOptions['killAt']): Life {
   return life
 }
 
-export function processClient(real: Client, life: Life, isAtomic: boolean, intercept: ProcessOptions['intercept']): Client {
+export function processClient(
+  real: Client,
+  life: Life,
+  isAtomic: boolean,
+  intercept: ProcessOptions['intercept'],
+): Client {
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete', 'commit'] as const
   const intercepted: any = { ...real }
   for (const verb of verbs) {

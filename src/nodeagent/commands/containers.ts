@@ -18,7 +18,7 @@ export interface Containers {
   /** True once nothing of the pod runs any more; called again when they call `onChange`. */
   stop(uid: string, graceSeconds: number): Promise<boolean>
   /** How they stand after `stop`. */
-  ended(pod: Readonly<Pod>): PodView
+  ended(pod: Readonly<Pod>): Promise<PodView>
   /** Removes what is left of them, logs included. */
   forget(uid: string): Promise<void>
   /** The pod whose containers are to be looked at again. */
@@ -28,7 +28,7 @@ export interface Containers {
 export const noContainers = (): Containers => ({
   advance: async (pod) => everyContainer(pod, { is: 'running' }, { is: 'ended', code: 0, reason: 'Completed' }),
   stop: async () => true,
-  ended: (pod) => everyContainer(pod, { is: 'ended', code: 0, reason: 'Completed' }),
+  ended: async (pod) => everyContainer(pod, { is: 'ended', code: 0, reason: 'Completed' }),
   forget: async () => {},
   onChange() {},
 })

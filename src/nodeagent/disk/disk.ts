@@ -35,11 +35,10 @@ export interface NodeDisk {
 
   /** Gives a volume to a group. */
   giveToGroup(root: string, options: GroupOptions): Promise<void>
-  /**
-   * The path under `root`, its missing directories made. Throws SubPathError where a link, or `..`, would lead
-   * elsewhere. The caller binds it with `bind`; whoever swaps a part for a link meanwhile is found by the second look.
-   */
+  /** The path under `root`, its missing directories made. Throws SubPathError where a link, or `..`, leads elsewhere. */
   makeSubPath(root: string, subPath: string): Promise<string>
+  /** Binds what `makeSubPath` finds, itself and not its name: nobody can swap it for a link in between. */
+  bindSubPath(root: string, subPath: string, to: string): Promise<void>
 }
 
 export interface GroupOptions {

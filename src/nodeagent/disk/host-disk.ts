@@ -24,7 +24,7 @@ import type { Mounts } from '../../driver/host/index.ts'
 import type { Run } from '../../driver/host/run.ts'
 import type { NodeDisk, PathKind } from './disk.ts'
 import { giveToGroup } from './group.ts'
-import { makeSubPath } from './sub-path.ts'
+import { makeSubPath, withSubPath } from './sub-path.ts'
 
 export interface HostDiskDeps {
   readonly mounts: Mounts
@@ -96,6 +96,15 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
     unmount: mounts.unmount,
     giveToGroup,
     makeSubPath,
+    async bindSubPath(root, subPath, to) {
+      if (await mounts.isMountPoint(to)) return
+      await withSubPath(root, subPath, async (opened) => {
+        const from = `/proc/${process.pid}/fd/${opened.fd}`
+        await makeBindTarget(from, to)
+        // Its name is not to be looked up again, which is what mount does with links unless told not to.
+        await run('mount', ['--no-canonicalize', '--bind', from, to])
+      })
+    },
   }
 }
 

@@ -152,6 +152,9 @@ export function createMemoryDisk(): MemoryDisk {
       }
       return at
     },
+    async bindSubPath(root, subPath, to) {
+      await disk.bind(await disk.makeSubPath(root, subPath), to)
+    },
   }
   return disk
 }

@@ -8,7 +8,15 @@ import { SubPathError } from './disk.ts'
 const DIRECTORY_MODE = 0o750
 const OPEN_PART = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-export async function makeSubPath(root: string, subPath: string): Promise<string> {
+export const makeSubPath = (root: string, subPath: string): Promise<string> =>
+  withSubPath(root, subPath, async (_opened, path) => path)
+
+/** Runs with the subPath opened: `/proc/<pid>/fd/<fd>` is the thing itself, whatever becomes of its name. */
+export async function withSubPath<T>(
+  root: string,
+  subPath: string,
+  use: (opened: FileHandle, path: string) => Promise<T>,
+): Promise<T> {
   const parts = partsOf(subPath)
   const top = await realpath(root) // a directory-backed volume is itself a link, made by its driver
   let at = await open(top, constants.O_RDONLY | constants.O_DIRECTORY)
@@ -18,10 +26,10 @@ export async function makeSubPath(root: string, subPath: string): Promise<string
       await at.close()
       at = next
     }
+    return await use(at, join(top, ...parts))
   } finally {
     await at.close()
   }
-  return join(top, ...parts)
 }
 
 /** `a/b/` and `a//b` are `['a', 'b']`. */

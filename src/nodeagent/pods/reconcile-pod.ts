@@ -182,7 +182,7 @@ async function endPod(pod: Readonly<Pod>, uid: string, deps: PodDeps): Promise<O
   const wait = await takeDown(uid, deps, pod, graceSeconds)
   if (wait) return wait
   const isLetGo = pod.metadata.deletionGracePeriodSeconds === 0
-  if (!isFinished(pod)) await writeStatus(pod, deps.containers.ended(pod), deps, { isOver: true })
+  if (!isFinished(pod)) await writeStatus(pod, await deps.containers.ended(pod), deps, { isOver: true })
   if (isLetGo) return done // what still holds it is not ours to remove
   const { name = '', namespace = '' } = pod.metadata
   await deps.client.delete(podKind, { namespace, name }, { gracePeriodSeconds: 0, uid }).catch(ifChanged)

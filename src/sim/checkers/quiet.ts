@@ -38,7 +38,8 @@ function storageProblems({ view, storage, abandoned, condemned }: QuietWorld): s
     const asset = assetOf(volume)
     const { name = '' } = volume.metadata
     if (asset) objects.set(asset, [...(objects.get(asset) ?? []), name])
-    if (asset && !held.has(asset) && !condemned.has(asset)) problems.push(`volume ${name} stands for ${asset}, which is gone`)
+    if (asset && !held.has(asset) && !condemned.has(asset))
+      problems.push(`volume ${name} stands for ${asset}, which is gone`)
   }
   for (const asset of held) {
     const owners = objects.get(asset) ?? []
@@ -98,7 +99,9 @@ function whyNotBound(claim: Claim, { view, classes }: QuietWorld): string[] {
     storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && !claim.metadata.annotations?.[SELECTED_NODE]
   if (storageClass && !isWaiting && !claim.spec?.selector) return [`its class ${className} makes volumes`]
   if (isWaiting) return []
-  return [...view.volumes.values()].filter((volume) => fits(volume, claim)).map((volume) => `${volume.metadata.name} fits`)
+  return [...view.volumes.values()]
+    .filter((volume) => fits(volume, claim))
+    .map((volume) => `${volume.metadata.name} fits`)
 }
 
 /** Whether a free volume is what the claim asks for, said once more and independently of the binder. */

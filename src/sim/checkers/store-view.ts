@@ -19,11 +19,11 @@ export interface StoreView {
   readonly claimNames: ReadonlyMap<string, string>
   /** When a claim or volume last changed, by the world's time. */
   readonly changedMs: number
-  /** Called after each commit that changed some. */
+  /** Called after each commit that changed some, or several that became visible together. */
   onCommit(check: (changes: readonly Change[]) => void): void
 }
 
-/** What a commit made of one object. */
+/** What became of one object. */
 export interface Change {
   readonly of: 'claim' | 'volume'
   readonly old: Claim | Volume | undefined
@@ -67,10 +67,16 @@ export function createStoreView(cluster: Cluster): StoreView {
     })
     if (changes.length === 0) return
     changedMs = cluster.world.nowMs
-    for (const check of checks) check(changes)
+    const whole = joined(changes)
+    for (const check of checks) check(whole)
   }
 
-  function changeOf<T extends Claim | Volume>(of: Change['of'], known: Map<string, T>, key: string, state: State): Change[] {
+  function changeOf<T extends Claim | Volume>(
+    of: Change['of'],
+    known: Map<string, T>,
+    key: string,
+    state: State,
+  ): Change[] {
     const old = known.get(key)
     if (state.value === undefined) {
       known.delete(key)
@@ -80,6 +86,11 @@ export function createStoreView(cluster: Cluster): StoreView {
     const next = decodeStored({ value: state.value, modRevision: state.revision }) as T
     known.set(key, next)
     if (of === 'claim') claimNames.set(next.metadata.uid ?? '', key)
+    if (old && old.metadata.uid !== next.metadata.uid)
+      return [
+        { of, old, next: undefined },
+        { of, old: undefined, next },
+      ]
     return [{ of, old, next }]
   }
 
@@ -93,6 +104,17 @@ export function createStoreView(cluster: Cluster): StoreView {
     },
     onCommit: (check) => void checks.push(check),
   }
+}
+
+/** Of an object that changed several times at once, only the first state before and the last after were ever seen. */
+function joined(changes: readonly Change[]): Change[] {
+  const byUid = new Map<string, Change>()
+  for (const change of changes) {
+    const { uid = '' } = (change.next ?? change.old)!.metadata
+    const known = byUid.get(uid)
+    byUid.set(uid, known ? { ...known, next: change.next } : change)
+  }
+  return [...byUid.values()]
 }
 
 /** For the one who reads a failing run. */

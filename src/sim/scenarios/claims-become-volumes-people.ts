@@ -70,7 +70,11 @@ export function createPeople({ world, view, driver, abandoned }: PeopleOptions):
       accessModes: [dice() < 0.8 ? 'ReadWriteOnce' : 'ReadWriteMany'],
       resources: { requests: { storage: `${1 + Math.floor(dice() * 3)}Gi` } },
       ...(storageClassName === undefined ? {} : { storageClassName }),
-      ...(roll < 0.1 ? { volumeName: volumeName() } : roll < 0.2 ? { selector: { matchLabels: { tier: 'gold' } } } : {}),
+      ...(roll < 0.1
+        ? { volumeName: volumeName() }
+        : roll < 0.2
+          ? { selector: { matchLabels: { tier: 'gold' } } }
+          : {}),
     }
     const name = `c${Math.floor(dice() * CLAIMS)}`
     world.note(`people: make claim ${name} ${JSON.stringify(spec)}`)
@@ -106,7 +110,9 @@ export function createPeople({ world, view, driver, abandoned }: PeopleOptions):
     const isOfDriver = dice() < 0.5
     const name = volumeName()
     const isReserved = dice() < 0.2
-    const source = isOfDriver ? { csi: { driver: driverName, volumeHandle: importVolume() } } : { nfs: { server: 'filer', path: `/${name}` } }
+    const source = isOfDriver
+      ? { csi: { driver: driverName, volumeHandle: importVolume() } }
+      : { nfs: { server: 'filer', path: `/${name}` } }
     const spec = {
       capacity: { storage: '3Gi' },
       accessModes: dice() < 0.5 ? ['ReadWriteOnce'] : ['ReadWriteOnce', 'ReadWriteMany'],
@@ -150,7 +156,10 @@ export function createPeople({ world, view, driver, abandoned }: PeopleOptions):
 
   /** Only what is released, and only as it was seen: what a claim has is not taken from it. */
   function giveBack(client: Client) {
-    const volume = pick(dice, [...view.volumes.values()].filter(({ status }) => status?.phase === 'Released'))
+    const volume = pick(
+      dice,
+      [...view.volumes.values()].filter(({ status }) => status?.phase === 'Released'),
+    )
     if (!volume) return
     const { uid, resourceVersion } = volume.metadata
     world.note(`people: give ${volume.metadata.name} back`)

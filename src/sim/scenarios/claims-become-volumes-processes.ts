@@ -36,7 +36,7 @@ export async function runProvisioner(env: Env, client: Client, driver: CsiDriver
 }
 
 /** A real process would end when the driver fails here, and be started again. */
-async function factsOf(csi: CsiDriver, { clock, signal }: Env): Promise<DriverFacts> {
+export async function factsOf(csi: CsiDriver, { clock, signal }: Env): Promise<DriverFacts> {
   for (;;) {
     try {
       await whenReady(csi, { clock, log: silentLog, signal })
@@ -72,11 +72,7 @@ export function memoryPlugin(
       destroys(pluginAsset(name))
       return pass(`delete ${name}`, () => void assets.delete(name))
     },
-    find: ({ volumeName }) =>
-      pass(`find ${volumeName}`, () => (assets.has(volumeName) ? made(volumeName) : undefined)),
+    find: ({ volumeName }) => pass(`find ${volumeName}`, () => (assets.has(volumeName) ? made(volumeName) : undefined)),
     owns: ({ source }) => source.hostPath?.path.startsWith(PLUGIN_PATH) ?? false,
   }
 }
-
-
-

@@ -1,14 +1,15 @@
 // Scenario: claims become volumes and go again in a world where nothing goes wrong, except one thing at one moment:
 // right before or right after one effect (../effects.ts), one process dies, to be started again a while later.
 // Promise: in the end everything is as it would have been, and on the way no rule was broken.
-import type { Effect } from '../effects.ts'
-import { createEffects } from '../effects.ts'
+
 import { checkBindings } from '../checkers/bindings.ts'
 import { createCourt } from '../checkers/conviction.ts'
 import { checkDeletions } from '../checkers/deletions.ts'
 import { createStoreView, type StoreView } from '../checkers/store-view.ts'
 import { createCluster } from '../cluster.ts'
 import { createSimDriver, type SimDriver } from '../driver.ts'
+import type { Effect } from '../effects.ts'
+import { createEffects } from '../effects.ts'
 import { oneByOne } from '../one-by-one.ts'
 import type { SimProcess } from '../process.ts'
 import { createWorld } from '../world.ts'
@@ -52,7 +53,7 @@ export async function provisioningCrash(
   const driver = createSimDriver(world, 'driver')
   const assets = new Map<string, bigint>()
   const view = createStoreView(cluster)
-  const court = createCourt(world, at ? `${mode}, ${at.victim} dies ${at.when} effect ${at.effect}` : mode)
+  const court = createCourt(world, at ? `CRASH_POINT='${mode}, ${at.effect} ${at.when} ${at.victim}'` : mode)
   const deletions = checkDeletions(world, view, court.convict)
   checkBindings(view, court.convict)
   holdPremade(driver)
@@ -133,7 +134,11 @@ export async function provisioningCrash(
   }
   for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)
   court.adjourn()
-  return { effects: effects.all.map(({ by, what }) => `${by}: ${readable(what, view)}`), end: end(), steps: world.steps }
+  return {
+    effects: effects.all.map(({ by, what }) => `${by}: ${readable(what, view)}`),
+    end: end(),
+    steps: world.steps,
+  }
 }
 
 /** Storage that was there before us. */
@@ -160,7 +165,16 @@ function endState(view: StoreView, driver: SimDriver, assets: ReadonlyMap<string
     const owner = claimRef && { ...(claimRef as object), resourceVersion: undefined }
     const handle = csi && (csi as { volumeHandle?: string }).volumeHandle
     const isGoing = deletionTimestamp !== undefined
-    return { name, finalizers: [...finalizers].sort(), annotations, isGoing, spec, owner, handle, status: object.status }
+    return {
+      name,
+      finalizers: [...finalizers].sort(),
+      annotations,
+      isGoing,
+      spec,
+      owner,
+      handle,
+      status: object.status,
+    }
   })
   const storage = [
     ...held.map(({ name, capacityBytes }) => `in the driver: ${name}, ${capacityBytes} bytes`),

@@ -1,0 +1,49 @@
+// A cgroup for each pod whose commands run here, named so that drivers find it by the pod's uid and can hold its IO to
+// what the volume is provisioned for. Where cgroups cannot be made the commands run without one.
+import { constants } from 'node:fs'
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findLimits, type LimitsFound } from '../../driver/host/limits/open-limits.ts'
+
+export interface PodCgroups {
+  /** Files to which a process writes its number to be in the pod's cgroup; none if there are no cgroups. */
+  make(uid: string): Promise<string[]>
+  /** Every process in it. */
+  processes(uid: string): Promise<number[]>
+  remove(uid: string): Promise<void>
+}
+
+const PARENT = 'stowage-pods'
+
+export async function openPodCgroups(): Promise<PodCgroups & { readonly because?: string }> {
+  const found: LimitsFound = await findLimits()
+  if (found.version === 'none') {
+    return { make: async () => [], processes: async () => [], remove: async () => {}, because: found.because }
+  }
+  const parent = join(found.root, PARENT)
+  const directory = (uid: string) => join(parent, `pod${uid}`)
+  return {
+    async make(uid) {
+      if (found.version === 'v2') await enableControllers(found.root)
+      await mkdir(parent, { recursive: true })
+      if (found.version === 'v2') await enableControllers(parent)
+      await mkdir(directory(uid), { recursive: true })
+      return [join(directory(uid), 'cgroup.procs')]
+    },
+    async processes(uid) {
+      const text = await readFile(join(directory(uid), 'cgroup.procs'), 'utf8').catch(() => '')
+      return text.split('\n').filter(Boolean).map(Number)
+    },
+    async remove(uid) {
+      await rmdir(directory(uid)).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error
+      })
+    },
+  }
+}
+
+/** Memory too: without it the kernel does not know whose write-back it is. */
+async function enableControllers(cgroup: string): Promise<void> {
+  const flag = constants.O_WRONLY
+  await writeFile(join(cgroup, 'cgroup.subtree_control'), '+io +memory', { flag }).catch(() => {})
+}

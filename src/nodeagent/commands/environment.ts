@@ -1,0 +1,49 @@
+// A container's environment and command with $(NAME) replaced, as Kubernetes does it: unknown names stay as they are, and
+// $$ is a dollar sign. Pure; throws a sentence about what is not provided here.
+import type { Container } from '../../api/types/container.ts'
+import type { Pod } from '../../api/types/pod.ts'
+
+export type Environment = Readonly<Record<string, string>>
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+export function environmentOf(pod: Readonly<Pod>, container: Readonly<Container>): Environment {
+  const env: Record<string, string> = {}
+  if (container.envFrom?.length)
+    throw new ConfigError('envFrom is not provided by this node agent. Use env with values')
+  for (const { name, value, valueFrom } of container.env ?? []) {
+    if (!valueFrom) env[name] = expanded(value ?? '', env)
+    else if (valueFrom.fieldRef) env[name] = fieldOf(pod, valueFrom.fieldRef.fieldPath)
+    else throw new ConfigError(`env ${name}: only values and fieldRef are provided by this node agent`)
+  }
+  return env
+}
+
+/** The command and its arguments; nothing for a container that names none and would need its image to know. */
+export function commandOf({ command = [], args = [] }: Readonly<Container>, env: Environment): string[] {
+  return command.length === 0 ? [] : [...command, ...args].map((word) => expanded(word, env))
+}
+
+export const expanded = (text: string, env: Environment): string =>
+  text.replace(/\$\$|\$\(([^()]*)\)/g, (whole, name?: string) => {
+    if (name === undefined) return '$'
+    return Object.hasOwn(env, name) ? env[name]! : whole
+  })
+
+const FIELDS: Readonly<Record<string, (pod: Readonly<Pod>) => string | undefined>> = {
+  'metadata.name': ({ metadata }) => metadata.name,
+  'metadata.namespace': ({ metadata }) => metadata.namespace,
+  'metadata.uid': ({ metadata }) => metadata.uid,
+  'spec.nodeName': ({ spec }) => spec?.nodeName,
+  'spec.serviceAccountName': ({ spec }) => spec?.serviceAccountName,
+  'status.hostIP': ({ status }) => status?.hostIP,
+}
+
+function fieldOf(pod: Readonly<Pod>, path: string): string {
+  const quoted = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path)
+  if (quoted) return pod.metadata[quoted[1] as 'labels' | 'annotations']?.[quoted[2]!] ?? ''
+  if (!Object.hasOwn(FIELDS, path)) throw new ConfigError(`the field ${path} is not provided by this node agent`)
+  return FIELDS[path]!(pod) ?? ''
+}

@@ -1,0 +1,168 @@
+// Real processes, on a machine where mounts can be made. Each test has a root of its own.
+import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { probeThisMachine, skipReason } from '../../../test/allowed-skips.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import { systemClock } from '../../base/clock.ts'
+import { silentLog } from '../../base/log.ts'
+import { createMounts } from '../../driver/host/mounts.ts'
+import { createRun } from '../../driver/host/run.ts'
+import { createHostDisk } from '../disk/host-disk.ts'
+import { agentPaths } from '../paths.ts'
+import type { Containers, VolumePath } from './containers.ts'
+import { createHostContainers } from './host-containers.ts'
+
+const skipped = skipReason(await probeThisMachine(), ['mount'])
+
+describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, () => {
+  const clock = systemClock()
+  const run = createRun({ clock })
+  const mounts = createMounts({ run })
+  const disk = createHostDisk({ mounts, run })
+  let root: string
+  let volume: string
+  let containers: Containers
+  let changes: (() => void)[]
+
+  beforeEach(async () => {
+    root = await realpath(await mkdtemp(join(tmpdir(), 'stowage-commands-')))
+    volume = join(root, 'volume')
+    await mkdir(volume)
+    containers = await open()
+  })
+  afterEach(async () => {
+    while (!(await containers.stop(UID, 0))) await changed()
+    for (const { target } of (await mounts.list()).toReversed()) {
+      if (target.startsWith(`${root}/`)) await mounts.unmount(target)
+    }
+    await rm(root, { recursive: true, force: true })
+  })
+
+  const UID = '11111111-2222-3333-4444-555555555555'
+  async function open(): Promise<Containers> {
+    const made = await createHostContainers({ paths: agentPaths(root), disk, clock, log: silentLog })
+    changes = []
+    made.onChange(() => {
+      for (const resolve of changes.splice(0)) resolve()
+    })
+    return made
+  }
+  const changed = () => new Promise<void>((resolve) => void changes.push(resolve))
+  const volumes = (more: Partial<VolumePath> = {}) =>
+    new Map([['data', { path: volume, isDevice: false, readOnly: false, ...more }]])
+  const aPod = (command: string[], container: object = {}, spec: object = {}): Pod => ({
+    metadata: { name: 'p', namespace: 'default', uid: UID },
+    spec: {
+      restartPolicy: 'Never',
+      containers: [
+        { name: 'main', command, volumeMounts: [{ name: 'data', mountPath: '/data/inner' }], ...container } as never,
+      ],
+      ...spec,
+    },
+  })
+  /** How the container ended; its log. */
+  async function untilEnded(pod: Pod, paths = volumes()) {
+    for (;;) {
+      const waiting = changed()
+      const [view] = (await containers.advance(pod, paths)).main
+      if (view?.is !== 'running') {
+        const log = await readFile(join(root, 'pods', UID, 'containers', 'main', '0', 'log'), 'utf8')
+        return { view, log }
+      }
+      await waiting
+    }
+  }
+
+  it('SYS-7 a command finds its volume at the mount path, and leaves nothing on the machine but in the volume', async () => {
+    const script = 'echo hello > /data/inner/greeting; echo lost > /stowage-lost; pwd; exit 3'
+    const { view, log } = await untilEnded(aPod(['sh', '-c', script], { workingDir: '/data' }))
+    expect(view).toMatchObject({ is: 'ended', code: 3, reason: 'Error', restarts: 0 })
+    expect(log).toBe('/data\n')
+    expect(await readFile(join(volume, 'greeting'), 'utf8')).toBe('hello\n')
+    expect(await disk.kindOf('/stowage-lost')).toBeUndefined()
+    expect(await disk.kindOf('/data/inner')).toBeUndefined()
+    expect(await disk.mountsUnder(root)).toEqual([])
+  })
+
+  it('SYS-7 a read-only mount cannot be written to', async () => {
+    const pod = aPod(['sh', '-c', 'echo x > /data/inner/f'], {
+      volumeMounts: [{ name: 'data', mountPath: '/data/inner', readOnly: true }],
+    })
+    const { view, log } = await untilEnded(pod)
+    expect(view).toMatchObject({ is: 'ended', code: expect.any(Number) })
+    expect(log).toMatch(/read-only/i)
+    expect(await disk.list(volume)).toEqual([])
+  })
+
+  it('SYS-7 a subPath is mounted by itself, and one that leads out of its volume is refused', async () => {
+    const at = (subPath: string) => ({ volumeMounts: [{ name: 'data', mountPath: '/part', subPath }] })
+    await untilEnded(aPod(['sh', '-c', 'echo x > /part/f'], at('a/b')))
+    expect(await readFile(join(volume, 'a', 'b', 'f'), 'utf8')).toBe('x\n')
+    await symlink('/etc', join(volume, 'link'))
+    await expect(disk.bindSubPath(volume, 'link', join(root, 'never'))).rejects.toThrow(/link/)
+  })
+
+  it('SYS-7 the environment and $(NAME) reach the command', async () => {
+    const env = [
+      { name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+      { name: 'GREETING', value: 'hello $(POD)' },
+    ]
+    const { log } = await untilEnded(aPod(['sh', '-c', 'echo "$GREETING, $(POD), \\$$(POD)"'], { env }))
+    expect(log).toBe('hello p, p, $(POD)\n')
+  })
+
+  it('SYS-7 a command that runs is found again by the next agent, and its end too', async () => {
+    const pod = aPod(['sh', '-c', 'while [ ! -e /data/inner/go ]; do sleep 0.05; done; exit 7'])
+    await containers.advance(pod, volumes())
+    containers = await open()
+    expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({ is: 'running', restarts: 0 })
+    await writeFile(join(volume, 'go'), '')
+    expect((await untilEnded(pod)).view).toMatchObject({ is: 'ended', code: 7 })
+  })
+
+  it('SYS-7 a command is asked to end, and killed with all it started when its grace is over', async () => {
+    const script = 'trap "" TERM; (trap "" TERM; sleep 1000) & touch /data/inner/up; while :; do sleep 1; done'
+    const pod = aPod(['sh', '-c', script])
+    await containers.advance(pod, volumes())
+    while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
+    expect(await containers.stop(UID, 1)).toBe(false)
+    while (!(await containers.stop(UID, 1))) await changed()
+    expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 137 })
+  })
+
+  it('SYS-7 a command that ends when asked says so by its own exit code', async () => {
+    const script = 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'
+    const pod = aPod(['sh', '-c', script])
+    await containers.advance(pod, volumes())
+    while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
+    while (!(await containers.stop(UID, 30))) await changed()
+    expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 9 })
+  })
+
+  it('SYS-7 init containers run one after the other, before the others', async () => {
+    const say = (name: string) => ({
+      name,
+      command: ['sh', '-c', `echo ${name} >> /d/order`],
+      volumeMounts: [{ name: 'data', mountPath: '/d' }],
+    })
+    const pod = aPod([], {}, { initContainers: [say('one'), say('two')], containers: [say('main')] })
+    for (;;) {
+      const waiting = changed()
+      const { main } = await containers.advance(pod, volumes())
+      if (main[0]?.is === 'ended') break
+      await waiting
+    }
+    expect(await readFile(join(volume, 'order'), 'utf8')).toBe('one\ntwo\nmain\n')
+  })
+
+  it('SYS-7 what cannot be provided is refused by name, before anything runs', async () => {
+    const pod = aPod(['true'], { env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })
+    expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({
+      is: 'waiting',
+      reason: 'CreateContainerConfigError',
+      message: expect.stringContaining('env X'),
+    })
+  })
+})
