@@ -125,7 +125,7 @@ describe('the flags of stowage provisioner', () => {
   })
 
   it('CAP-20 take the words of the design document for how capacity is published', () => {
-    const published = (flags: object) => readProvisionerSettings(flags).capacity
+    const published = (flags: Record<string, unknown>) => readProvisionerSettings(flags).capacity
     expect(published({ enableCapacity: true })).toBe('central')
     expect(published({ enableCapacity: 'central' })).toBe('central')
     expect(published({ enableCapacity: 'true', nodeDeployment: true })).toBe('local')
