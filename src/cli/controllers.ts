@@ -106,14 +106,17 @@ export async function runControllers(options: ControllersRun): Promise<void> {
         }),
       ),
       ...(options.driverSockets.length > 0 ? [createSourceProtection(deps)] : []),
-      ...options.driverSockets.map((address): Running => {
+      ...[...new Set(options.driverSockets)].map((address): Running => {
         const of = { ...deps, address, gates, csiMetrics, provisioningMetrics, capacityMetrics, ...led }
         return { run: (over) => runDriverSocket(of, over) }
       }),
     ]
+    const watched = caches.all()
+    for (const cache of watched) metrics.caches.add(cache)
     try {
       await Promise.all(running.map((one) => one.run(until)))
     } finally {
+      for (const cache of watched) metrics.caches.delete(cache)
       await caches.stop()
     }
   }

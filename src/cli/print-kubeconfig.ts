@@ -1,5 +1,5 @@
 // `stowage kubeconfig`: the login of a built-in identity, from the credentials in the data directory.
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { loadOrCreatePki } from '../apiserver/index.ts'
 import type { Clock } from '../base/clock.ts'
 import { readTextIfPresent } from '../base/files.ts'
@@ -28,7 +28,9 @@ export async function printKubeconfig({
     )
   }
   const pki = await loadOrCreatePki({ dir: pkiDir, clock })
-  const url = server ?? (await lastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
+  // Credentials usually lie in the data directory of the server they are for.
+  const url =
+    server ?? (await lastServer(dirname(pkiDir))) ?? (await lastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
   return buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki[user] })
 }
 

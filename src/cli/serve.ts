@@ -81,9 +81,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   const gates = asUsage(() => parseFeatureGates(options.featureGates))
   const runtimeConfig = asUsage(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const place = parseStore(options.store)
-  await ensureDirectory(dataDir).catch((error) => {
+  const unusable = (error: NodeJS.ErrnoException): never => {
+    if (!error.syscall) throw error // the store's own words are better
     throw new Error(`Cannot use ${dataDir} as data directory: ${plainly(error)}. Choose another with --data-dir.`)
-  })
+  }
+  await ensureDirectory(dataDir).catch(unusable)
 
   if (place.is === 'embedded') await checkStoreIsThere(dataDir)
   const store = await openStore({
@@ -95,7 +97,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       keepMs: options.historyMinutes * 60_000,
       brief: { prefixes: BRIEF_PREFIXES, keepMs: BRIEF_HISTORY_MS, entriesMax: BRIEF_HISTORY_ENTRIES_MAX },
     },
-  })
+  }).catch(unusable)
   try {
     const pki = await loadOrCreatePki({
       dir: options.pkiDir ?? join(dataDir, 'pki'),

@@ -170,9 +170,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
 
   function add(key: ObjectKey): void {
     if (closed) return
-    observer?.added()
     const item = itemOf(key)
-    if (item.state === 'ready') return
+    if (item.state === 'ready' || item.again) return
+    observer?.added()
     if (item.state === 'running') item.again = true
     else makeReady(item)
   }

@@ -43,9 +43,15 @@ export interface Changes {
 
 export interface HelpFacts {
   readonly caches: VolumeCaches
-  /** Whether this node would now take the pod, in every respect. */
-  readonly wouldTake: (pod: PodFacts, nodeName: string) => boolean
+  /** Why this node would not take the pod now: undefined when it would. */
+  readonly refusalOf: (pod: PodFacts, nodeName: string) => Refusal | 'no such node' | undefined
   readonly holdsBackCapacity: boolean
+}
+
+/** Who would refuse the pod, and in which words. */
+export interface Refusal {
+  readonly by: string
+  readonly reasons: readonly string[]
 }
 
 interface Rule<S extends keyof Changes> {
@@ -68,14 +74,14 @@ export const RULES: readonly Rule<any>[] = [
     each: 'group',
     waitsFor: anyNode.waitsFor,
     concerns: ({ next, old }) => (old && looksTheSame(old, next) ? [] : anyNode.concerns()),
-    helps: (pod, { next }, { wouldTake }) => wouldTake(pod, next.metadata.name ?? ''),
+    helps: (pod, { next }, facts, rejection) => isWorthATry(pod, next.metadata.name ?? '', facts, rejection),
   }),
   rule({
     on: 'podLeft', // made room on its node
     keptOffBy: [HOST_PORTS, RESOURCES, VOLUME_LIMITS],
     each: 'group',
     ...anyNode,
-    helps: (pod, { nodeName }, { wouldTake }) => wouldTake(pod, nodeName),
+    helps: (pod, { nodeName }, facts, rejection) => isWorthATry(pod, nodeName, facts, rejection),
   }),
   rule({
     on: 'podLeft', // stopped using a claim
@@ -89,7 +95,7 @@ export const RULES: readonly Rule<any>[] = [
     keptOffBy: [VOLUME_LIMITS],
     each: 'group',
     ...anyNode,
-    helps: (pod, { old }, { wouldTake }) => wouldTake(pod, old.spec.nodeName),
+    helps: (pod, { old }, facts, rejection) => isWorthATry(pod, old.spec.nodeName, facts, rejection),
   }),
   rule({
     on: 'csiNode', // a driver came, went, or takes more volumes
@@ -98,7 +104,8 @@ export const RULES: readonly Rule<any>[] = [
     waitsFor: anyNode.waitsFor,
     concerns: ({ next, old }) =>
       JSON.stringify(next?.spec.drivers) === JSON.stringify(old?.spec.drivers) ? [] : anyNode.concerns(),
-    helps: (pod, { next, old }, { wouldTake }) => wouldTake(pod, (next ?? old)?.metadata.name ?? ''),
+    helps: (pod, { next, old }, facts, rejection) =>
+      isWorthATry(pod, (next ?? old)?.metadata.name ?? '', facts, rejection),
   }),
   rule({
     on: 'claim', // came, was bound, was given a node or lost it
@@ -212,6 +219,21 @@ export function tellQueue<S extends keyof Changes>(
       }
     }
   }
+}
+
+/**
+ * Whether this node would take the pod now; or would refuse it on grounds on which no node has: what could change that is
+ * not among what the pod waits for, until it has been tried once more.
+ */
+function isWorthATry(
+  pod: PodFacts,
+  nodeName: string,
+  { refusalOf }: HelpFacts,
+  { rejectedBy, reasons }: Rejection,
+): boolean {
+  const refusal = refusalOf(pod, nodeName)
+  if (refusal === 'no such node') return false
+  return !refusal || !rejectedBy.has(refusal.by) || refusal.reasons.some((reason) => !reasons.has(reason))
 }
 
 const ofClaim = (key: ObjectKey): string => `claim ${key}`

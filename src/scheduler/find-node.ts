@@ -59,7 +59,8 @@ export function findNode(opinions: readonly Opinion[], { nodes, startAt, random 
   return { is: 'found', node: best(candidates, opinions, random), looked }
 }
 
-function firstRefusal(asked: readonly Opinion[], node: NodeView) {
+/** Who minds this node, and why; undefined when nobody does. */
+export function firstRefusal(asked: readonly Opinion[], node: NodeView) {
   for (const { plugin, judge } of asked) {
     const reasons = judge.refuses?.(node)
     if (reasons) return { reasons, by: plugin.name }

@@ -17,7 +17,7 @@ import { Reservations } from './capacity/reservations.ts'
 import { ClusterState } from './cluster/cluster-state.ts'
 import { createDirectPlacement } from './direct-placement.ts'
 import { type HelpFacts, tellQueue } from './events-to-queue.ts'
-import { opinionsOn } from './find-node.ts'
+import { firstRefusal, opinionsOn } from './find-node.ts'
 import { followCluster } from './follow-cluster.ts'
 import { likenessOf } from './likeness.ts'
 import type { SchedulerMetrics } from './metrics.ts'
@@ -121,11 +121,13 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const help: HelpFacts = {
     caches,
     holdsBackCapacity: reservations !== undefined,
-    wouldTake(pod, nodeName) {
+    refusalOf(pod, nodeName) {
       const node = cluster.node(nodeName)
-      const opinions = node ? opinionsOn(pod, plugins) : undefined
-      if (!node || !Array.isArray(opinions)) return false
-      return opinions.every(({ judge }) => !judge.refuses?.(node))
+      if (!node) return 'no such node'
+      const opinions = opinionsOn(pod, plugins)
+      return Array.isArray(opinions)
+        ? firstRefusal(opinions, node)
+        : { by: opinions.plugin, reasons: [opinions.because] }
     },
   }
   const follow: FollowFacts | undefined = reservations && { caches, cluster, index, reservations, tracksCapacity }

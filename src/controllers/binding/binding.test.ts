@@ -159,12 +159,13 @@ for (const oneByOne of [false, true]) {
       })
     })
 
-    it('PROV-4 a claim that names a volume which does not exist waits for it without a word', async () => {
+    it('PROV-4 a claim that names a volume which does not exist waits for it, and says so', async () => {
       await start()
       await world.claim('c', { spec: { volumeName: 'later' } })
       await world.settle()
-      expect(world.told('c')).toEqual([])
-      expect(world.standings()).toEqual({ 'default/c': 'stuck: the volume "later" that it names does not exist' })
+      const waits = 'volume "later" not found: the claim names it, and waits until it exists'
+      expect(world.told('c')).toEqual([`Normal FailedBinding: ${waits}`])
+      expect(world.standings()).toEqual({ 'default/c': `stuck: ${waits}` })
       await world.volume('later')
       await world.settle()
       expect((await world.getClaim('c')).status?.phase).toBe('Bound')
@@ -209,7 +210,9 @@ for (const oneByOne of [false, true]) {
       await world.settle()
       await world.claim('second', { spec: { volumeName: 'pv' } })
       await world.settle()
-      expect(world.told('second')).toEqual(['Warning FailedBinding: volume "pv" already bound to a different claim.'])
+      expect(world.told('second')).toEqual([
+        'Warning FailedBinding: volume "pv" already bound to a different claim. It belongs to "default/first".',
+      ])
       expect((await world.getClaim('second')).status).toEqual({ phase: 'Pending' })
       await world.client.patch(
         persistentVolumeClaimKind,
@@ -232,7 +235,9 @@ for (const oneByOne of [false, true]) {
       const annotations = { [BOUND_BY_CONTROLLER]: 'yes' }
       const before = await world.claim('second', { spec: { volumeName: 'pv' }, annotations })
       await world.settle()
-      expect(world.told('second')).toEqual(['Warning FailedBinding: volume "pv" already bound to a different claim.'])
+      expect(world.told('second')).toEqual([
+        'Warning FailedBinding: volume "pv" already bound to a different claim. It belongs to "default/first".',
+      ])
       expect(await world.getClaim('second')).toEqual(before)
     })
 

@@ -14,8 +14,13 @@ export const nothingAvailable = normal(
   'FailedBinding',
   'no persistent volumes available for this claim and no storage class is set',
 )
-export const belongsToAnother = (volume: string): Happening =>
-  warning('FailedBinding', `volume ${quoted(volume)} already bound to a different claim.`)
+export const namedMissing = (volume: string): Happening =>
+  normal('FailedBinding', `volume ${quoted(volume)} not found: the claim names it, and waits until it exists`)
+export const belongsToAnother = (volume: string, owner: string): Happening =>
+  warning(
+    'FailedBinding',
+    `volume ${quoted(volume)} already bound to a different claim. It belongs to ${quoted(owner)}.`,
+  )
 
 export const volumeMismatch = (volume: string, why: string): Happening =>
   warning('VolumeMismatch', `Cannot bind to requested volume ${quoted(volume)}: ${why}`)

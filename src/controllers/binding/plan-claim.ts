@@ -12,6 +12,7 @@ import {
   lostReference,
   lostVolume,
   misbound,
+  namedMissing,
   noBindingMode,
   noPlugin,
   nothingAvailable,
@@ -19,7 +20,7 @@ import {
   waitsForConsumer,
   waitsForPods,
 } from './events.ts'
-import { type Claim, isReservedFor, offerOf, type Volume, wishOf } from './wish.ts'
+import { type Claim, claimKeyOf, isReservedFor, offerOf, type Volume, wishOf } from './wish.ts'
 
 export interface ClaimSituation {
   readonly claim: Claim
@@ -72,7 +73,10 @@ function planBound({ claim, named, isSure }: ClaimSituation): ClaimAction {
 /** The user, or an earlier pass, has said which volume it must be. */
 function planNamed({ claim, named }: ClaimSituation): ClaimAction {
   const name = claim.spec?.volumeName ?? ''
-  if (!named) return { do: 'wait', because: `the volume "${name}" that it names does not exist`, phase: 'Pending' }
+  if (!named) {
+    const tell = namedMissing(name)
+    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+  }
   if (!named.spec?.claimRef) {
     const why = whyUnfit(offerOf(named), wishOf(claim))
     if (why === undefined) return { do: 'bind', volume: named }
@@ -80,7 +84,7 @@ function planNamed({ claim, named }: ClaimSituation): ClaimAction {
     return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
   }
   if (isReservedFor(named, claim)) return { do: 'bind', volume: named }
-  const tell = belongsToAnother(name)
+  const tell = belongsToAnother(name, claimKeyOf(named) ?? '')
   // Where a controller has set the name, a binding is broken in a way that nobody but its author can mend.
   const isOurs = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
   return { do: 'wait', because: tell.message, tell, ...(isOurs ? {} : { phase: 'Pending' }) }

@@ -13,15 +13,18 @@ import { type CsiDriver, CsiError, type DriverFacts, driverFacts, oneAtATime, wh
 import { PLUGIN_PATH, pluginAsset } from '../checkers/assets.ts'
 import type { Env } from '../process.ts'
 
-export function runBinder(env: Env, client: Client, plugin: ProvisionerPlugin): void {
+/** With or without a plugin whose volumes it makes and deletes itself. */
+export function runBinder(env: Env, client: Client, plugin?: ProvisionerPlugin): void {
   const { clock, random, signal } = env
   setMaxListeners(0, signal) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random })
   const deps = { client, caches, clock, random, log: silentLog }
-  const inProcess = provisionerOf(plugin, { clock })
+  const inProcess = plugin ? [provisionerOf(plugin, { clock })] : []
   void createProtectionControllers(deps).run(signal)
-  void createBindingControllers({ ...deps, inProcess: [inProcess] }).run(signal)
-  void createProvisioningControllers({ ...deps, provisioner: inProcess, options: { inProcess: true } }).run(signal)
+  void createBindingControllers({ ...deps, inProcess }).run(signal)
+  for (const provisioner of inProcess) {
+    void createProvisioningControllers({ ...deps, provisioner, options: { inProcess: true } }).run(signal)
+  }
 }
 
 export async function runProvisioner(env: Env, client: Client, driver: CsiDriver): Promise<void> {

@@ -62,6 +62,10 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): 
     const seen = deletions.witness(client)
     runBinder(env, inMode(effects.clientOf(env, seen.client)), memoryPlugin(plugin, way, seen.destroys))
   })
+  const binders = [binder]
+  if (dice() < 0.2) {
+    binders.push(cluster.add('second binder', (env, client) => runBinder(env, inMode(effects.clientOf(env, client)))))
+  }
   const provisioners = (hasRival ? ['provisioner', 'rival'] : ['provisioner']).map((name) =>
     cluster.add(name, (env, client) => {
       const seen = deletions.witness(client)
@@ -69,7 +73,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): 
       void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), csi)
     }),
   )
-  const processes: SimProcess[] = [binder, ...provisioners]
+  const processes: SimProcess[] = [...binders, ...provisioners]
   await answer((client) => people.restoreClasses(client), 'the classes')
   beginBadDay()
 
@@ -127,7 +131,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): 
     if (dice() < 0.3) driver.script.setRules([{ nth: 1 + Math.floor(dice() * 20), effect: { do: 'hang' } }])
     // Two provisioners at once share one intent. What a dead one began, the other may let go of: for those who can die
     // there is leader election.
-    for (const process of hasRival ? [binder] : processes) process.crashRate = dice() * dice() * 0.01
+    for (const process of hasRival ? binders : processes) process.crashRate = dice() * dice() * 0.01
   }
 
   /** Until all is well; or until nothing moves any more, and it is not. */
