@@ -14,12 +14,14 @@ import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import type { Suite } from './lib/suite.ts'
 import { tableOf } from './lib/table.ts'
 import { measureProvisioning } from './provisioning.ts'
+import { measureQuota } from './quota.ts'
 
 const SUITES: Readonly<Record<string, Suite>> = {
   api: measureApi,
   clients: measureClients,
   provisioning: measureProvisioning,
   driver: measureDriver,
+  quota: measureQuota,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,

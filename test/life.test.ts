@@ -1,6 +1,6 @@
 // A server's life as its operator sees it: first start, second start, two on one directory, an orderly stop.
 import { execFile } from 'node:child_process'
-import { chmod, mkdtemp, readFile, rm, stat, truncate } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -97,6 +97,24 @@ describe('a server’s life', () => {
       '127.0.0.1:0',
     ])
     await expect(again).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('is missing or empty') })
+  })
+
+  it('PROV-12 refuses to start where the disk of its volumes is missing, and starts once it is back', async () => {
+    const volumes = join(dataDir, 'disk')
+    const flags = ['--volumes-dir', volumes]
+    await (await start(flags)).stop()
+    await rename(volumes, `${volumes}-unmounted`)
+    await mkdir(volumes)
+    const again = promisify(execFile)(process.execPath, [
+      ...[await buildProgram(), 'up', '--data-dir', dataDir, '--listen', '127.0.0.1:0'],
+      ...flags,
+    ])
+    const refusal = `${volumes} is not the directory that volumes were made in before: it lacks the mark`
+    await expect(again).rejects.toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(refusal) })
+    expect(await readdir(volumes)).toEqual([])
+    await rm(volumes, { recursive: true })
+    await rename(`${volumes}-unmounted`, volumes)
+    expect((await (await start(flags)).call('GET', '/readyz')).text).toBe('ok')
   })
 
   it('leaves a directory that was there before as open as it was', async () => {

@@ -5,6 +5,7 @@ import type { Entry, TransactionView, Write } from '../store/index.ts'
 import { decideCreate } from './create-object.ts'
 import { decideDelete } from './delete-object.ts'
 import type { DeleteOptions } from './options.ts'
+import { tellingRefusals } from './refusal-events.ts'
 import { decodeStored, type StoredObjects } from './stored-object.ts'
 import { decideBinding } from './subresources.ts'
 import { decideUpdate, type Update } from './update-object.ts'
@@ -27,23 +28,25 @@ export async function commitObjects(deps: ObjectDeps, verbs: readonly ObjectWrit
   }
   let steps: Step[] = []
   let writes: readonly Write[] = []
-  const { revisions } = await deps.store.transact((view) => {
-    const overlay = new Overlay(view, deps.objects)
-    const seen: ObjectDeps = { ...deps, objects: overlay.objects }
-    steps = verbs.map((verb, index) => {
-      try {
-        const { writes, written } = decide(seen, verb, overlay)
-        const [own, ...more] = writes
-        if (own) overlay.checkNotReborn(own)
-        for (const write of own ? [own, ...more] : more) overlay.apply(write)
-        return { key: own ? keyOfWrite(own) : keyOf(verb.target), written }
-      } catch (error) {
-        throw failedAt(error, index)
-      }
-    })
-    writes = overlay.writes()
-    return writes
-  })
+  const { revisions } = await tellingRefusals(deps, () =>
+    deps.store.transact((view) => {
+      const overlay = new Overlay(view, deps.objects)
+      const seen: ObjectDeps = { ...deps, objects: overlay.objects }
+      steps = verbs.map((verb, index) => {
+        try {
+          const { writes, written } = decide(seen, verb, overlay)
+          const [own, ...more] = writes
+          if (own) overlay.checkNotReborn(own)
+          for (const write of own ? [own, ...more] : more) overlay.apply(write)
+          return { key: own ? keyOfWrite(own) : keyOf(verb.target), written }
+        } catch (error) {
+          throw failedAt(error, index)
+        }
+      })
+      writes = overlay.writes()
+      return writes
+    }),
+  )
   const lasts = new Map(writes.map((write, at) => [keyOfWrite(write), { write, revision: revisions[at] ?? 0 }]))
   return steps.map(({ key, written }) => asLeft(written, lasts.get(key)))
 }
@@ -85,7 +88,9 @@ export function failedAt(error: unknown, index: number): unknown {
       { reason: 'CommitWriteFailed', message: 'this write was refused, so none was done', field: `writes[${index}]` },
     ],
   }
-  return new ApiError(error.code, error.reason, error.message, details, error.continueToken)
+  const failure = new ApiError(error.code, error.reason, error.message, details, error.continueToken)
+  failure.cause = error
+  return failure
 }
 
 /** The store as it will be after the writes so far. */

@@ -70,7 +70,9 @@ export function decideCreate(
   if (errors.any) throw invalid(kind, name, errors.list)
 
   const stored = storedOf(resource, object)
-  const more = deps.admission.validate(admissionRequest(deps, view, target, { ...admitted, object: stored }))
+  const more = deps.admission.validate(
+    admissionRequest(deps, view, target, { ...admitted, object: stored, after: stored }),
+  )
   const key = keyOf({ ...target, name })
   // Last, as it is for clients used to it: a bad object is bad whether or not its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)

@@ -2,7 +2,7 @@
 
 import { conflict, notFound } from '../api/status-error.ts'
 import { clone } from '../base/clone.ts'
-import type { Entry, TransactionView, Write } from '../store/index.ts'
+import type { Entry, TransactionView } from '../store/index.ts'
 import type { DeleteOptions } from './options.ts'
 import { encodeStored, sameContent } from './stored-object.ts'
 import { isReadyToGo } from './update-object.ts'
@@ -16,6 +16,7 @@ import {
   transactOne,
   type WriteTarget,
   type Written,
+  writesOf,
 } from './write-deps.ts'
 
 export async function deleteObject(deps: ObjectDeps, target: WriteTarget, options: DeleteOptions): Promise<Written> {
@@ -34,26 +35,23 @@ export function decideDelete(
   if (!entry) throw notFound(target.resource, target.name)
   const old: any = deps.objects.decode(entry)
   checkPreconditions(target, options, old, entry)
-  const request = { operation: 'DELETE', name: target.name, object: undefined, old } as const
-  const more = deps.admission.validate(admissionRequest(deps, view, target, request))
   const next = marked(deps, target, options, old)
-
-  const writes: Write[] = []
-  let value: Uint8Array = entry.value
   const deleted = isReadyToGo(next)
-  if (deleted) writes.push({ delete: key })
-  else {
-    value = encodeStored(next)
-    if (!sameContent(value, entry.value)) writes.push(putOf(deps, target.resource, key, next, value))
+  const after = deleted ? undefined : next
+  const request = { operation: 'DELETE', name: target.name, object: undefined, old, after } as const
+  const more = deps.admission.validate(admissionRequest(deps, view, target, request))
+  const written = { created: false, deleted, warnings: [] }
+  if (deleted) {
+    const revision = target.dryRun ? entry.modRevision : 0
+    return { writes: writesOf({ delete: key }, more), written: { ...written, value: entry.value, revision } }
   }
-  const revision = writes.length === 0 || target.dryRun ? entry.modRevision : 0
-  for (const { group, plural, namespace, name, object } of more) {
-    writes.push({
-      put: `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`,
-      value: encodeStored(object),
-    })
+  const value = encodeStored(next)
+  if (sameContent(value, entry.value)) {
+    return { writes: [], written: { ...written, value, revision: entry.modRevision } }
   }
-  return { writes, written: { value, revision, created: false, deleted, warnings: [] } }
+  const revision = target.dryRun ? entry.modRevision : 0
+  const own = putOf(deps, target.resource, key, next, value)
+  return { writes: writesOf(own, more), written: { ...written, value, revision } }
 }
 
 function checkPreconditions({ resource, name }: WriteTarget, options: DeleteOptions, old: any, entry: Entry): void {

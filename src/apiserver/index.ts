@@ -1,6 +1,6 @@
 // The door of the API server: handle requests, listen, and the pieces main.ts wires.
 export { type ApiServer, createApiServer } from './api-server.ts'
-export { createBuiltIns, SYSTEM_USER } from './bootstrap.ts'
+export { createBuiltIns, type FirstObject, SYSTEM_USER } from './bootstrap.ts'
 export { COMMIT_WRITES_MAX, commitObjects } from './commit.ts'
 export { deleteObject } from './delete-object.ts'
 export type { ApiAnswer, ApiRequest } from './exchange.ts'

@@ -10,6 +10,7 @@ import { clone } from '../base/clone.ts'
 import type { Entry, TransactionView } from '../store/index.ts'
 import { checkBody, decideCreate } from './create-object.ts'
 import { differInTimesOnly, trackUpdated } from './managed-fields.ts'
+import { tellingRefusals } from './refusal-events.ts'
 import { encodeStored, sameContent } from './stored-object.ts'
 import {
   admissionRequest,
@@ -40,7 +41,7 @@ export interface Update {
 }
 
 export async function updateObject(deps: ObjectDeps, target: WriteTarget, update: Update): Promise<Written> {
-  return transactOne(deps, target, (view) => decideUpdate(deps, target, update, view))
+  return tellingRefusals(deps, () => transactOne(deps, target, (view) => decideUpdate(deps, target, update, view)))
 }
 
 /** The transaction of an update; where its kind allows it and the object is missing, that of a create. */
@@ -121,11 +122,12 @@ function decideChange(
     next.metadata.generation = (old.metadata.generation ?? 0) + 1
   }
   next = storedOf(resource, next)
-  const more = deps.admission.validate(admissionRequest(deps, view, target, { ...admitted, object: next }))
+  const after = isReadyToGo(next) ? undefined : next
+  const more = deps.admission.validate(admissionRequest(deps, view, target, { ...admitted, object: next, after }))
   const value = encodeStored(next)
   const warnings = kind.warnings?.(next, old) ?? []
   const key = keyOf(target)
-  if (isReadyToGo(next)) {
+  if (!after) {
     return {
       writes: writesOf({ delete: key }, more),
       written: { value, revision: 0, created: false, deleted: true, warnings },

@@ -87,13 +87,14 @@ export function admissionRequest(
   deps: ObjectDeps,
   view: TransactionView,
   target: WriteTarget,
-  { operation, name, object, old }: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'old'>,
+  { operation, name, object, old, after }: Pick<AdmissionRequest, 'operation' | 'name' | 'object' | 'old' | 'after'>,
 ): AdmissionRequest {
   return {
     operation,
     name,
     object,
     old,
+    after,
     resource: target.resource,
     subresource: target.subresource,
     namespace: target.namespace,
@@ -106,7 +107,10 @@ export function admissionRequest(
       const entry = view.get(`${group || 'core'}/${plural}/${kind && namespace ? `${namespace}/` : ''}${name}`)
       return entry && deps.objects.decode(entry)
     },
-    list: (group, plural) => view.list(`${group || 'core'}/${plural}/`).map((entry) => deps.objects.decode(entry)),
+    list: (group, plural, namespace) => {
+      const prefix = `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}`
+      return view.list(prefix).map((entry) => deps.objects.decode(entry))
+    },
   }
 }
 
@@ -115,10 +119,10 @@ const kindOf = (resources: Resources, group: string, plural: string) => resource
 /** The writes of a transaction: the object itself, then what admission adds. */
 export const writesOf = (main: Write, more: readonly ObjectWrite[]): Write[] => [
   main,
-  ...more.map(({ group, plural, namespace, name, object }) => ({
-    put: `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`,
-    value: encodeStored(object),
-  })),
+  ...more.map(({ group, plural, namespace, name, object }) => {
+    const key = `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`
+    return object ? { put: key, value: encodeStored(object) } : { delete: key }
+  }),
 ]
 
 export const keyOf = ({ resource, namespace, name }: WriteTarget): string => objectKey(resource.stored, namespace, name)

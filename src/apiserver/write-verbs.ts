@@ -9,6 +9,7 @@ import { decide, failedAt, type ObjectWriteVerb } from './commit.ts'
 import { checkBody } from './create-object.ts'
 import type { DeleteOptions, FieldValidation } from './options.ts'
 import { patchOf } from './patch.ts'
+import { tellingRefusals } from './refusal-events.ts'
 import { checkBinding, mergeFinalize } from './subresources.ts'
 import { type ObjectDeps, transactOne, type WriteTarget, type Written } from './write-deps.ts'
 
@@ -75,7 +76,7 @@ export function writeVerbOf(write: DescribedWrite, validation: FieldValidation):
 
 /** One write as a transaction of its own. */
 export const writeObject = (deps: ObjectDeps, verb: ObjectWriteVerb): Promise<Written> =>
-  transactOne(deps, verb.target, (view) => decide(deps, verb, view))
+  tellingRefusals(deps, () => transactOne(deps, verb.target, (view) => decide(deps, verb, view)))
 
 const PATCH_MEDIA_OF: Readonly<Record<string, string>> = {
   json: 'application/json-patch+json',

@@ -61,8 +61,15 @@ export interface ControllersRun {
   readonly capacityReservation?: boolean
   /** Makers of volumes in this process. */
   readonly inProcess: readonly Provisioner[]
-  /** Sockets of CSI drivers whose volumes are provided from here. */
-  readonly driverSockets: readonly string[]
+  /** CSI drivers whose volumes are provided from here. */
+  readonly drivers: readonly ProvidedDriver[]
+}
+
+export interface ProvidedDriver {
+  /** Its socket. */
+  readonly address: string
+  /** The node it serves alone; absent: it serves all. */
+  readonly node?: string
 }
 
 /** Held by the process whose controllers work, where several share a server or a store. */
@@ -105,9 +112,9 @@ export async function runControllers(options: ControllersRun): Promise<void> {
           ...led,
         }),
       ),
-      ...(options.driverSockets.length > 0 ? [createSourceProtection(deps)] : []),
-      ...[...new Set(options.driverSockets)].map((address): Running => {
-        const of = { ...deps, address, gates, csiMetrics, provisioningMetrics, capacityMetrics, ...led }
+      ...(options.drivers.length > 0 ? [createSourceProtection(deps)] : []),
+      ...options.drivers.map((driver): Running => {
+        const of = { ...deps, ...driver, gates, csiMetrics, provisioningMetrics, capacityMetrics, ...led }
         return { run: (over) => runDriverSocket(of, over) }
       }),
     ]

@@ -11,6 +11,8 @@ import { type CallObserver, connectDriver, driverFacts, oneAtATime, whenReady } 
 
 export interface DriverSocket extends ControllerDeps {
   readonly address: string
+  /** The node it serves alone; absent: it serves all. */
+  readonly node?: string
   readonly gates: FeatureGates
   readonly csiMetrics: CallObserver
   readonly provisioningMetrics: ProvisioningMetrics
@@ -20,11 +22,24 @@ export interface DriverSocket extends ControllerDeps {
 
 /** The driver is asked what it is until it answers. */
 const ASK_AGAIN_MS = 1_000
+/** Nodes of one machine need not be polite to each other for long. */
+const NODE_RACE = { immediateBinding: true, baseDelayMs: 200, maxDelayMs: 5_000 }
 const CAPACITY_NAMESPACE = 'kube-system'
 const CAPACITY_WORKERS = 10
 
 export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Promise<void> {
-  const { address, clock, log, gates, csiMetrics, provisioningMetrics, capacityMetrics, election, ...deps } = of
+  const {
+    address,
+    node: name,
+    clock,
+    log,
+    gates,
+    csiMetrics,
+    provisioningMetrics,
+    capacityMetrics,
+    election,
+    ...deps
+  } = of
   const driver = connectDriver({ address, clock, log, metrics: csiMetrics })
   try {
     const facts = await factsOf()
@@ -36,11 +51,13 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     log.info({ driver: facts.name, version: facts.version, address }, 'providing volumes of a CSI driver')
     const common = { ...deps, clock, log }
     const calls = { driver: oneAtATime(driver), facts }
+    const node = name === undefined ? undefined : { ...NODE_RACE, name, segments: await segmentsOf() }
     const led = election ? { election } : {}
     const provisioner = createCsiProvisioner({
       ...common,
       ...calls,
-      options: { gates, immediateTopology: false }, // there may be no node that the driver was registered on
+      // Without a node of its own there may be none that the driver was registered on.
+      options: { gates, immediateTopology: false, ...(node ? { node } : {}) },
     })
     const controllers = [
       createProvisioningControllers({
@@ -57,7 +74,7 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
               ...common,
               ...led,
               ...calls,
-              mode: { is: 'central' },
+              mode: node ? { is: 'local', node: node.name, segments: node.segments } : { is: 'central' },
               options: { namespace: CAPACITY_NAMESPACE, workers: CAPACITY_WORKERS, isOneOfSeveral: true },
               capacityMetrics,
             }),
@@ -67,6 +84,11 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     await Promise.all(controllers.map((controller) => controller.run(signal)))
   } finally {
     driver.close()
+  }
+
+  async function segmentsOf(): Promise<Readonly<Record<string, string>>> {
+    const { accessibleTopology } = await driver.node.nodeGetInfo({}, { signal })
+    return accessibleTopology?.segments ?? {}
   }
 
   async function factsOf() {

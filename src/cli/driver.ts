@@ -1,12 +1,11 @@
 // `stowage driver`: serves the local CSI driver on a socket until it is told to stop.
 import { resolve } from 'node:path'
-import { isQuantity, quantitySign, quantityToBytes } from '../api/quantity.ts'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { socketPathOf } from '../csi/socket-path.ts'
 import { type RunningDriver, startDriver } from '../driver/index.ts'
-import { parseListen, UsageError } from './flags.ts'
+import { parseListen, poolBytesOf, UsageError } from './flags.ts'
 
 export interface DriverFlags {
   readonly endpoint: string
@@ -70,12 +69,4 @@ function checkEndpoint(endpoint: string): void {
   } catch (error) {
     throw new UsageError(`--endpoint ${(error as Error).message}`)
   }
-}
-
-function poolBytesOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const bytes = isQuantity(text) && quantitySign(text) > 0 ? Number(quantityToBytes(text)) : Number.NaN
-  if (!Number.isSafeInteger(bytes))
-    throw new UsageError(`--pool-size ${JSON.stringify(text)}: expected a size, such as 10Gi`)
-  return bytes
 }

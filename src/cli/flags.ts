@@ -2,6 +2,7 @@
 // message that says what would be right.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { isQuantity, quantitySign, quantityToBytes } from '../api/quantity.ts'
 
 export const DEFAULT_LISTEN = '127.0.0.1:7443'
 
@@ -40,4 +41,21 @@ export function urlOf({ host, port }: ListenAddress): string {
 /** Said to the user as it is, without a stack; exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+export function poolBytesOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const bytes = isQuantity(text) && quantitySign(text) > 0 ? Number(quantityToBytes(text)) : Number.NaN
+  if (!Number.isSafeInteger(bytes))
+    throw new UsageError(`--pool-size ${JSON.stringify(text)}: expected a size, such as 10Gi`)
+  return bytes
+}
+
+/** All of them are in one process. */
+const NODES_MAX = 100
+
+export function nodeCountOf(text: string): number {
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count <= NODES_MAX) return count
+  throw new UsageError(`--nodes ${JSON.stringify(text)}: expected a number from 0 to ${NODES_MAX}`)
 }

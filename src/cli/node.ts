@@ -12,8 +12,6 @@ import { findServer } from '../sdk/find-server.ts'
 import { parseListen, UsageError } from './flags.ts'
 import { serveMonitoring } from './monitoring.ts'
 
-export const DEFAULT_ROOT = '/var/lib/stowage-node'
-
 export interface NodeFlags {
   readonly kubeconfig?: string
   /** Address of the server, instead of the one in the kubeconfig. */

@@ -3,8 +3,17 @@ import { Command, Option } from 'commander'
 import { stowageVersion, versionInfo } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { completionScript, SHELLS } from './completion.ts'
-import { DEFAULT_LISTEN, dataDirOf, defaultDataDir, parseListen, UsageError } from './flags.ts'
+import {
+  DEFAULT_LISTEN,
+  dataDirOf,
+  defaultDataDir,
+  nodeCountOf,
+  parseListen,
+  poolBytesOf,
+  UsageError,
+} from './flags.ts'
 import { addProvisioner } from './provisioner-flags.ts'
+import type { Ready } from './serve.ts'
 
 export interface ProgramDeps {
   readonly clock: Clock
@@ -196,6 +205,9 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         historyMinutes: minutes,
         volumesDir: flags.volumesDir,
         driverSockets: flags.driverSocket ?? [],
+        nodes: nodeCountOf(flags.nodes ?? '0'),
+        poolBytes: poolBytesOf(flags.poolSize),
+        runCommands: flags.runCommands === true,
         capacityReservation: flags.capacityReservation !== 'off',
         controllers,
         clock: deps.clock,
@@ -208,6 +220,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
           deps.write(
             `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
               `  API         ${ready.url}\n  kubeconfig  ${ready.kubeconfig}\n  data        ${ready.dataDir}\n` +
+              nodesLine(ready.nodes) +
               `\nTry it:\n  export KUBECONFIG=${shellWord(ready.kubeconfig)}\n  kubectl get namespaces\n`,
           )
         },
@@ -215,6 +228,9 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
     })
   if (!controllers) return
   command
+    .option('--nodes <count>', 'nodes to make on this machine, each with a driver for local storage', '0')
+    .option('--pool-size <size>', 'how much storage each of them has (default: what the disk has)')
+    .option('--run-commands', 'run the commands of pods as processes of this machine, see docs/nodes.md')
     .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
     .addOption(capacityReservationOption())
@@ -291,3 +307,9 @@ const capacityReservationOption = () =>
   new Option('--capacity-reservation <on|off>', 'hold back capacity that is promised and not yet reported as used')
     .choices(['on', 'off'])
     .default('on')
+
+function nodesLine(nodes: Ready['nodes']): string {
+  if (!nodes) return ''
+  const notes = nodes.shortcomings.map((text) => `  note        ${text}\n`).join('')
+  return `  nodes       ${nodes.names.join(', ')} (storage: ${nodes.backend})\n${notes}`
+}

@@ -54,7 +54,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
       gates: allGatesOn,
       isShared: flags.leaderElection,
       inProcess: [],
-      driverSockets: flags.driverSocket ?? [],
+      drivers: [...new Set(flags.driverSocket)].map((address) => ({ address })),
     })
   } finally {
     await monitoring?.stop()

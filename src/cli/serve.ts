@@ -11,6 +11,7 @@ import {
   createAuthenticator,
   createBasicAuthorizer,
   createBuiltIns,
+  type FirstObject,
   listenHttps,
   loadOrCreatePki,
   parseRuntimeConfig,
@@ -20,13 +21,19 @@ import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
 import { inProcessClient } from '../client/index.ts'
-import { DIRECTORY_PROVISIONER, openDirectoryPlugin } from '../controllers/provisioning/directory/index.ts'
+import {
+  DIRECTORY_PROVISIONER,
+  openDirectoryPlugin,
+  openRoot,
+  type Root,
+} from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { Store } from '../store/index.ts'
 import { runControllers } from './controllers.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
+import { LOCAL_OBJECTS, type RunningNodes, startNodes } from './nodes.ts'
 import { openStore, parseStore, type TlsFiles } from './store-flag.ts'
 
 export interface ServeOptions {
@@ -46,6 +53,11 @@ export interface ServeOptions {
   readonly volumesDir: string | undefined
   /** Sockets of CSI drivers whose volumes are to be provided. */
   readonly driverSockets: readonly string[]
+  /** Nodes that are made on this machine, each with a driver of its own. */
+  readonly nodes: number
+  readonly poolBytes: number | undefined
+  /** Whether commands of pods run as processes of this machine. */
+  readonly runCommands: boolean
   /** Whether the scheduler holds back capacity that is promised and not yet reported. */
   readonly capacityReservation: boolean
   readonly clock: Clock
@@ -59,19 +71,38 @@ export interface Ready {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
+  readonly nodes?: {
+    readonly names: readonly string[]
+    readonly backend: string
+    readonly shortcomings: readonly string[]
+  }
 }
 
 /** Who the controllers are to the API server. */
 const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
-/** What claims get that name no class, on a new store: it needs neither root nor a driver. */
-const DIRECTORY_CLASS = {
+/** A class that needs neither root nor a driver; the default where there are no nodes. */
+const directoryClass = (isDefault: boolean) => ({
   kind: storageClassKind,
   object: {
-    metadata: { name: 'directory', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+    metadata: {
+      name: 'directory',
+      ...(isDefault ? { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } : {}),
+    },
     provisioner: DIRECTORY_PROVISIONER,
   },
-}
+})
+
+const firstObjects = (nodes: number): FirstObject[] =>
+  nodes > 0 ? [...LOCAL_OBJECTS, directoryClass(false)] : [directoryClass(true)]
+
+const describeNodes = ({ drivers, backend, shortcomings }: RunningNodes) => ({
+  names: drivers.map(({ node }) => node),
+  backend,
+  shortcomings,
+})
+
+const NEVER = new Promise<never>(() => {})
 
 const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
@@ -99,6 +130,8 @@ export async function serve(options: ServeOptions): Promise<void> {
     },
   }).catch(unusable)
   try {
+    // Directories are of use on one machine only. A disk that is missing is told before anything is served.
+    const volumesRoot = options.controllers && place.is === 'embedded' ? await volumesRootOf(options) : undefined
     const pki = await loadOrCreatePki({
       dir: options.pkiDir ?? join(dataDir, 'pki'),
       hosts: hostsOf(options.listen),
@@ -120,37 +153,37 @@ export async function serve(options: ServeOptions): Promise<void> {
     const bootstrap = server.health.addReadiness('bootstrap')
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
     try {
-      // Directories are of use on one machine only.
-      const hasDirectories = options.controllers && place.is === 'embedded'
-      await createBuiltIns(server.objects, hasDirectories ? [DIRECTORY_CLASS] : [])
+      const nodeCount = volumesRoot ? options.nodes : 0 // on one machine only, as well
+      await createBuiltIns(server.objects, volumesRoot ? firstObjects(nodeCount) : [])
       const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
+      const client = inProcessClient(server.objects, CONTROLLERS_USER)
+      const common = { client, registry: server.metrics.registry, clock, random, log, signal }
+      const { poolBytes, runCommands, capacityReservation } = options
+      const nodes =
+        nodeCount > 0
+          ? await startNodes({ ...common, count: nodeCount, dir: join(dataDir, 'nodes'), poolBytes, runCommands })
+          : undefined
       bootstrap.ok()
       log.info({ url, dataDir, revision: store.revision }, 'ready')
-      options.onReady({ url, kubeconfig, dataDir })
+      options.onReady({ url, kubeconfig, dataDir, ...(nodes ? { nodes: describeNodes(nodes) } : {}) })
 
+      const sockets = [...new Set(options.driverSockets)].map((address) => ({ address }))
       const controllers = options.controllers
-        ? [
-            runControllers({
-              client: inProcessClient(server.objects, CONTROLLERS_USER),
-              registry: server.metrics.registry,
-              clock,
-              random,
-              log,
-              signal,
-              isShared: place.is === 'etcd',
-              gates,
-              driverSockets: options.driverSockets,
-              capacityReservation: options.capacityReservation,
-              inProcess: hasDirectories ? [await directories(options)] : [],
-            }),
-          ]
-        : []
-      await untilOver(signal, store)
+        ? runControllers({
+            ...common,
+            isShared: place.is === 'etcd',
+            gates,
+            capacityReservation,
+            drivers: [...(nodes?.drivers ?? []), ...sockets],
+            inProcess: volumesRoot ? [await directories(volumesRoot, options)] : [],
+          })
+        : undefined
+      await Promise.race([untilOver(signal, store), nodes?.gaveUp ?? NEVER])
       log.info({}, 'stopping: no new requests, waiting for those in flight')
       bootstrap.failed('the server is shutting down')
-      await Promise.all(controllers)
+      await Promise.all([controllers, nodes?.stop()])
     } finally {
       await listener.stop()
     }
@@ -160,10 +193,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-async function directories({ dataDir, volumesDir, clock, log }: ServeOptions): Promise<Provisioner> {
-  const plugin = await openDirectoryPlugin({ root: volumesDir ?? join(dataDir, 'volumes'), log })
-  return provisionerOf(plugin, { clock })
-}
+const volumesRootOf = ({ dataDir, volumesDir, random }: ServeOptions): Promise<Root> =>
+  openRoot(volumesDir ?? join(dataDir, 'volumes'), { file: join(dataDir, 'volumes.id'), random })
+
+const directories = async (root: Root, { clock, log }: ServeOptions): Promise<Provisioner> =>
+  provisionerOf(await openDirectoryPlugin({ root, log }), { clock })
 
 /** Names the serving certificate must carry for clients to accept it at this address. */
 const hostsOf = ({ host }: ListenAddress): string[] => (host === '0.0.0.0' || host === '::' ? [] : [host])

@@ -1,5 +1,6 @@
 // A whole driver for tests, on the real machine and behind a real socket, with a scratch pool and places to publish at.
 // Everything it made is gone after `dispose`. The steps of a volume's life are here as one word each.
+
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MessageInitShape } from '@bufbuild/protobuf'
@@ -15,6 +16,7 @@ import { type CsiConnection, connectDriver } from '../csi/index.ts'
 import type { BackendName } from './backend.ts'
 import { type RunningDriver, startDriver } from './driver.ts'
 import { type HostTrial, startHostTrial } from './host/host-trial.ts'
+import { TOPOLOGY_KEY } from './identity-service.ts'
 
 export const MIB = 1_048_576
 export const GIB = 1_073_741_824
@@ -70,7 +72,7 @@ export interface TrialOptions {
 }
 
 export const NODE = 'node-1'
-export const TOPOLOGY_KEY = 'local.csi.stowage.dev/node'
+export { TOPOLOGY_KEY } from './identity-service.ts'
 
 export const capabilityOf = (use: Use): MessageInitShape<typeof VolumeCapabilitySchema> => {
   const { isBlock, fsType = '', mode = Mode.SINGLE_NODE_MULTI_WRITER, flags = [] } = use

@@ -8,6 +8,8 @@ import {
 import type { Backend } from './backend.ts'
 
 export const DRIVER_NAME = 'local.csi.stowage.dev'
+/** The label of nodes by which volumes say where they are. */
+export const TOPOLOGY_KEY = `${DRIVER_NAME}/node`
 
 export const createIdentityService = (version: string, backend: Backend): Callee<typeof Identity> => ({
   async getPluginInfo() {

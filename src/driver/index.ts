@@ -1,2 +1,2 @@
 export { type DriverOptions, type RunningDriver, startDriver } from './driver.ts'
-export { DRIVER_NAME } from './identity-service.ts'
+export { DRIVER_NAME, TOPOLOGY_KEY } from './identity-service.ts'

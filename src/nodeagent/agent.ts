@@ -235,11 +235,11 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     }
   }
 
-  async function unstage(key: string) {
+  async function unstage(key: string, signal: AbortSignal) {
     const staging = books.stagings().find((one) => volumeKey(one) === key)
     if (!staging) return done
     try {
-      await unstageOrphan(staging, podDeps!)
+      await unstageOrphan(staging, podDeps!, signal)
       return done
     } catch (error) {
       return backOff((error as Error).message)

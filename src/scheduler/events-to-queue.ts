@@ -22,7 +22,7 @@ import { VOLUME_BINDING } from './plugins/volume-binding/volume-binding.ts'
 import { VOLUME_LIMITS } from './plugins/volume-limits/volume-limits.ts'
 import type { PodFacts } from './pod-facts.ts'
 import type { Interests, Rejection } from './queue/parked-pods.ts'
-import type { SchedulingQueue } from './queue/queue.ts'
+import type { QueuedPod, SchedulingQueue } from './queue/queue.ts'
 
 /** What can change, and what is known of a change. Without `old` it was added, without `next` it is gone. */
 export interface Changes {
@@ -61,7 +61,8 @@ interface Rule<S extends keyof Changes> {
   readonly each: 'group' | 'pod'
   waitsFor(pod: PodFacts, facts: HelpFacts): readonly string[]
   concerns(change: Changes[S]): readonly string[]
-  helps?(pod: PodFacts, change: Changes[S], facts: HelpFacts, rejection: Rejection): boolean
+  /** A refusal: not yet, but from now on the pod waits for what could change that, too. */
+  helps?(pod: PodFacts, change: Changes[S], facts: HelpFacts, rejection: Rejection): boolean | Refusal
 }
 
 const rule = <S extends keyof Changes>(one: Rule<S>): Rule<any> => one
@@ -74,14 +75,14 @@ export const RULES: readonly Rule<any>[] = [
     each: 'group',
     waitsFor: anyNode.waitsFor,
     concerns: ({ next, old }) => (old && looksTheSame(old, next) ? [] : anyNode.concerns()),
-    helps: (pod, { next }, facts, rejection) => isWorthATry(pod, next.metadata.name ?? '', facts, rejection),
+    helps: (pod, { next }, facts, rejection) => wouldTake(pod, next.metadata.name ?? '', facts, rejection),
   }),
   rule({
     on: 'podLeft', // made room on its node
     keptOffBy: [HOST_PORTS, RESOURCES, VOLUME_LIMITS],
     each: 'group',
     ...anyNode,
-    helps: (pod, { nodeName }, facts, rejection) => isWorthATry(pod, nodeName, facts, rejection),
+    helps: (pod, { nodeName }, facts, rejection) => wouldTake(pod, nodeName, facts, rejection),
   }),
   rule({
     on: 'podLeft', // stopped using a claim
@@ -95,7 +96,7 @@ export const RULES: readonly Rule<any>[] = [
     keptOffBy: [VOLUME_LIMITS],
     each: 'group',
     ...anyNode,
-    helps: (pod, { old }, facts, rejection) => isWorthATry(pod, old.spec.nodeName, facts, rejection),
+    helps: (pod, { old }, facts, rejection) => wouldTake(pod, old.spec.nodeName, facts, rejection),
   }),
   rule({
     on: 'csiNode', // a driver came, went, or takes more volumes
@@ -105,7 +106,7 @@ export const RULES: readonly Rule<any>[] = [
     concerns: ({ next, old }) =>
       JSON.stringify(next?.spec.drivers) === JSON.stringify(old?.spec.drivers) ? [] : anyNode.concerns(),
     helps: (pod, { next, old }, facts, rejection) =>
-      isWorthATry(pod, (next ?? old)?.metadata.name ?? '', facts, rejection),
+      wouldTake(pod, (next ?? old)?.metadata.name ?? '', facts, rejection),
   }),
   rule({
     on: 'claim', // came, was bound, was given a node or lost it
@@ -202,19 +203,30 @@ export function tellQueue<S extends keyof Changes>(
   change: Changes[S],
   facts: HelpFacts,
 ): void {
+  const alsoWaitFor = ({ by, reasons }: Refusal, pod: QueuedPod, known: Rejection) => {
+    const rejection = {
+      ...known,
+      rejectedBy: new Set([...known.rejectedBy, by]),
+      reasons: new Set([...known.reasons, ...reasons]),
+    }
+    queue.parked.widen(pod.key, rejection, (one) => interestsOf(one.facts, rejection, facts))
+  }
   if (queue.parked.size === 0) return
   for (const [nth, one] of RULES.entries()) {
     if (one.on !== on) continue
+    const judge = (pod: QueuedPod, rejection: Rejection | undefined) => {
+      if (!rejection) return
+      const verdict = one.helps?.(pod.facts, change, facts, rejection) ?? true
+      if (verdict === true) queue.help(pod)
+      else if (verdict !== false) alsoWaitFor(verdict, pod, rejection)
+    }
     for (const key of one.concerns(change)) {
       if (one.each === 'pod') {
-        for (const pod of queue.parked.podsFor(`${nth} ${key}`)) {
-          const rejection = queue.parked.rejectionOf(pod.key)
-          if (rejection && (one.helps?.(pod.facts, change, facts, rejection) ?? true)) queue.help(pod)
-        }
+        for (const pod of queue.parked.podsFor(`${nth} ${key}`)) judge(pod, queue.parked.rejectionOf(pod.key))
       } else {
         for (const { members, rejection } of queue.parked.groupsFor(`${nth} ${key}`)) {
           const [first] = members
-          if (first && (one.helps?.(first.facts, change, facts, rejection) ?? true)) queue.help(first)
+          if (first) judge(first, rejection)
         }
       }
     }
@@ -222,18 +234,20 @@ export function tellQueue<S extends keyof Changes>(
 }
 
 /**
- * Whether this node would take the pod now; or would refuse it on grounds on which no node has: what could change that is
- * not among what the pod waits for, until it has been tried once more.
+ * Whether this node would take the pod now. One that would refuse it on grounds on which no node has before is told as
+ * such: nothing that could change its mind is among what the pod waits for.
  */
-function isWorthATry(
+function wouldTake(
   pod: PodFacts,
   nodeName: string,
   { refusalOf }: HelpFacts,
   { rejectedBy, reasons }: Rejection,
-): boolean {
+): boolean | Refusal {
   const refusal = refusalOf(pod, nodeName)
+  if (!refusal) return true
   if (refusal === 'no such node') return false
-  return !refusal || !rejectedBy.has(refusal.by) || refusal.reasons.some((reason) => !reasons.has(reason))
+  const isKnown = rejectedBy.has(refusal.by) && refusal.reasons.every((reason) => reasons.has(reason))
+  return isKnown ? false : refusal
 }
 
 const ofClaim = (key: ObjectKey): string => `claim ${key}`

@@ -1,11 +1,12 @@
 // Tells a pod's owner why it has no node yet: the PodScheduled condition and an event. What is said last counts; a pod
-// that is judged again before it was told is told once. A message that cannot be delivered is dropped: it will be said
-// again when the pod is next judged, and the standing of the queue has it anyway.
+// that is judged again before it was told is told once. A message that the server does not take now is tried again: the
+// pod may not be judged anew for a long time.
 import { podKind } from '../api/kinds/pod.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Pod } from '../api/types/pod.ts'
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
+import { backoffMs } from '../client/backoff.ts'
 import type { Cache, Client, EventRecorder, ObjectKey } from '../client/index.ts'
 
 export interface WaitReport {
@@ -15,35 +16,63 @@ export interface WaitReport {
 
 export interface WaitReporter {
   report(pod: Readonly<Pod>, key: ObjectKey, report: WaitReport): void
-  /** Settles when everything said so far has been delivered or dropped. */
-  idle(): Promise<void>
+  /** Nothing is tried again from now on; settles when what is under way has been delivered or dropped. */
+  stop(): Promise<void>
 }
 
 export interface WaitReporterDeps {
   readonly client: Client
   readonly pods: Cache<Pod>
   readonly clock: Clock
+  readonly random: Random
   readonly log: Logger
   readonly events: EventRecorder
 }
 
 const DELIVERIES_AT_ONCE = 8
+const RETRY = { baseMs: 1_000, maxMs: 60_000 }
 
-export function createWaitReporter({ client, pods, clock, log, events }: WaitReporterDeps): WaitReporter {
-  const pending = new Map<ObjectKey, { pod: Readonly<Pod>; report: WaitReport }>() // at most one per pod
+interface Letter {
+  readonly pod: Readonly<Pod>
+  readonly report: WaitReport
+  readonly failures: number
+}
+
+export function createWaitReporter({ client, pods, clock, random, log, events }: WaitReporterDeps): WaitReporter {
+  const pending = new Map<ObjectKey, Letter>() // at most one per pod, as is the next
+  const returned = new Map<ObjectKey, () => void>()
   const running = new Set<Promise<void>>()
+  let isStopped = false
 
   async function deliverAll(): Promise<void> {
     for (;;) {
       const [entry] = pending
       if (!entry) return
-      const [key, { pod, report }] = entry
+      const [key, letter] = entry
       pending.delete(key)
-      await deliver(pod, key, report)
+      await deliver(key, letter)
     }
   }
 
-  async function deliver(pod: Readonly<Pod>, key: ObjectKey, { reason, message }: WaitReport): Promise<void> {
+  function send(key: ObjectKey, letter: Letter): void {
+    returned.get(key)?.()
+    returned.delete(key)
+    pending.set(key, letter)
+    if (running.size >= DELIVERIES_AT_ONCE) return
+    const work = deliverAll().finally(() => void running.delete(work))
+    running.add(work)
+  }
+
+  function sendAgain(key: ObjectKey, letter: Letter): void {
+    if (isStopped || pending.has(key)) return
+    const failures = letter.failures + 1
+    const again = () => send(key, { ...letter, failures })
+    returned.set(key, clock.after(backoffMs(RETRY, letter.failures, random), again))
+  }
+
+  async function deliver(key: ObjectKey, letter: Letter): Promise<void> {
+    const { pod, report } = letter
+    const { reason, message } = report
     const { namespace, name = '', uid } = pod.metadata
     const known = pods.get(key)
     if (!known || known.metadata.uid !== uid || known.spec?.nodeName) return
@@ -58,19 +87,20 @@ export function createWaitReporter({ client, pods, clock, log, events }: WaitRep
       pods.learn(await client.patch(podKind, ref, { type: 'strategic', body }, { subresource: 'status' }))
     } catch (error) {
       const isGone = error instanceof ApiError && (error.code === 404 || error.code === 409)
-      if (!isGone) log.warn({ err: error, pod: key }, 'a pod could not be told why it waits')
+      if (isGone) return
+      if (letter.failures === 0) log.warn({ err: error, pod: key }, 'a pod could not be told why it waits; trying again')
+      sendAgain(key, letter)
     }
   }
 
   return {
     report(pod, key, report) {
       events.record(podKind, pod, { type: 'Warning', reason: 'FailedScheduling', message: report.message })
-      pending.set(key, { pod, report })
-      if (running.size >= DELIVERIES_AT_ONCE) return
-      const work = deliverAll().finally(() => void running.delete(work))
-      running.add(work)
+      send(key, { pod, report, failures: 0 })
     },
-    async idle() {
+    async stop() {
+      isStopped = true
+      for (const takeBack of returned.values()) takeBack()
       while (running.size > 0) await Promise.all(running)
     },
   }

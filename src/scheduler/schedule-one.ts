@@ -15,6 +15,7 @@ import type { ClusterState } from './cluster/cluster-state.ts'
 import type { NodeView } from './cluster/node-view.ts'
 import { type HelpFacts, interestsOf } from './events-to-queue.ts'
 import { findNode, type Opinion, opinionsOn } from './find-node.ts'
+import type { GivenBack } from './given-back.ts'
 import { assigned, hopeless, NO_NODES, noNodeWouldDo } from './messages.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import type { Plugin, Reserved } from './plugin.ts'
@@ -40,6 +41,7 @@ export interface ScheduleDeps {
   readonly help: HelpFacts
   readonly likenessOf: (pod: PodFacts) => string | undefined
   readonly reporter: WaitReporter
+  readonly givenBack: GivenBack
   readonly write: <T>(run: () => Promise<T>) => Promise<T>
   /** A pod that was thought to be on a node is not, after all. */
   readonly onUnplaced: (pod: PodFacts, nodeName: string) => void
@@ -68,7 +70,7 @@ export function scheduleOne(queued: QueuedPod, deps: ScheduleDeps, signal: Abort
   }
   if (decision.do === 'wait') {
     deps.metrics?.attempted('unschedulable', profile, took())
-    return wait(queued, decision.rejection, deps)
+    return wait(queued, decision.rejection, deps, signal)
   }
   deps.metrics?.attempted('scheduled', profile, took())
   const { node, opinions } = decision
@@ -109,7 +111,12 @@ const rejectionOf = (
 ): Rejection => ({ because, rejectedBy: new Set(rejectedBy), reasons: new Set(reasons), likeness })
 
 /** Parked in the same breath as it was judged, so that no change can slip in between unnoticed. */
-function wait(queued: QueuedPod, rejection: Rejection, deps: ScheduleDeps): Promise<void> | undefined {
+function wait(
+  queued: QueuedPod,
+  rejection: Rejection,
+  deps: ScheduleDeps,
+  signal: AbortSignal,
+): Promise<void> | undefined {
   const { facts } = queued
   const stranded = strandedClaims(facts, deps)
   const names = stranded.map((key) => JSON.stringify(refOfKey(key).name)).join(', ')
@@ -119,7 +126,7 @@ function wait(queued: QueuedPod, rejection: Rejection, deps: ScheduleDeps): Prom
       : `${rejection.because} The volume of ${names} is given back, to be made where all of them fit.`
   deps.queue.park(queued, { ...rejection, because }, interestsOf(facts, rejection, deps.help))
   deps.reporter.report(facts.pod, facts.key, { reason: 'Unschedulable', message: because })
-  return stranded.length === 0 ? undefined : giveBack(facts, stranded, deps)
+  return stranded.length === 0 ? undefined : giveBackInTime(queued, deps, signal)
 }
 
 /** Volumes of the pod's own that keep it where it cannot run, when without them there is a node for all of it. */
@@ -133,6 +140,25 @@ function strandedClaims(facts: PodFacts, { volumeBinding, plugins, cluster, rand
   if (!Array.isArray(opinions)) return []
   const search = findNode(opinions, { nodes: cluster.nodes, startAt: rotation.startAt, random })
   return search.is === 'found' ? candidates : []
+}
+
+/** At once the first time, and then ever later: see given-back.ts. By then the pod may have been helped otherwise. */
+async function giveBackInTime(queued: QueuedPod, deps: ScheduleDeps, signal: AbortSignal): Promise<void> {
+  const { clock, queue, givenBack } = deps
+  const { uid } = queued.facts
+  const waitMs = givenBack.beginWait(uid)
+  if (waitMs === undefined) return
+  let stranded: readonly ObjectKey[] = []
+  try {
+    if (waitMs > 0) await clock.sleep(waitMs, signal)
+    const isStillParked = queue.standing(queued.key)?.is === 'unschedulable' && queued.facts.uid === uid
+    stranded = isStillParked ? strandedClaims(queued.facts, deps) : []
+    await giveBack(queued.facts, stranded, deps)
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    givenBack.endWait(uid, stranded.length > 0)
+  }
 }
 
 async function giveBack(facts: PodFacts, claimKeys: readonly ObjectKey[], deps: ScheduleDeps): Promise<void> {

@@ -14,6 +14,7 @@ describe('the scheduler', () => {
     await trial.aNode('n1')
     await trial.aPod('web')
     await trial.until(() => trial.nodeOf('web'), 'a node')
+    await trial.until(() => trial.told('web').length > 0, 'an event')
     expect(trial.told('web')).toEqual(['Normal Scheduled: Successfully assigned default/web to n1'])
     expect((await trial.pod('web')).status?.conditions).toMatchObject([{ type: 'PodScheduled', status: 'True' }])
   })

@@ -19,6 +19,7 @@ import { createDirectPlacement } from './direct-placement.ts'
 import { type HelpFacts, tellQueue } from './events-to-queue.ts'
 import { firstRefusal, opinionsOn } from './find-node.ts'
 import { followCluster } from './follow-cluster.ts'
+import { createGivenBack } from './given-back.ts'
 import { likenessOf } from './likeness.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import { allPlugins } from './plugins/registry.ts'
@@ -131,7 +132,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
   }
   const follow: FollowFacts | undefined = reservations && { caches, cluster, index, reservations, tracksCapacity }
-  const reporter = createWaitReporter({ client, pods, clock, log, events })
+  const reporter = createWaitReporter({ client, pods, clock, random, log, events })
   const deps: ScheduleDeps = {
     client,
     clock,
@@ -147,6 +148,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     help,
     likenessOf: (pod) => likenessOf(pod, { caches, free, inHand }),
     reporter,
+    givenBack: createGivenBack({ clock, random }),
     write,
     onUnplaced: ({ claims }, nodeName) =>
       tellQueue(queue, 'podLeft', { nodeName, claims: claims.map(({ key }) => key) }, help),
@@ -200,7 +202,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       stop()
       queue.stop()
       reservations?.stop()
-      await reporter.idle()
+      await reporter.stop()
     }
   }
 

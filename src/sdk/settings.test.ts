@@ -25,7 +25,7 @@ describe('the settings of a provisioner', () => {
     [['--leader-election=maybe'], 'expected true or false'],
     [['--log-level=loud'], 'expected debug, info'],
     [['--kubeconfig='], 'expected a text that is not empty'],
-    [['--speed=1'], '--help lists the flags'],
+    [['--speed=1'], "Unknown option '--speed'. --help lists the flags."],
     [['extra'], '--help lists the flags'],
   ]
   for (const [args, message] of WRONG) {

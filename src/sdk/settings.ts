@@ -113,7 +113,7 @@ function parseFlags(args: readonly string[]): Record<string, string | boolean | 
   try {
     return parseArgs({ args: spelled, options: { ...options, help: { type: 'boolean' } }, strict: true }).values
   } catch (error) {
-    throw new UsageError(`${(error as Error).message} --help lists the flags.`)
+    throw new UsageError(`${(error as Error).message.replace(/\.$/, '')}. --help lists the flags.`)
   }
 }
 

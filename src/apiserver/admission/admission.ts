@@ -23,14 +23,19 @@ export interface AdmissionRequest {
   readonly object?: any
   /** The stored object; absent on create. */
   readonly old?: Shared<any>
+  /** For `validate`: what the write leaves behind. Absent: the object will be gone, not just marked as going. */
+  readonly after?: any
   readonly user: UserInfo
   readonly dryRun: boolean
   readonly nowMs: number
   readonly gates: FeatureGates
   /** Any stored object, as this transaction sees it. */
   find(group: string, plural: string, namespace: string, name: string): Shared<any> | undefined
-  /** All objects of a kind that has no namespaces, in order of their names; `find` those that must still be there. */
-  list(group: string, plural: string): readonly Shared<any>[]
+  /**
+   * All objects of a kind, or of one namespace, in order of their names. A look: where several servers share the store,
+   * they may change before this is written. `find` what must still be so.
+   */
+  list(group: string, plural: string, namespace?: string): readonly Shared<any>[]
 }
 
 export interface AdmissionPlugin {
@@ -47,7 +52,8 @@ export interface ObjectWrite {
   readonly plural: string
   readonly namespace: string
   readonly name: string
-  readonly object: KubeObject
+  /** Absent: it is deleted. */
+  readonly object?: KubeObject
 }
 
 export interface AdmissionChain {

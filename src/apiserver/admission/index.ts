@@ -2,16 +2,23 @@
 import { type AdmissionPlugin, createAdmissionChain } from './admission.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultStorageClass } from './default-storage-class.ts'
+import { limitRange } from './limit-range.ts'
 import { namespaceLifecycle } from './namespace-lifecycle.ts'
+import { namespaceLimits } from './namespace-limits.ts'
+import { resourceQuota } from './resource-quota.ts'
 import { storageObjectInUseProtection } from './storage-object-in-use.ts'
 
 export const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   namespaceLifecycle,
   storageObjectInUseProtection,
   defaultStorageClass,
+  limitRange,
   claimResize,
+  namespaceLimits,
+  resourceQuota, // last: nothing that is refused for another reason is counted
 ]
 
 export const standardAdmission = () => createAdmissionChain(ADMISSION_PLUGINS)
 export type { AdmissionChain, AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
 export { BUILT_IN_NAMESPACES } from './namespace-lifecycle.ts'
+export { QuotaRefusal, type RefusedObject } from './quota-refusal.ts'

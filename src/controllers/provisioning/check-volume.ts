@@ -1,7 +1,7 @@
 // Whether what the storage made is what the claim asked for, and whether two volume objects stand for the same storage.
 // Pure.
 import { isJsonObject, type JsonValue, jsonEquals } from '../../api/json-value.ts'
-import { compareQuantities } from '../../api/quantity.ts'
+import { compareQuantities, quantityToBytes } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { type PersistentVolume, persistentVolumeSource } from '../../api/types/volume.ts'
@@ -14,7 +14,10 @@ export function mismatchOf(
   const asked = claim.spec?.resources?.requests?.storage ?? 0
   const given = volume.spec?.capacity?.storage
   if (given === undefined) return `it does not say how large it is, and the claim asks for ${asked}`
-  if (compareQuantities(given, asked) < 0) return `it has ${given}, and the claim asks for ${asked}`
+  if (compareQuantities(given, asked) < 0) {
+    const [has, wants] = inOneUnit(quantityToBytes(given), quantityToBytes(asked))
+    return `it has ${has}, and the claim asks for ${wants}`
+  }
   const missing = claim.spec?.accessModes?.filter((mode) => !volume.spec?.accessModes?.includes(mode)) ?? []
   if (missing.length > 0) return `it does not offer ${missing.join(', ')}`
   const mode = claim.spec?.volumeMode ?? 'Filesystem'
@@ -25,6 +28,14 @@ export function mismatchOf(
   }
   return undefined
 }
+
+/** As people compare them: 10Mi and 1024Mi, or 1073741823 and 1073741824 bytes. */
+function inOneUnit(...sizes: readonly bigint[]): string[] {
+  const [unit, bytes] = UNITS.find(([, bytes]) => sizes.every((size) => size % bytes === 0n)) ?? [' bytes', 1n]
+  return sizes.map((size) => `${size / bytes}${unit}`)
+}
+
+const UNITS = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((unit, i) => [unit, 1024n ** BigInt(i + 1)] as const).reverse()
 
 /**
  * By what names the storage. Defaults that the server filled in do not count; nor do a CSI volume's attributes, which

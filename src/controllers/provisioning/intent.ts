@@ -3,7 +3,7 @@
 // finds it finishes the work. It leaves in the same commit that saves the volume, or when nothing is known to exist.
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, conflict, notFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import { SELECTED_NODE } from '../names.ts'
@@ -36,6 +36,21 @@ export async function putIntent(
   const held = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
   claims.learn(held)
   return held
+}
+
+/**
+ * For an intent that only the cache shows: one that is no longer there was let go of by whoever finished the work, and
+ * what is asked for now would be nobody's. Throws ApiError, 404 when the claim is gone and 409 when the intent is.
+ */
+export async function confirmIntent(
+  claim: Readonly<PersistentVolumeClaim>,
+  { client, claims, intent }: ProvisioningContext,
+): Promise<void> {
+  const live = await client.get(persistentVolumeClaimKind, refOf(claim))
+  const { name = '', uid } = claim.metadata
+  if (live.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
+  claims.learn(live)
+  if (!holdsIntent(live, intent)) throw conflict(persistentVolumeClaimKind, name, 'its intent has been let go of')
 }
 
 /** Names no version: whatever else was changed in the claim meanwhile is no reason to hold it. */

@@ -39,6 +39,15 @@ const throws = (error: unknown) => ({
     throw error
   },
 })
+function pledge() {
+  let resolve: (made: MadeVolume) => void = () => {}
+  let reject: (error: unknown) => void = () => {}
+  const promise = new Promise<MadeVolume>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { promise, resolve, reject }
+}
 const aVolume = (extra: object = {}) => ({
   metadata: { name: 'pvc-u-1', annotations: { 'example.com/id': '7' } },
   spec: { capacity: { storage: '1Gi' }, ...NFS, ...extra },
@@ -107,6 +116,21 @@ describe('a plugin as a provisioner', () => {
     ['TryAnotherNode', new TryAnotherNode('boom'), 'reschedule'],
     ['NotReached', new NotReached('boom'), 'noChange'],
   ] as const
+  const WORDLESS: [unknown, string][] = [
+    [null, 'null was thrown, and not an Error'],
+    [undefined, 'undefined was thrown'],
+    [{ status: 500 }, '{ status: 500 } was thrown'],
+    [new TypeError(), '(TypeError)'],
+  ]
+  for (const [thrown, said] of WORDLESS) {
+    it(`PROV-8 a failure without words is told in words: ${said}`, async () => {
+      const answer = await aPlugin(throws(thrown)).provision()
+      const because = expect.stringMatching(/^it failed without saying why \(/)
+      expect(answer).toEqual({ is: 'failed', how: 'unfinished', because })
+      expect(answer).toMatchObject({ because: expect.stringContaining(said) })
+    })
+  }
+
   for (const [what, error, how] of MEANINGS) {
     it(`PROV-8 ${what} thrown by provision is a failure of the kind ${how}`, async () => {
       const { provision } = aPlugin(throws(error))
@@ -147,7 +171,7 @@ describe('a plugin as a provisioner', () => {
       'any selector, if it declared no labels',
       { spec: { selector: { matchLabels: { tier: 'fast' } } } },
       {},
-      /selector asks for labels that example.com\/tiers cannot give: "tier". It understands no selector/,
+      /cannot give: "tier". It understands no selector: leave it out, or create a volume that has those labels\.$/,
     ],
     [
       'a selector that none of its values satisfies',
@@ -156,15 +180,15 @@ describe('a plugin as a provisioner', () => {
       /accepts no value of the label "tier" that example.com\/tiers can give: "fast", "slow"/,
     ],
     ['access modes it did not declare', { spec: { accessModes: ['ReadWriteMany'] } }, {}, /makes no ReadWriteMany/],
-    ['raw devices, unless declared', { spec: { volumeMode: 'Block' } }, {}, /makes no Block volumes, only Filesystem/],
-    ['mount options, unless declared', { storageClass: { mountOptions: ['ro'] } }, {}, /take no mount options/],
+    ['raw devices, unless declared', { spec: { volumeMode: 'Block' } }, {}, /makes no Block volumes, only Filesystem. Ask for/],
+    ['mount options, unless declared', { storageClass: { mountOptions: ['ro'] } }, {}, /has "ro". Take them out of/],
     [
       'places it does not understand',
       {
         storageClass: { allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a'] }] }] },
       },
       {},
-      /restricts where volumes may be by labels that .* does not understand: "zone"/,
+      /labels that .* does not understand: "zone". It understands none. Leave them out of the class/,
     ],
     [
       'filling a volume from another',
@@ -184,7 +208,8 @@ describe('a plugin as a provisioner', () => {
     it(`PROV-10 refuses ${what}, names it, and makes nothing`, async () => {
       const { asked, provision } = aPlugin(overrides)
       const answer = await provision(parts)
-      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: expect.stringMatching(because) })
+      const told = expect.stringMatching(because)
+      expect(answer).toEqual({ is: 'failed', how: 'infeasible', because: told, isUnasked: true })
       expect(asked).toEqual([])
     })
   }
@@ -232,9 +257,13 @@ describe('a plugin as a provisioner', () => {
       /limit is 2147483648/,
     ],
     ['two sources', { source: { ...NFS, local: { path: '/x' } } as any }, {}, /has 2 sources/],
-    ['no source', { source: {} as any }, {}, /has 0 sources/],
     ['a source nobody knows', { source: { floppy: {} } as any }, {}, /"floppy" is none of/],
-    ['half a byte', { sizeBytes: 0.5 }, {}, /must be a whole number above 0/],
+    ['half a byte', { sizeBytes: 0.5 }, {}, /its sizeBytes is 0.5, and must be a whole number above 0/],
+    ['a size in words', { sizeBytes: 'much' as any }, {}, /its sizeBytes is 'much'/],
+    ['labels that are none', { labels: null as any }, {}, /its labels is null, and must be an object/],
+    ['annotations that are none', { annotations: ['a'] as any }, {}, /its annotations is \[ 'a' \]/],
+    ['mount options that are none', { mountOptions: 'ro' as any }, {}, /its mountOptions is 'ro', and must be a list/],
+    ['places that are none', { reachableFrom: [null] as any }, {}, /its reachableFrom is \[ null \]/],
     [
       'annotations of the system',
       { annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } },
@@ -264,9 +293,8 @@ describe('a plugin as a provisioner', () => {
       })
       const answer = await provision(parts)
       expect(answer).toMatchObject({ is: 'failed', because: expect.stringMatching(because) })
-      // Where its size makes no sense, its deletion cannot even be asked for: then it is still there for the next try.
-      expect(answer).toMatchObject(made.sizeBytes === 0.5 ? { how: 'unfinished' } : { how: 'final' })
-      expect(deleted).toHaveLength(made.sizeBytes === 0.5 ? 0 : 1)
+      expect(answer).toMatchObject({ how: 'final' })
+      expect(deleted).toHaveLength(1)
     })
   }
 
@@ -279,13 +307,15 @@ describe('a plugin as a provisioner', () => {
     expect(answer).toMatchObject({ is: 'failed', how: 'unfinished', because: expect.stringContaining('busy') })
   })
 
-  it('PROV-11 returning nothing is a mistake that is told, not a crash', async () => {
-    const { provision } = aPlugin({ provision: async () => undefined as any })
-    expect(await provision()).toMatchObject({
-      how: 'unfinished',
-      because: expect.stringContaining('returned no volume'),
+  for (const returned of [undefined, null, 'pvc-1', 7, {}, { sizeBytes: 1 }, { source: {} }, { source: 'nfs' }]) {
+    it(`PROV-11 returning ${JSON.stringify(returned)} is a mistake that is told; what it made is not known`, async () => {
+      const { deleted, provision } = aPlugin({ provision: async () => returned as any })
+      const because =
+        'example.com/tiers returned no volume. This is a mistake in the provisioner; whether it made one is not known.'
+      expect(await provision()).toEqual({ is: 'failed', how: 'unfinished', because })
+      expect(deleted).toEqual([])
     })
-  })
+  }
 
   describe('with a sensitive parameter', () => {
     const parameters = { key: parameter.text({ doc: 'the key', sensitive: true, pattern: /^k-/ }) }
@@ -344,33 +374,89 @@ describe('a plugin as a provisioner', () => {
     expect(deleted).toEqual([])
   })
 
-  it('PROV-8 a call that takes too long is told to give up, and is waited for', async () => {
-    let heard: unknown
-    const { clock, provision } = aPlugin({
-      provision: (_request, { signal }) =>
-        new Promise((_, reject) =>
-          signal.addEventListener('abort', () => {
-            heard = signal.reason
-            reject(signal.reason)
-          }),
-        ),
+  describe('a call that takes too long', () => {
+    /** Begins a call; what it is answered with when the time is over is decided by `onAbort`. */
+    async function begun(onAbort: (reason: unknown, end: ReturnType<typeof pledge>) => void) {
+      const end = pledge()
+      const { clock, provisioner } = aPlugin({
+        provision(_request, { signal }) {
+          signal.addEventListener('abort', () => onAbort(signal.reason, end))
+          return end.promise
+        },
+      })
+      const overdue: string[] = []
+      const tell = (because: string) => void overdue.push(because)
+      const answer = provisioner.provision(aRequest(), new AbortController().signal, undefined, tell)
+      await clock.nextTurn()
+      return { clock, end, overdue, answer }
+    }
+
+    it('PROV-8 is told to give up, and what it throws then is told with the timeout', async () => {
+      const timeout = 'example.com/tiers was not done within the timeout of 600 s'
+      const ends: [(reason: unknown) => unknown, string][] = [
+        [(reason) => reason, `${timeout}.`],
+        [() => new Error('This operation was aborted'), `${timeout}: This operation was aborted`],
+      ]
+      for (const [thrown, because] of ends) {
+        let heard = false
+        const { clock, overdue, answer } = await begun((reason, end) => {
+          heard = true
+          end.reject(thrown(reason))
+        })
+        await clock.advance(599_999)
+        expect(heard).toBe(false)
+        await clock.advance(1)
+        expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because })
+        await clock.advance(3_600_000)
+        expect(overdue).toEqual([])
+      }
     })
-    const answer = provision()
-    await clock.advance(599_999)
-    expect(heard).toBeUndefined()
-    await clock.advance(1)
-    expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because: 'it was not done within 600 s' })
+
+    it('PROV-8 and gives up without harm says so', async () => {
+      const { clock, answer } = await begun((_reason, end) => end.reject(new NothingMade('undone')))
+      await clock.advance(600_000)
+      expect(await answer).toMatchObject({ how: 'final', because: expect.stringContaining('600 s: undone') })
+    })
+
+    it('PROV-8 and does not give up is told about until it ends, and waited for', async () => {
+      const { clock, end, overdue, answer } = await begun(() => {})
+      await clock.advance(600_999)
+      expect(overdue).toEqual([])
+      await clock.advance(1)
+      expect(overdue).toEqual([expect.stringMatching(/not done within the timeout of 600 s, and does not\..*waited for/)])
+      await clock.advance(600_000)
+      expect(overdue).toHaveLength(2)
+      end.resolve({ sizeBytes: GI, source: NFS })
+      expect(await answer).toMatchObject({ is: 'made' })
+      await clock.advance(3_600_000)
+      expect(overdue).toHaveLength(2)
+    })
+
+    it('PROV-14 also a delete', async () => {
+      const { clock, provisioner } = aPlugin({ delete: () => new Promise(() => {}) })
+      const overdue: string[] = []
+      void provisioner.delete(aVolume(), new AbortController().signal, (because) => void overdue.push(because))
+      await clock.advance(601_000)
+      expect(overdue).toEqual([expect.stringContaining('within the timeout of 600 s')])
+    })
   })
 
-  it('PROV-8 a call hears when the process is told to stop', async () => {
+  it('PROV-8 a call hears when the process is told to stop; one that has not begun is not begun', async () => {
     const stop = new AbortController()
-    const { provisioner } = aPlugin({
-      provision: (_request, { signal }) =>
-        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    let calls = 0
+    const { clock, provisioner } = aPlugin({
+      provision(_request, { signal }) {
+        calls++
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      },
     })
     const answer = provisioner.provision(aRequest(), stop.signal)
+    await clock.nextTurn()
     stop.abort(new Error('stopped by SIGTERM'))
     expect(await answer).toEqual({ is: 'failed', how: 'unfinished', because: 'stopped by SIGTERM' })
+    const late = await provisioner.provision(aRequest(), stop.signal)
+    expect(late).toMatchObject({ how: 'noChange', because: 'example.com/tiers was not asked: stopped by SIGTERM.' })
+    expect(calls).toBe(1)
   })
 })
 

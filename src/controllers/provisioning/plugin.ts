@@ -4,13 +4,14 @@
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Clock } from '../../base/clock.ts'
-import { checkMade, existingVolume, type Wanted } from './plugin/check-made.ts'
+import { asFarAsReadable, checkMade, existingVolume, namesItsSource, type Wanted } from './plugin/check-made.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'
-import type { Call, MadeVolume, ProvisionerPlugin } from './plugin/contract.ts'
-import { meaningOf } from './plugin/failures.ts'
+import type { MadeVolume, ProvisionerPlugin } from './plugin/contract.ts'
+import type { Meaning } from './plugin/failures.ts'
 import { readRequest } from './plugin/read-request.ts'
-import { withoutSecrets } from './plugin/wording.ts'
-import type { Deleted, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'
+import { CallFailed, timedCalls, type Wait } from './plugin/timed-call.ts'
+import { thrownText, withoutSecrets } from './plugin/wording.ts'
+import type { Deleted, Overdue, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'
 
 export interface PluginOptions {
   readonly clock: Clock
@@ -22,22 +23,25 @@ const CALL_TIMEOUT_MS = 600_000
 
 export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: PluginOptions): Provisioner {
   checkPlugin(plugin)
-  const timed = withTimeout(options)
+  const { clock, callTimeoutMs = CALL_TIMEOUT_MS } = options
+  const timed = timedCalls({ clock, timeoutMs: callTimeoutMs, name: plugin.name })
 
   async function provision(
     given: ProvisionRequest,
     signal: AbortSignal,
     aboutToAsk: () => Promise<void> = async () => {},
+    onOverdue?: Overdue,
   ): Promise<Provisioned> {
     const read = readRequest(plugin, given)
     if (read.is === 'ignored') return read
-    if (read.is === 'refused') return refuse(given, read.because, signal, aboutToAsk)
+    const wait = { signal, onOverdue }
+    if (read.is === 'refused') return refuse(given, read.because, wait, aboutToAsk)
     await aboutToAsk()
     const { request, secrets } = read
     const wanted = { request, secrets, selector: given.claim.spec?.selector }
     try {
-      const made = await timed(signal, (call) => plugin.provision(request, call))
-      return await accept(made, wanted, given.volumeName, signal)
+      const made = await timed(wait, (call) => plugin.provision(request, call))
+      return await accept(made, wanted, given.volumeName, wait)
     } catch (error) {
       return answerTo(error, secrets)
     }
@@ -50,61 +54,62 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
   async function refuse(
     given: ProvisionRequest,
     because: string,
-    signal: AbortSignal,
+    wait: Wait,
     aboutToAsk: () => Promise<void>,
   ): Promise<Provisioned> {
     const { claim, volumeName } = given
-    const refused: Provisioned = { is: 'failed', how: 'infeasible', because }
-    if (!plugin.find) return refused
+    if (!plugin.find) return { is: 'failed', how: 'infeasible', because, isUnasked: true }
     let found: MadeVolume | undefined
     try {
       const sizeBytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
-      found = await timed(signal, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
+      found = await timed(wait, async (call) => plugin.find?.({ volumeName, sizeBytes }, call))
     } catch (error) {
       return {
         is: 'failed',
         how: 'noChange',
-        because: `${because} (Looking for what was made before: ${textOf(error)})`,
+        because: `${because} (Looking for what was made before: ${thrownText(error)})`,
       }
     }
-    if (!found) return refused
+    if (!found) return { is: 'failed', how: 'infeasible', because }
     await aboutToAsk()
-    return accept(found, ANYTHING, volumeName, signal)
+    return accept(found, ANYTHING, volumeName, wait)
   }
 
   /** A volume that breaks the rules is a mistake in the plugin. It must not be used, and must not be left behind. */
-  async function accept(
-    made: MadeVolume,
-    wanted: Wanted,
-    volumeName: string,
-    signal: AbortSignal,
-  ): Promise<Provisioned> {
+  async function accept(made: MadeVolume, wanted: Wanted, volumeName: string, wait: Wait): Promise<Provisioned> {
+    if (!namesItsSource(made)) {
+      // Nothing says what to delete, so only the same request can find out what there is.
+      const because = `${plugin.name} returned no volume. This is a mistake in the provisioner; whether it made one is not known.`
+      return { is: 'failed', how: 'unfinished', because }
+    }
     const checked = checkMade(made, wanted)
     if (checked.is === 'right') return { is: 'made', volume: checked.volume }
     const because = `${plugin.name} made a volume that cannot be used: ${checked.because}. This is a mistake in the provisioner.`
     try {
-      const { source, sizeBytes, labels = {}, annotations = {} } = made
-      const volume = { name: volumeName, source, sizeBytes: BigInt(sizeBytes), labels, annotations }
-      await timed(signal, (call) => plugin.delete(volume, call))
+      await timed(wait, (call) => plugin.delete(asFarAsReadable(made, volumeName), call))
       return { is: 'failed', how: 'final', because: withoutSecrets(because, wanted.secrets) }
     } catch (error) {
-      const both = `${because} Deleting it failed: ${textOf(error)}`
+      const both = `${because} Deleting it failed: ${thrownText(error)}`
       return { is: 'failed', how: 'unfinished', because: withoutSecrets(both, wanted.secrets) }
     }
   }
 
-  async function remove(given: Readonly<PersistentVolume>, signal: AbortSignal): Promise<Deleted> {
+  async function remove(
+    given: Readonly<PersistentVolume>,
+    signal: AbortSignal,
+    onOverdue?: Overdue,
+  ): Promise<Deleted> {
     const volume = existingVolume(given)
     try {
       if (plugin.owns && !plugin.owns(volume)) {
         const because = `The volume says that ${plugin.name} made it, but its source is none that ${plugin.name} makes. Nothing was touched; delete by hand what is behind it, then the volume.`
-        return { is: 'failed', because }
+        return { is: 'failed', because, isNotOurs: true }
       }
-      await timed(signal, (call) => plugin.delete(volume, call))
+      await timed({ signal, onOverdue }, (call) => plugin.delete(volume, call))
       return { is: 'deleted' }
     } catch (error) {
-      const because = textOf(error)
-      return meaningOf(error) === 'ignored' ? { is: 'ignored', because } : { is: 'failed', because }
+      const because = thrownText(error)
+      return meaning(error) === 'ignored' ? { is: 'ignored', because } : { is: 'failed', because }
     }
   }
 
@@ -129,28 +134,9 @@ const ANYTHING: Wanted = {
 }
 
 function answerTo(error: unknown, secrets: readonly string[]): Provisioned {
-  const meaning = meaningOf(error)
-  const because = withoutSecrets(textOf(error), secrets)
-  return meaning === 'ignored' ? { is: 'ignored', because } : { is: 'failed', how: meaning, because }
+  const how = meaning(error)
+  const because = withoutSecrets(thrownText(error), secrets)
+  return how === 'ignored' ? { is: 'ignored', because } : { is: 'failed', how, because }
 }
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message || error.name : String(error))
-
-/** Calls with a signal that fires with the caller's, or when the time is over. */
-function withTimeout({ clock, callTimeoutMs = CALL_TIMEOUT_MS }: PluginOptions) {
-  return async <T>(signal: AbortSignal, run: (call: Call) => Promise<T>): Promise<T> => {
-    const call = new AbortController()
-    const stop = () => call.abort(signal.reason)
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-    const cancelTimer = clock.after(callTimeoutMs, () =>
-      call.abort(new Error(`it was not done within ${callTimeoutMs / 1_000} s`)),
-    )
-    try {
-      return await run({ signal: call.signal })
-    } finally {
-      cancelTimer()
-      signal.removeEventListener('abort', stop)
-    }
-  }
-}
+const meaning = (error: unknown): Meaning => (error instanceof CallFailed ? error.meaning : 'unfinished')

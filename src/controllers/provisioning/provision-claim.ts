@@ -9,7 +9,7 @@ import { buildVolume } from './build-volume.ts'
 import { mismatchOf } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
 import { provisioning, provisioningFailed } from './events.ts'
-import { dropIntent, giveNodeBack, holdsIntent, isGoing, putIntent, refOf } from './intent.ts'
+import { confirmIntent, dropIntent, giveNodeBack, holdsIntent, isGoing, putIntent, refOf } from './intent.ts'
 import type { Failure, Provisioned, ProvisionRequest } from './provisioner.ts'
 import { changed, type Step } from './step.ts'
 
@@ -33,19 +33,24 @@ export async function provisionClaim(
   const { provisioner, attempts, election, events, settings, clock } = context
   const isKnownOurs = attempts.of(claim) !== undefined
   if (!isKnownOurs && provisioner.takes && !(await provisioner.takes(request, signal))) return done
-  const asked = stage.is === 'unknown' && stage.request ? stage.request : request
+  /** We asked, and do not know the end: that is found out whatever became of the claim and its intent. */
+  const isOursToFindOut = stage.is === 'unknown' && stage.request !== undefined
+  const asked = (stage.is === 'unknown' && stage.request) || request
   const attempt = attempts.begin(claim, stage)
   if (isWanted && !settings.inProcess) events.record(persistentVolumeClaimKind, claim, provisioning(claim))
   attempt.startedMs = clock.monotonicMs()
 
   async function aboutToAsk(): Promise<void> {
-    if (isWanted && !holdsIntent(claim, context.intent)) attempt.claim = await putIntent(claim, context)
+    if (!isOursToFindOut) {
+      if (holdsIntent(claim, context.intent)) await confirmIntent(claim, context)
+      else if (isWanted) attempt.claim = await putIntent(claim, context)
+    }
     election?.assertStillLeader()
     attempt.stage = { is: 'unknown', request: asked }
   }
   const answer = await ask(asked, aboutToAsk, context, signal)
   if (answer.is === 'notBegun') {
-    if (stage.is === 'nothing') attempts.forget(claim) // someone else may begin it meanwhile: that is not for us to judge
+    if (!isOursToFindOut) attempts.forget(claim) // someone else may begin it meanwhile, and we know nothing of that
     return whyNotBegun(answer.error, claim, context)
   }
   return note(answer, { attempt, asked, before: stage }, context)

@@ -16,12 +16,17 @@ export interface Provisioner {
    * Waits for `aboutToAsk` right before the storage hears of it, and lets through what that throws: what is refused
    * unasked leaves no trace on the claim.
    */
-  provision(request: ProvisionRequest, signal: AbortSignal, aboutToAsk?: () => Promise<void>): Promise<Provisioned>
+  provision(
+    request: ProvisionRequest,
+    signal: AbortSignal,
+    aboutToAsk?: () => Promise<void>,
+    onOverdue?: Overdue,
+  ): Promise<Provisioned>
   /**
    * Deletes what is behind a volume; nothing there any more is a success. Also asked about volumes that were made and
    * could not be saved. Says how it went; does not throw.
    */
-  delete(volume: Readonly<PersistentVolume>, signal: AbortSignal): Promise<Deleted>
+  delete(volume: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: Overdue): Promise<Deleted>
   /** Whether a volume that carries no provisioner's name is this one's to delete, by its source. */
   owns(volume: Readonly<PersistentVolume>): boolean
   /** Whether this instance takes a claim; one of several instances, one per node, takes those of its node. Default: all. */
@@ -29,6 +34,9 @@ export interface Provisioner {
   /** The claim's try is over for good: what was kept for its next try may go. */
   forget?(claimUid: string): void
 }
+
+/** Told when a call has had its time and goes on all the same; it is still waited for. */
+export type Overdue = (because: string) => void
 
 export interface ProvisionRequest {
   readonly claim: Readonly<PersistentVolumeClaim>
@@ -65,6 +73,7 @@ export interface NewVolume {
 
 export type Deleted =
   | { readonly is: 'deleted' }
-  | { readonly is: 'failed'; readonly because: string }
+  /** `isNotOurs`: whoever made what is behind it, it was not this provisioner. Nothing was touched, nor will be. */
+  | { readonly is: 'failed'; readonly because: string; readonly isNotOurs?: true }
   /** Another instance's to delete; nobody is told. */
   | { readonly is: 'ignored'; readonly because: string }

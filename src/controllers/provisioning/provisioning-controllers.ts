@@ -78,7 +78,8 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   }
 
   // A provisioner that runs alone has the names that are charted already.
-  const queueName = (name: string) => (settings.isOneOfSeveral ? `${provisioner.name}-${name}` : name)
+  const instance = provisioner.instance === undefined ? '' : `-${provisioner.instance}`
+  const queueName = (name: string) => (settings.isOneOfSeveral ? `${provisioner.name}${instance}-${name}` : name)
   const common = (name: string) => ({
     name,
     clock,

@@ -29,6 +29,7 @@ export interface Launch {
   readonly scratch: string
 }
 
+// Without root the machine's root cannot be layered as a whole: then each directory in it is, or is shown as it is.
 // Each argument list ends with an empty word, so that a path may hold anything. Whatever of it fails, the command is not
 // started, and the log says why. In the end nothing of the machine's mounts is left in the namespace: a volume of another
 // pod that were, would stay mounted for as long as this process runs.
@@ -46,10 +47,21 @@ trap : TERM INT
   mount -t tmpfs tmpfs "$scratch"
   root=$scratch/root
   mkdir "$scratch/upper" "$scratch/work" "$root"
-  mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$root"
-  for dir in /usr /opt; do
-    if mountpoint -q "$dir"; then mount --bind "$dir" "$root$dir"; mount -o remount,bind,ro "$root$dir"; fi
-  done
+  layer() { mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$3"; }
+  if layer / "$scratch" "$root" 2>/dev/null; then
+    for dir in /usr /opt; do
+      if mountpoint -q "$dir"; then mount --bind "$dir" "$root$dir"; mount -o remount,bind,ro "$root$dir"; fi
+    done
+  else
+    mount -t tmpfs tmpfs "$root"
+    for entry in /*; do
+      case $entry in /dev|/proc|/sys|/tmp|/run) continue;; esac
+      if [ -L "$entry" ]; then cp -P "$entry" "$root$entry"; continue; fi
+      [ -d "$entry" ] || continue
+      mkdir -p "$root$entry" "$scratch/parts$entry/upper" "$scratch/parts$entry/work"
+      layer "$entry" "$scratch/parts$entry" "$root$entry" 2>/dev/null || mount --rbind "$entry" "$root$entry"
+    done
+  fi
   for dir in /dev /tmp /run; do mkdir -p "$root$dir"; mount -t tmpfs tmpfs "$root$dir"; done
   chmod 1777 "$root/tmp"
   for node in null zero full random urandom tty; do

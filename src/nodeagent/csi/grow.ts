@@ -60,10 +60,11 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
             volumeCapability: capabilityOf(volume, { can: driver.can, group: groupOfPod(pod) }),
             secrets: { ...secrets },
           },
-          { timeoutMs: CALL_TIMEOUT_MS },
+          { timeoutMs: CALL_TIMEOUT_MS, signal },
         ),
       )
     } catch (error) {
+      if (signal.aborted) throw error
       await failed(error, { pod, volume, claim, attempt })
       return
     }

@@ -196,7 +196,7 @@ async function stage(round: Round): Promise<void> {
         volumeContext: { ...volume.attributes },
         publishContext: { ...attachment?.status?.attachmentMetadata },
       },
-      { timeoutMs: CALL_TIMEOUT_MS },
+      { timeoutMs: CALL_TIMEOUT_MS, signal },
     )
   } catch (error) {
     // Of what was there before this call, nobody can say that nothing is left.
@@ -224,7 +224,7 @@ async function publish(round: Round): Promise<void> {
         volumeContext: { ...volume.attributes, ...podInfo(pod, volume, csiDriver) },
         publishContext: { ...attachment?.status?.attachmentMetadata },
       },
-      { timeoutMs: CALL_TIMEOUT_MS },
+      { timeoutMs: CALL_TIMEOUT_MS, signal },
     )
   } catch (error) {
     if (isFirst && !isUncertain(error)) done.neverPublished.add(key)

@@ -7,14 +7,18 @@ import { CALL_TIMEOUT_MS, type MountDeps, publicationKey } from './mount.ts'
 export type UnmountDeps = Pick<MountDeps, 'drivers' | 'books' | 'disk' | 'inUse' | 'metrics' | 'lock' | 'done'>
 
 /** Throws a sentence that names the volume. */
-export async function unmountCsiVolume(publication: Publication, deps: UnmountDeps): Promise<void> {
+export async function unmountCsiVolume(
+  publication: Publication,
+  deps: UnmountDeps,
+  signal: AbortSignal,
+): Promise<void> {
   await deps.lock(volumeKey(publication), async () => {
     const { books, done } = deps
-    await unpublish(publication, deps)
+    await unpublish(publication, deps, signal)
     done.published.delete(publicationKey(publication))
     const isLast = books.ofVolume(publication).every((other) => other === publication)
     const staging = books.stagingOf(publication)
-    if (isLast && staging) await unstage(staging, deps)
+    if (isLast && staging) await unstage(staging, deps, signal)
     if (isLast) await deps.inUse.remove(publication)
     await books.erasePublication(publication)
     done.neverPublished.delete(publicationKey(publication))
@@ -22,15 +26,16 @@ export async function unmountCsiVolume(publication: Publication, deps: UnmountDe
 }
 
 /** What was staged for nobody: the record of its pod is gone. */
-export async function unstageOrphan(staging: Staging, deps: UnmountDeps): Promise<void> {
+export async function unstageOrphan(staging: Staging, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
   await deps.lock(volumeKey(staging), async () => {
     if (deps.books.ofVolume(staging).length > 0 || deps.books.stagingOf(staging) !== staging) return
-    await unstage(staging, deps)
+    await unstage(staging, deps, signal)
     await deps.inUse.remove(staging)
   })
 }
 
-async function unpublish(publication: Publication, { drivers, disk, metrics, done }: UnmountDeps): Promise<void> {
+async function unpublish(publication: Publication, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
+  const { drivers, disk, metrics, done } = deps
   if (done.neverPublished.has(publicationKey(publication))) return // it was never asked for, or refused for good
   const { handle, target, volume, driver: name } = publication
   const driver = drivers.get(name)
@@ -40,7 +45,10 @@ async function unpublish(publication: Publication, { drivers, disk, metrics, don
   const operation = publication.mode === 'Block' ? 'unmap_volume' : 'volume_unmount'
   try {
     await metrics.during(name, operation, () =>
-      driver.csi.node.nodeUnpublishVolume({ volumeId: handle, targetPath: target }, { timeoutMs: CALL_TIMEOUT_MS }),
+      driver.csi.node.nodeUnpublishVolume(
+        { volumeId: handle, targetPath: target },
+        { timeoutMs: CALL_TIMEOUT_MS, signal },
+      ),
     )
   } catch (error) {
     if (isGone(error) && !(await disk.isMountPoint(target))) return
@@ -48,7 +56,8 @@ async function unpublish(publication: Publication, { drivers, disk, metrics, don
   }
 }
 
-async function unstage(staging: Staging, { drivers, books, disk, metrics, done }: UnmountDeps): Promise<void> {
+async function unstage(staging: Staging, deps: UnmountDeps, signal: AbortSignal): Promise<void> {
+  const { drivers, books, disk, metrics, done } = deps
   const { driver: name, handle, path, mode } = staging
   const driver = drivers.get(name)
   const failed = (because: string) => new Error(`UnmountDevice failed for volume "${handle}" : ${because}`)
@@ -59,7 +68,10 @@ async function unstage(staging: Staging, { drivers, books, disk, metrics, done }
   if (!driver.can.has('STAGE_UNSTAGE_VOLUME')) return books.eraseStaging(staging)
   try {
     await metrics.during(name, mode === 'Block' ? 'unmap_device' : 'unmount_device', () =>
-      driver.csi.node.nodeUnstageVolume({ volumeId: handle, stagingTargetPath: path }, { timeoutMs: CALL_TIMEOUT_MS }),
+      driver.csi.node.nodeUnstageVolume(
+        { volumeId: handle, stagingTargetPath: path },
+        { timeoutMs: CALL_TIMEOUT_MS, signal },
+      ),
     )
   } catch (error) {
     if (!isGone(error) || (await disk.isMountPoint(path))) throw failed(textOf(error))

@@ -1,5 +1,5 @@
 // The node's own objects: Node with labels, size and conditions, and the lease that says the agent is alive. The lease is
-// renewed every ten seconds, the status when it changes and every five minutes.
+// renewed every ten seconds, the status when it changes, when it was contradicted, and every five minutes.
 // A name whose lease another agent renews is refused: two agents would unmount each other's volumes.
 import { leaseKind } from '../../api/kinds/lease.ts'
 import { nodeKind } from '../../api/kinds/node.ts'
@@ -93,6 +93,12 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
     statusWrittenMs = clock.monotonicMs()
   }
 
+  /** A node that was silent for a while is called Unknown; only its own agent can say better. */
+  async function isContradicted(): Promise<boolean> {
+    const { status: said } = await client.get(nodeKind, ref)
+    return said?.conditions?.find(({ type }) => type === 'Ready')?.status !== (isReady ? 'True' : 'False')
+  }
+
   function status(before: Readonly<Node> | undefined): NodeStatus {
     const size = {
       cpu: String(machine.cpus),
@@ -166,7 +172,8 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
         if (signal.aborted) return
         try {
           await renew()
-          if (clock.monotonicMs() - statusWrittenMs >= STATUS_MS) await writeStatus()
+          const isDue = clock.monotonicMs() - statusWrittenMs >= STATUS_MS
+          if (isDue || (await isContradicted())) await writeStatus()
         } catch (error) {
           if (error instanceof NodeNameTakenError) throw error
           if (error instanceof ApiError && error.code === 404) {

@@ -51,9 +51,9 @@ const REPUBLISH_MS = 60_000
 
 export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const pod = deps.pod(uid)
-  if (!pod) return forgetPod(uid, deps)
-  if (pod.metadata.deletionTimestamp) return endPod(pod, uid, deps)
-  if (isFinished(pod)) return (await takeDown(uid, deps, pod)) ?? done
+  if (!pod) return forgetPod(uid, deps, signal)
+  if (pod.metadata.deletionTimestamp) return endPod(pod, uid, deps, signal)
+  if (isFinished(pod)) return (await takeDown(uid, deps, signal, { pod })) ?? done
   return bringUp(pod, uid, deps, signal)
 }
 
@@ -96,7 +96,8 @@ async function tryMount(
     return undefined
   } catch (error) {
     const problem = error instanceof VolumeProblem ? error : unexpected(error, wanted)
-    if (!problem.isWaiting || problem.reason === 'FailedAttachVolume') {
+    const isToBeTold = !problem.isWaiting || problem.reason === 'FailedAttachVolume'
+    if (isToBeTold && !signal.aborted) {
       deps.events.record(podKind, pod, { type: 'Warning', reason: problem.reason, message: problem.message })
     }
     deps.attempts.failed(uid, wanted.name, problem)
@@ -177,9 +178,9 @@ async function waitForVolumes(
   return retryAfter(Math.min(deps.attempts.dueInMs(uid), untilPatienceEndsMs), because)
 }
 
-async function endPod(pod: Readonly<Pod>, uid: string, deps: PodDeps): Promise<Outcome> {
+async function endPod(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const graceSeconds = pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? 30
-  const wait = await takeDown(uid, deps, pod, graceSeconds)
+  const wait = await takeDown(uid, deps, signal, { pod, graceSeconds })
   if (wait) return wait
   const isLetGo = pod.metadata.deletionGracePeriodSeconds === 0
   if (!isFinished(pod)) await writeStatus(pod, await deps.containers.ended(pod), deps, { isOver: true })
@@ -193,8 +194,8 @@ async function endPod(pod: Readonly<Pod>, uid: string, deps: PodDeps): Promise<O
 async function takeDown(
   uid: string,
   deps: PodDeps,
-  pod: Readonly<Pod> | undefined,
-  graceSeconds = 0,
+  signal: AbortSignal,
+  { pod, graceSeconds = 0 }: { readonly pod?: Readonly<Pod>; readonly graceSeconds?: number } = {},
 ): Promise<Outcome | undefined> {
   if (!(await deps.containers.stop(uid, graceSeconds))) return stuck('waiting for its processes to end')
   const problems: string[] = []
@@ -203,7 +204,7 @@ async function takeDown(
     deps.books
       .ofPod(uid)
       .map((publication) =>
-        unmountCsiVolume(publication, deps).catch((error: Error) => void problems.push(error.message)),
+        unmountCsiVolume(publication, deps, signal).catch((error: Error) => void problems.push(error.message)),
       ),
   )
   deps.mounted.delete(uid)
@@ -213,12 +214,12 @@ async function takeDown(
     return undefined
   }
   const message = problems.join('; ')
-  if (pod) deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedUnmount', message })
+  if (pod && !signal.aborted) deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedUnmount', message })
   return backOff(message)
 }
 
-async function forgetPod(uid: string, deps: PodDeps): Promise<Outcome> {
-  const wait = await takeDown(uid, deps, undefined)
+async function forgetPod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
+  const wait = await takeDown(uid, deps, signal)
   if (wait) return wait
   const { disk, paths } = deps
   await deps.containers.forget(uid)

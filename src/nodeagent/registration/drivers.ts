@@ -19,7 +19,8 @@ export interface Drivers {
   get(name: string): RegisteredDriver | undefined
   list(): RegisteredDriver[]
   register(driver: { readonly name: string; readonly endpoint: string; readonly version: Version }): Promise<void>
-  unregister(name: string): Promise<void>
+  /** Nothing if another driver has taken the name since. */
+  unregister(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
   /** Called after a driver came or went, and once all that were there at the start have been asked. */
   onChange(run: () => void): void
   /** All drivers that were there at the start have been asked: one that is missing now is not just late. */
@@ -82,9 +83,9 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
       for (const run of listeners) run()
     },
 
-    async unregister(name) {
+    async unregister({ name, endpoint }) {
       const driver = known.get(name)
-      if (!driver) return
+      if (driver?.endpoint !== endpoint) return
       await withdraw(name)
       known.delete(name)
       driver.connection.close()

@@ -27,7 +27,7 @@ const LAST_RETRY_MS = 122_000
 /** One plugin: what is known of it, and when to try again. */
 interface Standing {
   readonly id: string
-  driver?: string
+  driver?: { readonly name: string; readonly endpoint: string }
   failures: number
   dueMs: number
   because?: string
@@ -65,15 +65,16 @@ export function createRegistrar(deps: RegistrarDeps) {
     }
   }
 
-  /** The name of the driver that was registered. */
-  async function registerPlugin(socket: string): Promise<string> {
+  /** The driver that was registered. */
+  async function registerPlugin(socket: string): Promise<NonNullable<Standing['driver']>> {
     const info = await plugins.getInfo(socket)
+    const driver = { name: info.name, endpoint: info.endpoint || socket }
     try {
       if (info.type !== CSI_PLUGIN)
         throw new Error(`its type is ${JSON.stringify(info.type)}, and only ${CSI_PLUGIN} is known here`)
       const version = bestVersion(info.supportedVersions)
       if (typeof version === 'string') throw new Error(version)
-      await drivers.register({ name: info.name, endpoint: info.endpoint || socket, version })
+      await drivers.register({ ...driver, version })
     } catch (error) {
       const because = `${info.name || socket} is not registered: ${(error as Error).message}`
       await plugins.notify(socket, because).catch(() => {}) // it will be tried again, and told then
@@ -82,16 +83,16 @@ export function createRegistrar(deps: RegistrarDeps) {
     try {
       await plugins.notify(socket)
     } catch (error) {
-      await drivers.unregister(info.name) // it does not know, so it cannot be relied on
+      await drivers.unregister(driver) // it does not know, so it cannot be relied on
       throw error
     }
-    return info.name
+    return driver
   }
 
-  async function registerDirectly(socket: string): Promise<string> {
-    const name = await nameOf(socket)
-    await drivers.register({ name, endpoint: socket, version: [1, 0, 0] })
-    return name
+  async function registerDirectly(socket: string): Promise<NonNullable<Standing['driver']>> {
+    const driver = { name: await nameOf(socket), endpoint: socket }
+    await drivers.register({ ...driver, version: [1, 0, 0] })
+    return driver
   }
 
   return {

@@ -23,13 +23,15 @@ export interface StatsDeps {
 }
 
 export interface StatsCollector {
-  /** The pod's volumes are mounted, or gone: look at them. */
+  /** The pod's volumes are mounted, or gone. */
   look(uid: string): void
   run(signal: AbortSignal): Promise<void>
 }
 
 const PERIOD_MS = 60_000
 const FIRST_LOOK_MS = 1_000
+/** Rates need two looks: the second comes soon after the first. */
+const SECOND_LOOK_MS = 2_000
 const STATS_TIMEOUT_MS = 120_000
 const WORKERS = 4
 
@@ -55,7 +57,9 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       shown.delete(uid)
       return done
     }
+    const isFirst = !shown.has(uid)
     shown.set(uid, labels)
+    if (isFirst) return retryAfter(SECOND_LOOK_MS, 'asked once more for what it does in a second')
     return retryAfter(PERIOD_MS * (1 + random()), 'asked again each minute or two')
   }
 
@@ -106,7 +110,10 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   }
 
   return {
-    look: (uid) => queue.addAfter(uid, shown.has(uid) ? 0 : FIRST_LOOK_MS),
+    look(uid) {
+      if (!mounted.has(uid)) queue.add(uid)
+      else if (!shown.has(uid)) queue.addAfter(uid, FIRST_LOOK_MS)
+    },
     run: (signal) => queue.run(collect, signal),
   }
 }

@@ -5,7 +5,7 @@ import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { CapacityIndex } from './capacity-index.ts'
 import type { CapacityReport } from './capacity-report.ts'
-import { inTermsOf, type Reservations, smaller } from './reservations.ts'
+import { type Reservations, shareOf, smaller } from './reservations.ts'
 
 export interface Demand {
   readonly claimKey: ObjectKey
@@ -18,6 +18,8 @@ export interface CapacityFacts {
   readonly index: CapacityIndex
   /** Absent: reports are taken at their word. */
   readonly reservations: Reservations | undefined
+  /** Judges a pod's volumes together also without reservations. */
+  readonly isTogether?: boolean
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -93,19 +95,20 @@ export class VolumeFitter {
 
   /** The largest volume that can be promised now; undefined when that is not known. */
   #room(report: CapacityReport, { bytes, driver }: Demand, chosen: readonly CapacityReport[]): bigint | undefined {
-    const { reservations } = this.#facts
+    const { reservations, isTogether } = this.#facts
     const { limitBytes, capacityBytes, maximumBytes, ledger } = report
     if (limitBytes === undefined) return undefined
-    if (!reservations) return limitBytes
+    if (!reservations && !isTogether) return limitBytes
     if (ledger.refused !== undefined && bytes >= ledger.refused) return 0n
     // A driver that allows a volume larger than what is free makes promises of its own; there is nothing to count.
     const isCounted = capacityBytes !== undefined && (maximumBytes === undefined || capacityBytes >= maximumBytes)
     if (!isCounted) return limitBytes
-    let free = capacityBytes - reservations.heldBack(report, this.#own)
+    let free = capacityBytes - (reservations?.heldBack(report, this.#own) ?? 0n)
     for (const [nth, other] of chosen.entries()) {
       const taken = this.#demands[nth]!
       const isSharing = other.segment === report.segment && taken.driver === driver
-      if (isSharing) free -= inTermsOf(report, other, taken.bytes)
+      // Exactly its share: held to more than that, a pod that just fits would wait for ever.
+      if (isSharing) free -= shareOf(report, other, taken.bytes)
     }
     return smaller(free, limitBytes)
   }

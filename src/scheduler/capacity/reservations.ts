@@ -310,10 +310,19 @@ export class Reservations {
   }
 }
 
-/** What a volume of `bytes`, judged by `own`, takes from what `other` reports; never less than its size. */
+/**
+ * What a volume of `bytes`, judged by `own`, takes from what `other` reports; never less than its size. Too much is held
+ * back where a volume costs less there, but only until the reports have counted it.
+ */
 export function inTermsOf(other: CapacityReport, own: CapacityReport, bytes: bigint): bigint {
+  const share = shareOf(other, own, bytes)
+  return share > bytes ? share : bytes
+}
+
+/** The same share of what `other` reports as the volume is of what `own` does. */
+export function shareOf(other: CapacityReport, own: CapacityReport, bytes: bigint): bigint {
   const [theirs, ours] = [other.capacityBytes, own.capacityBytes]
-  if (other.key === own.key || theirs === undefined || ours === undefined || ours <= 0n || theirs <= ours) return bytes
+  if (other.key === own.key || theirs === undefined || ours === undefined || ours <= 0n) return bytes
   return (bytes * theirs + ours - 1n) / ours
 }
 

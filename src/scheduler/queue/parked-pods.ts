@@ -80,6 +80,21 @@ export class ParkedPods<P extends Parked> {
     for (const interest of own) enter(this.#podsByInterest, interest, pod)
   }
 
+  /** Grounds have been added to those on which this pod, and those like it, would be refused. */
+  widen(key: ObjectKey, rejection: Rejection, interestsOf: (pod: P) => Interests): void {
+    const group = this.#groupOf.get(key)?.group
+    if (!group) return
+    group.rejection = rejection
+    for (const pod of group.members) {
+      const known = this.#groupOf.get(pod.facts.key)!
+      const { shared, own } = interestsOf(pod)
+      for (const interest of known.own) leave(this.#podsByInterest, interest, pod)
+      for (const interest of own) enter(this.#podsByInterest, interest, pod)
+      this.#groupOf.set(pod.facts.key, { ...known, own })
+      this.#interest(group, shared) // the same for all of them
+    }
+  }
+
   remove(key: ObjectKey): boolean {
     const known = this.#groupOf.get(key)
     if (!known) return false

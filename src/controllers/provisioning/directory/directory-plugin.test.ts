@@ -9,6 +9,7 @@ import { aRequest, type RequestParts } from '../plugin/plugin-trial.ts'
 import { provisionerOf } from '../plugin.ts'
 import type { Provisioner } from '../provisioner.ts'
 import { DIRECTORY_PROVISIONER, type DirectoryPluginOptions, openDirectoryPlugin } from './directory-plugin.ts'
+import { openRoot } from './root.ts'
 
 const signal = new AbortController().signal
 let dir: string
@@ -210,6 +211,64 @@ describe('the directory provisioner', () => {
     expect(await provisioner.delete(volume, signal)).toEqual({ is: 'failed', because })
     expect(await readdir(join(dir, 'elsewhere'))).toEqual(['pvc-u-1'])
     expect(await readdir(root)).toEqual([])
+  })
+
+  describe('over restarts', () => {
+    const marked = () => openRoot(root, { file: join(dir, 'volumes.id'), random: Math.random })
+    const restarted = async () => opened({ root: await marked() })
+
+    it('PROV-12 goes on in the directory it was in, and a volume whose directory is gone is deleted', async () => {
+      const first = await restarted()
+      const [kept, lost] = [
+        await provision({ volumeName: 'kept' }, first),
+        await provision({ volumeName: 'lost' }, first),
+      ]
+      await rm(join(root, 'lost'), { recursive: true })
+      const second = await restarted()
+      expect(await second.delete(lost, signal)).toEqual({ is: 'deleted' })
+      expect(await readdir(root)).toEqual(['.stowage-volumes', 'kept'])
+      expect(await second.delete(kept, signal)).toEqual({ is: 'deleted' })
+    })
+
+    const MISSING: [string, () => Promise<unknown>, RegExp][] = [
+      ['is empty', () => mkdir(root), /lacks the mark/],
+      ['is not even there', async () => {}, /lacks the mark/],
+      ['is another one', () => openRoot(root, { file: join(dir, 'theirs.id'), random: () => 0 }), /has another mark/],
+    ]
+    for (const [what, replace, because] of MISSING) {
+      it(`PROV-12 does not start on a root that ${what}, whose volumes would count as deleted`, async () => {
+        await provision({}, await restarted())
+        await rename(root, join(dir, 'unmounted'))
+        await replace()
+        const before = await readdir(dir)
+        await expect(restarted()).rejects.toThrow(because)
+        await expect(restarted()).rejects.toThrow(`Mount it, or remove ${join(dir, 'volumes.id')} to go on`)
+        expect(await readdir(dir)).toEqual(before)
+      })
+    }
+
+    it('PROV-12 starts anew where the file that remembers was removed', async () => {
+      await restarted()
+      await rm(root, { recursive: true })
+      await rm(join(dir, 'volumes.id'))
+      await restarted()
+      await restarted()
+      expect(await readdir(root)).toEqual(['.stowage-volumes'])
+    })
+
+    it('PROV-12 takes over a root that was filled before there were marks, and one whose mark was not remembered', async () => {
+      await provision({}, await opened())
+      const start = async () => {
+        const provisioner = await restarted()
+        expect(await readdir(root)).toEqual(['.stowage-volumes', 'pvc-u-1'])
+        return provisioner
+      }
+      await start()
+      const mark = await readFile(join(root, '.stowage-volumes'), 'utf8')
+      await rm(join(dir, 'volumes.id')) // as a crash between the two writes leaves it
+      await start()
+      expect(await readFile(join(dir, 'volumes.id'), 'utf8')).toBe(mark)
+    })
   })
 
   it('PROV-8 says what is wrong with a root it cannot use', async () => {

@@ -3,6 +3,7 @@
 //   <root>/pvc-1          a volume
 //   <root>/.deleting-pvc-1   one that is being deleted: its content goes, and a crash leaves it to be found
 //   <root>/.archived-pvc-1   one whose class said onDelete: archive; nobody here touches it again
+//   <root>/.stowage-volumes  tells this root from others (identity.ts)
 import { lstat, mkdir, open, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncDirectory } from '../../../base/files.ts'
@@ -13,14 +14,14 @@ import { Infeasible, NothingMade, TryAnotherNode } from '../plugin/failures.ts'
 import { parameter } from '../plugin/parameter.ts'
 import { diskProblem, errorCode } from './disk-problem.ts'
 import { DIRECTORY_ONLY, removeTree } from './remove-tree.ts'
-import { openRoot } from './root.ts'
+import { openRoot, type Root } from './root.ts'
 import { directoryOf, nameBehind } from './volume-directory.ts'
 
 export const DIRECTORY_PROVISIONER = 'stowage.dev/directory'
 
 export interface DirectoryPluginOptions {
-  /** Where the volumes are; made if it is missing. */
-  readonly root: string
+  /** Where the volumes are; made if it is missing. Or one that was opened before. */
+  readonly root: string | Root
   /** The node that this machine is, by its kubernetes.io/hostname: volumes are then used there only. */
   readonly node?: string
   readonly log?: Logger
@@ -47,7 +48,7 @@ const PARAMETERS = {
 
 export async function openDirectoryPlugin(options: DirectoryPluginOptions): Promise<ProvisionerPlugin<any, any>> {
   const { node, log = silentLog } = options
-  const root = await openRoot(options.root)
+  const root = typeof options.root === 'string' ? await openRoot(options.root) : options.root
 
   const volumeAt = (path: string, sizeBytes: bigint, onDelete: string): MadeVolume => ({
     sizeBytes,

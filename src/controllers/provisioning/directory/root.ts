@@ -1,10 +1,12 @@
 // The directory below which all volumes are: links on the way to it are resolved once, at the start. From then on it
 // must stay the very same directory; a disk that was unmounted under us leaves another one in its place.
+// Whether it is the one of the last run is identity.ts.
 import { lstat, realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { ensureDirectory } from '../../../base/files.ts'
 import { NotReached } from '../plugin/failures.ts'
 import { diskProblem } from './disk-problem.ts'
+import { checkIsSameRoot, type RootIdentity, rememberRoot } from './identity.ts'
 
 export interface Root {
   /** Absolute, without links. */
@@ -13,9 +15,12 @@ export interface Root {
   check(): Promise<void>
 }
 
-export async function openRoot(given: string): Promise<Root> {
+/** Made if it is missing, unless an earlier run has had one. */
+export async function openRoot(given: string, identity?: RootIdentity): Promise<Root> {
+  if (identity) await checkIsSameRoot(resolve(given), identity)
   const path = await prepared(resolve(given))
   if (path === '/') throw new Error('Volumes cannot be kept right below /: choose a directory of their own.')
+  if (identity) await rememberRoot(path, identity)
   const { dev, ino } = await lstat(path, { bigint: true })
   return {
     path,
@@ -26,7 +31,7 @@ export async function openRoot(given: string): Promise<Root> {
       if (now.dev === dev && now.ino === ino) return
       throw new NotReached(
         `${path}, where the volumes are, is not the directory it was at the start: was it unmounted or replaced? ` +
-          'Nothing was touched. Bring it back, or start again to use what is there now.',
+          'Nothing was touched. Bring it back; if it was replaced on purpose, start this process again.',
       )
     },
   }

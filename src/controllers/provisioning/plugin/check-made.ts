@@ -1,6 +1,6 @@
 // What a plugin says it has made, against what it was asked for: the parts of a PersistentVolume, or what is wrong with
 // it. Pure. A size below the request is for the lifecycle to handle, as it does for every provisioner.
-
+import { inspect } from 'node:util'
 import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume-source-rules.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../../api/quantity.ts'
@@ -9,7 +9,7 @@ import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { NewVolume } from '../provisioner.ts'
 import type { ExistingVolume, MadeVolume, ProvisionRequest, VolumeSources } from './contract.ts'
 import { satisfiesSelector } from './read-selector.ts'
-import { quoted } from './wording.ts'
+import { quoted, shortened } from './wording.ts'
 
 export interface Wanted {
   readonly request: Pick<ProvisionRequest, 'sizeLimitBytes' | 'allowedTopologies' | 'mountOptions'>
@@ -65,13 +65,31 @@ export function existingVolume({ metadata, spec = {} }: Readonly<PersistentVolum
   return { name, source: source as Partial<VolumeSources>, sizeBytes, labels, annotations }
 }
 
+/** Whether it says anything about what was made. */
+export const namesItsSource = (made: unknown): made is MadeVolume =>
+  isRecord(made) && isRecord(made.source) && Object.values(made.source).some((source) => source !== undefined)
+
+/** What was made and breaks the rules, for its deletion: whatever of it makes no sense is left out. */
+export const asFarAsReadable = (made: MadeVolume, name: string): ExistingVolume => ({
+  name,
+  source: made.source,
+  sizeBytes: isSize(made.sizeBytes) ? BigInt(made.sizeBytes) : 0n,
+  labels: isRecord(made.labels) ? made.labels : {},
+  annotations: isRecord(made.annotations) ? made.annotations : {},
+})
+
 // Plugins may be written in plain JavaScript, so the compiler has not looked at what they return.
 function shapeProblem(made: MadeVolume): string | undefined {
-  if (typeof made !== 'object' || made === null) return 'it returned no volume'
   const { sizeBytes, source, labels = {}, annotations = {}, reachableFrom = [], mountOptions = [] } = made
-  const isSize = typeof sizeBytes === 'bigint' || Number.isSafeInteger(sizeBytes)
-  if (!isSize || sizeBytes <= 0) return `its sizeBytes is ${sizeBytes}, and must be a whole number above 0`
-  const kinds = Object.keys(source ?? {}).filter((kind) => source[kind as keyof VolumeSources] !== undefined)
+  if (!isSize(sizeBytes)) return `its sizeBytes is ${shown(sizeBytes)}, and must be a whole number above 0`
+  for (const [what, value] of Object.entries({ labels, annotations })) {
+    if (!isRecord(value)) return `its ${what} is ${shown(value)}, and must be an object`
+  }
+  if (!Array.isArray(mountOptions)) return `its mountOptions is ${shown(mountOptions)}, and must be a list`
+  if (!Array.isArray(reachableFrom) || !reachableFrom.every(isRecord)) {
+    return `its reachableFrom is ${shown(reachableFrom)}, and must be a list of objects`
+  }
+  const kinds = Object.keys(source).filter((kind) => source[kind as keyof VolumeSources] !== undefined)
   if (kinds.length !== 1) return `it has ${kinds.length} sources (${quoted(kinds)}), and must have one`
   if (!Object.hasOwn(SOURCES, kinds[0]!)) {
     return `its source ${quoted(kinds)} is none of ${quoted(Object.keys(SOURCES))}`
@@ -85,6 +103,14 @@ function shapeProblem(made: MadeVolume): string | undefined {
   if (texts.some((text) => typeof text !== 'string')) return 'its annotations and mount options must be text'
   return undefined
 }
+
+const isSize = (value: unknown): value is bigint | number =>
+  (typeof value === 'bigint' || Number.isSafeInteger(value)) && (value as bigint | number) > 0
+
+const isRecord = (value: unknown): value is Record<string, any> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const shown = (value: unknown): string => shortened(inspect(value, { depth: 1 }))
 
 const SOURCES: Readonly<Record<keyof VolumeSources, VolumeSourceName>> = {
   hostPath: 'hostPath',

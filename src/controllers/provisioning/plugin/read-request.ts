@@ -58,30 +58,34 @@ function notUnderstood(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, 
   const { spec = {} } = claim
 
   const modes = (spec.accessModes ?? []).filter((mode) => !accessModes.includes(mode))
-  if (modes.length > 0) return `${name} makes no ${modes.join(', ')} volumes, only ${accessModes.join(', ')}.`
+  if (modes.length > 0) {
+    return `${name} makes no ${modes.join(', ')} volumes, only ${accessModes.join(', ')}. Ask for one of those, or name a class of another provisioner.`
+  }
 
   const volumeMode = volumeModeOf(claim)
-  if (!volumeModes.includes(volumeMode))
-    return `${name} makes no ${volumeMode} volumes, only ${volumeModes.join(', ')}.`
+  if (!volumeModes.includes(volumeMode)) {
+    const offered = volumeModes.join(' or ')
+    return `${name} makes no ${volumeMode} volumes, only ${offered}. Ask for volumeMode ${offered}, or name a class of another provisioner.`
+  }
 
   const source = spec.dataSourceRef ?? spec.dataSource
-  if (source) return `${name} makes empty volumes; it cannot fill one from the ${source.kind} "${source.name}".`
+  if (source) return `${name} makes empty volumes; it cannot fill one from the ${source.kind} "${source.name}". Leave the data source out, or name a class of another provisioner.`
 
   if (spec.volumeAttributesClassName) {
-    return `The volumes of ${name} have no attributes, so it cannot honour the attributes class "${spec.volumeAttributesClassName}".`
+    return `The volumes of ${name} have no attributes, so it cannot honour the attributes class "${spec.volumeAttributesClassName}". Leave it out, or name a class of another provisioner.`
   }
   const resources = Object.keys(spec.resources?.requests ?? {}).filter((resource) => resource !== 'storage')
-  if (resources.length > 0) return `${name} cannot promise ${resources.join(', ')}; it provides storage alone.`
+  if (resources.length > 0) return `${name} cannot promise ${resources.join(', ')}; it provides storage alone. Ask for that only, or name a class of another provisioner.`
 
   const mountOptions = storageClass.mountOptions ?? []
   if (mountOptions.length > 0 && !plugin.takesMountOptions) {
-    return `Volumes of ${name} take no mount options, but their class "${storageClass.metadata.name}" has ${quoted(mountOptions)}.`
+    return `Volumes of ${name} take no mount options, but their class "${storageClass.metadata.name}" has ${quoted(mountOptions)}. Take them out of the class, or name another.`
   }
   const keys = topologiesOf(storageClass).flatMap((term) => Object.keys(term))
   const unknown = [...new Set(keys)].filter((key) => !topologyKeys.includes(key))
   if (unknown.length > 0) {
-    const known = topologyKeys.length > 0 ? `only ${quoted(topologyKeys)}` : 'and none at all'
-    return `Class "${storageClass.metadata.name}" restricts where volumes may be by labels that ${name} does not understand: ${quoted(unknown)}; ${known}.`
+    const known = topologyKeys.length > 0 ? `${quoted(topologyKeys)} only` : 'none'
+    return `Class "${storageClass.metadata.name}" restricts where volumes may be by labels that ${name} does not understand: ${quoted(unknown)}. It understands ${known}. Leave them out of the class's allowedTopologies, or name another class.`
   }
   return undefined
 }

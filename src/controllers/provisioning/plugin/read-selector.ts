@@ -24,18 +24,18 @@ export function readSelector(
   const known = Object.keys(declared)
   const unknown = wanted.map(({ key }) => key).filter((key) => !known.includes(key))
   if (unknown.length > 0) {
-    const offer = known.length > 0 ? `It understands ${quoted(known)}.` : 'It understands no selector.'
-    const otherwise = 'Ask for those labels only, or create a volume that has the others.'
-    return refuse(
-      `asks for labels that ${provisioner} cannot give: ${quoted([...new Set(unknown)])}. ${offer} ${otherwise}`,
-    )
+    const offer =
+      known.length > 0
+        ? `It understands ${quoted(known)}: ask for those only, or create a volume that has the others.`
+        : 'It understands no selector: leave it out, or create a volume that has those labels.'
+    return refuse(`asks for labels that ${provisioner} cannot give: ${quoted([...new Set(unknown)])}. ${offer}`)
   }
   const labels: [string, readonly string[]][] = []
   for (const [key, values] of Object.entries(declared)) {
     const requirements = wanted.filter((one) => one.key === key)
     const fitting = values.filter((value) => matchesLabels({ requirements }, { [key]: value }))
     if (fitting.length === 0) {
-      return refuse(`accepts no value of the label "${key}" that ${provisioner} can give: ${quoted(values)}.`)
+      return refuse(`accepts no value of the label "${key}" that ${provisioner} can give: ${quoted(values)}. Ask for one of those.`)
     }
     labels.push([key, Object.freeze(fitting)])
   }

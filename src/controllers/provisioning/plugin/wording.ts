@@ -1,4 +1,6 @@
 // Names and texts of other people inside our messages: quoted, and never so many or so long that the rest is lost.
+import { inspect } from 'node:util'
+
 const NAMES_SHOWN_MAX = 8 // of more, the first ones and a count
 const TEXT_SHOWN_MAX = 80 // characters of one
 
@@ -15,4 +17,11 @@ export const shortened = (text: string): string =>
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
   return longestFirst.reduce((clean, secret) => clean.replaceAll(secret, '(secret)'), text)
+}
+
+/** What was thrown, in words; authors of plugins may throw anything. */
+export function thrownText(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message || `it failed without saying why (${thrown.name})`
+  if (typeof thrown === 'string' && thrown !== '') return thrown
+  return `it failed without saying why (${shortened(inspect(thrown, { depth: 1, breakLength: Number.POSITIVE_INFINITY }))} was thrown, and not an Error)`
 }

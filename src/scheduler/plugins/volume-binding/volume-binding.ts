@@ -53,7 +53,9 @@ export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
     const volumes = podVolumes(pod, caches, asIfUnbound)
     if (volumes.is === 'hopeless') return volumes
     const { bound, delayed } = volumes
-    const judge = new NodeJudge(deps, bound, delayed)
+    // Given back for another try in vain, volumes would be made and deleted over and over.
+    const facts = asIfUnbound ? { ...deps, capacity: { ...capacity, isTogether: true } } : deps
+    const judge = new NodeJudge(facts, bound, delayed)
     const avoided = failedPlaces.of(delayed.map(({ claim }) => claim.metadata.uid ?? ''))
     return {
       is: 'judge',

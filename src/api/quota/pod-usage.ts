@@ -1,0 +1,38 @@
+// What a pod asks for, by quota key. A pod that has ended asks for nothing and is no longer one of `pods`;
+// `count/pods` counts it for as long as it is stored.
+import { isHugePages } from '../kinds/resource-names.ts'
+import { parseQuantity, type Quantity } from '../quantity.ts'
+import type { Pod } from '../types/pod.ts'
+import { podResources } from './pod-resources.ts'
+
+const COMPUTE = ['cpu', 'memory', 'ephemeral-storage']
+
+export function podAmounts(pod: Pod): [string, Quantity][] {
+  if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed' || !pod.spec) return []
+  const requests = podResources(pod.spec, 'requests', { withOverhead: true })
+  const limits = podResources(pod.spec, 'limits', { withOverhead: true })
+  return [['pods', parseQuantity('1')], ...keysOfResources(requests, limits)]
+}
+
+/** A name alone means its request. Of resources outside these, requests are all there is. */
+export function keysOfResources(
+  requests: ReadonlyMap<string, Quantity>,
+  limits: ReadonlyMap<string, Quantity>,
+): [string, Quantity][] {
+  const keys: [string, Quantity][] = []
+  for (const [name, amount] of requests) {
+    if (COMPUTE.includes(name) || isHugePages(name)) keys.push([name, amount])
+    if (COMPUTE.includes(name) || isHugePages(name) || name.includes('/')) keys.push([`requests.${name}`, amount])
+  }
+  for (const [name, amount] of limits) if (COMPUTE.includes(name)) keys.push([`limits.${name}`, amount])
+  return keys
+}
+
+/** Whether pods count for this key. */
+export function isPodKey(key: string): boolean {
+  if (key === 'pods') return true
+  const name = key.replace(/^(requests|limits)\./, '')
+  if (COMPUTE.includes(name)) return true
+  if (key.startsWith('limits.')) return false
+  return isHugePages(name) || (key.startsWith('requests.') && name.includes('/'))
+}

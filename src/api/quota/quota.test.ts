@@ -1,0 +1,218 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../kinds/index.ts'
+import type { ResourceQuota } from '../types/quota.ts'
+import { changesOf, chargeQuota, kindsOfKeys, podResources, tally, textOf } from './index.ts'
+import { isInScope } from './scopes.ts'
+import { usageOf } from './usage.ts'
+
+const CLAIMS = { group: '', plural: 'persistentvolumeclaims' }
+const PODS = { group: '', plural: 'pods' }
+const usage = (kind: typeof CLAIMS, object: object) => textOf(usageOf(kind, { metadata: {}, ...object }))
+
+describe('what an object uses', () => {
+  it.each([
+    ['5G', '10G', '10G'],
+    ['10G', '5G', '10G'],
+    ['1001m', undefined, '2'],
+    ['1Gi', '1073741825', '1073741825'],
+  ])('REX-4 (68) a claim of %s with %s allocated uses %s', (request, allocated, expected) => {
+    const claim = (where: 'spec' | 'status') => ({
+      spec: { resources: { requests: { storage: request } } },
+      ...(allocated && where === 'status' ? { status: { allocatedResources: { storage: allocated } } } : {}),
+    })
+    expect(usage(CLAIMS, claim('status'))['requests.storage']).toBe(expected)
+    const spec = { ...claim('spec').spec, ...(allocated ? { allocatedResources: { storage: allocated } } : {}) }
+    expect(usage(CLAIMS, { spec })['requests.storage']).toBe(expected)
+  })
+
+  it('REX-4 names that look alike are not its keys', () => {
+    const spec = { storageClassName: 'gold', resources: { requests: { storage: '1Gi' } } }
+    expect(Object.keys(usage(CLAIMS, { metadata: {}, spec })).sort()).toEqual([
+      'count/persistentvolumeclaims',
+      'gold.storageclass.storage.k8s.io/persistentvolumeclaims',
+      'gold.storageclass.storage.k8s.io/requests.storage',
+      'persistentvolumeclaims',
+      'requests.storage',
+    ])
+    const foreign = ['storage', 'bronze.storage', 'gold.storage.k8s.io/requests.storage', 'services', 'count/events']
+    expect(kindsOfKeys(foreign)).toEqual([])
+  })
+
+  it('SYS-4 every key that an object counts for leads back to its kind, for every kind that is served', () => {
+    const claim = {
+      metadata: {},
+      spec: { storageClassName: 'x', resources: { requests: { storage: '1', iops: '1', throughput: '1Mi' } } },
+    }
+    const requests = { cpu: '1', memory: '1', 'ephemeral-storage': '1', 'hugepages-2Mi': '1', 'example.com/gpu': '1' }
+    const pod = {
+      metadata: {},
+      spec: { containers: [{ name: 'c', resources: { requests, limits: { cpu: '1', memory: '1' } } }] },
+    }
+    for (const { group, plural, namespaced, isForeign, isQuestion } of ALL_KINDS) {
+      if (!namespaced || isForeign || isQuestion || plural === 'events') continue
+      const object = plural === 'pods' ? pod : claim
+      for (const key of usageOf({ group, plural }, object).keys()) {
+        expect(kindsOfKeys([key]), key).toEqual([{ group, plural }])
+      }
+    }
+  })
+
+  it('SYS-4 a pod uses what runs together, or the most demanding of what comes before', () => {
+    const container = (name: string, cpu: string, more: object = {}) => ({
+      name,
+      resources: { requests: { cpu } },
+      ...more,
+    })
+    const spec = {
+      containers: [container('a', '1'), container('b', '2')],
+      initContainers: [container('sidecar', '1', { restartPolicy: 'Always' }), container('setup', '5')],
+      overhead: { cpu: '250m' },
+    } as never
+    const whole = (withOverhead: boolean) => textOf(podResources(spec, 'requests', { withOverhead }))
+    expect(whole(false)).toEqual({ cpu: '6' })
+    expect(whole(true)).toEqual({ cpu: '6250m' })
+  })
+})
+
+describe('which objects a quota counts', () => {
+  const NAMES = ['class1', 'class2', 'class3', 'class4']
+  const claim = (spec?: string, current?: string, target?: string) => ({
+    spec: { volumeAttributesClassName: spec },
+    status: {
+      currentVolumeAttributesClassName: current,
+      ...(target === undefined
+        ? {}
+        : { modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: 'Pending' } }),
+    },
+  })
+  const matches = (operator: string, values: string[] | undefined, object: object) =>
+    isInScope(
+      { scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator, values }] } } as never,
+      CLAIMS,
+      object,
+    )
+
+  it('VAC-10 (73) by operator, on a claim without class and on one with three', () => {
+    const without = claim('', undefined, '')
+    expect(['DoesNotExist', 'Exists'].map((operator) => matches(operator, undefined, without))).toEqual([true, false])
+    expect(['In', 'NotIn'].map((operator) => matches(operator, ['class1'], without))).toEqual([false, true])
+    const moving = claim('class1', 'class2', 'class3')
+    for (const name of NAMES.slice(0, 3)) expect(matches('In', [name], moving)).toBe(true)
+    expect(matches('In', ['class4'], moving)).toBe(false)
+    expect(matches('Exists', undefined, moving)).toBe(true)
+    expect(matches('DoesNotExist', undefined, moving)).toBe(false)
+    expect(matches('NotIn', ['class4'], moving)).toBe(true)
+    expect(matches('NotIn', NAMES, moving)).toBe(false)
+  })
+
+  it('VAC-10 In asks for one that is listed, NotIn for one that is not, and both are never false together', () => {
+    const name = fc.option(fc.constantFrom('', ...NAMES), { nil: undefined })
+    const values = fc.uniqueArray(fc.constantFrom(...NAMES), { minLength: 1 })
+    fc.assert(
+      fc.property(name, name, name, values, (spec, current, target, listed) => {
+        const object = claim(spec, current, target)
+        const names = [spec, current, target].filter((one) => one)
+        expect(matches('In', listed, object)).toBe(names.some((one) => listed.includes(one as string)))
+        const others = NAMES.filter((one) => !listed.includes(one))
+        expect(matches('NotIn', listed, object)).toBe(
+          names.length === 0 || names.some((one) => others.includes(one as string)),
+        )
+        expect(matches('In', listed, object) || matches('NotIn', listed, object)).toBe(true)
+        expect(matches('Exists', undefined, object)).not.toBe(matches('DoesNotExist', undefined, object))
+      }),
+    )
+  })
+
+  it('VAC-10 scopes of pods never hold of claims, nor those of claims of pods, and of other kinds none', () => {
+    const scopes = [
+      'Terminating',
+      'NotTerminating',
+      'BestEffort',
+      'NotBestEffort',
+      'PriorityClass',
+      'CrossNamespacePodAffinity',
+    ]
+    for (const scope of scopes) expect(isInScope({ scopes: [scope] } as never, CLAIMS, claim('class1'))).toBe(false)
+    const pod = { spec: { containers: [] } }
+    expect(isInScope({ scopes: ['VolumeAttributesClass'] }, PODS, pod)).toBe(false)
+    expect(isInScope({ scopes: ['BestEffort'] }, { group: '', plural: 'secrets' }, {})).toBe(false)
+    expect(isInScope({ scopes: [] }, { group: '', plural: 'secrets' }, {})).toBe(true)
+  })
+})
+
+describe('charging write by write', () => {
+  const KEYS = [
+    'persistentvolumeclaims',
+    'requests.storage',
+    'limits.iops',
+    'requests.iops',
+    'a.storageclass.storage.k8s.io/requests.storage',
+  ]
+  const claim = fc.record({
+    storageClassName: fc.constantFrom('a', 'b'),
+    volumeAttributesClassName: fc.constantFrom(undefined, 'gold', 'silver'),
+    storage: fc.integer({ min: 1, max: 9 }).map((n) => `${n}Gi`),
+    iops: fc.option(
+      fc.integer({ min: 1, max: 9 }).map((n) => `${n}00`),
+      { nil: undefined },
+    ),
+    allocated: fc.option(
+      fc.integer({ min: 1, max: 9 }).map((n) => `${n}Gi`),
+      { nil: undefined },
+    ),
+  })
+  const step = fc.record({
+    name: fc.constantFrom('x', 'y', 'z'),
+    next: fc.option(claim, { nil: undefined }),
+    isStatus: fc.boolean(),
+  })
+  const selector = fc.constantFrom(undefined, 'In', 'NotIn', 'Exists', 'DoesNotExist')
+  const objectOf = (name: string, it: any) => ({
+    metadata: { name, uid: name },
+    spec: {
+      storageClassName: it.storageClassName,
+      volumeAttributesClassName: it.volumeAttributesClassName,
+      resources: { requests: { storage: it.storage, ...(it.iops ? { iops: it.iops } : {}) } },
+    },
+    status: it.allocated ? { allocatedResources: { storage: it.allocated } } : {},
+  })
+
+  it('REX-4 VAC-10 PIO-7 gives what counting everything gives, and never exceeds but by a status', () => {
+    fc.assert(
+      fc.property(selector, fc.array(step, { maxLength: 30 }), fc.boolean(), (operator, steps, isNew) => {
+        const values = operator === 'In' || operator === 'NotIn' ? { values: ['gold'] } : {}
+        const matchExpressions = operator ? [{ scopeName: 'VolumeAttributesClass', operator, ...values }] : []
+        const hard = Object.fromEntries(
+          KEYS.map((key) => [key, key.endsWith('storage') ? '12Gi' : key.endsWith('iops') ? '700' : '2']),
+        )
+        let quota = {
+          metadata: { name: 'q' },
+          spec: { hard, scopeSelector: { matchExpressions } },
+        } as unknown as ResourceQuota
+        if (!isNew) quota = { ...quota, status: { hard, used: Object.fromEntries(KEYS.map((key) => [key, '0'])) } }
+        const stored = new Map<string, any>()
+        const contents = () => [...stored.values()]
+        let mayExceed = false
+        for (const { name, next, isStatus } of steps) {
+          const before = stored.get(name)
+          const after = next && objectOf(name, next)
+          const changes = changesOf({ kind: CLAIMS, before, after })(quota)
+          const mayRefuse = !isStatus || !before
+          if (changes.length > 0) {
+            const charged = chargeQuota({ quota, changes, uid: name, mayRefuse, contents })
+            if (charged.is === 'exceeded') continue
+            quota = { ...quota, status: charged.status }
+          }
+          if (!mayRefuse) mayExceed = true
+          if (after) stored.set(name, after)
+          else stored.delete(name)
+          if (!quota.status) continue
+          expect(quota.status.used).toEqual(textOf(tally(quota.spec, KEYS, contents)))
+          if (!mayExceed) expect(Number(quota.status.used?.persistentvolumeclaims)).toBeLessThanOrEqual(2)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

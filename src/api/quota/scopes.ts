@@ -1,0 +1,94 @@
+// Whether a quota counts an object at all: every scope and every expression of the selector must hold of it.
+// A scope speaks of one kind only, pods or claims; a quota that has one counts nothing else.
+import { qosClassOf } from '../kinds/pod-qos.ts'
+import type { PersistentVolumeClaim } from '../types/claim.ts'
+import type { Pod } from '../types/pod.ts'
+import type { ResourceQuota } from '../types/quota.ts'
+import { CLAIMS, type CountedKind, isSameKind, PODS } from './usage.ts'
+
+interface Requirement {
+  readonly scopeName: string
+  readonly operator: string
+  readonly values?: readonly string[]
+}
+
+export function isInScope(spec: ResourceQuota['spec'], kind: CountedKind, object: any): boolean {
+  return requirementsOf(spec).every((requirement) => {
+    if (isSameKind(kind, CLAIMS)) return holdsOfClaim(requirement, object)
+    if (isSameKind(kind, PODS)) return holdsOfPod(requirement, object)
+    return false
+  })
+}
+
+function requirementsOf(spec: ResourceQuota['spec']): readonly Requirement[] {
+  const expressions = spec?.scopeSelector?.matchExpressions ?? []
+  if (!spec?.scopes || spec.scopes.length === 0) return expressions
+  return [...spec.scopes.map((scopeName) => ({ scopeName, operator: 'Exists' })), ...expressions]
+}
+
+/** Both classes count while a claim moves from one to the other: what it wants, what it has, what is being tried. */
+function holdsOfClaim({ scopeName, operator, values = [] }: Requirement, claim: PersistentVolumeClaim): boolean {
+  if (scopeName !== 'VolumeAttributesClass') return false
+  const { spec, status } = claim
+  const names = [
+    spec?.volumeAttributesClassName,
+    status?.currentVolumeAttributesClassName,
+    status?.modifyVolumeStatus?.targetVolumeAttributesClassName,
+  ]
+    .filter((name) => name !== undefined)
+    .filter((name) => name !== '')
+  switch (operator) {
+    case 'In':
+      return names.some((name) => values.includes(name))
+    case 'NotIn':
+      return names.length === 0 || names.some((name) => !values.includes(name))
+    case 'Exists':
+      return names.length > 0
+    default:
+      return names.length === 0
+  }
+}
+
+function holdsOfPod(requirement: Requirement, pod: Pod): boolean {
+  switch (requirement.scopeName) {
+    case 'Terminating':
+      return hasDeadline(pod)
+    case 'NotTerminating':
+      return !hasDeadline(pod)
+    case 'BestEffort':
+      return isBestEffort(pod)
+    case 'NotBestEffort':
+      return !isBestEffort(pod)
+    case 'PriorityClass':
+      return holdsOfPriority(requirement, pod.spec?.priorityClassName ?? '')
+    case 'CrossNamespacePodAffinity':
+      return affinityTerms(pod).some((term) => (term.namespaces?.length ?? 0) > 0 || term.namespaceSelector != null)
+    default:
+      return false
+  }
+}
+
+const hasDeadline = ({ spec }: Pod): boolean => (spec?.activeDeadlineSeconds ?? -1) >= 0
+
+const isBestEffort = ({ spec }: Pod): boolean => spec !== undefined && qosClassOf(spec) === 'BestEffort'
+
+function holdsOfPriority({ operator, values = [] }: Requirement, name: string): boolean {
+  switch (operator) {
+    case 'In':
+      return name !== '' && values.includes(name)
+    case 'NotIn':
+      return name === '' || !values.includes(name)
+    case 'Exists':
+      return name !== ''
+    default:
+      return name === ''
+  }
+}
+
+function affinityTerms({ spec }: Pod) {
+  const { podAffinity, podAntiAffinity } = spec?.affinity ?? {}
+  return [podAffinity, podAntiAffinity].flatMap((affinity) => [
+    ...(affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []),
+    ...(affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ podAffinityTerm }) => podAffinityTerm),
+  ])
+}

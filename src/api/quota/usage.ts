@@ -1,0 +1,40 @@
+// What one object counts for, by quota key. Every stored object is one of its kind; claims and pods also ask for amounts.
+// Events come and go by themselves and are never counted.
+import { parseQuantity, type Quantity } from '../quantity.ts'
+import { claimAmounts } from './claim-usage.ts'
+import { podAmounts } from './pod-usage.ts'
+
+export type Usage = ReadonlyMap<string, Quantity>
+
+/** The kind as the store names it. */
+export interface CountedKind {
+  readonly group: string
+  readonly plural: string
+}
+
+export const CLAIMS: CountedKind = { group: '', plural: 'persistentvolumeclaims' }
+export const PODS: CountedKind = { group: '', plural: 'pods' }
+
+export const isSameKind = (a: CountedKind, b: CountedKind): boolean => a.plural === b.plural && a.group === b.group
+
+export const isCounted = ({ plural }: CountedKind): boolean => plural !== 'events'
+
+/** Kinds that have a key of their own, older than `count/`. */
+const COUNTED_BY_NAME = ['persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas']
+
+export const isCountedByName = (key: string): boolean => COUNTED_BY_NAME.includes(key)
+
+export const ONE = parseQuantity('1')
+export const ZERO = parseQuantity('0')
+
+const NOTHING: Usage = new Map()
+
+export function usageOf(kind: CountedKind, object: any): Usage {
+  if (object === undefined) return NOTHING
+  const { group, plural } = kind
+  const usage = new Map([[`count/${plural}${group ? `.${group}` : ''}`, ONE]])
+  if (group === '' && isCountedByName(plural)) usage.set(plural, ONE)
+  if (isSameKind(kind, CLAIMS)) for (const [key, amount] of claimAmounts(object)) usage.set(key, amount)
+  if (isSameKind(kind, PODS)) for (const [key, amount] of podAmounts(object)) usage.set(key, amount)
+  return usage
+}

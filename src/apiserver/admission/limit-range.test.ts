@@ -1,0 +1,229 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startTrial, type TrialServer } from '../server-trial.ts'
+import { NAMESPACE_LIMITS_MAX } from './namespace-limits.ts'
+
+const RANGES = '/api/v1/namespaces/default/limitranges'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const PODS = '/api/v1/namespaces/default/pods'
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial()
+})
+afterEach(() => trial.store.close())
+
+const aRange = async (name: string, ...limits: object[]) => {
+  const answer = await trial.post(RANGES, { metadata: { name }, spec: { limits } })
+  expect(answer.status, answer.text).toBe(201)
+}
+const forClaims = (item: object) => ({ type: 'PersistentVolumeClaim', ...item })
+const claim = (name: string, requests: object, spec: object = {}) =>
+  trial.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], resources: { requests }, ...spec } })
+const resourcesOf = async (answer: ReturnType<typeof claim>) => {
+  const { status, text, json } = await answer
+  expect(status, text).toBe(201)
+  return json.spec.resources
+}
+const pod = (name: string, ...containers: object[]) =>
+  trial.post(PODS, {
+    metadata: { name },
+    spec: { containers: containers.map((one, at) => ({ name: `c${at}`, image: 'i', ...one })) },
+  })
+
+describe('limit ranges of claims', () => {
+  it('PIO-7 (60) exactly min and exactly max fit; less and more are refused, in the words that clients know', async () => {
+    await aRange('sizes', forClaims({ min: { storage: '1Gi' }, max: { storage: '10Gi' } }))
+    expect((await claim('a', { storage: '1Gi' })).status).toBe(201)
+    expect((await claim('b', { storage: '10Gi' })).status).toBe(201)
+    const little = await claim('c', { storage: '1023Mi' })
+    expect(little.status).toBe(403)
+    expect(little.json.message).toBe(
+      'persistentvolumeclaims "c" is forbidden: minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1023Mi',
+    )
+    expect((await claim('c', { storage: '11Gi' })).json.message).toContain(
+      'maximum storage usage per PersistentVolumeClaim is 10Gi, but request is 11Gi',
+    )
+  })
+
+  it('PIO-7 (60) min alone and max alone are enough, in ranges of their own too', async () => {
+    await aRange('least', forClaims({ min: { storage: '2Gi' } }))
+    await aRange('most', forClaims({ max: { storage: '5Gi' } }))
+    expect((await claim('a', { storage: '1Gi' })).status).toBe(403)
+    expect((await claim('a', { storage: '6Gi' })).status).toBe(403)
+    expect((await claim('a', { storage: '3Gi' })).status).toBe(201)
+  })
+
+  it('PIO-7 all that is wrong by one range is said together', async () => {
+    await aRange('io', forClaims({ max: { storage: '5Gi', iops: '1500', throughput: '10' }, min: { iops: '10' } }))
+    expect((await claim('a', { storage: '6Gi', iops: '5', throughput: '20' })).json.message).toBe(
+      'persistentvolumeclaims "a" is forbidden: [minimum iops usage per PersistentVolumeClaim is 10, but request is 5, ' +
+        'maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi, ' +
+        'maximum throughput usage per PersistentVolumeClaim is 10Mi, but request is 20Mi]',
+    )
+  })
+
+  it('PIO-7 a claim that asks for no iops is not made to by a bound, and gets the default if there is one', async () => {
+    await aRange('bounds', forClaims({ min: { iops: '10' }, max: { iops: '1500' } }))
+    expect(await resourcesOf(claim('a', { storage: '1Gi' }))).toEqual({ requests: { storage: '1Gi' } })
+    await aRange(
+      'defaults',
+      forClaims({ default: { iops: '500', throughput: '5' }, defaultRequest: { iops: '100' }, max: { iops: '1500' } }),
+    )
+    expect(await resourcesOf(claim('b', { storage: '1Gi' }))).toEqual({
+      requests: { storage: '1Gi', iops: '100', throughput: '5Mi' },
+      limits: { iops: '500', throughput: '5Mi' },
+    })
+    expect(await resourcesOf(claim('c', { storage: '1Gi', iops: '50' }))).toMatchObject({
+      requests: { iops: '50' },
+      limits: { iops: '500' },
+    })
+    expect((await resourcesOf(claim('d', { storage: '1Gi', iops: '1k' }))).limits).toEqual({ throughput: '5Mi' })
+  })
+
+  it('PIO-7 defaults do not contradict the attributes class of the claim', async () => {
+    await trial.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+      metadata: { name: 'gold' },
+      driverName: 'd.example.com',
+      parameters: { iops: '9000' },
+    })
+    await aRange('defaults', forClaims({ default: { iops: '500', throughput: '5' }, max: { iops: '1500' } }))
+    const spec = { volumeAttributesClassName: 'gold' }
+    expect((await resourcesOf(claim('a', { storage: '1Gi' }, spec))).requests).toEqual({
+      storage: '1Gi',
+      throughput: '5Mi',
+    })
+  })
+
+  it('PIO-7 a Container item about iops and throughput alone means claims, and pods are not held to it', async () => {
+    await aRange('seed', {
+      type: 'Container',
+      max: { iops: '1500', throughput: '100' },
+      min: { iops: '10', throughput: '1' },
+      default: { iops: '100', throughput: '20' },
+      defaultRequest: { iops: '100', throughput: '5' },
+    })
+    expect((await resourcesOf(claim('a', { storage: '1Gi' }))).requests).toEqual({
+      storage: '1Gi',
+      iops: '100',
+      throughput: '5Mi',
+    })
+    expect((await claim('b', { storage: '1Gi', iops: '2k' })).json.message).toContain(
+      'maximum iops usage per PersistentVolumeClaim is 1500, but request is 2k',
+    )
+    expect((await pod('p', {})).status).toBe(201)
+  })
+
+  it('PIO-7 the ratio of limit to request is bounded where both are given', async () => {
+    await aRange('ratio', forClaims({ maxLimitRequestRatio: { iops: '2' } }))
+    const asks = (request: string, limit?: string) => ({
+      resources: { requests: { storage: '1Gi', iops: request }, ...(limit ? { limits: { iops: limit } } : {}) },
+    })
+    expect((await claim('a', {}, asks('100', '200'))).status).toBe(201)
+    expect((await claim('b', {}, asks('100'))).status).toBe(201)
+    expect((await claim('c', {}, asks('100', '250'))).json.message).toContain(
+      'iops max limit to request ratio per PersistentVolumeClaim is 2, but provided ratio is 2.500000',
+    )
+  })
+
+  it('PIO-7 a size that is left open is the default one', async () => {
+    await aRange('sizes', forClaims({ defaultRequest: { storage: '5Gi' }, max: { storage: '10Gi' } }))
+    expect(await resourcesOf(claim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
+  })
+
+  it('SYS-4 what exists stays: it is judged when it asks for something else', async () => {
+    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'grows' },
+      provisioner: 'd.example.com',
+      allowVolumeExpansion: true,
+    })
+    await claim('a', { storage: '5Gi' }, { storageClassName: 'grows' })
+    await trial.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
+    await aRange('late', forClaims({ max: { storage: '4Gi' } }))
+    const change = (body: object) => trial.patch(`${CLAIMS}/a`, body, 'merge')
+    expect((await change({ metadata: { labels: { x: 'y' } } })).status).toBe(200)
+    expect((await change({ spec: { resources: { requests: { storage: '6Gi' } } } })).status).toBe(403)
+    await trial.delete(`${CLAIMS}/a`)
+    expect((await change({ metadata: { finalizers: null } })).status).toBe(200)
+    expect((await trial.get(`${CLAIMS}/a`)).status).toBe(404)
+  })
+
+  it('SYS-4 a range counts as soon as it is there, is changed, and until it is gone', async () => {
+    const max = (storage: string) => ({ spec: { limits: [forClaims({ max: { storage } })] } })
+    await aRange('sizes', forClaims({ max: { storage: '1Gi' } }))
+    expect((await claim('a', { storage: '2Gi' })).status).toBe(403)
+    await trial.patch(`${RANGES}/sizes`, max('2Gi'), 'merge')
+    expect((await claim('a', { storage: '2Gi' })).status).toBe(201)
+    await trial.delete(`${RANGES}/sizes`)
+    expect((await claim('b', { storage: '9Gi' })).status).toBe(201)
+    expect(await trial.store.get('stowage.dev/namespacelimits/default')).toBeUndefined()
+  })
+
+  it('SYS-4 a namespace may have so many ranges and no more', async () => {
+    for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aRange(`r${n}`, forClaims({ max: { storage: '1Ti' } }))
+    const { status, json } = await trial.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
+    expect(status).toBe(403)
+    expect(json.message).toContain('a namespace may have 100 limitranges')
+  })
+
+  it('SYS-4 a default above its max is refused with both values', async () => {
+    const limits = [forClaims({ default: { iops: '2k' }, max: { iops: '1k' } })]
+    const { status, json } = await trial.post(RANGES, { metadata: { name: 'wrong' }, spec: { limits } })
+    expect(status).toBe(422)
+    expect(json.message).toContain('default value 2k is greater than max value 1k')
+  })
+})
+
+describe('limit ranges of pods', () => {
+  const asks = (requests: object, limits: object = {}) => ({ resources: { requests, limits } })
+
+  it('SYS-4 containers get the defaults, and the pod says so', async () => {
+    await aRange('usual', {
+      type: 'Container',
+      default: { cpu: '500m', memory: '512Mi' },
+      defaultRequest: { cpu: '100m', memory: '256Mi' },
+    })
+    const { json } = await pod('a', {}, asks({ cpu: '200m' }, { cpu: '400m' }))
+    expect(json.spec.containers.map(({ resources }: any) => resources)).toEqual([
+      { limits: { cpu: '500m', memory: '512Mi' }, requests: { cpu: '100m', memory: '256Mi' } },
+      { limits: { cpu: '400m', memory: '512Mi' }, requests: { cpu: '200m', memory: '256Mi' } },
+    ])
+    expect(json.metadata.annotations['kubernetes.io/limit-ranger']).toBe(
+      'LimitRanger plugin set: cpu, memory request for container c0; cpu, memory limit for container c0; ' +
+        'memory request for container c1; memory limit for container c1',
+    )
+  })
+
+  it('SYS-4 bounds each container', async () => {
+    await aRange('each', { type: 'Container', min: { cpu: '100m' }, max: { cpu: '1', memory: '1Gi' } })
+    expect((await pod('a', asks({ cpu: '100m' }, { cpu: '1', memory: '1Gi' }))).status).toBe(201)
+    const { status, json } = await pod('b', asks({ cpu: '50m' }, { cpu: '2', memory: '1Gi' }))
+    expect(status).toBe(403)
+    expect(json.message).toBe(
+      'pods "b" is forbidden: [minimum cpu usage per Container is 100m, but request is 50m, ' +
+        'maximum cpu usage per Container is 1, but limit is 2]',
+    )
+  })
+
+  it('SYS-4 bounds the pod as a whole, and the ratio', async () => {
+    await aRange('whole', { type: 'Pod', max: { cpu: '2' }, maxLimitRequestRatio: { cpu: '3' } })
+    expect((await pod('a', asks({ cpu: '1' }, { cpu: '1' }), asks({ cpu: '1' }, { cpu: '1' }))).status).toBe(201)
+    expect((await pod('b', asks({ cpu: '1' }, { cpu: '2' }), asks({ cpu: '1' }, { cpu: '1' }))).json.message).toContain(
+      'maximum cpu usage per Pod is 2, but limit is 3',
+    )
+    expect((await pod('c', asks({ cpu: '500m' }, { cpu: '2' }))).json.message).toContain(
+      'cpu max limit to request ratio per Pod is 3, but provided ratio is 4.000000',
+    )
+    expect((await pod('d', {})).json.message).toContain('maximum cpu usage per Pod is 2.  No limit is specified')
+  })
+
+  it('SYS-4 what a quota demands can come from a range', async () => {
+    await trial.post('/api/v1/namespaces/default/resourcequotas', {
+      metadata: { name: 'compute' },
+      spec: { hard: { 'limits.cpu': '1' } },
+    })
+    expect((await pod('a', {})).json.message).toContain('must specify limits.cpu for: c0')
+    await aRange('usual', { type: 'Container', default: { cpu: '600m' } })
+    expect((await pod('a', {})).status).toBe(201)
+    expect((await pod('b', {})).json.message).toContain('exceeded quota: compute, requested: limits.cpu=600m')
+  })
+})

@@ -1,0 +1,85 @@
+// Charges quotas inside the transaction that writes the object, and refuses what would exceed them: there is no moment
+// in which two writes both fit, and nothing to undo when a write fails. What an object costs is ../../api/quota.
+//
+// Why this stays exact when several servers share the store and write at the same time. A transaction is done only if
+// every key it has read with `find` is as it was, and:
+//  1. a write reads the namespace's mark (namespace-limits.ts), which every new, changed or deleted quota rewrites.
+//     So a write that did not see a quota was done before that quota was; one that did judged by its newest spec.
+//  2. a write that changes what a quota counts rewrites that quota. So of two such writes one sees the other.
+//  3. a new quota says nothing of what is used, and a changed one says nothing of what its change made unknown. Whoever
+//     comes next counts it, here or in the quota controller, from what the store held when the quota was read. By 1
+//     that holds everything done before the quota was, by 2 nothing has been done since, or the quota would have
+//     changed and the count would be made again.
+
+import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import { changesOf, chargeQuota, isCounted, missingConstraints } from '../../api/quota/index.ts'
+import { forbidden } from '../../api/status-error.ts'
+import type { ResourceQuota } from '../../api/types/quota.ts'
+import type { AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
+import { quotasOf } from './namespace-limits.ts'
+import { refusedByQuota } from './quota-refusal.ts'
+
+const QUOTAS = { group: '', plural: 'resourcequotas' }
+
+export const resourceQuota: AdmissionPlugin = {
+  name: 'ResourceQuota',
+  mutate({ operation, resource, subresource, object, old }) {
+    const isEdit = operation === 'UPDATE' && subresource === '' && isQuota(resource)
+    if (isEdit && object.status) object.status = statusAfterEdit(object, old as ResourceQuota)
+  },
+  validate(request) {
+    const { resource, operation, old, after } = request
+    const kind = resource.stored
+    if (!kind.namespaced || !isCounted(kind)) return undefined
+    const quotas = quotasOf(request)
+    if (quotas.length === 0) return undefined
+    if (operation === 'CREATE') checkConstraints(request, quotas)
+    const changes = changesOf({ kind, before: old, after })
+    const writes: ObjectWrite[] = []
+    for (const quota of quotas) {
+      if (isQuota(resource) && quota.metadata.name === request.name) continue // it is being written itself
+      const changed = changes(quota)
+      if (changed.length > 0) writes.push(charged(request, quota, changed))
+    }
+    return writes
+  },
+}
+
+const isQuota = ({ group, plural }: AdmissionRequest['resource']): boolean =>
+  group === QUOTAS.group && plural === QUOTAS.plural
+
+/** The bounds are in force at once. What is used of new keys, or of anything once the scope is another, is unknown. */
+function statusAfterEdit(next: ResourceQuota, old: Readonly<ResourceQuota>): ResourceQuota['status'] {
+  const hard = next.spec?.hard ?? {}
+  const scope = (quota: Readonly<ResourceQuota>) => (quota.spec?.scopeSelector ?? null) as JsonValue
+  const isSameScope = jsonEquals(scope(next), scope(old))
+  const known = Object.entries(next.status?.used ?? {}).filter(([key]) => isSameScope && Object.hasOwn(hard, key))
+  return { hard, used: Object.fromEntries(known) }
+}
+
+function checkConstraints({ resource, name, after }: AdmissionRequest, quotas: readonly ResourceQuota[]): void {
+  for (const quota of quotas) {
+    const missing = missingConstraints(quota, resource.stored, after)
+    if (missing) throw forbidden(resource, name, `failed quota: ${quota.metadata.name}: ${missing}`)
+  }
+}
+
+function charged(request: AdmissionRequest, quota: Readonly<ResourceQuota>, changes: Changes): ObjectWrite {
+  const { namespace, subresource, old, after, find, list } = request
+  const { name = '' } = quota.metadata
+  const outcome = chargeQuota({
+    quota,
+    changes,
+    uid: (after ?? old).metadata.uid,
+    mayRefuse: subresource !== 'status',
+    contents: ({ group, plural }) => list(group, plural, namespace),
+  })
+  if (outcome.is === 'exceeded') {
+    find(QUOTAS.group, QUOTAS.plural, namespace, name) // a refusal too must rest on how it is now; a write always does
+    throw refusedByQuota(request, name, outcome.why)
+  }
+  const object: ResourceQuota = { ...quota, status: outcome.status }
+  return { ...QUOTAS, namespace, name, object }
+}
+
+type Changes = ReturnType<ReturnType<typeof changesOf>>

@@ -1,0 +1,41 @@
+// What the steps of node lifecycle stand on, put together once by node-lifecycle-controllers.ts.
+import type { Lease } from '../../api/types/lease.ts'
+import type { Node } from '../../api/types/node.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Cache, Client, EventRecorder } from '../../client/index.ts'
+import type { EvictionMemory } from './eviction-memory.ts'
+import type { Heartbeats } from './heartbeats.ts'
+import type { NodeLifecycleMetrics } from './metrics.ts'
+
+export interface NodeLifecycleContext {
+  readonly client: Client
+  readonly clock: Clock
+  readonly nodes: Cache<Node>
+  readonly leases: Cache<Lease>
+  readonly pods: Cache<Pod>
+  readonly nodeEvents: Pick<EventRecorder, 'record'>
+  readonly evictionEvents: Pick<EventRecorder, 'record'>
+  readonly metrics: NodeLifecycleMetrics | undefined
+  readonly heartbeats: Heartbeats
+  readonly evictions: EvictionMemory
+  /** Looks at a node again after this long, unless something happens to it before. */
+  readonly lookAfter: (nodeName: string, ms: number) => void
+  /** Nodes with pods and without an object: since when, by the monotonic clock. At most one entry per such node. */
+  readonly missingSinceMs: Map<string, number>
+  /** Nodes that people have been told of, by uid; only those that are there. */
+  readonly registered: Map<string, string>
+  readonly limits: Limits
+}
+
+export interface Limits {
+  readonly monitorGraceMs: number
+  readonly startupGraceMs: number
+  readonly quarantineMs: number
+  readonly finishedPodsMax: number
+}
+
+/** Node agents keep their leases here, under the names of their nodes. */
+export const NODE_LEASES = 'kube-node-lease'
+
+export const timestamp = (clock: Clock): string => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`

@@ -1,0 +1,24 @@
+// Everything node lifecycle tells people, in the words they know and search for.
+import type { Node } from '../../api/types/node.ts'
+import type { Happening } from '../../client/index.ts'
+
+/** Who reports. */
+export const NODE_COMPONENT = 'node-controller'
+export const EVICTION_COMPONENT = 'taint-eviction-controller'
+
+export const statusIsNow = ({ metadata: { name } }: Readonly<Node>, reason: 'NodeReady' | 'NodeNotReady'): Happening =>
+  normal(reason, `Node ${name} status is now: ${reason}`)
+
+export const registeredNode = ({ metadata: { name } }: Readonly<Node>): Happening =>
+  normal('RegisteredNode', `Node ${name} event: Registered Node ${name} in Controller`)
+
+export const removingNode = ({ metadata: { name } }: Readonly<Node>): Happening =>
+  normal('RemovingNode', `Node ${name} event: Removing Node ${name} from Controller`)
+
+export const evicting = (podKey: string): Happening =>
+  normal('TaintManagerEviction', `Marking for deletion Pod ${podKey}`)
+
+export const notEvicting = (podKey: string): Happening =>
+  normal('TaintManagerEviction', `Cancelling deletion of Pod ${podKey}`)
+
+const normal = (reason: string, message: string): Happening => ({ type: 'Normal', reason, message })

@@ -1,0 +1,112 @@
+// What node lifecycle counts, under the names operators already chart. Nodes are counted from the cache when it is asked.
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { Node } from '../../api/types/node.ts'
+import { isReady } from './conditions.ts'
+import type { NodeLifecycleContext } from './context.ts'
+import type { RemovalReason } from './remove-pod.ts'
+
+export interface NodeLifecycleMetrics {
+  nodeChecked(seconds: number): void
+  /** From now on its pods are evicted. */
+  nodeLost(node: Readonly<Node>): void
+  podEvicted(overdueSeconds: number): void
+  podRemoved(namespace: string, reason: RemovalReason): void
+  podNotRemoved(namespace: string, reason: RemovalReason): void
+  /** Whose nodes are counted, until the returned function is called. */
+  count(context: Pick<NodeLifecycleContext, 'nodes'>): () => void
+}
+
+const CHECK_SECONDS = [0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384]
+const EVICTION_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240]
+
+/** Once per process. */
+export function createNodeLifecycleMetrics(registry: Registry): NodeLifecycleMetrics {
+  const registers = [registry]
+  let counted: Pick<NodeLifecycleContext, 'nodes'> | undefined
+  const perZone = { labelNames: ['zone'] as const, registers }
+  const perRemoval = { labelNames: ['namespace', 'reason'] as const, registers }
+
+  const zoneGauge = (name: string, help: string, value: (all: number, ready: number) => number) =>
+    new Gauge({
+      name,
+      help,
+      ...perZone,
+      collect() {
+        this.reset()
+        for (const [zone, { all, ready }] of zonesOf(counted?.nodes.list() ?? [])) {
+          this.set({ zone }, value(all, ready))
+        }
+      },
+    })
+  zoneGauge('node_collector_zone_size', 'Nodes, by zone.', (all) => all)
+  zoneGauge('node_collector_zone_health', 'Per cent of the nodes that are ready.', (all, ready) => (100 * ready) / all)
+  zoneGauge('node_collector_unhealthy_nodes_in_zone', 'Nodes that are not ready.', (all, ready) => all - ready)
+
+  const lost = new Counter({
+    name: 'node_collector_evictions_total',
+    help: 'Nodes whose pods began to be evicted because they were lost or not ready.',
+    ...perZone,
+  })
+  const checked = new Histogram({
+    name: 'node_collector_update_node_health_duration_seconds',
+    help: 'How long it took to judge one node.',
+    buckets: CHECK_SECONDS,
+    registers,
+  })
+  const evicted = new Counter({
+    name: 'taint_eviction_controller_pod_deletions_total',
+    help: 'Pods deleted because they did not bear a taint of their node.',
+    registers,
+  })
+  const evictedAfter = new Histogram({
+    name: 'taint_eviction_controller_pod_deletion_duration_seconds',
+    help: 'From the moment a pod was to be deleted for a taint until it was.',
+    buckets: EVICTION_SECONDS,
+    registers,
+  })
+  const removed = new Counter({
+    name: 'pod_gc_collector_force_delete_pods_total',
+    help: 'Pods deleted without waiting for their node.',
+    ...perRemoval,
+  })
+  const notRemoved = new Counter({
+    name: 'pod_gc_collector_force_delete_pod_errors_total',
+    help: 'Of these, how many could not be deleted.',
+    ...perRemoval,
+  })
+  return {
+    nodeChecked: (seconds) => checked.observe(seconds),
+    nodeLost: (node) => lost.inc({ zone: zoneOf(node) }),
+    podEvicted(overdueSeconds) {
+      evicted.inc()
+      evictedAfter.observe(overdueSeconds)
+    },
+    podRemoved: (namespace, reason) => removed.inc({ namespace, reason }),
+    podNotRemoved: (namespace, reason) => notRemoved.inc({ namespace, reason }),
+    count(context) {
+      counted = context
+      return () => {
+        if (counted === context) counted = undefined
+      }
+    },
+  }
+}
+
+function zonesOf(nodes: readonly Readonly<Node>[]): Map<string, { all: number; ready: number }> {
+  const zones = new Map<string, { all: number; ready: number }>()
+  for (const node of nodes) {
+    const zone = zones.get(zoneOf(node)) ?? { all: 0, ready: 0 }
+    zones.set(zoneOf(node), zone)
+    zone.all++
+    if (isReady(node)) zone.ready++
+  }
+  return zones
+}
+
+/** Dashboards know a zone by its region, a separator that is in no name, and its own name. */
+function zoneOf({ metadata: { labels = {} } }: Readonly<Node>): string {
+  const of = (what: 'region' | 'zone') =>
+    labels[`topology.kubernetes.io/${what}`] ?? labels[`failure-domain.beta.kubernetes.io/${what}`] ?? ''
+  const [region, zone] = [of('region'), of('zone')]
+  return region || zone ? `${region}:\x00:${zone}` : ''
+}

@@ -1,0 +1,72 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Node, Taint } from '../../api/types/node.ts'
+import { borneMs, isLost, taintsDue } from './taints.ts'
+
+const NOW = '2026-01-01T00:00:00Z'
+const aNode = (ready: string, taints: Taint[] = []): Node => ({
+  metadata: { name: 'a' },
+  spec: { taints },
+  status: { conditions: [{ type: 'Ready', status: ready }] },
+})
+const unreachable: Taint = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }
+const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }
+const team: Taint = { key: 'team', value: 'storage', effect: 'NoExecute' }
+
+describe('taints by conditions', () => {
+  it('SYS-18 a taint that stays keeps the time it came', () => {
+    const old = { ...unreachable, timeAdded: '2020-01-01T00:00:00Z' }
+    expect(taintsDue(aNode('Unknown', [old]), NOW)).toEqual([
+      old,
+      { key: unreachable.key, effect: 'NoSchedule', timeAdded: NOW },
+    ])
+  })
+
+  it('SYS-18 whatever the conditions and taints, the wish is reached in one step and spares the taints of others', () => {
+    const keys = [
+      'node.kubernetes.io/unreachable',
+      'node.kubernetes.io/not-ready',
+      'node.kubernetes.io/disk-pressure',
+      'x',
+    ]
+    const taint = fc.record({
+      key: fc.constantFrom(...keys),
+      effect: fc.constantFrom('NoSchedule' as const, 'NoExecute' as const, 'PreferNoSchedule' as const),
+    })
+    const taints = fc.uniqueArray(taint, { selector: ({ key, effect }) => `${key}:${effect}` })
+    fc.assert(
+      fc.property(fc.constantFrom('True', 'False', 'Unknown'), taints, (ready, there) => {
+        const due = taintsDue(aNode(ready, there), NOW) ?? there
+        expect(taintsDue(aNode(ready, due), NOW)).toBeUndefined()
+        expect(isLost(due)).toBe(ready !== 'True')
+        const others = (all: Taint[]) => all.filter(({ key, effect }) => key === 'x' || effect === 'PreferNoSchedule')
+        expect(others(due)).toEqual(others(there))
+      }),
+    )
+  })
+})
+
+describe('how long a pod bears taints', () => {
+  it('SYS-18 300 s of a lost node, unless it says otherwise', () => {
+    expect(borneMs([unreachable])).toBe(300_000)
+    expect(borneMs([notReady])).toBe(300_000)
+    expect(borneMs([unreachable], [{ key: unreachable.key, operator: 'Exists', tolerationSeconds: 6 }])).toBe(6_000)
+    expect(borneMs([unreachable], [{ operator: 'Exists' }])).toBe(Number.POSITIVE_INFINITY)
+    expect(borneMs([unreachable], [{ operator: 'Exists', effect: 'NoSchedule' }])).toBe(300_000)
+  })
+
+  it('SYS-18 all of them together, the shortest time counts, and less than nothing is nothing', () => {
+    const bears = (tolerationSeconds?: number) => ({
+      key: 'team',
+      value: 'storage',
+      effect: 'NoExecute' as const,
+      ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
+    })
+    expect(borneMs([team])).toBe(0)
+    expect(borneMs([team], [bears()])).toBe(Number.POSITIVE_INFINITY)
+    expect(borneMs([team, unreachable], [bears()])).toBe(300_000)
+    expect(borneMs([team, unreachable], [bears(20)])).toBe(20_000)
+    expect(borneMs([team], [bears(-5)])).toBe(0)
+    expect(borneMs([])).toBe(Number.POSITIVE_INFINITY)
+  })
+})

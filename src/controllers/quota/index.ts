@@ -1,0 +1,2 @@
+export { createQuotaMetrics, type QuotaMetrics } from './metrics.ts'
+export { createQuotaController, type QuotaControllerOptions } from './quota-controller.ts'

@@ -1,0 +1,163 @@
+import { Registry } from 'prom-client'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
+import type { Logger } from '../../base/log.ts'
+import { silentLog } from '../../base/log.ts'
+import { type Client, createCacheSet, inProcessClient } from '../../client/index.ts'
+import { createQuotaController, createQuotaMetrics } from './index.ts'
+
+const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+
+let trial: TrialServer
+let client: Client
+let registry: Registry
+let stop: () => Promise<void>
+let standings: () => readonly { because?: string }[]
+const errors: string[] = []
+const log: Logger = { ...silentLog, error: (_fields, message) => void errors.push(message) }
+
+beforeEach(async () => {
+  errors.length = 0
+  trial = await startTrial()
+  client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  stop = async () => {}
+})
+afterEach(async () => {
+  await stop()
+  await trial.store.close()
+})
+
+function start(seenBy: (client: Client) => Client = (same) => same): void {
+  registry = new Registry()
+  const abort = new AbortController()
+  const common = { clock: trial.clock, random: () => 0.5, log, client: seenBy(client) }
+  const caches = createCacheSet(common)
+  const quotaMetrics = createQuotaMetrics(registry)
+  const controller = createQuotaController({ ...common, caches, kinds: ALL_KINDS, quotaMetrics, verifyEveryMs: 5_000 })
+  const running = controller.run(abort.signal)
+  standings = () => controller.queue.standings()
+  stop = () => {
+    abort.abort()
+    return running.then(() => caches.stop())
+  }
+}
+
+async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
+  for (let turn = 0; turn < 5_000; turn++) {
+    if (await condition()) return
+    await new Promise((resolve) => setImmediate(resolve))
+    if (turn % 50 === 49) await trial.clock.advance(1_000)
+  }
+  throw new Error(`still waiting for: ${what}`)
+}
+
+const aQuota = (name: string, hard: object) => trial.post(QUOTAS, { metadata: { name }, spec: { hard } })
+const aClaim = async (name: string, storage: string) => {
+  const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } } }
+  expect((await trial.post(CLAIMS, { metadata: { name }, spec })).status).toBe(201)
+}
+const statusOf = async (name: string) => (await trial.get(`${QUOTAS}/${name}`)).json.status
+const differences = async () =>
+  (await registry.getSingleMetric('stowage_quota_differences_total')?.get())?.values[0]?.value
+const verifications = async () =>
+  (await registry.getSingleMetric('stowage_quota_verifications_total')?.get())?.values[0]?.value ?? 0
+
+describe('the quota controller', () => {
+  it('REX-4 counts a quota that is created over existing objects, before anybody needs it', async () => {
+    await aClaim('a', '1Gi')
+    await aClaim('b', '3Gi')
+    start()
+    const hard = { 'requests.storage': '2Gi', persistentvolumeclaims: '10', 'count/configmaps': '5', pods: '1' }
+    await aQuota('team', hard)
+    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    expect(await statusOf('team')).toEqual({
+      hard,
+      used: { 'requests.storage': '4Gi', persistentvolumeclaims: '2', 'count/configmaps': '0', pods: '0' },
+    })
+  })
+
+  it('REX-4 counts what an edit adds, and leaves the rest to the server', async () => {
+    start()
+    await aClaim('a', '1Gi')
+    await aQuota('team', { persistentvolumeclaims: '10' })
+    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    await trial.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '5Gi' } } }, 'merge')
+    await until(async () => (await statusOf('team')).used['requests.storage'] === '1Gi', 'the count of what is new')
+    await trial.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '6Gi' } } }, 'merge')
+    expect(await statusOf('team')).toEqual({
+      hard: { persistentvolumeclaims: '10', 'requests.storage': '6Gi' },
+      used: { persistentvolumeclaims: '1', 'requests.storage': '1Gi' },
+    })
+  })
+
+  it('REX-4 a count that something was charged under is made again', async () => {
+    let charges = 0
+    // Between the reading of the quota and the writing of its count, a claim comes.
+    start((inner) => ({
+      ...inner,
+      list: async (kind, request) => {
+        const listed = await inner.list(kind, request)
+        if (kind.plural === 'persistentvolumeclaims' && charges++ === 0) await aClaim('late', '1Gi')
+        return listed
+      },
+    }))
+    await aQuota('team', { persistentvolumeclaims: '10' })
+    await until(async () => charges > 0 && (await statusOf('team')) !== undefined, 'the count')
+    expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
+    await until(() => standings().length === 0, 'rest')
+    expect((await statusOf('team')).used).toEqual({ persistentvolumeclaims: '1' })
+  })
+
+  it('SYS-4 verifies now and then, and finds nothing while all is well', async () => {
+    start()
+    await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
+    await aClaim('a', '1Gi')
+    await until(async () => (await verifications()) >= 2, 'two rounds of verification')
+    expect(await differences()).toBe(0)
+    expect(errors).toEqual([])
+  })
+
+  it('SYS-4 a quota that says something wrong is reported, counted and repaired', async () => {
+    start()
+    await aClaim('a', '1Gi')
+    await aQuota('team', { persistentvolumeclaims: '10', 'requests.storage': '10Gi' })
+    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    await trial.patch(`${QUOTAS}/team/status`, { status: { used: { persistentvolumeclaims: '7' } } }, 'merge')
+    await until(async () => (await statusOf('team')).used.persistentvolumeclaims === '1', 'the repair')
+    expect(await differences()).toBe(1)
+    expect(errors).toEqual([
+      'Quota "default/team" does not say what is used (persistentvolumeclaims: says 7, counted 1). ' +
+        'It is being repaired; please report this.',
+    ])
+  })
+
+  it('SYS-4 a quota that changes while it is verified is not judged', async () => {
+    let reads = 0
+    start((inner) => ({
+      ...inner,
+      list: async (kind, request) => {
+        const listed = await inner.list(kind, request)
+        if (kind.plural === 'persistentvolumeclaims') await aClaim(`c-${reads++}`, '1Gi')
+        return listed
+      },
+    }))
+    await aClaim('first', '1Gi')
+    await aQuota('team', { persistentvolumeclaims: '1000' })
+    await until(() => reads >= 5, 'some rounds of verification')
+    expect(await differences()).toBe(0)
+    expect((await statusOf('team')).used.persistentvolumeclaims).toBe(String(reads + 1))
+  })
+
+  it('SYS-4 leaves quotas alone on a server that keeps them itself', async () => {
+    start((inner) => ({ ...inner, commitsAtomically: async () => false }))
+    await aQuota('team', { persistentvolumeclaims: '10' })
+    await until(
+      () => standings().some(({ because }) => because?.includes('keeps its quotas itself') ?? false),
+      'a reason',
+    )
+    expect(await statusOf('team')).toBeUndefined()
+  })
+})

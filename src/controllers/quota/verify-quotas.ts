@@ -1,0 +1,48 @@
+// Compares what the quotas of a namespace say with what its objects add up to. They cannot differ: whatever changes the
+// one changes the other in the same transaction. So a difference is a bug: logged, counted, and repaired.
+import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import { compareQuantities } from '../../api/quantity.ts'
+import { tally, textOf } from '../../api/quota/index.ts'
+import type { ResourceQuota } from '../../api/types/quota.ts'
+import type { Logger } from '../../base/log.ts'
+import { type ContentsDeps, readContents } from './contents.ts'
+import { uncountedKeys, writeUse } from './count-quota.ts'
+import type { QuotaMetrics } from './metrics.ts'
+
+export interface VerifyDeps extends ContentsDeps {
+  readonly log: Logger
+  readonly quotaMetrics?: QuotaMetrics
+}
+
+/** Judges the quotas that did not change while everything was read; the others are in use, and have their next turn. */
+export async function verifyQuotas(namespace: string, deps: VerifyDeps): Promise<void> {
+  const before = await listQuotas()
+  if (before.length === 0) return
+  const contents = await readContents(namespace, before, deps)
+  const versions = new Set((await listQuotas()).map(versionOf))
+  const still = before.filter((quota) => versions.has(versionOf(quota)))
+  for (const quota of still) {
+    const keys = Object.keys(quota.spec?.hard ?? {})
+    const counted = textOf(tally(quota.spec, keys, contents))
+    const wrong = keys.filter((key) => compareQuantities(counted[key] ?? '0', quota.status?.used?.[key] ?? '0') !== 0)
+    if (wrong.length > 0) await repair(quota, wrong, counted)
+  }
+  deps.quotaMetrics?.verified(still.length)
+
+  async function listQuotas(): Promise<Readonly<ResourceQuota>[]> {
+    const { items } = await deps.client.list(resourceQuotaKind, { namespace })
+    return items.filter((quota) => uncountedKeys(quota).length === 0)
+  }
+
+  async function repair(quota: Readonly<ResourceQuota>, wrong: readonly string[], counted: Record<string, string>) {
+    const shown = wrong.map((key) => `${key}: says ${quota.status?.used?.[key]}, counted ${counted[key]}`).join('; ')
+    deps.log.error(
+      { namespace, quota: quota.metadata.name, wrong },
+      `Quota "${namespace}/${quota.metadata.name}" does not say what is used (${shown}). It is being repaired; please report this.`,
+    )
+    deps.quotaMetrics?.foundDifference()
+    await writeUse(deps.client, quota, counted)
+  }
+}
+
+const versionOf = ({ metadata }: Readonly<ResourceQuota>): string => `${metadata.uid} ${metadata.resourceVersion}`

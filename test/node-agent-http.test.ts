@@ -1,0 +1,94 @@
+// Node agents over HTTP, as `stowage node` runs them, against a server in a process of its own.
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock, systemRandom } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { runNode } from '../src/cli/node.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+
+const PODS = '/api/v1/namespaces/default/pods'
+
+describe('nodes over HTTP', () => {
+  const clock = systemClock()
+  let dir: string
+  let server: RunningServer
+  const nodes: { readonly stop: AbortController; readonly over: Promise<void> }[] = []
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-nodes-'))
+    server = await startServer({ dataDir: join(dir, 'data'), command: 'server' })
+  })
+  afterAll(async () => {
+    for (const { stop } of nodes) stop.abort()
+    await Promise.all(nodes.map(({ over }) => over.catch(() => {})))
+    await server.stop()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  /** Settles once the node takes pods; rejects if it cannot. */
+  async function startNode(nodeName: string, flags: object = {}): Promise<{ metrics: string }> {
+    const stop = new AbortController()
+    let ready = (_: { metrics?: string }) => {}
+    const isReady = new Promise<{ metrics?: string }>((resolve) => {
+      ready = resolve
+    })
+    const all = {
+      kubeconfig: server.kubeconfig,
+      nodeName,
+      rootDir: join(dir, nodeName),
+      runCommands: false,
+      maxPods: '10',
+      httpEndpoint: '127.0.0.1:0',
+      ...flags,
+    }
+    const deps = { clock, random: systemRandom(), log: silentLog, signal: stop.signal, env: {}, onReady: ready }
+    const over = runNode(all, deps)
+    nodes.push({ stop, over })
+    const { metrics = '' } = (await Promise.race([isReady, over])) ?? {}
+    return { metrics }
+  }
+
+  async function until(condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) await clock.sleep(20) // asked again until the test's own limit
+  }
+
+  it('SYS-7 several nodes of one process register, run their pods, and let them go', async () => {
+    const { metrics } = await startNode('left', { label: ['example.com/rack=7'] })
+    await startNode('right')
+    const { json } = await server.call('GET', '/api/v1/nodes')
+    expect(json.items.map(({ metadata }: any) => metadata.name)).toEqual(['left', 'right'])
+    expect(json.items[0].metadata.labels['example.com/rack']).toBe('7')
+    expect(json.items[0].status.capacity.pods).toBe('10')
+    for (const nodeName of ['left', 'right']) {
+      const container = { name: 'main', image: 'none', volumeMounts: [{ name: 'scratch', mountPath: '/s' }] }
+      const spec = { nodeName, containers: [container], volumes: [{ name: 'scratch', emptyDir: {} }] }
+      await server.call('POST', PODS, { metadata: { name: `on-${nodeName}` }, spec })
+    }
+    for (const nodeName of ['left', 'right']) {
+      const pod = `${PODS}/on-${nodeName}`
+      await until(async () => (await server.call('GET', pod)).json.status.phase === 'Running')
+      await server.call('DELETE', pod)
+      await until(async () => (await server.call('GET', pod)).status === 404)
+      await until(async () => (await readdir(join(dir, nodeName, 'pods'))).length === 0)
+    }
+    const text = await (await fetch(`${metrics}/metrics`)).text()
+    expect(text).toContain('# TYPE csi_operations_seconds histogram')
+  })
+
+  it('SYS-7 a name that is taken, and a directory that is, are refused with the reason', async () => {
+    await startNode('taken')
+    await expect(startNode('taken', { rootDir: join(dir, 'elsewhere') })).rejects.toThrow(
+      /The node name "taken" belongs to another agent/,
+    )
+    await expect(startNode('other', { rootDir: join(dir, 'taken') })).rejects.toThrow(/used by another node agent/)
+  })
+
+  it('SYS-7 bad flags are refused before anything is done', async () => {
+    await expect(startNode('Bad_Name')).rejects.toThrow(/--node-name "Bad_Name"/)
+    await expect(startNode('fine', { label: ['x'] })).rejects.toThrow(/--label "x": expected key=value/)
+    await expect(startNode('fine', { maxPods: 'many' })).rejects.toThrow(/--max-pods "many"/)
+    await expect(readdir(join(dir, 'fine'))).rejects.toThrow(/ENOENT/)
+  })
+})

@@ -1,0 +1,330 @@
+// 64 clients race for the last units of several quotas, with creates, growth, changes of class and deletes mixed, on
+// every store, on etcd through two servers. No version of a quota ever exceeds its bounds; after every round what it
+// says is what the claims add up to, by arithmetic of this file's own; and at rest no free unit is refused.
+// QUOTA_ROUNDS=1000 runs the long form.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { allGatesOn } from '../src/api/feature-gates.ts'
+import { persistentVolumeClaimKind } from '../src/api/kinds/claim.ts'
+import { ALL_KINDS } from '../src/api/kinds/index.ts'
+import { namespaceKind } from '../src/api/kinds/namespace.ts'
+import { resourceQuotaKind } from '../src/api/kinds/resource-quota.ts'
+import { storageClassKind } from '../src/api/kinds/storage-class.ts'
+import { ApiError } from '../src/api/status-error.ts'
+import { createApiServer, createBuiltIns, versionInfo } from '../src/apiserver/index.ts'
+import { systemClock, systemRandom } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { type Client, inProcessClient } from '../src/client/index.ts'
+import { openEtcdStore, openLmdbStore, openMemoryStore, type Store } from '../src/store/index.ts'
+import { etcdMissing, startEtcd } from './helpers/etcd.ts'
+
+const CLIENTS = 64
+const rounds = (usual: number) => Number(process.env.QUOTA_ROUNDS ?? usual)
+const NAMESPACE = 'race'
+const GIB = 1024 ** 3
+const clock = systemClock()
+
+const closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+function clientOf(store: Store): { client: Client; ready: Promise<unknown> } {
+  const server = createApiServer({
+    store,
+    clock,
+    random: systemRandom(),
+    log: silentLog,
+    kinds: ALL_KINDS,
+    gates: allGatesOn,
+    authenticator: { authenticate: () => ({ is: 'unknown' }) as never, authenticateToken: () => undefined },
+    authorizer: { authorize: () => ({ allowed: true }) },
+    version: versionInfo(),
+    trackManagedFields: false,
+  })
+  return {
+    client: inProcessClient(server.objects, { name: 'racer', groups: [] }),
+    ready: createBuiltIns(server.objects),
+  }
+}
+
+/** Whole numbers from 0 to n - 1, the same in every run. */
+function dice(seed: number): (n: number) => number {
+  let state = seed * 7_919 + 1
+  return (n) => {
+    state = (state * 48_271) % 2_147_483_647
+    return Math.floor((state / 2_147_483_647) * n)
+  }
+}
+
+const QUOTAS = {
+  all: { hard: { persistentvolumeclaims: '12', 'requests.storage': '20Gi', 'requests.iops': '500' } },
+  slow: { hard: { 'slow.storageclass.storage.k8s.io/requests.storage': '6Gi', 'limits.iops': '600' } },
+  gold: byClass('In', ['gold']),
+  none: byClass('DoesNotExist'),
+}
+
+function byClass(operator: string, values?: string[]) {
+  const requirement = { scopeName: 'VolumeAttributesClass', operator, ...(values ? { values } : {}) }
+  return {
+    hard: { 'count/persistentvolumeclaims': '5', 'requests.storage': '9Gi' },
+    scopeSelector: { matchExpressions: [requirement] },
+  }
+}
+
+/** What the claims add up to. Every size here is written in Gi, every number of iops as it is. */
+function addedUp(claims: readonly any[], spec: any): Record<string, number> {
+  const sizeOf = (amount: string | undefined) => (amount ? Number(/^(\d+)Gi$/.exec(amount)?.[1]) * GIB : 0)
+  const selected = claims.filter(({ spec: claim, status }) => {
+    const [requirement] = spec.scopeSelector?.matchExpressions ?? []
+    if (!requirement) return true
+    const names = [claim.volumeAttributesClassName, status.currentVolumeAttributesClassName].filter(Boolean)
+    return requirement.operator === 'In' ? names.includes('gold') : names.length === 0
+  })
+  const storage = (claim: any) =>
+    Math.max(sizeOf(claim.spec.resources.requests.storage), sizeOf(claim.spec.allocatedResources?.storage))
+  const iops = selected.map(({ spec: claim }) => Number(claim.resources.requests.iops ?? 0))
+  const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + amount, 0)
+  const all: Record<string, number> = {
+    persistentvolumeclaims: selected.length,
+    'count/persistentvolumeclaims': selected.length,
+    'requests.storage': sum(selected.map(storage)),
+    'slow.storageclass.storage.k8s.io/requests.storage': sum(
+      selected.filter(({ spec: claim }) => claim.storageClassName === 'slow').map(storage),
+    ),
+    'limits.iops': sum(iops),
+    'requests.iops': Math.max(0, ...iops),
+  }
+  return Object.fromEntries(Object.keys(spec.hard).map((key) => [key, all[key] ?? Number.NaN]))
+}
+
+const numberOf = (amount: string): number => {
+  const [, digits, unit] = /^(\d+)(Gi|Mi|Ki|k|)$/.exec(amount) ?? []
+  const factors: Record<string, number> = { Gi: GIB, Mi: 1024 ** 2, Ki: 1024, k: 1000, '': 1 }
+  return Number(digits) * (factors[unit ?? ''] ?? Number.NaN)
+}
+const numbersOf = (amounts: Record<string, string> = {}) =>
+  Object.fromEntries(Object.entries(amounts).map(([key, amount]) => [key, numberOf(amount)]))
+
+async function race(clients: readonly Client[], store: Store, count: number): Promise<Record<string, number>> {
+  const [first] = clients as [Client]
+  const totals: Record<string, number> = {}
+  const exceeded: string[] = []
+  for (const name of ['slow', 'fast']) {
+    const object = { metadata: { name }, provisioner: 'd.example.com', allowVolumeExpansion: true }
+    await first.create(storageClassKind, object as never)
+  }
+  await first.create(namespaceKind, { metadata: { name: NAMESPACE } })
+  store.watch({
+    prefix: `core/resourcequotas/${NAMESPACE}/`,
+    afterRevision: store.revision,
+    onEvents: (events) => {
+      for (const { entry } of events) if (entry) judge(JSON.parse(Buffer.from(entry.value).toString()))
+    },
+    onEnd: () => {},
+  })
+  for (const [name, spec] of Object.entries(QUOTAS)) await createQuota(first, name, spec)
+  for (let round = 0; round < count; round++) await raceOnce(round)
+  expect(exceeded).toEqual([])
+  return totals
+
+  function judge({ metadata, spec, status }: any): void {
+    const bounds = numbersOf(spec.hard)
+    for (const [key, amount] of Object.entries(numbersOf(status?.used))) {
+      if (amount > (bounds[key] ?? 0)) exceeded.push(`${metadata.name}: ${key}=${amount}`)
+    }
+  }
+
+  async function raceOnce(round: number): Promise<void> {
+    const known = (await first.list(persistentVolumeClaimKind, { namespace: NAMESPACE })).items
+    const names = known.map(({ metadata }) => metadata.name ?? '')
+    const racers = Array.from({ length: CLIENTS }, async (_, at) => {
+      const roll = dice(round * CLIENTS + at)
+      const outcome = await act(clients[at % clients.length] as Client, roll, `r${round}-${at}`, names)
+      totals[outcome] = (totals[outcome] ?? 0) + 1
+    })
+    // An administrator is at work meanwhile.
+    const late = `late-${round}`
+    const admin = clients.at(-1) as Client
+    const spec = { hard: { persistentvolumeclaims: '12', 'requests.storage': '20Gi' } }
+    racers.push(createQuota(admin, late, spec).then(() => {}))
+    await Promise.all(racers)
+    await check(round)
+    await expectFreeUnitsAreGiven(round)
+    await admin.delete(resourceQuotaKind, { namespace: NAMESPACE, name: late })
+  }
+
+  async function check(round: number): Promise<any[]> {
+    const read = async (plural: string) =>
+      (await store.list({ prefix: `core/${plural}/${NAMESPACE}/` })).entries.map(({ value }) =>
+        JSON.parse(Buffer.from(value).toString()),
+      )
+    const claims = await read('persistentvolumeclaims')
+    for (const { metadata, spec, status } of await read('resourcequotas')) {
+      if (!status?.used) continue // new, and nobody has needed it since
+      expect(numbersOf(status.used), `round ${round}, quota ${metadata.name}`).toEqual(addedUp(claims, spec))
+    }
+    return claims
+  }
+
+  async function expectFreeUnitsAreGiven(round: number): Promise<void> {
+    const claims = await check(round)
+    const before = [QUOTAS.all, QUOTAS.none].map(({ hard, ...spec }) => ({
+      hard: numbersOf(hard as never),
+      used: addedUp(claims, { hard, ...spec }),
+    }))
+    const isFree = before.every(({ hard, used }) =>
+      Object.entries(used).every(([key, amount]) => {
+        if (key === 'requests.iops') return true
+        return amount + (key === 'requests.storage' ? GIB : 1) <= (hard[key] ?? 0)
+      }),
+    )
+    const client = clients[round % clients.length] as Client
+    const outcome = await outcomeOf(createClaim(client, `rest-${round}`, { storage: '1Gi' }))
+    expect(outcome, `round ${round}: ${JSON.stringify(before)}`).toBe(isFree ? 'done' : 'over quota')
+    await check(round)
+    if (isFree) await deleteClaim(client, `rest-${round}`)
+  }
+}
+
+const createQuota = (client: Client, name: string, spec: object): Promise<unknown> =>
+  client.create(resourceQuotaKind, { metadata: { namespace: NAMESPACE, name }, spec } as never)
+
+async function createClaim(client: Client, name: string, requests: object, spec: object = {}): Promise<void> {
+  const claim = { accessModes: ['ReadWriteOnce'], storageClassName: 'fast', resources: { requests }, ...spec }
+  await client.create(persistentVolumeClaimKind, { metadata: { namespace: NAMESPACE, name }, spec: claim } as never)
+  const bound = { status: { phase: 'Bound', capacity: { storage: '1Gi' } } }
+  await client.patch(persistentVolumeClaimKind, refOf(name), { type: 'merge', body: bound }, { subresource: 'status' })
+}
+
+async function deleteClaim(client: Client, name: string): Promise<void> {
+  await client.delete(persistentVolumeClaimKind, refOf(name))
+  const body = { metadata: { finalizers: null } }
+  await client.patch(persistentVolumeClaimKind, refOf(name), { type: 'merge', body })
+}
+
+const refOf = (name: string) => ({ namespace: NAMESPACE, name })
+
+async function act(client: Client, roll: (n: number) => number, name: string, known: string[]): Promise<string> {
+  const other = known[roll(known.length)] ?? name
+  const className = [undefined, 'gold', 'silver'][roll(3)]
+  const patch = (spec: object) =>
+    client.patch(persistentVolumeClaimKind, refOf(other), { type: 'merge', body: { spec } })
+  switch (roll(8)) {
+    case 0:
+    case 1:
+      return `delete ${await outcomeOf(deleteClaim(client, other))}`
+    case 2:
+      return `grow ${await outcomeOf(patch({ resources: { requests: { storage: `${2 + roll(4)}Gi` } } }))}`
+    case 3:
+      return `class ${await outcomeOf(patch({ volumeAttributesClassName: ['gold', 'silver'][roll(2)] }))}`
+    case 4:
+      return `arrive ${await outcomeOf(arrive(client, other))}`
+    default: {
+      const iops = roll(2) ? { iops: String(100 * (1 + roll(6))) } : {}
+      const requests = { storage: `${1 + roll(3)}Gi`, ...iops }
+      const spec = { volumeAttributesClassName: className, ...(roll(2) ? { storageClassName: 'slow' } : {}) }
+      return `create ${await outcomeOf(createClaim(client, name, requests, spec))}`
+    }
+  }
+}
+
+/** The class that the claim wants, and only that, becomes the one it has. */
+async function arrive(client: Client, name: string): Promise<void> {
+  const { metadata, spec } = await client.get(persistentVolumeClaimKind, refOf(name))
+  const status = { currentVolumeAttributesClassName: spec?.volumeAttributesClassName ?? null }
+  const body = { metadata: { resourceVersion: metadata.resourceVersion }, status }
+  await client.patch(persistentVolumeClaimKind, refOf(name), { type: 'merge', body }, { subresource: 'status' })
+}
+
+async function outcomeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+    return 'done'
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    if (error.code === 403 && error.message.includes('exceeded quota')) return 'over quota'
+    if ([404, 409, 422].includes(error.code)) return 'not possible'
+    throw error
+  }
+}
+
+/** Claims come through both servers while a quota comes: it counts those before it, and charges those after it. */
+async function raceForNewQuota(clients: readonly Client[], store: Store, count: number): Promise<void> {
+  for (let round = 0; round < count; round++) {
+    const namespace = `new-${round}`
+    await (clients[0] as Client).create(namespaceKind, { metadata: { name: namespace } })
+    const claim = (client: Client, name: string) => {
+      const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
+      return client.create(persistentVolumeClaimKind, { metadata: { namespace, name }, spec } as never)
+    }
+    const roll = dice(round)
+    const many = (client: Client, who: string, n: number) =>
+      Array.from({ length: n }, (_, at) => claim(client, `${who}-${at}`))
+    const admin = async (client: Client) => {
+      await Promise.all(many(client, 'early', roll(3)))
+      const quota = { metadata: { namespace, name: 'new' }, spec: { hard: { persistentvolumeclaims: '1000' } } }
+      await client.create(resourceQuotaKind, quota as never)
+      await claim(client, 'counts')
+    }
+    const user = async (client: Client) => {
+      for (let n = 0; n < 4; n++) await Promise.all(many(client, `user-${n}`, 1 + roll(4)))
+    }
+    await Promise.all([admin(clients.at(-1) as Client), user(clients[0] as Client)])
+    const { entries } = await store.list({ prefix: `core/persistentvolumeclaims/${namespace}/` })
+    const quota = await store.get(`core/resourcequotas/${namespace}/new`)
+    const { used } = JSON.parse(Buffer.from(quota?.value ?? []).toString()).status
+    expect(used, `round ${round}`).toEqual({ persistentvolumeclaims: String(entries.length) })
+  }
+}
+
+function expectEverythingHappened(totals: Record<string, number>): void {
+  for (const outcome of ['create done', 'create over quota', 'grow done', 'class done', 'arrive done', 'delete done']) {
+    expect(totals[outcome] ?? 0, `${outcome}: ${JSON.stringify(totals)}`).toBeGreaterThan(0)
+  }
+}
+
+describe('64 clients racing for the last of a quota', () => {
+  it(`REX-4 VAC-10 PIO-7 in memory (${rounds(60)} rounds)`, async () => {
+    const store = await openMemoryStore({ clock })
+    closing.push(() => store.close())
+    const { client, ready } = clientOf(store)
+    await ready
+    expectEverythingHappened(await race([client], store, rounds(60)))
+    await raceForNewQuota([client], store, rounds(60))
+  }, 3_600_000)
+
+  it(`REX-4 VAC-10 PIO-7 on LMDB (${rounds(40)} rounds)`, async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'stowage-quota-'))
+    closing.push(() => rm(dir, { recursive: true, force: true }))
+    const store = await openLmdbStore({ dir, clock })
+    closing.push(() => store.close())
+    const { client, ready } = clientOf(store)
+    await ready
+    expectEverythingHappened(await race([client], store, rounds(40)))
+  }, 3_600_000)
+
+  const missing = etcdMissing()
+  it.skipIf(missing)(
+    `REX-4 VAC-10 PIO-7 on etcd through two servers (${rounds(10)} rounds)`,
+    async () => {
+      const etcd = await startEtcd()
+      closing.push(() => etcd.remove())
+      const clients: Client[] = []
+      const stores: Store[] = []
+      for (let n = 0; n < 2; n++) {
+        const store = await openEtcdStore({ endpoints: etcd.endpoints, prefix: '/race', clock })
+        closing.push(() => store.close())
+        const { client, ready } = clientOf(store)
+        await ready
+        stores.push(store)
+        clients.push(client)
+      }
+      expectEverythingHappened(await race(clients, stores[0] as Store, rounds(10)))
+      await raceForNewQuota(clients, stores[0] as Store, rounds(50))
+    },
+    3_600_000,
+  )
+})
