@@ -12,6 +12,7 @@ import {
   poolBytesOf,
   UsageError,
 } from './flags.ts'
+import { addNode } from './node-flags.ts'
 import { addProvisioner } from './provisioner-flags.ts'
 import type { Ready } from './serve.ts'
 
@@ -52,6 +53,7 @@ export function createProgram(deps: ProgramDeps): Command {
   addDriver(program, deps)
 
   addProvisioner(program, deps, LOG_LEVELS)
+  addNode(program, deps, LOG_LEVELS)
 
   program
     .command('controllers')

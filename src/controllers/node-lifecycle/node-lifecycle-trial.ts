@@ -19,6 +19,8 @@ export interface StartOptions extends NodeLifecycleOptions {
   readonly intercept?: (verb: string, kind: string) => void | Promise<void>
   /** Events go to the server instead of to `told`. */
   readonly ownEvents?: boolean
+  /** The caches show what there is at the start, and no change of it. */
+  readonly isBlind?: boolean
 }
 
 export type World = Awaited<ReturnType<typeof aWorld>>
@@ -39,10 +41,10 @@ export async function aWorld() {
   /** Who is reporting; renewed by `pass`. */
   const alive = new Set<string>()
 
-  function start({ metrics, intercept, ownEvents, ...options }: StartOptions = {}) {
+  function start({ metrics, intercept, ownEvents, isBlind, ...options }: StartOptions = {}) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
-    const caches = createCacheSet({ client, clock, random: () => 0.5 })
+    const caches = createCacheSet({ client: isBlind ? blindToChanges(client) : client, clock, random: () => 0.5 })
     const events = {
       record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) =>
         void told.push({ ...happening, about: metadata.name ?? '' }),
@@ -158,6 +160,17 @@ export async function aWorld() {
     },
   }
   return world
+}
+
+function blindToChanges(client: Client): Client {
+  async function* stateOnly(events: AsyncIterable<any>, signal: AbortSignal) {
+    for await (const event of events) {
+      yield event
+      if (event.endsInitialEvents) break
+    }
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  }
+  return { ...client, watch: (kind, request) => stateOnly(client.watch(kind, request), request.signal) }
 }
 
 function watchedClient(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {
