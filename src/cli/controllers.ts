@@ -22,6 +22,7 @@ import type { ControllerDeps } from '../controllers/deps.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
+import { createNodeLifecycleControllers, createNodeLifecycleMetrics } from '../controllers/node-lifecycle/index.ts'
 import { createProtectionControllers } from '../controllers/protection/index.ts'
 import { createSourceProtection } from '../controllers/provisioning/csi/index.ts'
 import {
@@ -85,6 +86,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
   const csiMetrics = createCsiMetrics(registry)
   const capacityMetrics = createCapacityMetrics(registry)
   const ephemeralMetrics = createEphemeralMetrics(registry)
+  const nodeLifecycleMetrics = createNodeLifecycleMetrics(registry)
   const schedulerMetrics = createSchedulerMetrics(registry)
 
   async function run(until: AbortSignal, election?: LeaderElection): Promise<void> {
@@ -98,6 +100,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
       namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
+      'node-lifecycle': () => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
       protection: () => createProtectionControllers(deps),
       scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
     }

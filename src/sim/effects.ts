@@ -119,7 +119,7 @@ function textOf(write: CommitWrite): string {
 }
 
 function patchText(kind: Kind, key: string, body: object, subresource = ''): string {
-  return `patch ${nounOf(kind)} ${key} (${subresource || (changedParts(body).join(', ') ?? '')})`
+  return `patch ${nounOf(kind)} ${key} (${subresource || changedParts(body).join(', ')})`
 }
 
 /** The fields a patch names: `claimRef`, `finalizers`. */

@@ -32,7 +32,7 @@ export async function reconcileNode(name: string, context: NodeLifecycleContext)
 async function keepTrue(known: Readonly<Node>, context: NodeLifecycleContext): Promise<Outcome> {
   const { name = '' } = known.metadata
   const isToReport = leftMs(known, context) <= 0 && conditionsOfSilence(known, '').length > 0
-  const seen = known
+  const seen = isToReport ? await lookAgain(name, context) : known
   const isSilent = leftMs(seen, context) <= 0
   const node = isSilent ? await reportSilence(seen, context) : seen
   await followConditions(node, context)

@@ -76,7 +76,7 @@ async function deleteVolume(
     case 'failed':
       metrics?.deletingFailed(volume)
       context.events.record(persistentVolumeKind, volume, deletingFailed(deleted.because))
-      return backOff(deleted.because)
+      return deleted.isNotOurs ? letGo(volume, deleted.because, context) : backOff(deleted.because)
     case 'deleted':
   }
   const removed = await removeObject(volume, context)
@@ -84,13 +84,31 @@ async function deleteVolume(
   return removed
 }
 
+/** What is behind it is not ours to delete, so whoever deletes the object need not wait for that. */
+async function letGo(
+  volume: Readonly<PersistentVolume>,
+  because: string,
+  context: ProvisioningContext,
+): Promise<Outcome> {
+  const { volumeFinalizer } = context.settings
+  const { deletionTimestamp, finalizers } = volume.metadata
+  if (!deletionTimestamp || !finalizers?.includes(volumeFinalizer)) return stuck(because)
+  return patchFinalizers(volume, withoutFinalizer(volume, volumeFinalizer), context)
+}
+
 async function ask(
   volume: Readonly<PersistentVolume>,
-  { provisioner }: ProvisioningContext,
+  { provisioner, events, metrics, log }: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Deleted> {
+  let overdue = 0
+  const onOverdue = (because: string) => {
+    log.warn({ volume: volume.metadata.name, because }, 'a volume takes too long to delete')
+    if (overdue++ === 0) metrics?.deletingFailed(volume)
+    events.record(persistentVolumeKind, volume, deletingFailed(because))
+  }
   try {
-    return await provisioner.delete(volume, signal)
+    return await provisioner.delete(volume, signal, onOverdue)
   } catch (error) {
     return { is: 'failed', because: error instanceof Error ? error.message : String(error) }
   }

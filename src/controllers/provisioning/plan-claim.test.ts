@@ -11,6 +11,7 @@ const CLASS = { metadata: { name: 'fast', uid: 'c1' }, provisioner: OURS }
 
 const aSituation = (more: Partial<ClaimSituation> = {}): ClaimSituation => ({
   provisionerName: OURS,
+  intent: `provisioning.stowage.dev/${OURS}`,
   claim: {
     metadata: { namespace: 'shop', name: 'data', uid: 'u1', annotations: { [PROVISIONER]: OURS } },
     spec: { storageClassName: 'fast' },

@@ -1,13 +1,15 @@
 // What to do next for one claim, as data. Pure: the claim, what is known of its volume, and what it asks for go in.
 // Doing it is reconcile-claim.ts.
+import { claimClassName } from '../../api/kinds/class-names.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import { PROVISIONED_BY } from '../names.ts'
 import type { Attempt, Stage } from './attempts.ts'
+import { howToGiveUp } from './events.ts'
 import { isGoing } from './intent.ts'
 import type { ProvisionRequest } from './provisioner.ts'
-import { missingClass, selectClaim, selectedNodeOf } from './select-claim.ts'
+import { selectClaim, selectedNodeOf } from './select-claim.ts'
 
 export type ClaimAction =
   | { readonly do: 'nothing' }
@@ -21,6 +23,8 @@ export type ClaimAction =
 
 export interface ClaimSituation {
   readonly provisionerName: string
+  /** The finalizer that says: something may exist. */
+  readonly intent: string
   readonly claim: Readonly<PersistentVolumeClaim>
   readonly holdsIntent: boolean
   readonly stage: Stage
@@ -64,13 +68,16 @@ function planUnknown(situation: ClaimSituation, stage: Extract<Stage, { is: 'unk
   if (storageClass?.provisioner === provisionerName) {
     return { do: 'provision', request: requestOf(claim, storageClass, volumeName), isWanted }
   }
-  const why = storageClass
-    ? `its class "${storageClass.metadata.name}" is one of ${storageClass.provisioner} now`
-    : missingClass(claim)
   const because =
-    `Cannot find out whether volume "${volumeName}" was made: ${why}. ` +
-    `Restore the class as it was, or look for the volume in the storage and take ${provisionerName}'s finalizer off the claim.`
+    `It is not known whether volume "${volumeName}" was made, and it cannot be asked for: ${classProblem(situation)}. ` +
+    `Create the class again as it was; or ${howToGiveUp({ volumeName, intent: situation.intent })}`
   return { do: 'wait', because, isTold: true }
+}
+
+function classProblem({ claim, storageClass }: ClaimSituation): string {
+  if (storageClass) return `its class "${storageClass.metadata.name}" is one of ${storageClass.provisioner} now`
+  const name = claimClassName(claim)
+  return name ? `its class "${name}" is gone` : 'the claim names no class any more'
 }
 
 /** Nothing exists. */

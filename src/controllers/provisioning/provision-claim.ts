@@ -8,9 +8,9 @@ import type { Attempt, Stage } from './attempts.ts'
 import { buildVolume } from './build-volume.ts'
 import { mismatchOf } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
-import { provisioning, provisioningFailed } from './events.ts'
+import { heldBecause, provisioning, provisioningFailed } from './events.ts'
 import { confirmIntent, dropIntent, giveNodeBack, holdsIntent, isGoing, putIntent, refOf } from './intent.ts'
-import type { Failure, Provisioned, ProvisionRequest } from './provisioner.ts'
+import type { Failure, Overdue, Provisioned, ProvisionRequest } from './provisioner.ts'
 import { changed, type Step } from './step.ts'
 
 export interface Try {
@@ -30,7 +30,7 @@ export async function provisionClaim(
   context: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Step> {
-  const { provisioner, attempts, election, events, settings, clock } = context
+  const { provisioner, attempts, election, events, metrics, settings, clock } = context
   const isKnownOurs = attempts.of(claim) !== undefined
   if (!isKnownOurs && provisioner.takes && !(await provisioner.takes(request, signal))) return done
   /** We asked, and do not know the end: that is found out whatever became of the claim and its intent. */
@@ -48,7 +48,13 @@ export async function provisionClaim(
     election?.assertStillLeader()
     attempt.stage = { is: 'unknown', request: asked }
   }
-  const answer = await ask(asked, aboutToAsk, context, signal)
+  let overdue = 0
+  function onOverdue(because: string): void {
+    context.log.warn({ claim: keyOfObject(claim), volume: asked.volumeName, because }, 'a volume takes too long to make')
+    if (overdue++ === 0) metrics?.provisioningFailed(claim)
+    tell(attempt, asked, { how: 'unfinished', because, isOpen: true }, context)
+  }
+  const answer = await ask(asked, { aboutToAsk, onOverdue }, context, signal)
   if (answer.is === 'notBegun') {
     if (!isOursToFindOut) attempts.forget(claim) // someone else may begin it meanwhile, and we know nothing of that
     return whyNotBegun(answer.error, claim, context)
@@ -60,7 +66,7 @@ type NotBegun = { readonly is: 'notBegun'; readonly error: unknown }
 
 async function ask(
   request: ProvisionRequest,
-  aboutToAsk: () => Promise<void>,
+  { aboutToAsk, onOverdue }: { aboutToAsk(): Promise<void>; readonly onOverdue: Overdue },
   { provisioner }: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Provisioned | NotBegun> {
@@ -76,7 +82,7 @@ async function ask(
     }
   }
   try {
-    const answer = await provisioner.provision(request, signal, begin)
+    const answer = await provisioner.provision(request, signal, begin, onOverdue)
     if (answer.is === 'made' && !isBegun) throw new Error(`${provisioner.name} asked its storage without saying so`)
     return answer
   } catch (error) {
@@ -111,23 +117,22 @@ interface Asked {
 
 async function note(answer: Provisioned, noted: Asked, context: ProvisioningContext): Promise<Step> {
   const { attempt, asked } = noted
-  const { provisioner, settings, metrics } = context
+  const { provisioner, settings } = context
   switch (answer.is) {
     case 'made': {
       const by = { provisionerName: provisioner.name, finalizer: settings.volumeFinalizer }
       const volume = buildVolume(asked, answer.volume, by)
-      const mismatch = mismatchOf(volume, asked.claim)
+      const mismatch = answer.volume.unwanted ?? mismatchOf(volume, asked.claim)
       if (mismatch === undefined) {
         attempt.stage = { is: 'unsaved', volume, tries: 0, refusals: 0, notBeforeMs: 0 }
         return changed('its volume is made')
       }
       const because = `Volume "${asked.volumeName}" is not what was asked for: ${mismatch}. It is deleted again.`
       attempt.stage = { is: 'unwanted', volume, because, tries: 0, notBeforeMs: 0 }
-      fail(attempt, 'unfinished', because, context)
+      fail(attempt, asked, { how: 'unfinished', because, isOpen: false }, context)
       return changed(because)
     }
     case 'ignored':
-      metrics?.provisioningFailed(attempt.claim)
       await letGo(attempt, context)
       return done
     case 'failed':
@@ -140,8 +145,9 @@ async function noteFailure(
   { attempt, asked, before }: Asked,
   context: ProvisioningContext,
 ): Promise<Step> {
-  fail(attempt, how, because, context)
   const mayExist = isUnasked === true && before.is === 'unknown'
+  const isOpen = mayExist || how === 'unfinished' || (how === 'noChange' && before.is === 'unknown')
+  fail(attempt, asked, { how, because, isOpen }, context)
   switch (how) {
     case 'unfinished':
       return changed(because)
@@ -168,9 +174,28 @@ async function noteFailure(
   return changed(because)
 }
 
-function fail({ claim }: Attempt, how: Failure, because: string, { events, metrics }: ProvisioningContext): void {
-  events.record(persistentVolumeClaimKind, claim, provisioningFailed(how, because))
-  metrics?.provisioningFailed(claim)
+interface Failed {
+  readonly how: Failure
+  readonly because: string
+  /** Something may exist all the same. */
+  readonly isOpen: boolean
+}
+
+function fail(attempt: Attempt, asked: ProvisionRequest, failed: Failed, context: ProvisioningContext): void {
+  context.metrics?.provisioningFailed(attempt.claim)
+  tell(attempt, asked, failed, context)
+}
+
+function tell(
+  { claim }: Attempt,
+  { volumeName }: ProvisionRequest,
+  { how, because, isOpen }: Failed,
+  { claims, events, intent }: ProvisioningContext,
+): void {
+  const present = claims.get(keyOfObject(claim))
+  const isHeld = isOpen && present !== undefined && present.metadata.uid === claim.metadata.uid && isGoing(present)
+  const said = isHeld ? heldBecause(because, { volumeName, intent }) : because
+  events.record(persistentVolumeClaimKind, claim, provisioningFailed(how, said))
 }
 
 async function letGo({ claim }: Attempt, context: ProvisioningContext): Promise<void> {

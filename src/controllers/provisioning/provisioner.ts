@@ -65,6 +65,8 @@ export type Failure = 'final' | 'infeasible' | 'reschedule' | 'unfinished' | 'no
 
 /** The parts of a PersistentVolume that only the storage knows. The lifecycle adds name, claim, class and policy. */
 export interface NewVolume {
+  /** Why it cannot be given to the claim after all: it is deleted again, and the claim starts over. */
+  readonly unwanted?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string>>
   /** Source, capacity, and whatever else differs from what claim and class say. */

@@ -66,6 +66,7 @@ function situationOf(from: Readonly<PersistentVolumeClaim>, context: Provisionin
   const volumeName = volumeNameOf(claim.metadata.uid ?? '', settings)
   return {
     provisionerName: provisioner.name,
+    intent: context.intent,
     claim,
     holdsIntent: holds,
     stage: attempt?.stage ?? (holds ? { is: 'unknown' } : { is: 'nothing' }),

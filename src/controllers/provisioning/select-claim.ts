@@ -33,7 +33,7 @@ export function selectClaim(
 export const selectedNodeOf = (claim: Readonly<PersistentVolumeClaim>): string | undefined =>
   (annotationOf(claim, SELECTED_NODE) ?? annotationOf(claim, SELECTED_NODE_ALPHA)) || undefined
 
-export const missingClass = (claim: Readonly<PersistentVolumeClaim>): string => {
+const missingClass = (claim: Readonly<PersistentVolumeClaim>): string => {
   const name = claimClassName(claim)
   return name
     ? `storageclass.storage.k8s.io "${name}" not found: create it, or make the claim anew with a class that exists`

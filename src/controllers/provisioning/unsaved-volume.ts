@@ -3,10 +3,12 @@
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { backoffMs } from '../../client/backoff.ts'
+import { keyOfObject } from '../../client/index.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
-import { cannotProvision, cleanupFailed, provisioned, savingFailed } from './events.ts'
-import type { Deleted } from './provisioner.ts'
+import { cannotProvision, cleanupFailed, notNeeded, provisioned, savingFailed } from './events.ts'
+import { isGoing } from './intent.ts'
+import type { Deleted, Overdue } from './provisioner.ts'
 import { lookAt, saveVolume } from './save-volume.ts'
 import { changed, type Step } from './step.ts'
 
@@ -38,7 +40,7 @@ export async function trySaving(
   const saved = await saveVolume(volume, claim, context)
   switch (saved.is) {
     case 'saved':
-      return keep(attempt, volume.metadata.name ?? '', saved.resourceVersion, context)
+      return keep(attempt, volume, saved.resourceVersion, context)
     case 'outrun':
       tell(cannotProvision(saved.because))
       return discard(attempt, stage, saved.because)
@@ -72,30 +74,46 @@ export async function cleanUp(
   }
   // A reply that was lost may have been a yes: what the server knows is not ours to delete here.
   const found = await lookAt(volume, context)
-  if (found?.is === 'saved') return keep(attempt, volume.metadata.name ?? '', found.resourceVersion, context)
+  if (found?.is === 'saved') return keep(attempt, volume, found.resourceVersion, context)
   if (found?.is === 'unanswered') return later(found.because)
   if (found?.is !== 'notOurs') {
     election?.assertStillLeader()
-    const deleted = await remove(volume, context, signal)
-    if (deleted.is !== 'deleted') {
-      const because = deleted.because
+    const tell = (because: string) =>
       events.record(persistentVolumeClaimKind, claim, cleanupFailed(claim, volume.metadata.name ?? '', because))
-      return later(because)
+    const deleted = await remove(volume, tell, context, signal)
+    if (deleted.is !== 'deleted') {
+      tell(deleted.because)
+      return later(deleted.because)
     }
   }
   attempt.stage = { is: 'nothing' }
   return changed(stage.because)
 }
 
-function keep(attempt: Attempt, volumeName: string, resourceVersion: string, context: ProvisioningContext): Step {
+function keep(attempt: Attempt, volume: Unsaved['volume'], resourceVersion: string, context: ProvisioningContext): Step {
   const { events, metrics, provisioner, settings, clock } = context
   const { claim, startedMs } = attempt
+  const { name = '' } = volume.metadata
   attempt.stage = { is: 'saved', resourceVersion }
   metrics?.provisioned(claim, (clock.monotonicMs() - startedMs) / 1_000)
+  const why = whyNotNeeded(claim, name, context)
+  const isDeleted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
   const plugin = settings.inProcess ? provisioner.name : undefined
-  events.record(persistentVolumeClaimKind, claim, provisioned(volumeName, plugin))
+  const happening = why === undefined ? provisioned(name, plugin) : notNeeded(name, why, isDeleted)
+  events.record(persistentVolumeClaimKind, claim, happening)
   provisioner.forget?.(claim.metadata.uid ?? '')
   return changed('its volume is saved')
+}
+
+function whyNotNeeded(
+  { metadata }: Readonly<PersistentVolumeClaim>,
+  name: string,
+  { claims }: ProvisioningContext,
+): string | undefined {
+  const present = claims.get(keyOfObject({ metadata }))
+  if (!present || present.metadata.uid !== metadata.uid || isGoing(present)) return 'the claim is being deleted'
+  const { volumeName } = present.spec ?? {}
+  return volumeName && volumeName !== name ? `the claim has the volume ${volumeName}` : undefined
 }
 
 function discard(attempt: Attempt, { volume }: Unsaved, because: string): Step {
@@ -105,11 +123,12 @@ function discard(attempt: Attempt, { volume }: Unsaved, because: string): Step {
 
 async function remove(
   volume: Unsaved['volume'],
+  onOverdue: Overdue,
   { provisioner }: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Deleted> {
   try {
-    return await provisioner.delete(volume, signal)
+    return await provisioner.delete(volume, signal, onOverdue)
   } catch (error) {
     return { is: 'failed', because: error instanceof Error ? error.message : String(error) }
   }

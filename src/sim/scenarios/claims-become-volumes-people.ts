@@ -11,6 +11,7 @@ import type { Abandoned } from '../checkers/abandoned.ts'
 import { driverAsset } from '../checkers/assets.ts'
 import type { StoreView } from '../checkers/store-view.ts'
 import type { SimDriver } from '../driver.ts'
+import { premadeVolume } from '../premade-volume.ts'
 import type { World } from '../world.ts'
 import { PLUGIN } from './claims-become-volumes-processes.ts'
 
@@ -129,19 +130,7 @@ export function createPeople({ world, view, driver, abandoned }: PeopleOptions):
   /** Storage that was there before us; until its volume exists it is nobody's. */
   function importVolume(): string {
     const id = `imported-${++imported}`
-    const state = driver.state()
-    state.volumes[id] = {
-      id,
-      name: id,
-      order: ++state.made,
-      pool: driver.settings.pools[0]!.name,
-      copies: 1,
-      capacityBytes: 3 * 1024 ** 3,
-      asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
-      mutableParameters: {},
-      attachments: {},
-      onNodes: {},
-    }
+    premadeVolume(driver, id, 3 * 1024 ** 3)
     abandoned.imported(driverAsset(id))
     return id
   }

@@ -21,6 +21,7 @@ export interface StoryWorld {
   isAskedFor(volumeName: string): boolean
 }
 
+/** What is behind the volume that an administrator made. */
 export const PREMADE = 'vol-premade'
 const always = () => true
 

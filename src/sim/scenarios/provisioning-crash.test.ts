@@ -12,9 +12,9 @@ describe('claims that become volumes, with one death at any moment', () => {
         expect.stringMatching(new RegExp(`^\\{"name":"${name}".*"phase":"${phase}"`))
       const bytes = 1024 ** 3
       expect(end.split('\n')).toEqual([
-        `in the driver: premade, ${bytes} bytes`,
         `in the driver: pvc-default.kept, ${bytes} bytes`,
         `in the driver: pvc-default.stays, ${bytes} bytes`,
+        `in the driver: [vol-premade], ${bytes} bytes`,
         volume('premade', 'Released'),
         volume('pvc-default.kept', 'Released'),
         volume('pvc-default.stays', 'Bound'),

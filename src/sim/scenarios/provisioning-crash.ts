@@ -11,6 +11,7 @@ import { createSimDriver, type SimDriver } from '../driver.ts'
 import type { Effect } from '../effects.ts'
 import { createEffects } from '../effects.ts'
 import { oneByOne } from '../one-by-one.ts'
+import { premadeVolume } from '../premade-volume.ts'
 import type { SimProcess } from '../process.ts'
 import { createWorld } from '../world.ts'
 import { memoryPlugin, runBinder, runProvisioner } from './claims-become-volumes-processes.ts'
@@ -35,6 +36,7 @@ export interface CrashRun {
 }
 
 const SEED = 4
+const GI = 1024 ** 3
 const DOWN_MS = 3_000
 const LOOK_MS = 50
 const END_MS_MAX = 900_000
@@ -56,7 +58,7 @@ export async function provisioningCrash(
   const court = createCourt(world, at ? `CRASH_POINT='${mode}, ${at.effect} ${at.when} ${at.victim}'` : mode)
   const deletions = checkDeletions(world, view, court.convict)
   checkBindings(view, court.convict)
-  holdPremade(driver)
+  premadeVolume(driver, PREMADE, GI)
 
   const processes: Record<string, SimProcess> = {}
   const effects = createEffects(
@@ -138,22 +140,6 @@ export async function provisioningCrash(
     effects: effects.all.map(({ by, what }) => `${by}: ${readable(what, view)}`),
     end: end(),
     steps: world.steps,
-  }
-}
-
-/** Storage that was there before us. */
-function holdPremade(driver: SimDriver): void {
-  driver.state().volumes[PREMADE] = {
-    id: PREMADE,
-    name: 'premade',
-    order: ++driver.state().made,
-    pool: driver.settings.pools[0]!.name,
-    copies: 1,
-    capacityBytes: 1024 ** 3,
-    asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
-    mutableParameters: {},
-    attachments: {},
-    onNodes: {},
   }
 }
 

@@ -168,7 +168,10 @@ export async function podsFindVolumes(seed: number, { minutes = 3 } = {}): Promi
 
   function allProblems(): string[] {
     const held = scheduler?.reservations ?? 0
-    return [...problemsOf(quiet), ...(held > 0 ? [`capacity is held back for ${held} volumes that are not coming`] : [])]
+    return [
+      ...problemsOf(quiet),
+      ...(held > 0 ? [`capacity is held back for ${held} volumes that are not coming`] : []),
+    ]
   }
 
   async function ignoreUnrelated(): Promise<void> {

@@ -82,24 +82,46 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     }
 
     await aboutToAsk?.()
+    const { controllerPublishReadOnly } = options
+    const build = { driverName: facts.name, identity, hasTopology: withTopology, controllerPublishReadOnly, reportsIo }
     let volume: Volume
     try {
-      const reply = await driver.controller.createVolume(prepared.request, { timeoutMs, signal })
-      if (!reply.volume?.volumeId)
-        throw new Error('the driver says it made a volume but not which: volume_id is missing')
-      volume = reply.volume
+      volume = await createVolume(prepared.request, signal)
     } catch (error) {
       const because = told(error, prepared.credentials)
-      if (isTaken(error)) return { is: 'failed', how: 'noChange', because: because + TAKEN }
+      if (isTaken(error)) {
+        const elsewhere = await findElsewhere(prepared.request, signal)
+        if (!elsewhere) return { is: 'failed', how: 'noChange', because: because + TAKEN }
+        settle(uid)
+        return { is: 'made', volume: { ...buildVolume(request.claim, prepared, elsewhere, build), unwanted: ELSEWHERE } }
+      }
       const hasSelectedNode = request.selectedNode !== undefined
       return failed(uid, meaningOfCreateFailure(error, { hasSelectedNode, hasTopology: withTopology }), because)
     }
     const problem = replyProblem(prepared, volume)
     if (problem) return cleanUp(uid, volume, problem, prepared, signal)
     settle(uid)
-    const { controllerPublishReadOnly } = options
-    const build = { driverName: facts.name, identity, hasTopology: withTopology, controllerPublishReadOnly, reportsIo }
     return { is: 'made', volume: buildVolume(request.claim, prepared, volume, build) }
+  }
+
+  async function createVolume(request: Prepared['request'], signal: AbortSignal): Promise<Volume> {
+    const { volume } = await driver.controller.createVolume(request, { timeoutMs, signal })
+    if (!volume?.volumeId) throw new Error('the driver says it made a volume but not which: volume_id is missing')
+    return volume
+  }
+
+  /**
+   * A process that was killed may have had the volume made for a node that is gone by now, and nobody remembers where
+   * that was. The same request without a place finds it, wherever it is.
+   */
+  async function findElsewhere(request: Prepared['request'], signal: AbortSignal): Promise<Volume | undefined> {
+    const { accessibilityRequirements: where, ...anywhere } = request
+    if (!where) return undefined
+    try {
+      return await createVolume(anywhere, signal)
+    } catch {
+      return undefined // it differs in more than its place
+    }
   }
 
   async function prepare(request: ProvisionRequest, signal: AbortSignal): Promise<Prepared> {
@@ -153,12 +175,13 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
   async function remove(volume: Readonly<PersistentVolume>, signal: AbortSignal): Promise<Deleted> {
     const { csi } = volume.spec ?? {}
     const { name } = volume.metadata
-    if (!csi) return { is: 'failed', because: `volume ${name} is not a CSI volume` }
+    if (!csi) {
+      const because = `volume ${name} is not a CSI volume: delete by hand what is behind it, then the volume`
+      return { is: 'failed', because, isNotOurs: true }
+    }
     if (csi.driver !== facts.name) {
-      return {
-        is: 'failed',
-        because: `volume ${name} belongs to the CSI driver ${csi.driver}, and this is ${facts.name}`,
-      }
+      const because = `volume ${name} belongs to the CSI driver ${csi.driver}, and this is ${facts.name}`
+      return { is: 'failed', because, isNotOurs: true }
     }
     let found: DeletionCredentials
     try {
@@ -254,6 +277,7 @@ function isForPopulator({ claim }: Omit<ProvisionRequest, 'volumeName'>): boolea
  * but not the end of that volume. What was known of it before still holds.
  */
 const isTaken = (error: unknown): boolean => error instanceof CsiError && error.codeName === 'ALREADY_EXISTS'
+const ELSEWHERE = 'an earlier try had it made for another node'
 const TAKEN =
   '. A volume of this name exists and is not what is asked for now: restore the class as it was, or delete it in the storage'
 
