@@ -41,6 +41,7 @@ export const CONTROLLERS = [
   'ephemeral',
   'garbage',
   'namespaces',
+  'node-lifecycle',
   'protection',
   'scheduler',
 ] as const

@@ -286,6 +286,26 @@ const aNode = async (
 }
 
 describe('topology', () => {
+  it('PROV-12 what a killed process had made for a node that is gone is found, and not wanted', async () => {
+    const { trial, provision, driver } = await startProvisionerTrial({
+      facts: PLACED,
+      options: { strictTopology: true },
+    })
+    await aNode(trial, 'node-b', { zone: 'b' })
+    driver.answer({
+      createVolume: async ({ accessibilityRequirements }) => {
+        if (accessibilityRequirements) throw new CsiError('ALREADY_EXISTS', 'volume "pvc-uid-1" exists in zone a')
+        return { volume: { volumeId: 'v', capacityBytes: 100n, accessibleTopology: [{ segments: { zone: 'a' } }] } }
+      },
+    })
+    expect(await provision({ selectedNode: 'node-b' })).toMatchObject({
+      is: 'made',
+      volume: { spec: { csi: { volumeHandle: 'v' } }, unwanted: 'an earlier try had it made for another node' },
+    })
+    driver.answer(fails('ALREADY_EXISTS'))
+    expect(await provision({ selectedNode: 'node-b' })).toMatchObject({ is: 'failed', how: 'noChange' })
+  })
+
   it('PROV-9 goes to the driver, and what comes back becomes the volume’s affinity', async () => {
     const { trial, provision, driver } = await startProvisionerTrial({
       facts: PLACED,
