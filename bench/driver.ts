@@ -114,11 +114,12 @@ interface Wanted {
   readonly bytes: number
 }
 
-interface Up {
+export interface Up {
   takeDown(): Promise<void>
 }
 
-async function bringUp({ controller, node }: CsiDriver, { dir, name, fsType, bytes }: Wanted): Promise<Up> {
+/** From CreateVolume to published. */
+export async function bringUp({ controller, node }: CsiDriver, { dir, name, fsType, bytes }: Wanted): Promise<Up> {
   const volumeCapability = {
     accessType: { case: 'mount' as const, value: { fsType } },
     accessMode: { mode: Mode.SINGLE_NODE_MULTI_WRITER },
@@ -170,7 +171,7 @@ const EXT4 = (device: string): [string, string[]] => [
   ['-q', '-b', '4096', '-m', '0', '-E', 'nodiscard', device],
 ]
 
-async function timed<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly ms: number }> {
+export async function timed<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly ms: number }> {
   const startMs = performance.now()
   const result = await work()
   return { result, ms: performance.now() - startMs }

@@ -13,6 +13,7 @@ import { runLoad } from './lib/load-role.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import type { Suite } from './lib/suite.ts'
 import { tableOf } from './lib/table.ts'
+import { measurePods } from './pods.ts'
 import { measureProvisioning } from './provisioning.ts'
 import { measureQuota } from './quota.ts'
 
@@ -21,6 +22,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   clients: measureClients,
   provisioning: measureProvisioning,
   driver: measureDriver,
+  pods: measurePods,
   quota: measureQuota,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
@@ -38,7 +40,7 @@ Suites: ${Object.keys(SUITES).join(', ')} (default: all)
   --json FILE     write the figures as JSON too
   --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts; clients has
                   writes, events, memory, etcd; provisioning has binding, inProcess, alone, memory;
-                  driver has one, many
+                  driver has one, many; pods has loop, directory
   --dir DIR       make scratch directories there, to measure that disk
   --profile DIR   leave CPU profiles of the measured processes there
   --help          this text

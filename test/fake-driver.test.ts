@@ -1,9 +1,16 @@
 // The fake CSI driver behind real sockets: what tests of the whole system stand on.
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { realpath } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.js'
 import { type CsiConnection, connectDriver, driverFacts, whenReady } from '../src/csi/index.ts'
+import { buildProgram } from './helpers/build.ts'
 import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
 
 let fake: RunningFakeDriver
@@ -88,6 +95,23 @@ describe('the fake driver as a process', () => {
     expect(await free()).toBe(before)
     await fake.control.showCapacity()
     expect(await free()).toBe(before - 1024n ** 3n)
+  })
+
+  it('SYS-6 outlives those who ask it something and do not wait for the answer', async () => {
+    const socket = connect(join(dirname(new URL(fake.endpoint).pathname), 'control.sock'))
+    await once(socket, 'connect')
+    const questions = `${JSON.stringify({ do: 'look' })}\n`.repeat(2_000)
+    await new Promise((sent) => socket.write(questions, sent))
+    socket.destroy()
+    for (let i = 0; i < 3; i++) expect((await fake.control.look()).hanging).toBe(0)
+    await ready()
+  })
+
+  it('SYS-6 says how it is used', async () => {
+    const program = join(dirname(await realpath(await buildProgram())), 'fake-driver.js')
+    const { stdout } = await promisify(execFile)(process.execPath, [program, '--help'])
+    expect(stdout).toMatch(/^fake-driver: a CSI driver without storage/)
+    expect(stdout).toContain('--endpoint')
   })
 
   it('SYS-6 says what it does not understand', async () => {

@@ -57,10 +57,10 @@ interface RunningProvisioner {
 }
 
 /** Resolves once it works, or stands by. */
-async function startProvisioner(until = 'working'): Promise<RunningProvisioner> {
+async function startProvisioner({ until = 'working', program = 'dist/main.js' } = {}): Promise<RunningProvisioner> {
   const flags = ['--kubeconfig', server.kubeconfig, '--http-endpoint', '127.0.0.1:0', '--retry-interval-start', '100ms']
   const env = { ...process.env, FAST_ROOT: join(dir, 'fast'), SLOW_ROOT: join(dir, 'slow') }
-  const child = spawn(process.execPath, ['dist/main.js', ...flags], {
+  const child = spawn(process.execPath, [program, ...flags], {
     cwd: vendor,
     env,
     stdio: ['ignore', 'inherit', 'pipe'],
@@ -174,6 +174,33 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(lost).toMatchObject({ code: 2, stderr: expect.stringContaining('--kubeconfig or $KUBECONFIG') })
   })
 
+  it('PROV-8 PROV-17 one that never ends a call is told on the claim, and does not keep its process for ever', async () => {
+    const hanging = `
+      import { defineProvisioner, runProvisioner } from 'stowage/provisioner'
+      await runProvisioner(defineProvisioner({
+        name: 'example.com/hanging',
+        provision: () => new Promise(() => {}),
+        delete: async () => {},
+      }), { timeoutMs: 200, stopTimeoutMs: 1_500, httpEndpoint: '127.0.0.1:0' })`
+    await writeFile(join(vendor, 'dist', 'hanging.js'), hanging)
+    const provisioner = await startProvisioner({ program: 'dist/hanging.js' })
+    await server.call('POST', CLASSES, { metadata: { name: 'hanging' }, provisioner: 'example.com/hanging' })
+    await aClaim('stuck', 'hanging')
+    const warning = await eventually('the event', async () =>
+      (await eventsAbout('stuck')).find(({ reason }) => reason === 'ProvisioningFailed'),
+    )
+    expect(warning.message).toContain('not done within the timeout of 0.2 s')
+    expect(provisioner.log()).toContain('"msg":"a volume takes too long to make"')
+    expect(await (await fetch(`${provisioner.url}/metrics`)).text()).toMatch(
+      /controller_persistentvolumeclaim_provision_failed_total\{class="hanging",source=""\} 1/,
+    )
+    expect(await provisioner.end('SIGTERM')).toBe(1)
+    expect(provisioner.log()).toContain('"waitingFor":["default/stuck"]')
+    expect(provisioner.log()).toContain('"msg":"not waited for any longer; the next start finds what was made"')
+    const { finalizers } = (await server.call('GET', `${CLAIMS}/stuck`)).json.metadata
+    expect(finalizers).toContain('provisioning.stowage.dev/example.com-hanging')
+  })
+
   describe('running beside a server', () => {
     let provisioner: RunningProvisioner
     beforeAll(async () => {
@@ -271,7 +298,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     })
 
     it('PROV-17 told to stop it ends in order and lets go of its lease, so that a stand-by takes over at once', async () => {
-      const standBy = await startProvisioner('started')
+      const standBy = await startProvisioner({ until: 'started' })
       await eventually('the stand-by to be ready', async () => (await fetch(`${standBy.url}/readyz`)).status === 200)
       expect(standBy.log()).not.toContain('"msg":"working"')
       expect(await provisioner.end('SIGTERM')).toBe(0)

@@ -46,13 +46,32 @@ export const startFakeDriver = ({ socket, name }: { socket: string; name: string
 export const startLocalDriver = (options: {
   socket: string
   pool: string
+  /** Default: loop. */
+  backend?: 'loop' | 'directory'
   profileDir?: string | undefined
 }): Promise<Program> =>
   startProgram({
     file: 'stowage.js',
     args: [
       ...['driver', '--endpoint', `unix://${options.socket}`, '--pool', options.pool],
-      ...['--node-id', 'bench', '--backend', 'loop', '--log-level', 'error'],
+      ...['--node-id', 'bench', '--backend', options.backend ?? 'loop', '--log-level', 'error'],
+    ],
+    profileDir: options.profileDir,
+  })
+
+/** The agent of the node `bench`. */
+export const startNode = (options: {
+  kubeconfig: string
+  rootDir: string
+  socket: string
+  maxPods: number
+  profileDir?: string | undefined
+}): Promise<Program> =>
+  startProgram({
+    file: 'stowage.js',
+    args: [
+      ...['node', '--kubeconfig', options.kubeconfig, '--node-name', 'bench', '--root-dir', options.rootDir],
+      ...['--driver-socket', options.socket, '--max-pods', String(options.maxPods), '--log-level', 'error'],
     ],
     profileDir: options.profileDir,
   })
@@ -130,5 +149,5 @@ export async function measureBareNode(): Promise<{ readyMs: number; residentMb: 
   return measured
 }
 
-const residentMb = (pid: number): number =>
+export const residentMb = (pid: number): number =>
   Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) / 1024

@@ -1,16 +1,28 @@
 // The process's log: one JSON object per line on standard error, for machines and `jq` alike.
-import { pino } from 'pino'
+import { type DestinationStream, pino } from 'pino'
+import { ApiError } from '../api/status-error.ts'
 import type { Logger } from '../base/log.ts'
+import { CsiError, goNameOf } from '../csi/errors.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
-export const createLog = (level: string): Logger =>
+/** Writes to standard error, unless told otherwise. */
+export const createLog = (level: string, to: DestinationStream = pino.destination(2)): Logger =>
   pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: described },
     },
-    pino.destination(2),
+    to,
   )
+
+/** Answers of a server or a driver say all there is to say; where they were thrown helps nobody. The rest is a surprise. */
+function described(error: Error): object {
+  if (error instanceof ApiError)
+    return { type: error.name, message: error.message, code: error.code, reason: error.reason }
+  if (error instanceof CsiError) return { type: error.name, message: error.message, code: goNameOf(error.codeName) }
+  return pino.stdSerializers.err(error)
+}

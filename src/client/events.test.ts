@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
 import { eventKind } from '../api/kinds/event.ts'
+import { namespaceKind } from '../api/kinds/namespace.ts'
 import { storageClassKind } from '../api/kinds/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
@@ -23,6 +24,9 @@ async function aRecorder() {
       return client.create(...args)
     }) as typeof client.create,
   }
+  const lines: string[] = []
+  const line = (level: string) => (_fields: object, message: string) => void lines.push(`${level}: ${message}`)
+  const log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') }
   let state = 1
   const random = () => {
     state = (state * 48_271) % 2_147_483_647
@@ -32,6 +36,7 @@ async function aRecorder() {
     client: guarded,
     clock,
     random,
+    log,
     component: 'stowage-test',
     instance: 'host-1',
   })
@@ -45,7 +50,7 @@ async function aRecorder() {
     await turn()
   }
   const events = async () => (await client.list(eventKind)).items
-  return { client, clock, recorder, failing, closing, running, tell, quiet, events }
+  return { client, clock, recorder, failing, lines, closing, running, tell, quiet, events }
 }
 
 describe('an event recorder', () => {
@@ -153,6 +158,19 @@ describe('an event recorder', () => {
     await quiet()
     expect(recorder.stats()).toMatchObject({ sent: 1, dropped: 1 })
     expect((await events()).map(({ message }) => message)).toEqual(['b'])
+  })
+
+  it('SYS-11 warns of what it could not tell, but not where a namespace goes with its events', async () => {
+    const { client, failing, lines, tell, quiet } = await aRecorder()
+    await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
+    await client.delete(namespaceKind, { name: 'going' })
+    tell('a', { metadata: { ...claim.metadata, namespace: 'going' } })
+    await quiet()
+    expect(lines).toEqual(['debug: event not recorded: its namespace is being terminated'])
+    failing.error = new ApiError(403, 'Forbidden', 'no right to create events')
+    tell('b')
+    await quiet()
+    expect(lines.slice(1)).toEqual(['warn: event could not be recorded'])
   })
 
   it('sends what is pending before it stops', async () => {

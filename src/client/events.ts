@@ -182,7 +182,10 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         const mayPass = error instanceof ApiError && (error.code >= 500 || error.code === 429)
         if (!mayPass || tries + 1 >= TRIES_MAX || signal.aborted) {
           dropped++
-          log.warn({ err: error, about: one.about, reason: one.happening.reason }, 'event could not be recorded')
+          const fields = { err: error, about: one.about, reason: one.happening.reason }
+          // Whoever would read it is going with its namespace.
+          if (isNamespaceGoing(error)) log.debug(fields, 'event not recorded: its namespace is being terminated')
+          else log.warn(fields, 'event could not be recorded')
           return
         }
         await clock.sleep(backoffMs(RETRY, tries, random), signal).catch(() => {})
@@ -210,6 +213,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
 
   return { record, run, stats: () => ({ pending: pending.size, dropped, sent }) }
 }
+
+const isNamespaceGoing = (error: unknown): boolean =>
+  error instanceof ApiError &&
+  error.code === 403 &&
+  (error.details?.causes?.some(({ reason }) => reason === 'NamespaceTerminating') ?? false)
 
 const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`
 const microTimestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 23)}000Z`

@@ -134,6 +134,25 @@ describe('a driver behind a socket', () => {
     await vi.waitFor(() => trial.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
   })
 
+  it('SYS-11 that goes and comes back is one line each in the log, however many calls fail', async () => {
+    const lines: string[] = []
+    const line = (_fields: object, message: string) => {
+      if (message.startsWith('the CSI driver')) lines.push(message)
+    }
+    trial = await startSocketTrial({ log: { ...silentLog, info: line, warn: line } })
+    for (const timeoutMs of [1, 10_000]) await failureOf(trial.driver.identity.probe({}, { timeoutMs }))
+    expect(lines).toEqual([]) // it has never been there: whoever waits for it says so
+    await trial.serve()
+    await vi.waitFor(() => trial.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
+    await trial.stop()
+    for (let i = 0; i < 3; i++) await failureOf(trial.driver.identity.probe({}))
+    expect(lines).toEqual(['the CSI driver is gone; calls fail until it is back'])
+    await trial.serve({ controller: {} })
+    await vi.waitFor(() => trial.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
+    await failureOf(trial.driver.controller.listVolumes({})) // refused, but answered
+    expect(lines.slice(1)).toEqual(['the CSI driver answers again'])
+  })
+
   // However the stream ends without a status, the work may have been done: none of these may look like an answer.
   const endings: Record<string, (stream: ServerHttp2Stream) => void> = {
     'with its connection': (stream) => stream.session?.destroy(),

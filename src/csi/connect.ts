@@ -51,6 +51,7 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   const closed = new AbortController()
   setMaxListeners(0, closed.signal) // every call under way listens to it, and takes its listener away
   let driverName = NAMELESS
+  const presence = createPresence({ log, path, isClosed: () => closed.signal.aborted })
 
   async function carry(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
     const startedMs = clock.monotonicMs()
@@ -88,7 +89,10 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
         request,
         metadata,
         {},
-        (error, reply) => end(error ? failureOf(error, method, request, path) : reply!),
+        (error, reply) => {
+          if (!isDropped) presence.heard(error)
+          end(error ? failureOf(error, method, request, path) : reply!)
+        },
       )
       const end = (outcome: Message | CsiError) => {
         cancelTimeout()
@@ -97,7 +101,9 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
         if (outcome instanceof CsiError) reject(outcome)
         else resolve(outcome)
       }
+      let isDropped = false
       const drop = (because: CsiError) => {
+        isDropped = true
         end(because)
         call.cancel()
       }
@@ -114,6 +120,27 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
     close() {
       closed.abort()
       client.close()
+    },
+  }
+}
+
+/** One line in the log when the driver goes, and one when it is back. That it is not there yet is for whenReady to say. */
+function createPresence({ log, path, isClosed }: Pick<ConnectOptions, 'log'> & { path: string; isClosed(): boolean }) {
+  let driver: 'awaited' | 'here' | 'gone' = 'awaited'
+  return {
+    heard(error: ServiceError | null): void {
+      const isLost =
+        error?.code === status.UNAVAILABLE && (NOT_THERE.test(error.details) || WENT_AWAY.test(error.details))
+      if (!isLost) {
+        if (driver === 'gone') log.info({ socket: path }, 'the CSI driver answers again')
+        driver = 'here'
+      } else if (driver === 'here' && !isClosed()) {
+        log.warn(
+          { socket: path, because: systemErrorIn(error.details) },
+          'the CSI driver is gone; calls fail until it is back',
+        )
+        driver = 'gone'
+      }
     },
   }
 }

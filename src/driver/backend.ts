@@ -52,7 +52,12 @@ export interface Contents {
   removeVolume(id: VolumeId): Promise<void>
   removeSnapshot(id: SnapshotId): Promise<void>
   allocatedBytes(id: VolumeId | SnapshotId): Promise<number>
-  /** What a person should know is wrong with it. */
+  /** Where its content is, if anything is there: also if no record knows it. */
+  find(id: VolumeId | SnapshotId): Promise<string | undefined>
+  /** Why it must not be used, grown or copied: what was in it is gone, or a part of that. */
+  damage(volume: VolumeRecord): Promise<string | undefined>
+  snapshotDamage(snapshot: SnapshotRecord): Promise<string | undefined>
+  /** What a person should know is wrong with it: damage, or less. */
   problem(volume: VolumeRecord): Promise<string | undefined>
 }
 
@@ -68,7 +73,8 @@ export interface NodeHands {
   unstage(volume: VolumeRecord, path: string): Promise<void>
   isStaged(volume: VolumeRecord, staging: Staging): Promise<boolean>
   publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void>
-  unpublish(volume: VolumeRecord, path: string): Promise<void>
+  /** Undoes what is of this volume there; `recorded` is what was published there, as far as anyone remembers. */
+  unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void>
   isPublished(volume: VolumeRecord, publication: Publication): Promise<boolean>
   /** Every path that would lose its data if the volume went, whether a record knows it or not. */
   usedAt(volume: VolumeRecord, presence: PresenceRecord | undefined): Promise<readonly string[]>
@@ -80,9 +86,14 @@ export interface NodeHands {
   io(id: VolumeId): Promise<{ readonly totals: IoTotals; readonly rates: IoRates } | undefined>
   /**
    * At start: finds what is really there, lets go of what nobody uses, and says what is left of each volume's presence.
-   * `volumes` are all that exist; whatever else of ours is attached belongs to nobody.
+   * `volumes` are all that exist; whatever else of ours is attached belongs to nobody. `frozen` are those that were being
+   * copied when the driver ended, and that it may have left frozen.
    */
-  rediscover(volumes: readonly VolumeRecord[], presences: readonly PresenceRecord[]): Promise<Rediscovered>
+  rediscover(
+    volumes: readonly VolumeRecord[],
+    presences: readonly PresenceRecord[],
+    frozen: ReadonlySet<VolumeId>,
+  ): Promise<Rediscovered>
 }
 
 export interface VolumeSpace {
@@ -92,6 +103,8 @@ export interface VolumeSpace {
 
 export interface Rediscovered {
   readonly presences: readonly PresenceRecord[]
-  /** What was found and left alone, or found and put right, as sentences for the log. */
+  /** What was found and put right, as sentences for the log. */
   readonly notes: readonly string[]
+  /** What was found and left alone: a person should look. */
+  readonly warnings: readonly string[]
 }

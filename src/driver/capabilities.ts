@@ -2,7 +2,7 @@
 import type { VolumeCapability } from '../csi/gen/csi_pb.js'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../csi/gen/csi_pb.js'
 import type { Backend } from './backend.ts'
-import { invalid, missing, quote } from './errors.ts'
+import { invalid, missing, quote, sentence } from './errors.ts'
 import type { FilesystemType } from './host/host.ts'
 import { parseFsType } from './parameters.ts'
 import type { AccessType } from './records.ts'
@@ -34,7 +34,7 @@ export function wishOf(capability: VolumeCapability): Wish {
   if (!MODES.has(mode)) {
     const name = Mode[mode] ?? String(mode)
     throw invalid(
-      `Access mode ${name} is not possible: a local volume can be reached from one node only. Use a SINGLE_NODE mode.`,
+      `Access mode ${name} is not possible: a local volume can be reached from one node only. Use a SINGLE_NODE mode; in a claim, ReadWriteOnce or ReadWriteOncePod.`,
     )
   }
   const common = { accessMode: Mode[mode], isReadOnly: mode === Mode.SINGLE_NODE_READER_ONLY }
@@ -53,7 +53,7 @@ export function wishOn(
 ): Wish {
   const wish = wishOf(capability)
   const ability = backend.canServe({ ...wish, fsType: wish.fsType ?? fsType })
-  if (!ability.yes) throw invalid(`The volume capability is not possible here. ${ability.because}`)
+  if (!ability.yes) throw invalid(`The volume capability is not possible here. ${sentence(ability.because)}`)
   return wish
 }
 

@@ -1,5 +1,6 @@
 // Loop or directories: what the operator wants, what the pool holds already, and what the machine allows.
 import type { BackendName } from './backend.ts'
+import { stopped } from './errors.ts'
 import type { HostFacts } from './host/index.ts'
 
 export type BackendChoice = { readonly backend: BackendName; readonly because: string }
@@ -25,9 +26,13 @@ export function chooseBackend({
   }
   if (chosen === 'loop' && refusal !== undefined) {
     throw new Error(
-      `The loop backend does not work here: ${refusal} Run the driver as root with CAP_SYS_ADMIN${holds ? '' : ', or use --backend directory'}.`,
+      `The loop backend does not work here: ${stopped(refusal)} Run the driver as root with CAP_SYS_ADMIN${holds ? '' : ', or use --backend directory'}.`,
     )
   }
   if (chosen === 'loop') return { backend: 'loop', because: 'loop devices can be attached and mounted' }
-  return { backend: 'directory', because: refusal === undefined ? 'it was asked for.' : refusal }
+  if (refusal !== undefined) return { backend: 'directory', because: refusal }
+  return {
+    backend: 'directory',
+    because: wanted === 'auto' ? 'the pool holds volumes that were made so' : 'the driver runs with --backend directory',
+  }
 }

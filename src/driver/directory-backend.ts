@@ -1,13 +1,15 @@
 // Volumes as plain directories, for a driver that may neither mount nor attach: publishing is a symlink. Sizes are
 // promised and watched but not enforced, limits are kept but not enforced, and it says so wherever one can look.
-import { mkdir, readlink, rename, rm, rmdir, stat, symlink, unlink } from 'node:fs/promises'
+import { lstat, mkdir, readlink, rename, rm, rmdir, stat, symlink, unlink } from 'node:fs/promises'
 import type { Backend, Contents, NodeHands } from './backend.ts'
-import { notNow, sizeText } from './errors.ts'
+import { notNow, sentence, sizeText, stopped } from './errors.ts'
 import { type Files, NoSpaceError, ProgramFailedError, type Usage } from './host/index.ts'
 import type { Run } from './host/run.ts'
 import type { SnapshotId, VolumeId } from './ids.ts'
+import { noneThere } from './loop-backend.ts'
 import { contentOf } from './pool-layout.ts'
 import type { Publication, VolumeRecord } from './records.ts'
+import { removeTree } from './remove-tree.ts'
 
 export interface DirectoryBackendDeps {
   readonly files: Pick<Files, 'syncDirectory'>
@@ -25,7 +27,7 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
   return {
     name: 'directory',
     shortcomings: [
-      `Volumes are directories of the pool: ${deps.because}`,
+      `Volumes are directories of the pool: ${stopped(deps.because)}`,
       'Their sizes are promised but not enforced.',
       `Limits are not enforced. ${NO_LIMITS}`,
       'No block volumes, no file system of their own, no read-only publishing.',
@@ -35,8 +37,8 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
     takesSpaceAtOnce: false,
     growsOnNode: false,
     canServe({ accessType, isReadOnly }) {
-      if (accessType === 'block') return { yes: false, because: `Block volumes need the loop backend. ${deps.because}` }
-      if (isReadOnly) return { yes: false, because: `Nothing can be made read-only by a symlink. ${deps.because}` }
+      if (accessType === 'block') return { yes: false, because: `Block volumes need the loop backend. ${sentence(deps.because)}` }
+      if (isReadOnly) return { yes: false, because: `Nothing can be made read-only by a symlink. ${sentence(deps.because)}` }
       return { yes: true }
     },
     minimumBytes: () => VOLUME_BYTES_MIN,
@@ -52,14 +54,14 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
   }
   /** Whole once it has its name, as a tree can be. */
   const copyTree = async (from: string, to: string) => {
-    if (await exists(to)) return
+    if (await exists(to)) throw new Error(`Cannot copy ${from} to ${to}: there is something already. Move it away.`)
     const part = `${to}.part`
-    await rm(part, { recursive: true, force: true })
+    await removeTree(part)
     await mkdir(part)
     try {
       await run('cp', ['--archive', '--reflink=auto', '--', `${from}/.`, part], { timeoutMs: COPY_TIMEOUT_MS })
     } catch (error) {
-      await rm(part, { recursive: true, force: true })
+      await removeTree(part)
       if (error instanceof ProgramFailedError && /no space left/i.test(error.stderr)) {
         throw new NoSpaceError(
           `Cannot copy ${from}: the pool is full. Delete volumes or snapshots, or give it more space.`,
@@ -74,10 +76,16 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
   const remove = async (id: VolumeId | SnapshotId) => {
     const path = contentOf(pool, id)
     if (await exists(path)) {
-      await rm(`${path}.gone`, { recursive: true, force: true })
+      await removeTree(`${path}.gone`)
       await rename(path, `${path}.gone`)
     }
-    for (const leftover of [`${path}.gone`, `${path}.part`]) await rm(leftover, { recursive: true, force: true })
+    for (const leftover of [`${path}.gone`, `${path}.part`]) await removeTree(leftover)
+  }
+
+  const damage = async (id: VolumeId | SnapshotId, what: string) => {
+    const path = contentOf(pool, id)
+    if (await exists(path)) return undefined
+    return `Its directory ${path} is gone from the pool. Restore it from a backup, or delete the ${what}.`
   }
 
   return {
@@ -92,10 +100,16 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     removeSnapshot: remove,
     allocatedBytes: async (id) =>
       (await exists(contentOf(pool, id))) ? (await usage.ofDirectory(contentOf(pool, id))).usedBytes : 0,
+    async find(id) {
+      const path = contentOf(pool, id)
+      return (await lstat(path).catch(noneThere)) && path
+    },
+    damage: ({ id }) => damage(id, 'volume'),
+    snapshotDamage: ({ id }) => damage(id, 'snapshot'),
     async problem(volume) {
-      const path = contentOf(pool, volume.id)
-      if (!(await exists(path))) return `Its directory ${path} is gone. Restore it from a backup, or delete the volume.`
-      const { usedBytes } = await usage.ofDirectory(path)
+      const harm = await damage(volume.id, 'volume')
+      if (harm) return harm
+      const { usedBytes } = await usage.ofDirectory(contentOf(pool, volume.id))
       if (usedBytes > volume.capacityBytes) {
         return `It holds ${sizeText(usedBytes)}, more than the ${sizeText(volume.capacityBytes)} it was made for, which a directory cannot prevent.`
       }
@@ -113,12 +127,6 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
 
   return {
     async stage(volume, _staging, { save }) {
-      const content = contentOf(pool, volume.id)
-      if (!(await exists(content))) {
-        throw notNow(
-          `Volume ${volume.id} cannot be used: its directory ${content} is gone from the pool. Restore it from a backup, or delete the volume.`,
-        )
-      }
       if (volume.isUnused || volume.needsNewUuid)
         await save({ ...volume, isUnused: undefined, needsNewUuid: undefined })
     },
@@ -126,7 +134,12 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
     isStaged: async () => true,
     async publish(volume, _staging, publication) {
       if (await isLinked(volume, publication)) return
-      await rmdir(publication.path).catch(() => {}) // some callers make the last element themselves
+      await rmdir(publication.path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return // some callers make the last element themselves, others do not
+        throw notNow(
+          `The volume cannot be published at ${publication.path}: there is something other than an empty directory. Remove it, or name another path.`,
+        )
+      })
       await symlink(contentOf(pool, volume.id), publication.path)
     },
     async unpublish(volume, path) {
@@ -158,7 +171,7 @@ function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
         for (const each of presence.published) if (await isLinked(volume, each)) published.push(each)
         found.push({ ...presence, published })
       }
-      return { presences: found, notes: [] }
+      return { presences: found, notes: [], warnings: [] }
     },
   }
 }

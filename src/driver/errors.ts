@@ -53,8 +53,17 @@ export const otherPlace = (here: string) =>
 export const failed = (what: string, cause: unknown) =>
   new CsiError('INTERNAL', `${what}: ${cause instanceof Error ? cause.message : String(cause)}`)
 
-/** `300Mi` for 314572800. */
-export const sizeText = (bytes: number): string => formatQuantity(quantityFromBytes(Math.floor(bytes)))
+/** `300Mi` for 314572800, `777 bytes` for what is no whole number of anything larger. */
+export function sizeText(bytes: number): string {
+  const text = formatQuantity(quantityFromBytes(Math.floor(bytes)))
+  return /^\d+$/.test(text) ? `${text} bytes` : text
+}
+
+/** A reason as a sentence of its own, however it was written. */
+export const sentence = (text: string): string => stopped(text.charAt(0).toUpperCase() + text.slice(1))
+
+/** The end of a sentence, with exactly one full stop. */
+export const stopped = (text: string): string => `${text.trim().replace(/\.+$/, '')}.`
 
 /** What a caller sent, shown without letting it break the line it stands in, or fill the log. */
 export const quote = (text: string): string => {

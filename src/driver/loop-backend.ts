@@ -1,10 +1,13 @@
 // Volumes as files in the pool, each attached as a loop device of its own: with its own file system or as a raw device,
 // with its own size, its own limits and its own counters. The steps on the node are loop-node.ts.
 
+import { lstat } from 'node:fs/promises'
 import type { Backend, Contents } from './backend.ts'
+import { notNow, sizeText, stopped } from './errors.ts'
 import type { Ability, FilesystemType, Host } from './host/host.ts'
 import { type HostFacts, minimumBytes } from './host/index.ts'
 import { createLoopNode, devicesOver } from './loop-node.ts'
+import { KEPT_FREE_BYTES } from './pool.ts'
 import { imageOf } from './pool-layout.ts'
 import type { Staging, VolumeRecord } from './records.ts'
 
@@ -41,13 +44,13 @@ function shortcomingsOf(facts: HostFacts): string[] {
   const list: string[] = []
   for (const type of Object.keys(facts.filesystems) as FilesystemType[]) {
     const ability = facts.filesystems[type]
-    if (!ability.yes) list.push(`No volumes with ${type}: ${ability.because}`)
+    if (!ability.yes) list.push(`No volumes with ${type}: ${stopped(ability.because)}`)
   }
   if (!facts.canGrowExt4Online.yes) {
-    list.push(`Volumes with ext4 grow when they are next staged, not while in use: ${facts.canGrowExt4Online.because}`)
+    list.push(`Volumes with ext4 grow when they are next staged, not while in use: ${stopped(facts.canGrowExt4Online.because)}`)
   }
-  if (!facts.canReflink.yes) list.push(`Snapshots and clones are full copies: ${facts.canReflink.because}`)
-  if (facts.limits.version === 'none') list.push(`Limits are not enforced: ${facts.limits.because}`)
+  if (!facts.canReflink.yes) list.push(`Snapshots and clones are full copies: ${stopped(facts.canReflink.because)}`)
+  if (facts.limits.version === 'none') list.push(`Limits are not enforced: ${stopped(facts.limits.because)}`)
   return list
 }
 
@@ -59,11 +62,23 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     await (volume.provisioning === 'reserved' ? files.reserve(image, bytes) : files.extend(image, bytes))
   }
 
+  /** A file that is gone or cut is never made longer or anew: that would look like the volume, without its data. */
+  const damage = async ({ id, capacityBytes }: VolumeRecord) => {
+    const image = imageOf(pool, id)
+    const sizes = await files.sizes(image)
+    if (!sizes) {
+      return `Its file ${image} is gone from the pool. If the volume is in use its data is still readable: copy it now. Otherwise restore the file from a backup, or delete the volume.`
+    }
+    return sizes.bytes < deviceBytesOf(capacityBytes) ? cutText(image, sizes.bytes, capacityBytes, 'volume') : undefined
+  }
+
+  const copy = (from: string, to: string) => files.copy(from, to, { keepFreeBytes: KEPT_FREE_BYTES })
+
   const copyAtOneMoment = async (from: string, to: string, staged: Staging | undefined) => {
-    if (staged?.accessType === 'mount') return filesystems.whileFrozen(staged.path, () => files.copy(from, to))
+    if (staged?.accessType === 'mount') return filesystems.whileFrozen(staged.path, () => copy(from, to))
     // What was written to a raw device may still be in memory.
     if (staged) for (const device of await devicesOver(loops, from)) await files.syncFile(device)
-    return files.copy(from, to)
+    return copy(from, to)
   }
 
   return {
@@ -81,6 +96,8 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
     },
 
     async grow(volume, toBytes) {
+      const harm = await damage(volume)
+      if (harm) throw notNow(`Volume ${volume.id} cannot grow. ${harm}`)
       await resize(volume, toBytes)
       for (const device of await devicesOver(loops, imageOf(pool, volume.id))) await loops.refreshSize(device)
     },
@@ -99,16 +116,26 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
 
     allocatedBytes: async (id) => (await files.sizes(imageOf(pool, id)))?.allocatedBytes ?? 0,
 
-    async problem(volume) {
-      const image = imageOf(pool, volume.id)
+    async find(id) {
+      const image = imageOf(pool, id)
+      return (await lstat(image).catch(noneThere)) && image
+    },
+
+    damage,
+    problem: damage,
+
+    async snapshotDamage({ id, sizeBytes }) {
+      const image = imageOf(pool, id)
       const sizes = await files.sizes(image)
-      if (!sizes) {
-        return `Its file ${image} is gone from the pool. If the volume is in use its data is still readable: copy it now. Otherwise restore the file from a backup, or delete the volume.`
-      }
-      const missingBytes = deviceBytesOf(volume.capacityBytes) - sizes.bytes
-      if (missingBytes > 0)
-        return `Its file ${image} is ${missingBytes} bytes shorter than it was made. Check its data.`
-      return undefined
+      if (!sizes) return `Its file ${image} is gone from the pool. Restore it from a backup, or delete the snapshot.`
+      return sizes.bytes < deviceBytesOf(sizeBytes) ? cutText(image, sizes.bytes, sizeBytes, 'snapshot') : undefined
     },
   }
+}
+
+const cutText = (image: string, bytes: number, recordedBytes: number, what: string) =>
+  `Its file ${image} has ${sizeText(bytes)} of the ${sizeText(recordedBytes)} it was made with: it was cut, and the rest is lost. Restore it from a backup, or delete the ${what}.`
+
+export const noneThere = (error: NodeJS.ErrnoException): undefined => {
+  if (error.code !== 'ENOENT') throw error
 }

@@ -1,59 +1,60 @@
 // A loop volume on this node: attach, repair what an earlier crash left, format if nothing was ever on it, mount, limit;
 // and all of it backwards. Which device a volume has is remembered here and found again at start: the kernel keeps
 // devices and mounts whoever made them.
-import { mkdir, open, rm, rmdir, stat } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { CsiError } from '../csi/errors.ts'
 import type { NodeHands, Rediscovered } from './backend.ts'
-import { notNow } from './errors.ts'
+import { invalid, notNow, stopped } from './errors.ts'
 import type { Host, IoLimit, LoopDevice, Loops } from './host/host.ts'
 import { ProgramFailedError } from './host/index.ts'
 import type { VolumeId } from './ids.ts'
 import { deviceBytesOf, type LoopBackendDeps } from './loop-backend.ts'
+import { occupantOf, occupied, prepareTarget, removeTarget, unmountOurs } from './loop-places.ts'
 import { imageOf, scratchIn, volumesIn } from './pool-layout.ts'
 import { hasLimits, type RateLimits } from './rates.ts'
 import type { PresenceRecord, Publication, Staging, VolumeRecord } from './records.ts'
 
 type StageOptions = Parameters<NodeHands['stage']>[2]
 
+/** What a stage has done by itself, and undoes if it fails. */
+interface Attempt {
+  hasMounted: boolean
+}
+
 export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
-  const { files, loops, filesystems, mounts, limits, counters, usage } = host
+  const { loops, filesystems, mounts, limits, counters, usage } = host
   /** Volumes that are staged here, and the writable device of each. */
   const devices = new Map<VolumeId, string>()
 
   async function stage(volume: VolumeRecord, staging: Staging, options: StageOptions): Promise<void> {
-    await mendFile(volume)
     const image = imageOf(pool, volume.id)
+    if (staging.accessType === 'mount') {
+      const there = await occupantOf(mounts, staging.path, () => devicesOver(loops, image))
+      if (there.is === 'other') throw occupied(staging.path, there.entry, volume.id)
+    }
     const device = await loops.attach(image)
+    const attempt: Attempt = { hasMounted: false }
     try {
       if ((await loops.sizeBytes(device)) < deviceBytesOf(volume.capacityBytes)) await loops.refreshSize(device)
       await together(
         counters.begin(device),
         limits.apply(device, 'none', []), // whoever had this number before may have left some
         staging.accessType === 'mount'
-          ? mountVolume(volume, device, staging, options)
+          ? mountVolume(volume, device, staging, options, attempt)
           : volume.isUnused && options.save(handedOut(volume)),
       )
     } catch (error) {
-      // Whoever asked may never ask again: nothing of this attempt stays.
-      await mounts.unmount(staging.path).catch(() => {})
-      await loops.detach(device, { file: image }).catch(() => {})
+      // Whoever asked may never ask again: nothing of this attempt stays, and nothing else goes.
+      if (attempt.hasMounted) await mounts.unmount(staging.path, { uppermostOnly: true }).catch(() => {})
+      await letGo(device, image).catch(() => {})
       throw error
     }
     devices.set(volume.id, device)
   }
 
-  /** The file as long as the record says: an expansion that was interrupted, or a hand that cut it. */
-  async function mendFile(volume: VolumeRecord): Promise<void> {
-    const image = imageOf(pool, volume.id)
-    const sizes = await files.sizes(image)
-    if (!sizes)
-      throw notNow(
-        `Volume ${volume.id} cannot be used: its file ${image} is gone from the pool. Restore it from a backup, or delete the volume.`,
-      )
-    const bytes = deviceBytesOf(volume.capacityBytes)
-    if (sizes.bytes >= bytes) return
-    await (volume.provisioning === 'reserved' ? files.reserve(image, bytes) : files.extend(image, bytes))
+  /** Unless someone has it mounted. */
+  async function letGo(device: string, image: string): Promise<void> {
+    if ((await mounts.mountsOf(device)).length === 0) await loops.detach(device, { file: image })
   }
 
   async function mountVolume(
@@ -61,9 +62,10 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     device: string,
     { path }: Staging,
     options: StageOptions,
+    attempt: Attempt,
   ): Promise<void> {
     const { fsType } = volume
-    const isNew = await ensureFilesystem(volume, device, options)
+    const isNew = await ensureFilesystem(volume, device)
     if (!isNew) {
       if (volume.needsNewUuid) {
         await filesystems.newUuid(device, fsType, scratchIn(pool, volume.id))
@@ -75,31 +77,33 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     const growAfterMount = !isNew && fsType === 'xfs' && (await isShort(device, 'xfs'))
     await mkdir(path, { recursive: true })
     if (isNew) await options.save(handedOut(volume)) // before anyone can write to it
-    await mounts.mount(device, path, fsType, options.mountFlags).catch((error: unknown) => {
-      throw withoutFlags(error, volume, options.mountFlags)
-    })
+    if (await mounts.isMountPoint(path)) await mounts.mount(device, path, fsType) // ours, from an attempt that was killed
+    else {
+      await mounts.mount(device, path, fsType, options.mountFlags).catch((error: unknown) => {
+        throw withoutFlags(error, volume, options.mountFlags)
+      })
+      attempt.hasMounted = true
+    }
     if (growAfterMount) await filesystems.grow(device, path, 'xfs')
   }
 
-  /** True if one was made now. A device with anything on it is never formatted. */
-  async function ensureFilesystem(volume: VolumeRecord, device: string, { save }: StageOptions): Promise<boolean> {
-    const make = async () => {
+  /** True if one was made now: only on a volume that nobody was ever given, whatever its first bytes look like. */
+  async function ensureFilesystem(volume: VolumeRecord, device: string): Promise<boolean> {
+    if (volume.isUnused) {
       const keepReservation = volume.provisioning === 'reserved'
       await filesystems.make(device, volume.fsType, { keepReservation, wasInterrupted: true })
       return true
     }
-    if (volume.isUnused) return make()
     const content = await filesystems.probe(device)
-    if (content.is === 'blank') {
-      await save({ ...volume, isUnused: true }) // so that half of a file system is known to be ours
-      return make()
-    }
-    if (content.is === 'unclear') {
-      throw notNow(`Volume ${volume.id} cannot be mounted: ${content.because} Use it as a block volume, or delete it.`)
+    if (content.is !== 'filesystem') {
+      const why = content.is === 'blank' ? 'no file system begins it' : content.because
+      throw notNow(
+        `Volume ${volume.id} cannot be mounted: ${stopped(why)} It has been in use, so it is not formatted. Use it as a block volume, restore it, or delete it.`,
+      )
     }
     if (content.type !== volume.fsType) {
       throw notNow(
-        `Volume ${volume.id} holds ${content.type}, but ${volume.fsType} was asked for. Nothing was changed.`,
+        `Volume ${volume.id} holds ${content.type}, but it was made for ${volume.fsType}. Nothing was changed.`,
       )
     }
     return false
@@ -114,8 +118,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     const image = imageOf(pool, volume.id)
     const over = await devicesOver(loops, image)
     for (const device of over) await limits.clear(device) // dirty data must get out in time
-    const source = await mounts.sourceOf(path)
-    if (source !== undefined && over.includes(source)) await mounts.unmount(path)
+    await unmountOurs(mounts, path, { id: volume.id, devices: over })
     for (const device of over) {
       counters.forget(device)
       await loops.detach(device, { file: image })
@@ -125,59 +128,71 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
 
   async function publish(volume: VolumeRecord, staging: Staging, publication: Publication): Promise<void> {
     const { path, isReadOnly, accessType } = publication
+    const image = imageOf(pool, volume.id)
+    const there = await occupantOf(mounts, path, () => devicesOver(loops, image))
+    if (there.is === 'other') throw occupied(path, there.entry, volume.id)
+    const isMade = there.is === 'nothing' && (await prepareTarget(path, accessType))
     try {
       if (accessType === 'block') {
-        await ensureFile(path)
         // A read-only view of a device node does not stop writes; a read-only device does.
-        await mounts.bind(
-          isReadOnly ? await loops.attach(imageOf(pool, volume.id), { readOnly: true }) : deviceOf(volume),
-          path,
-        )
+        const device = isReadOnly ? await loops.attach(image, { readOnly: true }) : await deviceOf(volume)
+        await mounts.bind(device, path)
       } else {
-        await mkdir(path, { recursive: true })
         await mounts.bind(staging.path, path, { readOnly: isReadOnly })
       }
     } catch (error) {
-      await unpublish(volume, path).catch(() => {})
+      if (there.is === 'nothing') await takeBack(volume, path, isMade).catch(() => {})
       throw error
     }
   }
 
-  async function unpublish(volume: VolumeRecord, path: string): Promise<void> {
-    const source = await mounts.sourceOf(path).catch(() => undefined)
-    const view =
-      source === undefined || source === devices.get(volume.id) ? undefined : await otherDevice(volume, source)
-    if (source !== undefined && source !== devices.get(volume.id) && !view) {
-      throw notNow(`${source} is mounted at ${path}, and that is not volume ${volume.id}. Nothing was changed.`)
-    }
-    await mounts.unmount(path)
-    await removeTarget(path)
-    if (!view?.isReadOnly || (await mounts.mountsOf(view.device)).length > 0) return
-    await loops.detach(view.device, { file: view.file })
+  async function takeBack(volume: VolumeRecord, path: string, isMade: boolean): Promise<void> {
+    const over = await loopsOver(loops, imageOf(pool, volume.id))
+    const devicesOfVolume = over.map(({ device }) => device)
+    const { isFree } = await unmountOurs(mounts, path, { id: volume.id, devices: devicesOfVolume })
+    if (isMade && isFree) await removeTarget(path)
+    for (const { device, file, isReadOnly } of over) if (isReadOnly) await letGo(device, file)
   }
 
-  /** A device of the volume beside its writable one: a read-only view. */
-  const otherDevice = async (volume: VolumeRecord, device: string) =>
-    (await loops.list()).find((loop) => loop.device === device && loop.file === imageOf(pool, volume.id))
+  async function unpublish(volume: VolumeRecord, path: string, recorded: Publication | undefined): Promise<void> {
+    const over = await loopsOver(loops, imageOf(pool, volume.id))
+    const { unmounted, isFree } = await unmountOurs(mounts, path, {
+      id: volume.id,
+      devices: over.map(({ device }) => device),
+      mayBeStale: recorded?.accessType === 'block',
+    })
+    if (isFree && (recorded || unmounted.length > 0)) await removeTarget(path)
+    const views = over.filter(({ device, isReadOnly }) => isReadOnly && unmounted.includes(device))
+    for (const { device, file } of views) await letGo(device, file)
+  }
 
-  function deviceOf(volume: VolumeRecord): string {
-    const device = devices.get(volume.id)
-    if (device === undefined) throw notNow(`Volume ${volume.id} is not attached. Stage it first.`)
+  /** The volume's device, if it really is: a hand may have detached it, and its number may be another volume's now. */
+  async function attachedTo(id: VolumeId): Promise<string | undefined> {
+    const device = devices.get(id)
+    if (device === undefined) return undefined
+    if (await loops.isOver(device, imageOf(pool, id))) return device
+    counters.forget(device)
+    devices.delete(id)
+    return undefined
+  }
+
+  async function deviceOf({ id }: VolumeRecord): Promise<string> {
+    const device = await attachedTo(id)
+    if (device === undefined) throw notNow(`Volume ${id} is not attached. Stage it first.`)
     return device
   }
 
   const isStaged = async (volume: VolumeRecord, { path, accessType }: Staging) => {
-    const device = devices.get(volume.id)
+    const device = await attachedTo(volume.id)
     if (device === undefined) return false
-    return accessType === 'block' || (await mounts.sourceOf(path).catch(() => undefined)) === device
+    return accessType === 'block' || (await mounts.sourceOf(path)) === device
   }
 
   const isPublished = async (volume: VolumeRecord, { path, accessType, isReadOnly }: Publication) => {
-    const source = await mounts.sourceOf(path).catch(() => undefined)
+    const source = await mounts.sourceOf(path)
     if (source === undefined) return false
-    if (source === devices.get(volume.id)) return true
-    if (accessType !== 'block' || !isReadOnly) return false
-    return (await otherDevice(volume, source)) !== undefined
+    if (source === (await attachedTo(volume.id))) return true
+    return accessType === 'block' && isReadOnly && loops.isOver(source, imageOf(pool, volume.id))
   }
 
   return {
@@ -196,7 +211,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     },
 
     async grow(volume, staging) {
-      const device = deviceOf(volume)
+      const device = await deviceOf(volume)
       if ((await loops.sizeBytes(device)) < deviceBytesOf(volume.capacityBytes)) await loops.refreshSize(device)
       if (staging.accessType === 'block') return { is: 'grown' }
       return filesystems.grow(device, staging.path, volume.fsType)
@@ -213,15 +228,15 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
 
     async limit(volume, cgroups) {
       const wanted = hasLimits(volume.limits) ? ioLimitOf(volume.limits) : 'none'
-      return limits.apply(deviceOf(volume), wanted, cgroups)
+      return limits.apply(await deviceOf(volume), wanted, cgroups)
     },
 
     async io(id) {
-      const device = devices.get(id)
+      const device = await attachedTo(id)
       return device === undefined ? undefined : counters.read(device)
     },
 
-    rediscover: (volumes, presences) => rediscover({ host, pool, devices }, volumes, presences),
+    rediscover: (volumes, presences, frozen) => rediscover({ host, pool, devices }, volumes, presences, frozen),
   }
 }
 
@@ -239,34 +254,24 @@ function withoutFlags(error: unknown, { id }: VolumeRecord, flags: readonly stri
   if (!(error instanceof ProgramFailedError) || flags.length === 0) return error
   const values = flags.flatMap((flag) => flag.split(',')).flatMap((flag) => flag.split('=').slice(1))
   const said = values.filter(Boolean).reduce((text, value) => text.replaceAll(value, '…'), error.stderr.trim())
-  return new CsiError('INTERNAL', `Volume ${id} cannot be mounted: ${said} Check its mount options.`)
+  // The device holds the file system it should, so what is wrong is most likely a flag.
+  return invalid(`Volume ${id} cannot be mounted with these mount flags: ${stopped(said)} Check its mount options.`)
 }
 
 /** The smallest growth a file system can make use of: below it, its size and its device's are as good as equal. */
 const GROWTH_WORTH_BYTES = 1_048_576
 
 /** Every device over this file, also when the file was deleted under it. */
+const loopsOver = async (loops: Loops, image: string): Promise<LoopDevice[]> =>
+  (await loops.list()).filter((loop) => loop.file === image)
 export const devicesOver = async (loops: Loops, image: string): Promise<string[]> =>
-  (await loops.list()).filter((loop) => loop.file === image).map((loop) => loop.device)
+  (await loopsOver(loops, image)).map((loop) => loop.device)
 
 /** Reads and writes have a bucket each, in either version of cgroups. */
 const ioLimitOf = ({ iops, throughputBytes }: RateLimits): IoLimit => ({
   ...(iops === undefined ? {} : { readIops: iops, writeIops: iops }),
   ...(throughputBytes === undefined ? {} : { readBps: throughputBytes, writeBps: throughputBytes }),
 })
-
-async function ensureFile(path: string): Promise<void> {
-  const file = await open(path, 'a', 0o660)
-  await file.close()
-}
-
-/** Only what a publish makes goes: an empty directory or an empty file. */
-async function removeTarget(path: string): Promise<void> {
-  const known = await stat(path).catch(() => undefined)
-  if (!known) return
-  if (known.isDirectory()) return rmdir(path)
-  if (known.isFile() && known.size === 0) await rm(path, { force: true })
-}
 
 interface Discovery {
   readonly host: Host
@@ -278,8 +283,10 @@ async function rediscover(
   { host: { loops, mounts, limits, counters, filesystems }, pool, devices }: Discovery,
   volumes: readonly VolumeRecord[],
   presences: readonly PresenceRecord[],
+  frozen: ReadonlySet<VolumeId>,
 ): Promise<Rediscovered> {
   const notes: string[] = []
+  const warnings: string[] = []
   const ours = (await loops.list()).filter((loop) => loop.file.startsWith(`${volumesIn(pool)}/`))
   const kept = new Set<string>()
   const found: PresenceRecord[] = []
@@ -294,11 +301,11 @@ async function rediscover(
       kept.add(staged.device)
       await counters.begin(staged.device)
       await limits.clear(staged.device) // also in cgroups that no one names anymore; the keeper writes them anew
-      if (staged.staging.accessType === 'mount') await filesystems.thaw(staged.staging.path) // a killed snapshot froze it
+      if (staged.staging.accessType === 'mount' && frozen.has(volume.id)) await filesystems.thaw(staged.staging.path)
     }
     const published: Publication[] = []
     for (const publication of presence.published) {
-      const source = await mounts.sourceOf(publication.path).catch(() => undefined)
+      const source = await mounts.sourceOf(publication.path)
       if (source !== undefined && over.some((loop) => loop.device === source)) {
         kept.add(source)
         published.push(publication)
@@ -312,7 +319,7 @@ async function rediscover(
     await limits.clear(loop.device)
     const mountedAt = (await mounts.mountsOf(loop.device)).map((mount) => mount.target)
     if (mountedAt.length > 0) {
-      notes.push(
+      warnings.push(
         `${loop.device} over ${loop.file} is mounted at ${mountedAt.join(', ')}, which no record knows: left as it is`,
       )
       continue
@@ -322,12 +329,12 @@ async function rediscover(
       `${loop.device} over ${basename(loop.file)} was used by nothing and is ${detached.is === 'gone' ? 'detached' : 'going'}`,
     )
   }
-  return { presences: found, notes }
+  return { presences: found, notes, warnings }
 
   async function stagedOn(staging: Staging, over: readonly LoopDevice[]) {
     const writable = over.filter((loop) => !loop.isReadOnly)
     if (staging.accessType === 'block') return writable[0] && { staging, device: writable[0].device }
-    const source = await mounts.sourceOf(staging.path).catch(() => undefined)
+    const source = await mounts.sourceOf(staging.path)
     const device = writable.find((loop) => loop.device === source)?.device
     return device === undefined ? undefined : { staging, device }
   }

@@ -46,7 +46,7 @@ export interface PoolOptions {
 }
 
 /** Records, directories and the file system's own bookkeeping need room too: volumes never get the last of it. */
-const KEPT_FREE_BYTES = 64 * 1_048_576
+export const KEPT_FREE_BYTES = 64 * 1_048_576
 
 export function createPool({ directory, sizeBytes, freeBytes, takesSpaceAtOnce }: PoolOptions): Pool {
   const weights = new Map<string, number>()

@@ -108,6 +108,24 @@ describe('the scheduler', () => {
     await trial.until(() => trial.nodeOf('web'), 'a node')
   })
 
+  it('CAP-12 CAP-17 a pod that could not be told why it waits is told later, without another try', async () => {
+    let refused = 0
+    await trial.stop()
+    trial = await startSchedulerTrial({
+      through: (client) => ({
+        ...client,
+        patch: async (...args: any[]) => {
+          if (refused++ < 3) throw new ApiError(503, 'ServiceUnavailable', 'the server is down')
+          return (client.patch as any)(...args)
+        },
+      }),
+    })
+    await trial.aPod('web')
+    await trial.until(() => trial.message('web'), 'the pod to say why it waits')
+    expect(await trial.message('web')).toBe('no nodes available to schedule pods')
+    expect(trial.scheduler.attempts).toBe(1)
+  })
+
   it('CAP-19 higher priority goes first', async () => {
     await trial.aPod('low', { spec: { priority: 1 }, requests: { cpu: '1' } })
     await trial.aPod('high', { spec: { priority: 9 }, requests: { cpu: '1' } })

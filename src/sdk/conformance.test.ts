@@ -15,16 +15,16 @@ import { startTrial, testProvisioner } from './testing.ts'
 
 /** Keeps its volumes in a map. */
 function memoryPlugin(overrides: Partial<ProvisionerPlugin<any, any>> = {}) {
-  const assets = new Map<string, bigint>()
+  const assets = new Map<string, string>()
   const plugin = defineProvisioner({
     name: 'example.com/memory',
     parameters: { tier: parameter.choice(['fast', 'slow'], { doc: 'which disks', default: 'slow' }) },
     labels: { tier: ['fast', 'slow'] },
     async provision({ volumeName, sizeBytes, parameters, labels }) {
-      if (!labels.tier.includes(parameters.tier)) throw new Infeasible(`the class is ${parameters.tier}`)
-      assets.set(volumeName, sizeBytes)
-      const source = { nfs: { server: parameters.tier, path: `/${volumeName}` } }
-      return { sizeBytes, source, labels: { tier: parameters.tier } }
+      const tier = assets.get(volumeName) ?? parameters.tier
+      if (!labels.tier.some((accepted) => accepted === tier)) throw new Infeasible(`the class is ${tier}`)
+      assets.set(volumeName, tier)
+      return { sizeBytes, source: { nfs: { server: tier, path: `/${volumeName}` } }, labels: { tier } }
     },
     async delete({ name }) {
       assets.delete(name)
@@ -39,6 +39,34 @@ describe('the rules for provisioners, as a test', () => {
     const { assets, plugin } = memoryPlugin()
     await testProvisioner(plugin, { claim: { parameters: { tier: 'fast' } } })
     expect([...assets]).toEqual([])
+  })
+
+  it('PROV-12 PROV-17 tries another class, as it is told to', async () => {
+    const seen = new Set<string>()
+    const { plugin } = memoryPlugin()
+    const { provision } = plugin
+    plugin.provision = async (request, call) => {
+      seen.add(String(request.parameters.tier))
+      return provision(request, call)
+    }
+    const claim = { parameters: { tier: 'fast' } }
+    await testProvisioner(plugin, { claim })
+    expect([...seen]).toEqual(['fast', 'slow'])
+    seen.clear()
+    await testProvisioner(plugin, { claim, otherParameters: { tier: 'fast' } })
+    expect([...seen]).toEqual(['fast'])
+    const wrong = testProvisioner(plugin, { claim, otherParameters: { tier: 'warp' } })
+    await expect(wrong).rejects.toThrow('otherParameters: Class "another" has "warp"')
+  })
+
+  it('PROV-12 PROV-17 one that does not know what became of the other class may say so', async () => {
+    const { plugin } = memoryPlugin()
+    const { provision } = plugin
+    plugin.provision = async (request, call) => {
+      if (request.parameters.tier === 'fast') throw new Error('the pool is another')
+      return provision(request, call)
+    }
+    await testProvisioner(plugin)
   })
 
   describe('with a directory', () => {
@@ -64,6 +92,26 @@ describe('the rules for provisioners, as a test', () => {
       'makes another volume for the same request',
       { provision: async ({ sizeBytes }) => ({ sizeBytes, source: { nfs: { server: 's', path: `/${counter++}` } } }) },
       'the same request gives the same volume',
+    ],
+    [
+      'makes another volume where the class is another',
+      {
+        provision: async ({ volumeName, sizeBytes, parameters }) => ({
+          sizeBytes,
+          source: { nfs: { server: String(parameters.tier), path: `/${volumeName}` } },
+        }),
+      },
+      'the name decides which volume it is, not the parameters',
+    ],
+    [
+      'says that nothing was made where the class is another',
+      {
+        async provision({ volumeName, sizeBytes, parameters }) {
+          if (parameters.tier === 'fast') throw new Infeasible('not here')
+          return { sizeBytes, source: { nfs: { server: 's', path: `/${volumeName}` } } }
+        },
+      },
+      'the name decides which volume it is, not the parameters: the one that was made before is found. Got "not here"',
     ],
     ['cannot find what it made', { find: async () => undefined }, 'find finds what was made'],
     ['owns everything', { owns: () => true }, 'it owns nothing of others'],

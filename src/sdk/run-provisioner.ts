@@ -13,19 +13,24 @@ import type { ProvisionerPlugin } from '../controllers/provisioning/plugin/contr
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import { findServer } from './find-server.ts'
 import { helpText, type RunOptions, readSettings, type Settings } from './settings.ts'
+import { withinStopLimit } from './stop-limit.ts'
 import { untilToldToStop } from './stop-signal.ts'
 import { workTerm } from './work-term.ts'
 
 /**
- * Runs until the process is told to stop, and settles when the last volume in work is done. What keeps it from
- * running is said on standard error, and becomes the process's exit code: 2 for wrong flags, 1 for the rest.
+ * Runs until the process is told to stop, and settles when the last volume in work is done, or a stop takes too long.
+ * What keeps it from running is said on standard error, and becomes the process's exit code: 2 for wrong flags, 1 for
+ * the rest.
  */
 export async function runProvisioner(plugin: ProvisionerPlugin<any, any>, options: RunOptions = {}): Promise<void> {
   const stop = untilToldToStop(options.signal)
   try {
     const settings = readSettings(options, options.args ?? process.argv.slice(2))
     if ('help' in settings) process.stdout.write(helpText(plugin.name))
-    else await operate(plugin, settings, options, stop.signal)
+    else if ((await operate(plugin, settings, options, stop.signal)) === 'abandoned') {
+      process.exitCode = 1
+      if (!options.signal) process.exit() // what was not waited for would keep it alive
+    }
   } catch (error) {
     process.stderr.write(`${plugin.name}: ${error instanceof Error ? error.message : String(error)}\n`)
     process.exitCode = error instanceof UsageError ? 2 : 1
@@ -34,13 +39,16 @@ export async function runProvisioner(plugin: ProvisionerPlugin<any, any>, option
   }
 }
 
+const STOP_TIMEOUT_MS = 30_000
+
 async function operate(
   plugin: ProvisionerPlugin<any, any>,
   settings: Settings,
   { log: given, env = process.env }: RunOptions,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<'ended' | 'abandoned'> {
   const { name } = plugin
+  const stopTimeoutMs = settings.stopTimeoutMs ?? STOP_TIMEOUT_MS
   const clock = systemClock()
   const random = systemRandom()
   const log = given ?? createLog(settings.logLevel ?? 'info')
@@ -89,15 +97,22 @@ async function operate(
       { provisioner: name, server: connection.server, ...(monitoring ? { monitoring: monitoring.url } : {}) },
       'started',
     )
-    if (settings.leaderElection === false) return await work(signal)
-    election = createLeaderElection({
-      ...{ client, clock, random, log },
-      namespace: settings.leaderElectionNamespace ?? namespace,
-      name: name.replaceAll('/', '-'),
-      identity: `${hostname()}_${randomUuid(random)}`,
-      onChange: (isLeader) => metrics.leadership(name, isLeader),
-    })
-    await election.run(work, signal)
+    if (settings.leaderElection !== false) {
+      election = createLeaderElection({
+        ...{ client, clock, random, log },
+        namespace: settings.leaderElectionNamespace ?? namespace,
+        name: name.replaceAll('/', '-'),
+        identity: `${hostname()}_${randomUuid(random)}`,
+        onChange: (isLeader) => metrics.leadership(name, isLeader),
+      })
+    }
+    const working = election ? election.run(work, signal) : work(signal)
+    const end = await withinStopLimit(working, { signal, clock, limitMs: stopTimeoutMs })
+    if (end === 'abandoned') {
+      const afterSeconds = stopTimeoutMs / 1_000
+      log.warn({ provisioner: name, afterSeconds }, 'not waited for any longer; the next start finds what was made')
+    }
+    return end
   } finally {
     if (monitoring) await monitoring.stop()
     client.close()

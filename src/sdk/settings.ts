@@ -22,6 +22,8 @@ export interface RunOptions {
   readonly retryIntervalMaxMs?: number
   /** After this long `provision` and `delete` are told to give up. Default 10 min. */
   readonly timeoutMs?: number
+  /** How long calls that do not give up are waited for when the process is to stop; then it ends. Default 30 s. */
+  readonly stopTimeoutMs?: number
   /** What the names of volumes begin with. Default `pvc`. */
   readonly volumeNamePrefix?: string
   readonly logLevel?: 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -83,6 +85,11 @@ const FLAGS: Readonly<Record<string, Flag>> = {
     doc: 'longest wait after failures (default 5m)',
   },
   timeout: { setting: 'timeoutMs', takes: 'duration', doc: 'for one call of the provisioner (default 10m)' },
+  'stop-timeout': {
+    setting: 'stopTimeoutMs',
+    takes: 'duration',
+    doc: 'how long a stop waits for calls that do not give up (default 30s)',
+  },
   'volume-name-prefix': {
     setting: 'volumeNamePrefix',
     takes: 'text',

@@ -10,6 +10,7 @@ import {
   createCacheSet,
   createEventRecorder,
   type LeaderElection,
+  type WorkQueue,
 } from '../client/index.ts'
 import {
   createProvisioningControllers,
@@ -44,13 +45,45 @@ export async function workTerm({ onReady, election, ...deps }: Term, signal: Abo
   const synced = async () => {
     if (await caches.whenSynced(signal)) onReady()
   }
+  const quiet = sayWhatIsWaitedFor(controllers.queues, deps, signal)
   try {
     await Promise.all([controllers.run(signal), synced()])
   } finally {
+    quiet()
     workOver.abort() // what the last of it had to say is still told
     await telling
     for (const queue of controllers.queues) metrics.queues.delete(queue)
     for (const cache of caches.all()) metrics.caches.delete(cache)
     await caches.stop()
+  }
+}
+
+/** A call that gives up when it is told to has ended by then. */
+const STILL_THERE_MS = 1_000
+const SHOWN_MAX = 20
+
+/** One line, when work goes on after it was told to end. The given function ends that. */
+function sayWhatIsWaitedFor(
+  queues: readonly WorkQueue[],
+  { clock, log, provisioner }: Pick<Term, 'clock' | 'log' | 'provisioner'>,
+  signal: AbortSignal,
+): () => void {
+  let cancel = () => {}
+  const say = () => {
+    const running = queues.flatMap((queue) => queue.standings().filter(({ is }) => is === 'running'))
+    if (running.length === 0) return
+    const waitingFor = running.slice(0, SHOWN_MAX).map(({ key }) => key)
+    log.warn(
+      { provisioner: provisioner.name, count: running.length, waitingFor },
+      'stopping: the provisioner was told to give up, and still works on these',
+    )
+  }
+  const wait = () => {
+    cancel = clock.after(STILL_THERE_MS, say)
+  }
+  signal.addEventListener('abort', wait, { once: true })
+  return () => {
+    signal.removeEventListener('abort', wait)
+    cancel()
   }
 }

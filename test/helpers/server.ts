@@ -16,12 +16,16 @@ export interface ServerOptions {
   /** `up` unless given. */
   readonly command?: 'up' | 'server'
   readonly flags?: readonly string[]
+  /** Runs it as this user, who owns dataDir. */
+  readonly uid?: number
 }
 
 export interface RunningServer {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
+  /** Those that `up --nodes` made. */
+  readonly nodes?: { readonly names: readonly string[]; readonly backend: string }
   readonly ca: string
   readonly token: string
   readonly pid: number
@@ -49,12 +53,13 @@ export async function startServer({
   pkiDir = join(dataDir, 'pki'),
   command = 'up',
   flags = [],
+  uid,
 }: ServerOptions): Promise<RunningServer> {
   const program = await buildProgram()
   const child = spawn(
     process.execPath,
     [program, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', ...flags],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
+    { stdio: ['ignore', 'pipe', 'pipe'], ...(uid === undefined ? {} : { uid, gid: uid, cwd: dataDir }) },
   )
   let log = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -62,7 +67,7 @@ export async function startServer({
   })
   const gone = once(child, 'exit')
   const ready = await firstLine(child, gone, () => log)
-  const { url, kubeconfig } = JSON.parse(ready) as { url: string; kubeconfig: string }
+  const { url, kubeconfig, nodes } = JSON.parse(ready) as Pick<RunningServer, 'url' | 'kubeconfig' | 'nodes'>
   const ca = await readFile(join(pkiDir, 'ca.crt'), 'utf8')
   const tokens = JSON.parse(await readFile(join(pkiDir, 'tokens.json'), 'utf8')).tokens as {
     token: string
@@ -83,6 +88,7 @@ export async function startServer({
     url,
     kubeconfig,
     dataDir,
+    ...(nodes ? { nodes } : {}),
     ca,
     token,
     pid: child.pid!,

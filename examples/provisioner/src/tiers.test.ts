@@ -1,6 +1,6 @@
 // A whole cluster in memory around the provisioner; the disks are real directories.
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -48,6 +48,25 @@ describe('the tiers provisioner', () => {
   it('refuses a selector that contradicts the class', async () => {
     const selector = { matchLabels: { 'example.com/tier': 'slow' } }
     await assert.rejects(trial.provision({ parameters: { tier: 'fast' }, selector }), /accepts slow only/)
+  })
+
+  it('finds what an earlier try made on the other disk, and what a crash left half written is not left', async () => {
+    await writeFile(join(dir, 'slow', '.pvc-9.size.tmp'), '1')
+    const { provision } = plugin()
+    const request = {
+      volumeName: 'pvc-1',
+      sizeBytes: GIB,
+      labels: { 'example.com/tier': ['slow'] },
+      parameters: { tier: 'slow', reserve: 0n },
+    } as unknown as Parameters<typeof provision>[0]
+    const call = { signal: new AbortController().signal }
+    const first = await provision(request, call)
+    // The class was replaced before the next try, by one that the claim's selector does not even accept.
+    const again = await provision({ ...request, parameters: { tier: 'fast', reserve: 0n } }, call)
+    assert.deepEqual(again, first)
+    assert.deepEqual(await readdir(join(dir, 'fast')), [])
+    await plugin().delete({ name: 'pvc-1', source: first.source, sizeBytes: GIB, labels: {}, annotations: {} }, call)
+    assert.deepEqual(await readdir(join(dir, 'slow')), [])
   })
 
   it('does not promise more than the disk has', async () => {

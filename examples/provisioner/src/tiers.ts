@@ -27,19 +27,20 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
     labels: { [TIER_LABEL]: TIERS },
     accessModes: ['ReadWriteOnce', 'ReadWriteOncePod', 'ReadWriteMany'],
 
-    async provision({ volumeName, sizeBytes, parameters, labels }) {
-      const accepted = labels[TIER_LABEL]
-      const tier = parameters.tier ?? accepted[0]
-      if (tier === undefined || !accepted.includes(tier)) {
-        throw new Infeasible(
-          `The class makes ${tier} volumes, and the claim's selector accepts ${accepted.join(', ')} only.`,
-        )
-      }
-      const disk = disks[tier]
-      await inTurn(tier, async () => {
-        const sizes = await sizesOn(disk)
-        if (sizes.has(volumeName)) return // an earlier try got this far
-        const usedBytes = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0n)
+    provision: ({ volumeName, sizeBytes, parameters, labels }) =>
+      inTurn(async () => {
+        // First: an earlier try may have made it by another class of the same name. The name decides, not the parameters.
+        const made = await madeBefore(volumeName)
+        if (made) return finished(made.tier, volumeName, made.sizeBytes)
+        const accepted = labels[TIER_LABEL]
+        const tier = parameters.tier ?? accepted[0]
+        if (tier === undefined || !accepted.includes(tier)) {
+          throw new Infeasible(
+            `The class makes ${tier} volumes, and the claim's selector accepts ${accepted.join(', ')} only.`,
+          )
+        }
+        const disk = disks[tier]
+        const usedBytes = [...(await sizesOn(disk)).values()].reduce((sum, bytes) => sum + bytes, 0n)
         const freeBytes = disk.budgetBytes - usedBytes - parameters.reserve
         if (sizeBytes > freeBytes) {
           throw new NothingMade(
@@ -47,28 +48,38 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
           )
         }
         await writeWhole(sizeFile(disk, volumeName), `${sizeBytes}`)
-      })
-      await mkdir(join(disk.root, volumeName), { recursive: true })
-      return volumeOn(tier, volumeName, sizeBytes)
-    },
+        return finished(tier, volumeName, sizeBytes)
+      }),
 
-    async find({ volumeName, sizeBytes }) {
-      for (const tier of TIERS) {
-        if ((await sizesOn(disks[tier])).has(volumeName)) return volumeOn(tier, volumeName, sizeBytes)
-      }
-      return undefined
-    },
+    find: ({ volumeName }) =>
+      inTurn(async () => {
+        const made = await madeBefore(volumeName)
+        return made && volumeOn(made.tier, volumeName, made.sizeBytes)
+      }),
 
     async delete({ name, source }) {
       const disk = diskOf(name, source.hostPath?.path)
       if (!disk) throw new Error(`${source.hostPath?.path} is no volume of mine.`)
       // The size goes last: until then the volume counts, and the next try finds it.
       await rm(join(disk.root, name), { recursive: true, force: true })
-      await rm(sizeFile(disk, name), { force: true })
+      await inTurn(() => rm(sizeFile(disk, name), { force: true }))
     },
 
     owns: ({ name, source }) => diskOf(name, source.hostPath?.path) !== undefined,
   })
+
+  async function madeBefore(volumeName: string): Promise<{ tier: Tier; sizeBytes: bigint } | undefined> {
+    for (const tier of TIERS) {
+      const sizeBytes = (await sizesOn(disks[tier])).get(volumeName)
+      if (sizeBytes !== undefined) return { tier, sizeBytes }
+    }
+    return undefined
+  }
+
+  async function finished(tier: Tier, volumeName: string, sizeBytes: bigint): Promise<MadeVolume> {
+    await mkdir(join(disks[tier].root, volumeName), { recursive: true })
+    return volumeOn(tier, volumeName, sizeBytes)
+  }
 
   function volumeOn(tier: Tier, volumeName: string, sizeBytes: bigint): MadeVolume {
     const path = join(disks[tier].root, volumeName)
@@ -84,12 +95,14 @@ export function tiersProvisioner(disks: Readonly<Record<Tier, Disk>>) {
 
 const sizeFile = ({ root }: Disk, volumeName: string): string => join(root, `.${volumeName}.size`)
 
+/** By volume. What a crash left half written is removed: only one at a time gets here. */
 async function sizesOn({ root }: Disk): Promise<Map<string, bigint>> {
   await mkdir(root, { recursive: true })
   const sizes = new Map<string, bigint>()
   for (const file of await readdir(root)) {
-    const volumeName = /^\.(.+)\.size$/.exec(file)?.[1]
-    if (volumeName) sizes.set(volumeName, BigInt(await readFile(join(root, file), 'utf8').catch(() => '0')))
+    const [, volumeName, isHalf] = /^\.(.+)\.size(\.tmp)?$/.exec(file) ?? []
+    if (isHalf) await rm(join(root, file), { force: true })
+    else if (volumeName) sizes.set(volumeName, BigInt(await readFile(join(root, file), 'utf8')))
   }
   return sizes
 }
@@ -100,12 +113,12 @@ async function writeWhole(path: string, text: string): Promise<void> {
   await rename(`${path}.tmp`, path)
 }
 
-/** Volumes are made at once; two must not count the same free bytes. */
+/** Calls run at once; two must not count the same free bytes. */
 function takingTurns() {
-  const last = new Map<string, Promise<unknown>>()
-  return <T>(queue: string, run: () => Promise<T>): Promise<T> => {
-    const mine = (last.get(queue) ?? Promise.resolve()).then(run, run)
-    last.set(queue, mine)
+  let last: Promise<unknown> = Promise.resolve()
+  return <T>(run: () => Promise<T>): Promise<T> => {
+    const mine = last.then(run, run)
+    last = mine
     return mine
   }
 }

@@ -189,6 +189,49 @@ describe('which volumes', () => {
     expect(world.told).toEqual([])
   })
 
+  it('PROV-20 that only say they are ours are told about and kept, until their user deletes them', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    const refusal = { is: 'failed', because: 'not mine; nothing was touched', isNotOurs: true } as const
+    world.storage.deleteScript.push(refusal, refusal)
+    const process = world.start()
+    await world.until(() => process.standing('pv')?.is === 'stuck', 'the reason')
+    await world.trial.clock.advance(3_600_000)
+    await world.settle()
+    expect(world.told).toMatchObject([{ reason: 'VolumeFailedDelete', message: 'not mine; nothing was touched' }])
+    expect(await finalizersOf('pv')).toContain(FINALIZER)
+    await world.client.delete(persistentVolumeKind, { name: 'pv' })
+    await world.until(isGone('pv'), 'the object to go', world.housekeeping)
+    expect(world.storage.assets.has('pv')).toBe(true)
+  })
+
+  it('PROV-14 one whose deletion takes longer than it may is told, while it is waited for', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    const plain = world.storage.provisioner()
+    let open = () => {}
+    const opened = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    world.start({
+      provisioner: {
+        ...plain,
+        async delete(volume, signal, onOverdue) {
+          onOverdue?.('not done within the timeout of 600 s')
+          await opened
+          return plain.delete(volume, signal)
+        },
+      },
+    })
+    await world.until(() => world.told.length > 0, 'the event')
+    expect(world.told).toMatchObject([
+      { reason: 'VolumeFailedDelete', message: 'not done within the timeout of 600 s' },
+    ])
+    open()
+    await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
+    expect(world.storage.deletes).toHaveLength(1)
+  })
+
   it('PROV-14 going already and let go of by us: not touched', async () => {
     await aVolume('pv', { finalizers: ['example.com/hold'] })
     await world.release('pv')

@@ -94,11 +94,7 @@ export function provisionerOf(plugin: ProvisionerPlugin<any, any>, options: Plug
     }
   }
 
-  async function remove(
-    given: Readonly<PersistentVolume>,
-    signal: AbortSignal,
-    onOverdue?: Overdue,
-  ): Promise<Deleted> {
+  async function remove(given: Readonly<PersistentVolume>, signal: AbortSignal, onOverdue?: Overdue): Promise<Deleted> {
     const volume = existingVolume(given)
     try {
       if (plugin.owns && !plugin.owns(volume)) {

@@ -50,7 +50,10 @@ export async function provisionClaim(
   }
   let overdue = 0
   function onOverdue(because: string): void {
-    context.log.warn({ claim: keyOfObject(claim), volume: asked.volumeName, because }, 'a volume takes too long to make')
+    context.log.warn(
+      { claim: keyOfObject(claim), volume: asked.volumeName, because },
+      'a volume takes too long to make',
+    )
     if (overdue++ === 0) metrics?.provisioningFailed(claim)
     tell(attempt, asked, { how: 'unfinished', because, isOpen: true }, context)
   }

@@ -1,9 +1,11 @@
+import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { type ApiError, forbidden, unavailable } from '../../api/status-error.ts'
 import { PROVISIONED_BY, PROVISIONER, SELECTED_NODE } from '../names.ts'
+import { createProvisioningMetrics } from './metrics.ts'
 import { aWorld, DISKS, type World } from './provisioning-trial.ts'
 
 const INTENT = `provisioning.stowage.dev/${DISKS}`
@@ -230,6 +232,7 @@ describe('a try that fails', () => {
     ])
     const body = { metadata: { labels: { touched: 'yes' } } }
     await world.client.patch(storageClassKind, { name: 'fast' }, { type: 'merge', body })
+    await world.settle()
     await world.trial.clock.advance(200_000)
     await world.settle()
     expect(world.storage.provisions).toHaveLength(1)
@@ -379,6 +382,34 @@ describe('a try that fails', () => {
     expect(world.storage.deletes).toHaveLength(1)
   })
 
+  it('PROV-8 one that takes longer than it may is told and counted once, while it is waited for', async () => {
+    await world.aClass('fast')
+    const claim = await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened })
+    const plain = world.storage.provisioner()
+    let overdue: ((because: string) => void) | undefined
+    const registry = new Registry()
+    world.start({
+      provisioningMetrics: createProvisioningMetrics(registry),
+      provisioner: {
+        ...plain,
+        provision(request, signal, aboutToAsk, onOverdue) {
+          overdue = onOverdue
+          return plain.provision(request, signal, aboutToAsk)
+        },
+      },
+    })
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    overdue?.('not done within the timeout of 600 s')
+    overdue?.('not done within the timeout of 600 s')
+    expect(messages('ProvisioningFailed')).toEqual(Array(2).fill('not done within the timeout of 600 s'))
+    expect(await registry.metrics()).toMatch(/provision_failed_total\{class="fast",source=""\} 1$/m)
+    open()
+    await world.until(() => world.volume(nameFor(claim)), 'the volume')
+    expect(world.storage.provisions).toHaveLength(1)
+  })
+
   it('PROV-9 one that is for another after all is dropped without a word', async () => {
     await world.aClass('fast')
     await world.aClaim('data')
@@ -503,6 +534,43 @@ describe('a claim that changes while its volume is made', () => {
     expect(world.storage.provisions).toHaveLength(4)
   })
 
+  it.each(['unfinished', 'noChange'] as const)(
+    'PROV-13 deleted, and nobody answers what there is (%s): it is told what is waited for, and how to give up',
+    async (fails) => {
+      await world.aClass('fast')
+      const claim = await world.aClaim('data')
+      const because = `rpc error: desc = ${'hung '.repeat(300)}`
+      world.storage.script.push({ fails: 'unfinished', because: 'hung' })
+      for (let i = 0; i < 3; i++) world.storage.script.push({ fails, because })
+      const process = world.start()
+      await world.until(() => process.standing('default/data')?.is === 'waiting', 'the wait')
+      expect(messages('ProvisioningFailed')).toEqual(['hung'])
+      await deleteClaim('data')
+      await world.until(() => messages('ProvisioningFailed').length > 1, 'the event')
+      const told = messages('ProvisioningFailed')[1]!
+      expect(told).toMatch(/^rpc error: desc = hung hung/)
+      expect(told).toContain('The claim cannot go before it is known whether its volume exists')
+      const giveUp = `look for "${nameFor(claim)}" in the storage, delete it there, and take the finalizer "${INTENT}" off the claim.`
+      expect(told.endsWith(giveUp)).toBe(true)
+      expect(Buffer.byteLength(told)).toBeLessThan(1_024) // what an event holds
+      await world.until(isOver('data'), 'the end', world.housekeeping)
+    },
+  )
+
+  it('PROV-13 deleted, and known to have made nothing: nothing of the kind is told', async () => {
+    await world.aClass('fast')
+    await world.aClaim('data')
+    const { opened, open } = gate()
+    world.storage.script.push({ after: opened, fails: 'final', because: 'full' })
+    world.start()
+    await world.until(() => world.storage.provisions.length === 1, 'the call')
+    await deleteClaim('data')
+    await world.settle()
+    open()
+    await world.until(() => messages('ProvisioningFailed').length > 0, 'the event')
+    expect(messages('ProvisioningFailed')).toEqual(['full'])
+  })
+
   it('PROV-13 deleted by force, its intent taken away: what is in the making is still found and deleted', async () => {
     await world.aClass('fast')
     const claim = await world.aClaim('data')
@@ -533,6 +601,11 @@ describe('a claim that changes while its volume is made', () => {
     await world.until(async () => !(await world.volume(nameFor(claim))), 'its object to go', world.housekeeping)
     expect((await world.claim('data'))?.spec?.volumeName).toBe('made-by-hand')
     expect(await intentOn('data')).toBe(false)
+    expect(world.reasons()).toEqual(['Provisioning', 'ProvisionedVolumeNotNeeded'])
+    expect(world.told[1]).toMatchObject({
+      type: 'Normal',
+      message: `Volume ${nameFor(claim)} was made for this claim and is not needed: the claim has the volume made-by-hand. It is deleted.`,
+    })
   })
 
   it('PROV-13 edited: the commit does not mind', async () => {
@@ -749,7 +822,7 @@ describe('two provisioners for one claim', () => {
 
   it('PROV-12 the class is another provisioner’s now: what we may have made cannot be found out, and it says so', async () => {
     await world.aClass('fast')
-    await world.aClaim('data')
+    const claim = await world.aClaim('data')
     world.storage.script.push({ fails: 'unfinished', makes: true })
     const first = world.start()
     await world.until(() => first.standing('default/data')?.is === 'waiting', 'the wait')
@@ -758,9 +831,13 @@ describe('two provisioners for one claim', () => {
     await world.aClass('fast', { provisioner: OTHERS })
     const second = world.start()
     await world.until(() => second.standing('default/data')?.is === 'stuck', 'the reason')
-    expect(messages('ProvisioningFailed').at(-1)).toContain(`its class "fast" is one of ${OTHERS} now`)
+    const asked = (why: string) =>
+      `It is not known whether volume "${nameFor(claim)}" was made, and it cannot be asked for: ${why}. ` +
+      `Create the class again as it was; or look for "${nameFor(claim)}" in the storage, delete it there, and take the finalizer "${INTENT}" off the claim.`
+    expect(messages('ProvisioningFailed').at(-1)).toBe(asked(`its class "fast" is one of ${OTHERS} now`))
     expect(await intentOn('data')).toBe(true)
     await world.client.delete(storageClassKind, { name: 'fast' })
+    await world.until(() => messages('ProvisioningFailed').at(-1) === asked('its class "fast" is gone'), 'the reason')
     await world.aClass('fast')
     await world.until(async () => (await world.volumes()).length === 1, 'the volume, once the class is restored')
   })

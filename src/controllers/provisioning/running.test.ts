@@ -62,7 +62,9 @@ describe('metrics', () => {
     const text = () => registry.metrics()
     await world.until(() => world.storage.provisions.length === 2, 'both tries')
     await world.settle()
-    expect(await text()).toMatch(/^controller_persistentvolumeclaim_provision_failed_total\{class="fast",source=""\} 1$/m)
+    expect(await text()).toMatch(
+      /^controller_persistentvolumeclaim_provision_failed_total\{class="fast",source=""\} 1$/m,
+    )
     // Ignored: only another wish brings it back.
     const body = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': 'n' } } }
     const ref = { namespace: 'default', name: 'data' }

@@ -90,7 +90,12 @@ export async function cleanUp(
   return changed(stage.because)
 }
 
-function keep(attempt: Attempt, volume: Unsaved['volume'], resourceVersion: string, context: ProvisioningContext): Step {
+function keep(
+  attempt: Attempt,
+  volume: Unsaved['volume'],
+  resourceVersion: string,
+  context: ProvisioningContext,
+): Step {
   const { events, metrics, provisioner, settings, clock } = context
   const { claim, startedMs } = attempt
   const { name = '' } = volume.metadata

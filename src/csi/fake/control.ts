@@ -33,8 +33,10 @@ export async function serveControl(path: string, fake: FakeDriver, crash: () => 
   await clearSocket(path)
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy())
-    createInterface({ input: socket }).on('line', (line) => {
-      socket.write(`${JSON.stringify(answerTo(line))}\n`)
+    const lines = createInterface({ input: socket })
+    lines.on('error', () => {}) // it repeats the socket's: whoever asked has gone away
+    lines.on('line', (line) => {
+      if (socket.writable) socket.write(`${JSON.stringify(answerTo(line))}\n`)
     })
   })
   const answerTo = (line: string): FakeAnswer => {

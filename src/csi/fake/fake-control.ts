@@ -39,7 +39,9 @@ export function fakeControl(path: string): FakeControl {
 function exchange(path: string, command: FakeCommand): Promise<FakeAnswer | undefined> {
   return new Promise((resolve, reject) => {
     const socket = connect(path, () => socket.write(`${JSON.stringify(command)}\n`))
-    createInterface({ input: socket }).once('line', (line) => {
+    const lines = createInterface({ input: socket })
+    lines.on('error', () => {}) // it repeats the socket's
+    lines.once('line', (line) => {
       socket.destroy()
       resolve(JSON.parse(line) as FakeAnswer)
     })

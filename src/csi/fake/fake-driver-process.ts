@@ -10,7 +10,9 @@ import { type FakeProcessFlags, readFlags } from './flags.ts'
 import { emptyState, type FakeState } from './state.ts'
 
 try {
-  await main(readFlags(process.argv.slice(2)))
+  const flags = readFlags(process.argv.slice(2))
+  if ('help' in flags) process.stdout.write(flags.help)
+  else await main(flags)
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`)
   process.exitCode = 1

@@ -30,7 +30,7 @@ const USAGE = `fake-driver: a CSI driver without storage, for tests.
   --when-busy abort           or goOn
 `
 
-export function readFlags(argv: readonly string[]): FakeProcessFlags {
+export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonly help: string } {
   const text = { type: 'string' } as const
   const many = { type: 'string', multiple: true } as const
   const { values } = parseArgs({
@@ -53,8 +53,10 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags {
       maximum: text,
       'round-to': text,
       'when-busy': text,
+      help: { type: 'boolean', short: 'h' },
     },
   })
+  if (values.help) return { help: USAGE }
   if (!values.endpoint) throw new Error(`--endpoint is missing\n\n${USAGE}`)
 
   const nodeId = values['node-id'] ?? 'node-1'

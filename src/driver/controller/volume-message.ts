@@ -1,6 +1,7 @@
 // A volume and its condition, as the protocol writes them.
 import type { DriverContext } from '../context.ts'
-import { sizeText } from '../errors.ts'
+import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
+import { stopped } from '../errors.ts'
 import { hasLimits } from '../rates.ts'
 import type { VolumeRecord } from '../records.ts'
 
@@ -32,12 +33,12 @@ function limitText(volume: VolumeRecord, driver: DriverContext): string {
   const { iops, throughputBytes } = volume.limits
   const limits = [
     iops === undefined ? [] : `${iops} iops`,
-    throughputBytes === undefined ? [] : `${sizeText(throughputBytes)}B/s`,
+    throughputBytes === undefined ? [] : `${formatQuantity(quantityFromBytes(throughputBytes))}B/s`,
   ].flat()
   const enforcement = driver.limits.enforcement(volume.id)
   if (!enforcement) return `The volume is healthy. Its limits of ${limits.join(' and ')} apply when it is staged.`
   if (enforcement.is === 'not enforced') {
-    return `The volume is healthy, but its limits of ${limits.join(' and ')} are not enforced: ${enforcement.because}.`
+    return `The volume is healthy, but its limits of ${limits.join(' and ')} are not enforced: ${stopped(enforcement.because)}`
   }
   const escapes = enforcement.escapes.length > 0 ? ` (${enforcement.escapes.join('; ')})` : ''
   return `The volume is healthy. Its limits of ${limits.join(' and ')} are enforced${escapes}.`

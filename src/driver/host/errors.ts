@@ -34,6 +34,16 @@ export class NoSpaceError extends Error {
   override readonly name = 'NoSpaceError'
 }
 
+/** Something else is mounted where a mount of ours was to be. */
+export class OccupiedError extends Error {
+  override readonly name = 'OccupiedError'
+}
+
+/** Someone else has frozen the file system, and will want to thaw it themselves. */
+export class FrozenError extends Error {
+  override readonly name = 'FrozenError'
+}
+
 /** The device holds something, so no file system is made on it. */
 export class NotBlankError extends Error {
   override readonly name = 'NotBlankError'

@@ -44,12 +44,15 @@ export function createFiles({ run }: { readonly run: Run }): Files {
       if (!before) await syncDirectory(dirname(path))
     },
 
-    async copy(from, to) {
-      if (await sizes(to)) return { how: 'was there' }
+    async copy(from, to, { keepFreeBytes = 0 } = {}) {
+      if (await sizes(to)) throw new Error(`Cannot copy ${from} to ${to}: there is something already. Move it away.`)
       const part = `${to}.part`
       await rm(part, { force: true })
       const isShared = await reflink(from, part)
-      if (!isShared) await fullCopy(run, from, part)
+      if (!isShared) {
+        await needRoom(to, (await writtenBytes(run, from)) + keepFreeBytes)
+        await fullCopy(run, from, part)
+      }
       await syncFile(part)
       await rename(part, to)
       await syncDirectory(dirname(to))
@@ -100,7 +103,7 @@ function reservationRefused(error: unknown, path: string, bytes: number): unknow
 
 const noSpace = (path: string, bytes: number, availableBytes?: number) =>
   new NoSpaceError(
-    `Cannot reserve ${bytes} bytes for ${path}: the pool ${
+    `Cannot take ${bytes} bytes for ${path}: the pool ${
       availableBytes === undefined ? 'has not that much left' : `has ${availableBytes} bytes left`
     }. Delete volumes or snapshots, or give the pool more space.`,
   )
@@ -131,6 +134,33 @@ async function fullCopy(run: Run, from: string, to: string): Promise<void> {
     }
     throw error
   }
+}
+
+/**
+ * What a copy without holes takes at most. Space that was reserved and never written to is no part of it, and only the
+ * list of extents tells that apart; where there is none, all that is allocated counts.
+ *    0:        0..   32767:      34816..     67583:  32768:             unwritten,last,eof
+ */
+async function writtenBytes(run: Run, path: string): Promise<number> {
+  const allocatedBytes = (await sizes(path))?.allocatedBytes ?? 0
+  try {
+    const { stdout } = await run('filefrag', ['-v', `-b${EXTENT_UNIT_BYTES}`, path])
+    return Math.min(allocatedBytes, parseExtents(stdout) ?? allocatedBytes)
+  } catch {
+    return allocatedBytes
+  }
+}
+
+const EXTENT_UNIT_BYTES = 4096
+
+export function parseExtents(text: string): number | undefined {
+  const rows = text.split('\n').flatMap((line) => {
+    const [, , , length, ...flags] = line.split(':')
+    return /^\s*\d+:/.test(line) && length !== undefined ? [{ blocks: Number(length), flags: flags.join(':') }] : []
+  })
+  if (rows.length === 0 || rows.some(({ blocks }) => Number.isNaN(blocks))) return undefined
+  const written = rows.filter(({ flags }) => !flags.includes('unwritten'))
+  return written.reduce((sum, { blocks }) => sum + blocks * EXTENT_UNIT_BYTES, 0)
 }
 
 async function sizes(path: string): Promise<FileSizes | undefined> {

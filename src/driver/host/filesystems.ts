@@ -2,8 +2,9 @@
 // force: mkfs.ext4 without a terminal overwrites what it finds and calls that success.
 import { mkdir, rmdir } from 'node:fs/promises'
 import { isZero, readContent, readStart, START_BYTES, zeroStart } from './content.ts'
-import { NotBlankError, ProgramFailedError } from './errors.ts'
+import { FrozenError, NotBlankError, ProgramFailedError } from './errors.ts'
 import type { DeviceContent, Filesystems, FilesystemType, Growth, MakeOptions, Mounts } from './host.ts'
+import { keyedLock } from './keyed-lock.ts'
 import type { Run } from './run.ts'
 import { filesystemBytes, SUPERBLOCK_BYTES } from './superblock.ts'
 
@@ -24,6 +25,7 @@ const SOUND = [0, 1]
 
 export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems {
   const probe = (device: string) => readContent(run, device)
+  const withLock = keyedLock()
 
   async function make(device: string, type: FilesystemType, options: MakeOptions): Promise<void> {
     // What nobody was given, and has nothing where every file system begins, needs no second witness.
@@ -74,7 +76,13 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
     try {
       await run('fsfreeze', ['--freeze', mountpoint])
     } catch (error) {
-      if (!complains(error, /busy/i)) throw error // busy: it is frozen, by a driver that was killed before its thaw
+      if (complains(error, /busy/i)) {
+        throw new FrozenError(
+          `The file system at ${mountpoint} is frozen already, and not by this driver. Thaw it (fsfreeze --unfreeze ${mountpoint}) and ask again.`,
+        )
+      }
+      await thaw(mountpoint) // it may have come to it nevertheless
+      throw error
     }
   }
 
@@ -100,14 +108,15 @@ export function createFilesystems({ run, mounts }: FilesystemsDeps): Filesystems
     async sizeBytes(device, type) {
       return filesystemBytes(await readStart(device, SUPERBLOCK_BYTES), type)
     },
-    async whileFrozen(mountpoint, work) {
-      try {
+    whileFrozen: (mountpoint, work) =>
+      withLock(mountpoint, async () => {
         await freeze(mountpoint)
-        return await work()
-      } finally {
-        await thaw(mountpoint)
-      }
-    },
+        try {
+          return await work()
+        } finally {
+          await thaw(mountpoint)
+        }
+      }),
     thaw,
     async newUuid(device, type, scratch) {
       if (type !== 'xfs') return

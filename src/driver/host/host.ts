@@ -29,9 +29,14 @@ export interface Files {
   extend(path: string, bytes: number): Promise<void>
   /**
    * A copy at `to`: sharing blocks where the pool can, else without the holes. Written to `<to>.part` first, so that
-   * `to` is whole once it exists; if `to` exists nothing is done.
+   * `to` is whole once it exists. Refused if there is something at `to`: it is not known to be this copy. A copy that
+   * shares nothing leaves `keepFreeBytes` of the disk, or is not begun and throws NoSpaceError.
    */
-  copy(from: string, to: string): Promise<{ readonly how: 'reflink' | 'full' | 'was there' }>
+  copy(
+    from: string,
+    to: string,
+    options?: { readonly keepFreeBytes?: number },
+  ): Promise<{ readonly how: 'reflink' | 'full' }>
   /** Length and space taken, or nothing if there is no such file. */
   sizes(path: string): Promise<FileSizes | undefined>
   /** Removes the file, if there is one, and flushes its directory. */
@@ -71,6 +76,8 @@ export interface Loops {
   list(): Promise<LoopDevice[]>
   /** All devices over this file, by inode: whatever the name. */
   findByFile(file: string): Promise<LoopDevice[]>
+  /** Whether the device is over this very file, or over what had its name if there is none now: numbers are used again. */
+  isOver(device: string, file: string): Promise<boolean>
   /** Makes the device as long as its file now is. */
   refreshSize(device: string): Promise<void>
   sizeBytes(device: string): Promise<number>
@@ -113,9 +120,12 @@ export interface Filesystems {
   grow(device: string, mountpoint: string | undefined, type: FilesystemType): Promise<Growth>
   /** What the file system on the device thinks it spans. Only right while it is not mounted. */
   sizeBytes(device: string, type: FilesystemType): Promise<number>
-  /** Freezes, runs, and thaws whatever happened. Refuses a path that is not a mount point. */
+  /**
+   * Freezes, runs, and thaws whatever happened; one at a time for each path. Refuses a path that is not a mount point,
+   * and with FrozenError one that someone else has frozen: it stays so.
+   */
   whileFrozen<T>(mountpoint: string, work: () => Promise<T>): Promise<T>
-  /** Also for what a killed driver left frozen: call it for every staged volume at start. */
+  /** For what a killed driver left frozen. Nothing frozen: done. */
   thaw(mountpoint: string): Promise<void>
   /**
    * For a copy of an xfs that has its original's UUID and so cannot be mounted beside it. Mounts once at `scratch` (a
@@ -157,7 +167,7 @@ export interface Mounts {
   /** A second view of a directory, or of a device node on a file. The target is there already, of the same kind. */
   bind(from: string, to: string, options?: { readonly readOnly?: boolean }): Promise<void>
   /** All that is mounted there, however many lie on each other. Nothing mounted, or no such path: done. */
-  unmount(target: string): Promise<void>
+  unmount(target: string, options?: { readonly uppermostOnly?: boolean }): Promise<void>
 }
 
 /** Per second. What is left out is not limited. */
@@ -229,7 +239,7 @@ export interface SpaceUsage {
 export interface TreeUsage {
   readonly usedBytes: number
   readonly files: number
-  /** False: the walk stopped at its bound and there is more than this. */
+  /** False: the walk stopped at its bound, or was not let in somewhere, and there may be more than this. */
   readonly isComplete: boolean
 }
 

@@ -1,4 +1,11 @@
-export { MissingToolError, NoSpaceError, NotBlankError, ProgramFailedError } from './errors.ts'
+export {
+  FrozenError,
+  MissingToolError,
+  NoSpaceError,
+  NotBlankError,
+  OccupiedError,
+  ProgramFailedError,
+} from './errors.ts'
 export { minimumBytes } from './filesystems.ts'
 export type {
   Ability,

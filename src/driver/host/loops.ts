@@ -140,6 +140,14 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     }
   }
 
+  async function isOverNow(device: string, file: string): Promise<boolean> {
+    const backing = await sysFile(device, 'loop/backing_file')
+    if (backing === undefined) return false
+    if (backing === file) return true
+    if (backing === `${file} (deleted)`) return (await fileIdOf(file)) === undefined
+    return (await findByFile(file)).some((it) => it.device === device)
+  }
+
   /** By name, which costs nothing; by inode when the names differ, as after a rename or through another path. */
   async function isOver(device: string, file: string, backing: string): Promise<boolean> {
     if (backing === file || backing === `${file} (deleted)`) return true
@@ -150,6 +158,7 @@ export function createLoops({ run, clock, mounts, clearLimits, sysBlock = '/sys/
     attach,
     list,
     findByFile,
+    isOver: isOverNow,
     async refreshSize(device) {
       await run('losetup', ['--set-capacity', device])
     },

@@ -4,7 +4,7 @@ import { strict as assert } from 'node:assert'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { deviceNumberOf, deviceOf, formatDeviceNumber } from './device-number.ts'
-import { ProgramFailedError } from './errors.ts'
+import { OccupiedError, ProgramFailedError } from './errors.ts'
 import type { FilesystemType, MountEntry, Mounts } from './host.ts'
 import { parseMountInfo } from './mountinfo.ts'
 import type { Run } from './run.ts'
@@ -44,21 +44,21 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
     if (!there) {
       await run('mount', ['--bind', from, to])
     } else if (!(await isSameThing(from, to))) {
-      throw new Error(`Cannot bind ${from} at ${to}: ${there.source} is mounted there. Unmount it first.`)
+      throw new OccupiedError(`Cannot bind ${from} at ${to}: ${there.source} is mounted there. Unmount it first.`)
     } else if (!readOnly && there.options.includes('ro') && !(await at(from))?.options.includes('ro')) {
-      throw new Error(`Cannot bind ${from} at ${to} for writing: it is bound there read-only. Unmount it first.`)
+      throw new OccupiedError(`Cannot bind ${from} at ${to} for writing: it is bound there read-only. Unmount it first.`)
     }
     if (!readOnly || there?.options.includes('ro')) return
     // Its own step, as the kernel has it: a bind that a crash left writable is made read-only by the repeat.
     try {
       await run('mount', ['-o', 'remount,bind,ro', to])
     } catch (error) {
-      await unmount(to) // a writable view must not stay where a read-only one was asked for
+      await unmount(to, { uppermostOnly: true }) // a writable view must not stay where a read-only one was asked for
       throw error
     }
   }
 
-  async function unmount(target: string): Promise<void> {
+  async function unmount(target: string, { uppermostOnly = false } = {}): Promise<void> {
     for (let mountsLeft = STACKED_MOUNTS_MAX; await at(target); mountsLeft--) {
       if (mountsLeft === 0)
         throw new Error(`Cannot unmount ${target}: more than ${STACKED_MOUNTS_MAX} mounts lie there.`)
@@ -69,6 +69,7 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
         if (!isGoneMeanwhile) throw error
         return
       }
+      if (uppermostOnly) return
     }
   }
 
@@ -79,10 +80,9 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
     async sourceOf(target) {
       const entry = await at(target)
       if (!entry) return undefined
-      const { rdev } = await stat(target, { bigint: true }).then((it) =>
-        it.isBlockDevice() ? it : { rdev: undefined },
-      )
-      return deviceOf(rdev === undefined ? entry.deviceNumber : formatDeviceNumber(rdev))
+      // A file system that died answers no questions, but the table still names its device.
+      const node = await stat(target, { bigint: true }).catch(() => undefined)
+      return deviceOf(node?.isBlockDevice() ? formatDeviceNumber(node.rdev) : entry.deviceNumber)
     },
     async mountsOf(device) {
       const node = await stat(device, { bigint: true })
@@ -117,11 +117,11 @@ async function resolvePath(path: string): Promise<string> {
 
 async function checkSameMount(there: MountEntry, device: string, directory: string, readOnly: boolean): Promise<void> {
   if (there.deviceNumber !== (await deviceNumberOf(device))) {
-    throw new Error(`Cannot mount ${device} at ${directory}: ${there.source} is mounted there. Unmount it first.`)
+    throw new OccupiedError(`Cannot mount ${device} at ${directory}: ${there.source} is mounted there. Unmount it first.`)
   }
   if (there.options.includes('ro') === readOnly) return
   const [is, wanted] = readOnly ? ['for writing', 'read-only'] : ['read-only', 'for writing']
-  throw new Error(`Cannot mount ${device} at ${directory} ${wanted}: it is mounted there ${is}. Unmount it first.`)
+  throw new OccupiedError(`Cannot mount ${device} at ${directory} ${wanted}: it is mounted there ${is}. Unmount it first.`)
 }
 
 async function isSameThing(one: string, other: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 // What this machine lets us do, found by trying it on small files in the pool, with the reason for every no. The
 // answers choose the backend, and end up in the plugin's manifest, the metrics and the list of tests that may be skipped.
 import { constants } from 'node:fs'
-import { access, copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { MissingToolError } from './errors.ts'
@@ -50,6 +50,12 @@ export interface ProbeOptions {
 
 const PROBE_PREFIX = '.stowage-probe-'
 
+/** What a file system of the smallest size writes when it is made, several times over. */
+const PROBE_NEEDS_BYTES = 256 * 1024 * 1024
+
+/** Where loops and file systems are tried when the pool has no room for that: what is asked is about the machine. */
+const MEMORY_DIR = '/dev/shm'
+
 export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostFacts> {
   const run = createRun({ clock })
   const mounts = createMounts({ run })
@@ -57,8 +63,10 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
   const trial = { files: createFiles({ run }), loops, mounts, filesystems: createFilesystems({ run, mounts }) }
 
   await mkdir(poolDir, { recursive: true })
-  await removeLeftovers(poolDir, trial)
-  const dir = await mkdtemp(join(poolDir, PROBE_PREFIX))
+  const place = await placeToTry(poolDir)
+  await removeLeftovers(poolDir, PROBE_PREFIX, trial)
+  await removeLeftovers(place.parent, place.prefix, trial)
+  const dir = await mkdtemp(join(place.parent, place.prefix))
   try {
     const capabilities = parseCapabilities(await readFile('/proc/self/status', 'utf8'))
     const canLoop = explainRights(await attempt(() => tryLoop(join(dir, 'loop'), trial)), capabilities)
@@ -70,13 +78,26 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
       canMount: anyOf(Object.values(filesystems)),
       filesystems,
       tools: await findTools(),
-      canReflink: await tryReflink(dir, poolDir),
+      canReflink: place.isPool ? await tryReflink(dir, poolDir) : no(`${poolDir} was too full to try`),
       canGrowExt4Online: capabilities.sysResource ? YES : no(NO_SYS_RESOURCE),
       limits: await findLimits(),
     }
   } finally {
-    await removeLeftovers(poolDir, trial)
+    await removeLeftovers(place.parent, place.prefix, trial)
   }
+}
+
+/** A full pool must not keep its driver from starting: deleting volumes is what makes room. */
+async function placeToTry(poolDir: string): Promise<{ parent: string; prefix: string; isPool: boolean }> {
+  const { bavail, bsize } = await statfs(poolDir)
+  if (bavail * bsize >= PROBE_NEEDS_BYTES) return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
+  const { dev, ino } = await stat(poolDir) // others may be probing here, for pools of their own
+  const isThere = await access(MEMORY_DIR, constants.W_OK).then(
+    () => true,
+    () => false,
+  )
+  if (isThere) return { parent: MEMORY_DIR, prefix: `${PROBE_PREFIX}${dev}-${ino}-`, isPool: false }
+  return { parent: poolDir, prefix: PROBE_PREFIX, isPool: true }
 }
 
 interface Trial {
@@ -156,15 +177,15 @@ async function isOnPath(program: string): Promise<boolean> {
 }
 
 /** Also what a probe that was killed half way left: its mounts, its devices, its files. */
-async function removeLeftovers(poolDir: string, { loops, mounts }: Trial): Promise<void> {
-  const leftovers = (await readdir(poolDir)).filter((name) => name.startsWith(PROBE_PREFIX))
+async function removeLeftovers(parent: string, prefix: string, { loops, mounts }: Trial): Promise<void> {
+  const leftovers = (await readdir(parent)).filter((name) => name.startsWith(prefix))
   if (leftovers.length === 0) return
   const isOurs = (path: string) => leftovers.some((name) => path.includes(`/${name}/`))
   for (const { target } of await mounts.list()) if (isOurs(target)) await mounts.unmount(target)
   for (const { device, file } of await loops.list().catch(() => [])) {
     if (isOurs(file)) await loops.detach(device, { file })
   }
-  for (const name of leftovers) await rm(join(poolDir, name), { recursive: true, force: true })
+  for (const name of leftovers) await rm(join(parent, name), { recursive: true, force: true })
 }
 
 const CAP_SYS_ADMIN = 21n

@@ -15,7 +15,7 @@ export interface UsageDeps {
 const FILES_WALKED_MAX = 1_000_000
 
 /** How long an answer about a directory is good enough. */
-const KEPT_FOR_MS = 60_000
+const KEPT_FOR_MS = 10_000
 
 /** Answers for more directories than this push out the oldest. */
 const KEPT_ANSWERS_MAX = 1_000
@@ -58,10 +58,11 @@ async function walk(root: string, filesMax: number): Promise<TreeUsage> {
   const directories = [root]
   let usedBlocks = 0n
   let files = 0
+  let isComplete = true
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
-    for await (const entry of entriesOf(directory)) {
+    for await (const entry of entriesOf(directory, () => (isComplete = false))) {
       const path = join(directory, entry.name)
-      const found = await lstatIfPresent(path)
+      const found = await lstatIfSeen(path)
       if (!found || found.dev !== top.dev) continue
       if (files === filesMax) return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete: false }
       if (found.nlink > 1n && !found.isDirectory()) {
@@ -73,23 +74,25 @@ async function walk(root: string, filesMax: number): Promise<TreeUsage> {
       if (found.isDirectory()) directories.push(path)
     }
   }
-  return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete: true }
+  return { usedBytes: Number(usedBlocks * STAT_BLOCK_BYTES), files, isComplete }
 }
 
-/** Whatever is removed while we walk was simply not there. */
-async function* entriesOf(directory: string): AsyncGenerator<{ readonly name: string }> {
+/** Whatever is removed while we walk was simply not there; what its owner has closed to us is left out. */
+async function* entriesOf(directory: string, onClosed: () => void): AsyncGenerator<{ readonly name: string }> {
   try {
     yield* await opendir(directory)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES' || code === 'EPERM') onClosed()
+    else if (code !== 'ENOENT') throw error
   }
 }
 
-async function lstatIfPresent(path: string): Promise<BigIntStats | undefined> {
+async function lstatIfSeen(path: string): Promise<BigIntStats | undefined> {
   try {
     return await lstat(path, { bigint: true })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (['ENOENT', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
     throw error
   }
 }

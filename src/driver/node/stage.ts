@@ -3,7 +3,7 @@
 import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { type Wish, wishOf } from '../capabilities.ts'
 import { type DriverContext, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
-import { alreadyThere, missing, notNow } from '../errors.ts'
+import { alreadyThere, missing, notNow, sentence } from '../errors.ts'
 import { hasLimits } from '../rates.ts'
 import { digestOfFlags, type Staging, type VolumeRecord } from '../records.ts'
 import { absolutePath } from './paths.ts'
@@ -35,7 +35,7 @@ export function checkPossible(volume: VolumeRecord, wish: Wish, driver: DriverCo
     throw notNow(`Volume ${volume.id} has ${volume.fsType}, not ${wish.fsType}. Use the file system of its class.`)
   }
   const ability = driver.backend.canServe({ ...wish, fsType: volume.fsType })
-  if (!ability.yes) throw notNow(`Volume ${volume.id} cannot be used like that here. ${ability.because}`)
+  if (!ability.yes) throw notNow(`Volume ${volume.id} cannot be used like that here. ${sentence(ability.because)}`)
 }
 
 function checkSame({ id }: VolumeRecord, staged: Staging, wanted: Staging): void {

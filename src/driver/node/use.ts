@@ -4,7 +4,7 @@ import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
 import { rangeOf } from '../capacity.ts'
 import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
 import { conditionOf } from '../controller/volume-message.ts'
-import { missing, notAtPath, notNow, outOfRange, sizeText } from '../errors.ts'
+import { missing, notAtPath, notNow, outOfRange, sizeText, stopped } from '../errors.ts'
 import type { AccessType, VolumeRecord } from '../records.ts'
 import { cleanPath } from './paths.ts'
 
@@ -46,7 +46,7 @@ export async function expandOnNode(request: NodeExpandVolumeRequest, driver: Dri
     const growth = await driver.backend.node.grow(volume, staged)
     if (growth.is !== 'grown') {
       throw notNow(
-        `The file system of volume ${id} cannot grow while it is in use, and will when it is next staged: ${growth.because}`,
+        `The file system of volume ${id} cannot grow while it is in use, and will when it is next staged: ${stopped(growth.because)}`,
       )
     }
     return { capacityBytes: BigInt(volume.capacityBytes) }

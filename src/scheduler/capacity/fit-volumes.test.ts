@@ -43,6 +43,15 @@ describe('whether volumes fit', () => {
     expect(fitting(want('a', 60), want('b', 60, 'slow', 'other.example.com'))).toEqual(['r', 's'])
   })
 
+  it('PLUS-3 a volume costs a class that reports less only its share: a pod that just fits is taken', () => {
+    const { report, fitting } = aPlace()
+    report('plain', { capacity: '300' }, 'plain')
+    report('mirrored', { capacity: '150' }, 'mirrored')
+    expect(fitting(want('a', 100, 'plain'), want('b', 100, 'mirrored'))).toEqual(['plain', 'mirrored'])
+    expect(fitting(want('a', 102, 'plain'), want('b', 100, 'mirrored'))).toBe(undefined)
+    expect(fitting(want('b', 100, 'mirrored'), want('a', 101, 'plain'))).toBe(undefined)
+  })
+
   it('PLUS-3 without reservation each claim is judged alone, as the document has it', () => {
     const { report, fitting } = aPlace({ reserving: false })
     report('r', { capacity: '100' })

@@ -22,6 +22,8 @@ export interface SchedulingView {
   readonly volumes: ReadonlyMap<string, Readonly<PersistentVolume>>
   readonly nodes: ReadonlyMap<string, Readonly<Node>>
   readonly capacities: ReadonlyMap<string, Readonly<CSIStorageCapacity>>
+  /** Keys of claims that were deleted at some time; another may have the name since. */
+  readonly deletedClaims: ReadonlySet<string>
   /** Changes of pods so far. */
   readonly podChanges: number
   /** When something last changed, by the world's time. */
@@ -48,6 +50,7 @@ export function createSchedulingView(cluster: Cluster): SchedulingView {
       [csiStorageCapacityKind, capacities],
     ] as const
   ).map(([kind, objects]) => [collectionPrefix(kind as Kind), objects] as const)
+  const deletedClaims = new Set<string>()
   const checks: ((pod: Readonly<Pod>) => void)[] = []
   let podChanges = 0
   let changedMs = cluster.world.nowMs
@@ -81,6 +84,7 @@ export function createSchedulingView(cluster: Cluster): SchedulingView {
     else if (old?.metadata.resourceVersion === String(revision)) return undefined
     else objects.set(name, decodeStored({ value, modRevision: revision }))
     changedMs = cluster.world.nowMs
+    if (objects === claims && value === undefined) deletedClaims.add(name)
     if (objects !== pods) return undefined
     podChanges++
     const pod = pods.get(name)
@@ -96,6 +100,7 @@ export function createSchedulingView(cluster: Cluster): SchedulingView {
     volumes,
     nodes,
     capacities,
+    deletedClaims,
     get podChanges() {
       return podChanges
     },

@@ -16,6 +16,8 @@ type Claim = Readonly<PersistentVolumeClaim>
 /** Judges every binding of a pod, by what the store held when it was made. */
 export function checkPlacements(view: SchedulingView, convict: (crime: string) => void): void {
   view.onBound((pod) => {
+    // Whoever places a pod cannot know yet that a claim was deleted under it, and made anew.
+    if (claimsOf(pod, view).some(({ key }) => view.deletedClaims.has(key))) return
     for (const problem of placementProblems(pod, view)) convict(`${problem}, and it was given its node`)
   })
 }

@@ -46,7 +46,7 @@ const LAST_ACTS_MS = 5_000
 /** How soon pods of a lost node are removed, by whoever does that in a cluster. */
 const REMOVED_MS_MAX = 30_000
 
-export async function podsFindVolumes(seed: number, { minutes = 3 } = {}): Promise<SchedulingRun> {
+export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Promise<SchedulingRun> {
   const world = createWorld(seed)
   const dice = world.dice('scenario')
   const cluster = await createCluster(world, { keepMs: 120_000, entriesMax: 200 })

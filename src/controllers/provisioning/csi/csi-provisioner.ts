@@ -93,7 +93,10 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         const elsewhere = await findElsewhere(prepared.request, signal)
         if (!elsewhere) return { is: 'failed', how: 'noChange', because: because + TAKEN }
         settle(uid)
-        return { is: 'made', volume: { ...buildVolume(request.claim, prepared, elsewhere, build), unwanted: ELSEWHERE } }
+        return {
+          is: 'made',
+          volume: { ...buildVolume(request.claim, prepared, elsewhere, build), unwanted: ELSEWHERE },
+        }
       }
       const hasSelectedNode = request.selectedNode !== undefined
       return failed(uid, meaningOfCreateFailure(error, { hasSelectedNode, hasTopology: withTopology }), because)

@@ -178,10 +178,15 @@ describe('a volume filled from a snapshot', () => {
     ])
   })
 
-  it('PROV-10 where there are no snapshots the claim is told so', async () => {
-    const { provision } = await startProvisionerTrial({ facts: FACTS })
+  it.each([
+    ['our own server', true, /: Stowage does not serve snapshots\. Make the claim anew without the data source$/],
+    ['another server', false, /: install the snapshot controller's CustomResourceDefinitions, or make the claim anew/],
+  ])('PROV-10 where %s has no snapshots, the claim is told so and what can be done', async (_which, isOurs, remedy) => {
+    const around = (client: any) => ({ ...client, commitsAtomically: async () => isOurs })
+    const { provision } = await startProvisionerTrial({ facts: FACTS, around })
     const answer = await provision({ claim: aClaim(FROM_SNAPSHOT) })
-    expect(answer).toMatchObject({ how: 'final', because: expect.stringContaining('has no snapshot.storage.k8s.io') })
+    expect(answer).toMatchObject({ how: 'final', because: expect.stringMatching(/has no snapshot\.storage\.k8s\.io/) })
+    expect(answer).toMatchObject({ because: expect.stringMatching(remedy) })
   })
 
   it.each<[string, VolumeSnapshot[], VolumeSnapshotContent[], object, string]>([

@@ -35,9 +35,12 @@ export async function snapshotSource(
 ): Promise<string> {
   const { client } = deps
   if (!(await client.serves(volumeSnapshotKind))) {
+    // Our own server takes no CustomResourceDefinitions, and is told by its commits.
+    const remedy = (await client.commitsAtomically())
+      ? 'Stowage does not serve snapshots. Make the claim anew without the data source'
+      : `install the snapshot controller's CustomResourceDefinitions, or make the claim anew without the data source`
     throw refused(
-      `the claim is to be filled from the VolumeSnapshot ${name}, but this API server has no ${SNAPSHOT_GROUP}: ` +
-        `install the snapshot controller's CustomResourceDefinitions, or remove the data source from the claim`,
+      `the claim is to be filled from the VolumeSnapshot ${name}, but this API server has no ${SNAPSHOT_GROUP}: ${remedy}`,
     )
   }
   const snapshot = await client

@@ -13,6 +13,8 @@ export interface Parameter<T = unknown> {
   readonly default: T | undefined
   /** A credential: it is kept out of every message, and a volume that shows it is refused. */
   readonly sensitive: boolean
+  /** Every text it may be, where they are few. */
+  readonly values?: readonly string[]
   /** The value, or undefined when the text is none. */
   parse(text: string): T | undefined
 }
@@ -41,7 +43,7 @@ function text<const O extends Common<string> & { readonly pattern?: RegExp; read
 
 function choice<const V extends string, const O extends Common<NoInfer<V>>>(values: readonly V[], options: O) {
   const expected = values.length > 1 ? `${values.slice(0, -1).join(', ')} or ${values.at(-1)}` : `${values[0]}`
-  return declare<V, O>(options, { expected, parse: (given) => values.find((value) => value === given) })
+  return declare<V, O>(options, { expected, values, parse: (given) => values.find((value) => value === given) })
 }
 
 function integer<const O extends Common<number> & { readonly min?: number; readonly max?: number }>(options: O) {
@@ -69,6 +71,7 @@ function bytes<const O extends Common<bigint>>(options: O) {
 function flag<const O extends Common<boolean>>(options: O) {
   return declare<boolean, O>(options, {
     expected: 'true or false',
+    values: ['true', 'false'],
     parse: (given) => (given === 'true' ? true : given === 'false' ? false : undefined),
   })
 }
@@ -85,7 +88,8 @@ export const parameter = { text, choice, integer, bytes, flag, custom }
 
 function declare<T, O extends Common<T>>(
   { doc, required = false, default: otherwise, sensitive = false }: Common<T>,
-  { expected, parse }: { readonly expected: string; parse(text: string): T | undefined },
+  { expected, values, parse }: Pick<Parameter<T>, 'expected' | 'values' | 'parse'>,
 ): Parameter<Given<T, O>> {
-  return { doc, expected, required, sensitive, default: otherwise, parse } as Parameter<any>
+  const few = values ? { values } : {}
+  return { doc, expected, required, sensitive, default: otherwise, ...few, parse } as Parameter<any>
 }

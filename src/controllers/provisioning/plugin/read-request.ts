@@ -69,13 +69,15 @@ function notUnderstood(plugin: ProvisionerPlugin, claim: PersistentVolumeClaim, 
   }
 
   const source = spec.dataSourceRef ?? spec.dataSource
-  if (source) return `${name} makes empty volumes; it cannot fill one from the ${source.kind} "${source.name}". Leave the data source out, or name a class of another provisioner.`
+  if (source)
+    return `${name} makes empty volumes; it cannot fill one from the ${source.kind} "${source.name}". Leave the data source out, or name a class of another provisioner.`
 
   if (spec.volumeAttributesClassName) {
     return `The volumes of ${name} have no attributes, so it cannot honour the attributes class "${spec.volumeAttributesClassName}". Leave it out, or name a class of another provisioner.`
   }
   const resources = Object.keys(spec.resources?.requests ?? {}).filter((resource) => resource !== 'storage')
-  if (resources.length > 0) return `${name} cannot promise ${resources.join(', ')}; it provides storage alone. Ask for that only, or name a class of another provisioner.`
+  if (resources.length > 0)
+    return `${name} cannot promise ${resources.join(', ')}; it provides storage alone. Ask for that only, or name a class of another provisioner.`
 
   const mountOptions = storageClass.mountOptions ?? []
   if (mountOptions.length > 0 && !plugin.takesMountOptions) {

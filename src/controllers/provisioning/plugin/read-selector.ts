@@ -35,7 +35,9 @@ export function readSelector(
     const requirements = wanted.filter((one) => one.key === key)
     const fitting = values.filter((value) => matchesLabels({ requirements }, { [key]: value }))
     if (fitting.length === 0) {
-      return refuse(`accepts no value of the label "${key}" that ${provisioner} can give: ${quoted(values)}. Ask for one of those.`)
+      return refuse(
+        `accepts no value of the label "${key}" that ${provisioner} can give: ${quoted(values)}. Ask for one of those.`,
+      )
     }
     labels.push([key, Object.freeze(fitting)])
   }

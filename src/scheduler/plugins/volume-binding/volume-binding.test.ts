@@ -134,6 +134,43 @@ describe('volumes and nodes', () => {
     await placed('db')
   })
 
+  it('CAP-12 a node that comes before its capacity is known helps as soon as that is, without a try in between', async () => {
+    await trial.aDriver()
+    await trial.aClass('local')
+    await trial.aClaim('data', { size: '10Gi' })
+    await trial.aPod('db', { claims: ['data'] })
+    await waits('db')
+    expect(await trial.message('db')).toBe('no nodes available to schedule pods')
+    const { attempts } = trial.scheduler
+    await trial.aNode('n1')
+    trial.storage.free.set('n1', gi(10))
+    await trial.settle()
+    expect(trial.scheduler.attempts).toBe(attempts)
+    await trial.aCapacity('c-n1', { ...onNode('n1'), capacity: '10Gi' })
+    await placed('db')
+    expect(trial.scheduler.attempts).toBe(attempts + 1)
+  })
+
+  it('CAP-12 a node that is uncordoned while it is full helps as soon as it has room', async () => {
+    await localStorage([5])
+    const cordon = (unschedulable: boolean | null) =>
+      trial.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body: { spec: { unschedulable } } })
+    await cordon(true)
+    await trial.aClaim('data', { size: '10Gi' })
+    await trial.aPod('db', { claims: ['data'] })
+    await trial.aClaim('more', { size: '10Gi' })
+    await trial.aPod('alike', { claims: ['more'] })
+    await waits('db')
+    await waits('alike')
+    await cordon(null)
+    await trial.settle()
+    trial.storage.free.set('n1', gi(20))
+    const ref = { namespace: 'default', name: 'c-n1' }
+    await trial.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '20Gi' } })
+    await placed('db')
+    await placed('alike')
+  })
+
   it('CAP-12 only an update to more wakes the pod; one to less, the same, or for others causes no attempt', async () => {
     await localStorage([5])
     await trial.aCapacity('other', { ...onNode('n1'), storageClassName: 'another', capacity: '1Gi' })
@@ -434,6 +471,52 @@ describe('volumes and nodes', () => {
     expect([first.status?.phase, second.status?.phase]).toEqual(['Bound', 'Bound'])
     expect(trial.told('db').some((text) => text.includes('The volume of "db-first" is given back'))).toBe(true)
     await trial.until(() => trial.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
+  })
+
+  it('CAP-16 where reports promise room that is not there, volumes are given back ever more rarely', async () => {
+    await localStorage([100])
+    trial.storage.free.set('n1', gi(12))
+    await trial.aNode('n2')
+    await trial.aCapacity('c-n2', { ...onNode('n2'), capacity: '100Gi' })
+    trial.storage.free.set('n2', gi(12))
+    await trial.aPod('db', {
+      ephemeral: {
+        first: { size: '10Gi', storageClassName: 'local' },
+        second: { size: '11Gi', storageClassName: 'local' },
+      },
+    })
+    const claims = new Set<string | undefined>()
+    for (let minutes = 0; minutes < 60; minutes++) {
+      await trial.trial.clock.advance(60_000)
+      await trial.settle()
+      claims.add((await trial.claim('db-first').catch(() => undefined))?.metadata.uid)
+    }
+    expect(claims.size).toBeGreaterThan(2)
+    expect(claims.size).toBeLessThan(12)
+    trial.storage.free.set('n2', trial.storage.free.get('n2')! + gi(100))
+    await trial.until(async () => {
+      await trial.trial.clock.advance(60_000)
+      return trial.nodeOf('db')
+    }, 'the pod to have a node')
+  })
+
+  it('CAP-16 without reservation, nothing is given back for volumes that fit only one by one', async () => {
+    await again({ capacityReservation: false })
+    await localStorage([12, 12])
+    await trial.aPod('db', {
+      ephemeral: {
+        first: { size: '10Gi', storageClassName: 'local' },
+        second: { size: '11Gi', storageClassName: 'local' },
+      },
+    })
+    const firstVolume = async () => (await trial.claim('db-first').catch(() => undefined))?.spec?.volumeName
+    await trial.until(firstVolume, 'the first volume')
+    const name = `c-${(await trial.claim('db-first')).metadata.annotations?.[SELECTED_NODE]}`
+    const patch = { type: 'merge', body: { capacity: '2Gi' } } as const
+    await trial.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, patch)
+    await trial.until(async () => (await trial.message('db'))?.includes('already has its volume'), 'the pod to be trapped')
+    await trial.settle()
+    expect(trial.told('db').some((text) => text.includes('given back'))).toBe(false)
   })
 
   it('CAP-14 a pod waits for the claims of its ephemeral volumes, and takes none that was made for others', async () => {

@@ -1,0 +1,230 @@
+// Pods that get a volume of their own, from their create to Running, on one node: server, driver and agent are processes
+// of their own. The limit is the same driver in the same run, asked for as many volumes at once by nobody but us.
+//   loop        what pods with real devices and file systems wait for
+//   directory   volumes that cost the driver next to nothing: what is left is ours; and the agent's memory with many
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Kind } from '../src/api/kind.ts'
+import { persistentVolumeClaimKind as claimKind } from '../src/api/kinds/claim.ts'
+import { csiDriverKind } from '../src/api/kinds/csi-driver.ts'
+import { podKind } from '../src/api/kinds/pod.ts'
+import { storageClassKind } from '../src/api/kinds/storage-class.ts'
+import { persistentVolumeKind as volumeKind } from '../src/api/kinds/volume.ts'
+import { loadOrCreatePki } from '../src/apiserver/index.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { silentLog } from '../src/base/log.ts'
+import { httpClient, kubeconfigConnection } from '../src/client/index.ts'
+import { type CsiDriver, connectDriver } from '../src/csi/index.ts'
+import { probeHost } from '../src/driver/host/index.ts'
+import { DRIVER_NAME } from '../src/driver/index.ts'
+import { bringUp, timed } from './driver.ts'
+import type { BurstJob, BurstResult } from './lib/burst-role.ts'
+import { type Figure, medianOf } from './lib/figure.ts'
+import type { Endpoint } from './lib/http-connection.ts'
+import { NUMBER, type RequestText } from './lib/load-role.ts'
+import { type Role, startRole } from './lib/role.ts'
+import { residentMb, startLocalDriver, startNode, startServer } from './lib/server-process.ts'
+import type { SuiteOptions } from './lib/suite.ts'
+
+const WARM_UP_PODS = 10
+const LOOP_PODS = 40
+const LOOP_ROUNDS = 3
+const DIRECTORY_PODS = 500
+/** Of the driver's own rate. */
+const RATIO_MIN = 0.8
+const CLIENTS = 64
+const VOLUME_BYTES = 314_572_800
+
+const CORE = '/api/v1/namespaces/default'
+
+const CSI_DRIVER = {
+  metadata: { name: DRIVER_NAME },
+  spec: { attachRequired: false, podInfoOnMount: true },
+}
+const CLASS = {
+  metadata: { name: 'local' },
+  provisioner: DRIVER_NAME,
+  volumeBindingMode: 'WaitForFirstConsumer',
+}
+const CLAIM = {
+  metadata: { name: `claim-${NUMBER}` },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: CLASS.metadata.name,
+    resources: { requests: { storage: String(VOLUME_BYTES) } },
+  },
+}
+const POD = {
+  metadata: { name: `pod-${NUMBER}` },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    containers: [{ name: 'main', image: 'none', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
+    volumes: [{ name: 'data', persistentVolumeClaim: { claimName: `claim-${NUMBER}` } }],
+  },
+}
+
+export async function measurePods(options: SuiteOptions): Promise<Figure[]> {
+  const dir = await realpath(await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-')))
+  const parts = { loop: measureLoop, directory: measureDirectory }
+  const figures: Figure[] = []
+  try {
+    for (const [part, measure] of Object.entries(parts)) {
+      if (options.parts.length > 0 && !options.parts.includes(part)) continue
+      const place = join(dir, part)
+      await mkdir(place)
+      figures.push(...(await measure({ ...options, dir: place })))
+    }
+    return figures
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+type Scratch = SuiteOptions & { readonly dir: string }
+
+async function measureLoop(options: Scratch): Promise<Figure[]> {
+  const { canLoop, canMount, filesystems } = await probeHost({ poolDir: options.dir, clock: systemClock() })
+  const lacks = [canLoop, canMount, filesystems.xfs].find((ability) => !ability.yes)
+  if (lacks && !lacks.yes) {
+    options.note(`Pods with loop devices were not measured: ${lacks.because}`)
+    return []
+  }
+  const bench = await openBench(options, 'loop')
+  try {
+    options.progress('warming up')
+    await bench.pods(WARM_UP_PODS)
+    await bench.clear()
+    await bench.driverAlone(WARM_UP_PODS)
+    const [byPods, byDriver, p50Ms]: [number[], number[], number[]] = [[], [], []]
+    // Turn by turn: whatever else the machine does meets both.
+    for (let round = 1; round <= LOOP_ROUNDS; round++) {
+      options.progress(`${LOOP_PODS} pods, ${LOOP_PODS} volumes by the driver alone; round ${round} of ${LOOP_ROUNDS}`)
+      const burst = await bench.pods(LOOP_PODS)
+      await bench.clear()
+      byPods.push(LOOP_PODS / burst.seconds)
+      p50Ms.push(burst.p50Ms)
+      byDriver.push(await bench.driverAlone(LOOP_PODS))
+    }
+    return [
+      {
+        name: `${LOOP_PODS} pods, each with a volume, create to Running`,
+        unit: '/s',
+        value: medianOf(byPods),
+        limit: { value: medianOf(byDriver), of: 'the driver alone, create to published' },
+        target: { ratioMin: RATIO_MIN },
+      },
+      { name: 'one of them, p50', unit: 'ms', value: medianOf(p50Ms) },
+    ]
+  } finally {
+    await bench.close()
+  }
+}
+
+async function measureDirectory(options: Scratch): Promise<Figure[]> {
+  const bench = await openBench(options, 'directory')
+  try {
+    options.progress('warming up')
+    await bench.pods(WARM_UP_PODS)
+    const beforeMb = bench.agentMb()
+    options.progress(`${DIRECTORY_PODS} pods with volumes that are directories`)
+    const burst = await bench.pods(DIRECTORY_PODS)
+    const afterMb = bench.agentMb()
+    await bench.clear()
+    return [
+      {
+        name: `${DIRECTORY_PODS} pods with directories, create to Running`,
+        unit: '/s',
+        value: DIRECTORY_PODS / burst.seconds,
+      },
+      {
+        name: `agent with ${DIRECTORY_PODS} volumes, resident`,
+        unit: 'MB',
+        value: afterMb,
+        limit: { value: beforeMb, of: `the same agent with ${WARM_UP_PODS}` },
+      },
+    ]
+  } finally {
+    await bench.close()
+  }
+}
+
+interface Bench {
+  /** Makes this many claims, and then times as many pods on them. */
+  pods(count: number): Promise<BurstResult>
+  /** Volumes a second, with as many asked for at once. */
+  driverAlone(count: number): Promise<number>
+  /** Deletes pods and claims, and waits for the last volume. */
+  clear(): Promise<void>
+  agentMb(): number
+  close(): Promise<void>
+}
+
+async function openBench({ dir, profileDir }: Scratch, backend: 'loop' | 'directory'): Promise<Bench> {
+  const clock = systemClock()
+  const socket = join(dir, 'csi.sock')
+  const dataDir = join(dir, 'data')
+  const kubeconfig = join(dataDir, 'admin.kubeconfig')
+  const driver = await startLocalDriver({ socket, pool: join(dir, 'pool'), backend, profileDir })
+  const server = await startServer({ dataDir, profileDir, command: 'up', flags: ['--driver-socket', socket] })
+  const client = httpClient({ connection: await kubeconfigConnection({ path: kubeconfig, clock }), clock })
+  await client.create<any>(csiDriverKind, CSI_DRIVER)
+  await client.create<any>(storageClassKind, CLASS)
+  const maxPods = DIRECTORY_PODS + WARM_UP_PODS
+  const agent = await startNode({ kubeconfig, rootDir: join(dir, 'node'), socket, maxPods, profileDir })
+  const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock })
+  const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
+  const bursts: Role<BurstJob, BurstResult> = startRole('burst')
+  const csi = connectDriver({ address: socket, clock, log: silentLog, timeoutMs: 120_000 })
+  let used = 0
+
+  const burst = (resource: string, count: number, body: object, until: string) => {
+    const path = `${CORE}/${resource}`
+    const create: RequestText = { method: 'POST', path, body: JSON.stringify(body) }
+    const watch: RequestText = { method: 'GET', path: `${path}?watch=1` }
+    return bursts.run({ endpoint, clients: CLIENTS, count, after: used, create, watch, until })
+  }
+  async function clear(): Promise<void> {
+    const inNamespace = { namespace: 'default' }
+    for (const kind of [podKind, claimKind] as readonly Kind[]) {
+      const { items } = await client.list(kind, inNamespace)
+      await Promise.all(items.map(({ metadata: { name } }) => client.delete(kind, { ...inNamespace, name })))
+    }
+    while ((await client.list(volumeKind)).items.length > 0) await clock.sleep(100)
+    while ((await client.list(podKind, inNamespace)).items.length > 0) await clock.sleep(100)
+  }
+  return {
+    async pods(count) {
+      await burst('persistentvolumeclaims', count, CLAIM, '"phase":"Pending"')
+      const result = await burst('pods', count, POD, '"phase":"Running"')
+      used += count
+      return result
+    },
+    driverAlone: (count) => driverAlone(csi, dir, count),
+    clear,
+    agentMb: () => residentMb(agent.pid),
+    async close() {
+      await clear() // devices and mounts outlive the processes
+      csi.close()
+      client.close()
+      bursts.stop()
+      await agent.stop()
+      await server.stop()
+      await driver.stop()
+    },
+  }
+}
+
+let asked = 0
+
+async function driverAlone(csi: CsiDriver, dir: string, count: number): Promise<number> {
+  const wanted = Array.from({ length: count }, () => ({
+    dir,
+    name: `alone-${++asked}`,
+    fsType: 'xfs' as const,
+    bytes: VOLUME_BYTES,
+  }))
+  const { result, ms } = await timed(() => Promise.all(wanted.map((each) => bringUp(csi, each))))
+  await Promise.all(result.map((volume) => volume.takeDown()))
+  return (count * 1_000) / ms
+}

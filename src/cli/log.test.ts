@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { ApiError } from '../api/status-error.ts'
+import { CsiError } from '../csi/errors.ts'
+import { createLog } from './log.ts'
+
+function logged(error: unknown): { err: Record<string, unknown> } {
+  let line = ''
+  createLog('info', {
+    write: (text) => {
+      line += text
+    },
+  }).warn({ err: error }, 'it failed')
+  return JSON.parse(line)
+}
+
+describe('the log', () => {
+  it('SYS-11 shows what a server or a driver answered, with its code and without a stack', () => {
+    expect(logged(new ApiError(403, 'Forbidden', 'not for you')).err).toEqual({
+      type: 'ApiError',
+      message: 'not for you',
+      code: 403,
+      reason: 'Forbidden',
+    })
+    expect(logged(new CsiError('RESOURCE_EXHAUSTED', 'the pool is full')).err).toEqual({
+      type: 'CsiError',
+      message: 'the pool is full',
+      code: 'ResourceExhausted',
+    })
+  })
+
+  it('SYS-11 shows where a surprise came from', () => {
+    const { err } = logged(new TypeError('x is not a function'))
+    expect(err).toMatchObject({ type: 'TypeError', message: 'x is not a function' })
+    expect(err.stack).toContain('log.test.ts')
+    expect(logged('a text').err).toBe('a text')
+  })
+})

@@ -1,0 +1,32 @@
+// What storage leaves on a machine below one directory: devices over its files and mounts in it. Tests look that nothing
+// is left, and `scrub` takes down what a failed one did leave.
+import { systemClock } from '../../src/base/clock.ts'
+import { openHost } from '../../src/driver/host/index.ts'
+
+export interface Traces {
+  /** As text, to be read where a test fails. */
+  list(): Promise<string[]>
+  scrub(): Promise<void>
+}
+
+export async function tracesBelow(dir: string): Promise<Traces> {
+  const host = await openHost({ clock: systemClock() })
+  const isBelow = (path: string) => path.startsWith(`${dir}/`)
+  const mounts = async () => (await host.mounts.list()).filter(({ target }) => isBelow(target))
+  const loops = async () => (await host.loops.list().catch(() => [])).filter(({ file }) => isBelow(file))
+  return {
+    async list() {
+      return [
+        ...(await loops()).map(({ device, file }) => `${device} over ${file}`),
+        ...(await mounts()).map(({ source, target }) => `${source} at ${target}`),
+      ]
+    },
+    async scrub() {
+      for (const { target } of (await mounts()).toReversed()) {
+        await host.filesystems.thaw(target)
+        await host.mounts.unmount(target)
+      }
+      for (const { device } of await loops()) await host.loops.detach(device)
+    },
+  }
+}
