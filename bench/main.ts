@@ -10,17 +10,20 @@ import { runEcho } from './lib/echo-role.ts'
 import { runEtcd } from './lib/etcd-role.ts'
 import { type Figure, passes, ratioOf } from './lib/figure.ts'
 import { runLoad } from './lib/load-role.ts'
+import { servePools } from './lib/pools-role.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import type { Suite } from './lib/suite.ts'
 import { tableOf } from './lib/table.ts'
 import { measurePods } from './pods.ts'
 import { measureProvisioning } from './provisioning.ts'
 import { measureQuota } from './quota.ts'
+import { measureScheduler } from './scheduler.ts'
 
 const SUITES: Readonly<Record<string, Suite>> = {
   api: measureApi,
   clients: measureClients,
   provisioning: measureProvisioning,
+  scheduler: measureScheduler,
   driver: measureDriver,
   pods: measurePods,
   quota: measureQuota,
@@ -31,6 +34,7 @@ const ROLES: Readonly<Record<string, RunJob>> = {
   client: runClient,
   etcd: runEtcd,
   burst: runBurst,
+  pools: servePools,
 }
 
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
@@ -40,6 +44,7 @@ Suites: ${Object.keys(SUITES).join(', ')} (default: all)
   --json FILE     write the figures as JSON too
   --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts; clients has
                   writes, events, memory, etcd; provisioning has binding, inProcess, alone, memory;
+                  scheduler has decisions, pods, tracking;
                   driver has one, many; pods has loop, directory
   --dir DIR       make scratch directories there, to measure that disk
   --profile DIR   leave CPU profiles of the measured processes there

@@ -1,5 +1,5 @@
 // What the local driver promises whichever backend it runs on: the same suite over both.
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { BackendName } from '../src/driver/backend.ts'
@@ -140,7 +140,9 @@ function contract(backend: BackendName): void {
 
       const id = await trial.create('most', { bytes: Number(reserved.maximumVolumeSize) })
       expect((await capacity()).availableCapacity).toBe(0n)
-      expect(await outcomeOf(trial.create('more'))).toMatch(/^RESOURCE_EXHAUSTED: 320Mi do not fit .* 0 are available/)
+      expect(await outcomeOf(trial.create('more'))).toMatch(
+        /^RESOURCE_EXHAUSTED: 320Mi do not fit .* 0 bytes are available/,
+      )
       expect(await files()).toHaveLength(1)
       await trial.remove(id)
 
@@ -228,6 +230,23 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
       await trial.remove(id)
       expect(await files()).toEqual([])
+    })
+
+    it('SYS-6 a directory that holds something is not published over, and is not removed', async () => {
+      const id = await trial.create('over')
+      await trial.stage(id)
+      const path = trial.path(`publish-${id}`)
+      await mkdir(path)
+      await writeFile(join(path, 'theirs'), 'theirs')
+      expect(await outcomeOf(trial.publish(id))).toMatch(/^FAILED_PRECONDITION: The volume cannot be published at/)
+      expect(await outcomeOf(trial.unpublish(id))).toBe('OK')
+      expect(await readFile(join(path, 'theirs'), 'utf8')).toBe('theirs')
+      await rm(join(path, 'theirs'))
+      expect(await outcomeOf(trial.unpublish(id))).toBe('OK')
+      expect(await readdir(path)).toEqual([]) // never published there, so it is not ours to remove
+      await rm(path, { recursive: true })
+      await trial.unstage(id)
+      await trial.remove(id)
     })
 
     it('SYS-6 paths must be absolute, and inline volumes are refused', async () => {
@@ -375,12 +394,68 @@ function contract(backend: BackendName): void {
       await writeFile(record, (await readFile(record, 'utf8')).slice(0, 40))
       await trial.start()
       expect(await volumes()).toEqual([])
-      expect(await readdir(join(trial.pool, '.stowage', 'set-aside'))).toEqual([`${id}.json`])
+      expect(await readdir(join(trial.pool, '.stowage', 'set-aside'))).toEqual([`volumes-${id}.json`])
       expect(await files()).toHaveLength(1)
       expect(trial.logged.join('\n')).toMatch(/a record cannot be understood and was set aside/)
       expect(trial.logged.join('\n')).toMatch(/something in the pool that no record knows/)
+
+      // The name is not given to anything else as long as the data is there, and the room it takes is not promised.
+      const data = (await files())[0]!
+      const refusal = new RegExp(
+        `^FAILED_PRECONDITION: .*${data} is in the pool, but its record .*set-aside/volumes-${id}`,
+      )
+      expect(await outcomeOf(trial.create('blurred'))).toMatch(refusal)
+      expect(await outcomeOf(trial.remove(id))).toMatch(refusal)
+      expect(await files()).toEqual([data])
+      const taken = POOL_BYTES - Number((await capacity()).availableCapacity)
+      expect(taken).toBe(backend === 'loop' ? 320 * MIB : 0)
+
       await rm(join(trial.pool, 'volumes'), { recursive: true })
       await trial.restart()
+      await trial.remove(await trial.create('blurred'))
+    })
+
+    it('SYS-6 a snapshot whose record was lost keeps its name and its data', async () => {
+      const id = await trial.create('pictured')
+      const cut = () => trial.csi.controller.createSnapshot({ name: 'picture', sourceVolumeId: id })
+      const snapshotId = (await cut()).snapshot!.snapshotId
+      await trial.stop()
+      await writeFile(join(trial.pool, '.stowage', 'snapshots', `${snapshotId}.json`), '{')
+      await trial.start()
+      expect(await outcomeOf(cut())).toMatch(/^FAILED_PRECONDITION: .*set-aside\/snapshots-s-/)
+      expect(await outcomeOf(trial.csi.controller.deleteSnapshot({ snapshotId }))).toMatch(/^FAILED_PRECONDITION/)
+      expect(await readdir(join(trial.pool, 'snapshots'))).toHaveLength(1)
+      await rm(join(trial.pool, 'snapshots'), { recursive: true })
+      await trial.restart()
+      await trial.remove(id)
+    })
+
+    it('SYS-6 a snapshot whose content is gone is not ready, and nothing is made from it', async () => {
+      const id = await trial.create('pictured')
+      const { snapshot } = await trial.csi.controller.createSnapshot({ name: 'lost', sourceVolumeId: id })
+      const { snapshotId } = snapshot!
+      await rm(join(trial.pool, 'snapshots', (await readdir(join(trial.pool, 'snapshots')))[0]!), { recursive: true })
+      expect((await trial.csi.controller.getSnapshot({ snapshotId })).snapshot?.readyToUse).toBe(false)
+      const source = { type: { case: 'snapshot' as const, value: { snapshotId } } }
+      expect(await outcomeOf(trial.create('from-lost', { source }))).toMatch(
+        /^FAILED_PRECONDITION: Snapshot .* cannot be restored\. Its (file|directory) .* is gone/,
+      )
+      await trial.csi.controller.deleteSnapshot({ snapshotId })
+      await trial.remove(id)
+    })
+
+    it('SYS-6 damaged files of the driver itself are named and do not keep it from starting', async () => {
+      const id = await trial.create('steady')
+      await trial.stop()
+      await writeFile(join(trial.pool, '.stowage', 'pool.json'), '{"backend":')
+      await mkdir(join(trial.pool, '.stowage', 'volumes', 'a-directory'))
+      await trial.start()
+      expect(trial.running.backend).toBe(backend)
+      expect(await volumes()).toEqual([id])
+      expect(trial.logged.join('\n')).toMatch(/cannot be understood and was set aside.*pool\.json/)
+      expect(trial.logged.join('\n')).toMatch(/a record cannot be read.*volumes\/a-directory/)
+      await rm(join(trial.pool, '.stowage', 'volumes', 'a-directory'), { recursive: true })
+      await trial.remove(id)
     })
 
     it('SYS-6 content that was deleted by hand is told, and the volume can still be deleted', async () => {
@@ -388,7 +463,18 @@ function contract(backend: BackendName): void {
       await rm(join(trial.pool, 'volumes', (await files())[0]!), { recursive: true })
       const { status } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
       expect(status?.volumeCondition).toMatchObject({ abnormal: true, message: expect.stringContaining('is gone') })
-      expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*is gone from the pool/)
+      const lost = /^FAILED_PRECONDITION: .*is gone from the pool/
+      expect(await outcomeOf(trial.stage(id))).toMatch(lost)
+      const { controller } = trial.csi
+      const source = { type: { case: 'volume' as const, value: { volumeId: id } } }
+      expect(await outcomeOf(controller.createSnapshot({ name: 'of-nothing', sourceVolumeId: id }))).toMatch(lost)
+      expect(await outcomeOf(trial.create('copy-of-nothing', { source }))).toMatch(lost)
+      const expansion = controller.controllerExpandVolume({
+        volumeId: id,
+        capacityRange: { requiredBytes: BigInt(GIB) },
+      })
+      expect(await outcomeOf(expansion)).toMatch(lost)
+      expect(await files()).toEqual([])
       await trial.restart()
       expect(trial.logged.join('\n')).toMatch(/a volume is damaged/)
       await trial.remove(id)

@@ -150,6 +150,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
       daemons.flatMap(({ mishaps }) => mishaps),
       `seed ${seed}: ended without being told to`,
     ).toEqual([])
+    expect(daemons.filter((daemon) => daemon.log().includes('MaxListenersExceededWarning'))).toEqual([])
     const killed = [...kills].map(([kind, count]) => `${count} ${kind}`).join(', ')
     console.log(
       `pods under SIGKILL: seed ${seed}, ${PODS} pods: ${JSON.stringify(counts)}; killed: ${killed}; nothing left`,
@@ -204,12 +205,14 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
   }
 
   async function end(name: string, options: object = {}): Promise<void> {
-    await ask('DELETE', `${PATH.pods}/${name}`, options)
+    const { status, text } = await ask('DELETE', `${PATH.pods}/${name}`, options)
+    if (status >= 300 && status !== 404) throw new Error(text)
     await until(`${name} is gone`, async () => (await ask('GET', `${PATH.pods}/${name}`)).status === 404)
   }
 
   async function remove(path: string): Promise<void> {
-    await ask('DELETE', path)
+    const { status, text } = await ask('DELETE', path)
+    if (status >= 300 && status !== 404) throw new Error(text)
     await until(`${path} is gone`, async () => (await ask('GET', path)).status === 404)
   }
 
@@ -247,6 +250,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
       ...volumes.map(({ metadata, status }: any) => `${metadata.name}: ${status.phase}`),
       ...events
         .filter(({ type }: any) => type === 'Warning')
+        .sort((a: any, b: any) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
         .slice(-20)
         .map(({ involvedObject, reason, message }: any) => `${involvedObject.name} ${reason}: ${message}`),
       ...(await leftovers()),

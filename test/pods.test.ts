@@ -32,7 +32,9 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     await kubectl.out('wait node --all --for=condition=Ready --timeout=60s')
     await until(async () => (await kubectl.json('get csistoragecapacities -n kube-system')).items.length === 3)
     for (const name of ['node-1', 'node-2', 'node-3']) {
-      expect((await kubectl.json(`get node ${name}`)).metadata.labels[LABEL]).toBe(name)
+      const node = await kubectl.json(`get node ${name}`)
+      expect(node.metadata.labels[LABEL]).toBe(name)
+      expect(node.status.nodeInfo.kubeletVersion).toMatch(/^v\d/)
       const [driver] = (await kubectl.json(`get csinode ${name}`)).spec.drivers
       expect(driver).toMatchObject({ name: 'local.csi.stowage.dev', nodeID: name, topologyKeys: [LABEL] })
     }

@@ -298,7 +298,9 @@ describe('what people write that makes no sense', () => {
     expect((await byHand('absurd', { ...nowhere, capacity: '900E' })).status).toBe(201)
     expect((await byHand('no-topology', { capacity: '1Ti' })).status).toBe(201)
     expect((await byHand('of-no-class', { ...nowhere, storageClassName: 'gone', capacity: '1Ti' })).status).toBe(201)
-    expect((await byHand('conflicting', { nodeTopology: { matchLabels: { host: 'n1' } }, capacity: '1' })).status).toBe(201)
+    expect((await byHand('conflicting', { nodeTopology: { matchLabels: { host: 'n1' } }, capacity: '1' })).status).toBe(
+      201,
+    )
     expect((await byHand('negative', { ...nowhere, capacity: '-1Gi' })).status).toBe(422)
     expect((await byHand('no-number', { ...nowhere, capacity: 'much' })).status).toBe(400)
 

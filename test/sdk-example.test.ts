@@ -250,6 +250,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
       )
       expect(warning).toMatchObject({ type: 'Warning', source: { component: 'example.com/tiers' } })
       expect(warning.message).toContain('accepts no value of the label "example.com/tier"')
+      expect(await readFile(join(ROOT, 'examples', 'provisioner', 'README.md'), 'utf8')).toContain(warning.message)
       expect((await server.call('GET', `${CLAIMS}/wrong`)).json.status.phase).toBe('Pending')
     })
 

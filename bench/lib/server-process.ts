@@ -80,10 +80,16 @@ export const startProvisioner = (options: {
   kubeconfig: string
   socket: string
   profileDir?: string | undefined
+  flags?: readonly string[]
+  env?: Readonly<Record<string, string>>
 }): Promise<Program> =>
   startProgram({
     file: 'stowage.js',
-    args: ['provisioner', '--kubeconfig', options.kubeconfig, '--csi-address', options.socket, '--kube-api-qps', '-1'],
+    args: [
+      ...['provisioner', '--kubeconfig', options.kubeconfig, '--csi-address', options.socket, '--kube-api-qps', '-1'],
+      ...(options.flags ?? []),
+    ],
+    env: options.env ?? {},
     profileDir: options.profileDir,
     isReady: ({ stderr }) => stderr.includes('"started"'),
   })
@@ -99,6 +105,8 @@ interface ProgramOptions {
   readonly file: string
   readonly args: readonly string[]
   readonly profileDir?: string | undefined
+  /** Beside this process's own. */
+  readonly env?: Readonly<Record<string, string>>
   /** By what it has said. Default: a line. */
   readonly isReady?: (said: { readonly stdout: string; readonly stderr: string }) => boolean
 }
@@ -109,6 +117,7 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
   const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
   const child = spawn(process.execPath, [...profile, join(dirname(process.argv[1]!), file), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...options.env },
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const said = { stdout: '', stderr: '' }

@@ -99,7 +99,7 @@ export async function startNodes(options: NodesOptions): Promise<RunningNodes> {
         root: join(root, 'agent'),
         driverSockets: [addressOf(node)],
         runCommands: options.runCommands,
-        version: stowageVersion,
+        version: `v${stowageVersion}`,
         clock,
         random,
         log,

@@ -14,7 +14,9 @@ describe('the backend', () => {
       backend: 'directory',
       because: 'no rights.',
     })
-    expect(chooseBackend({ wanted: 'directory', holds: undefined, facts: able }).because).toBe('it was asked for.')
+    expect(chooseBackend({ wanted: 'directory', holds: undefined, facts: able }).because).toBe(
+      'the driver runs with --backend directory',
+    )
   })
 
   it('SYS-6 stays what the volumes in the pool were made with', () => {

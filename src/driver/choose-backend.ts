@@ -33,6 +33,7 @@ export function chooseBackend({
   if (refusal !== undefined) return { backend: 'directory', because: refusal }
   return {
     backend: 'directory',
-    because: wanted === 'auto' ? 'the pool holds volumes that were made so' : 'the driver runs with --backend directory',
+    because:
+      wanted === 'auto' ? 'the pool holds volumes that were made so' : 'the driver runs with --backend directory',
   }
 }

@@ -2,8 +2,8 @@
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Backend } from './backend.ts'
-import { noVolume } from './errors.ts'
-import { isVolumeId, type VolumeId } from './ids.ts'
+import { notNow, noVolume } from './errors.ts'
+import { isVolumeId, type SnapshotId, type VolumeId } from './ids.ts'
 import type { LimitKeeper } from './limit-keeper.ts'
 import type { Locks } from './locks.ts'
 import type { Pool } from './pool.ts'
@@ -29,6 +29,24 @@ export function volumeOf(driver: DriverContext, id: string): VolumeRecord {
   const volume = isVolumeId(id) ? driver.volumes.get(id) : undefined
   if (!volume || volume.state === 'creating' || volume.state === 'deleting') throw noVolume(id)
   return volume
+}
+
+/** Content without a record is somebody's data: its name is not given to anything else, and it is not deleted. */
+export async function refuseUnrecorded(driver: DriverContext, id: VolumeId | SnapshotId): Promise<void> {
+  const path = await driver.backend.contents.find(id)
+  if (path === undefined) return
+  const aside = await (isVolumeId(id) ? driver.volumes : driver.snapshots).setAside(id)
+  throw notNow(
+    aside === undefined
+      ? `${path} is in the pool, but no record knows it. It is left as it is. Move it out of the pool if it is not needed, or use another name.`
+      : `${path} is in the pool, but its record cannot be understood and was moved to ${aside}. Both are left as they are. Mend the record, move it back and restart the driver; or move both out of the pool.`,
+  )
+}
+
+/** Throws FAILED_PRECONDITION for a volume whose content is gone or cut: whatever is done with it would hide that. */
+export async function mustBeWhole(driver: DriverContext, volume: VolumeRecord, verb: string): Promise<void> {
+  const damage = await driver.backend.contents.damage(volume)
+  if (damage) throw notNow(`Volume ${volume.id} cannot be ${verb}. ${damage}`)
 }
 
 export const presenceOf = (driver: DriverContext, id: VolumeId): PresenceRecord =>

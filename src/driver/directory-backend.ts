@@ -1,13 +1,12 @@
 // Volumes as plain directories, for a driver that may neither mount nor attach: publishing is a symlink. Sizes are
 // promised and watched but not enforced, limits are kept but not enforced, and it says so wherever one can look.
-import { lstat, mkdir, readlink, rename, rm, rmdir, stat, symlink, unlink } from 'node:fs/promises'
+import { mkdir, readlink, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises'
 import type { Backend, Contents, NodeHands } from './backend.ts'
 import { notNow, sentence, sizeText, stopped } from './errors.ts'
 import { type Files, NoSpaceError, ProgramFailedError, type Usage } from './host/index.ts'
 import type { Run } from './host/run.ts'
 import type { SnapshotId, VolumeId } from './ids.ts'
-import { noneThere } from './loop-backend.ts'
-import { contentOf } from './pool-layout.ts'
+import { contentOf, ifThere } from './pool-layout.ts'
 import type { Publication, VolumeRecord } from './records.ts'
 import { removeTree } from './remove-tree.ts'
 
@@ -37,8 +36,10 @@ export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
     takesSpaceAtOnce: false,
     growsOnNode: false,
     canServe({ accessType, isReadOnly }) {
-      if (accessType === 'block') return { yes: false, because: `Block volumes need the loop backend. ${sentence(deps.because)}` }
-      if (isReadOnly) return { yes: false, because: `Nothing can be made read-only by a symlink. ${sentence(deps.because)}` }
+      if (accessType === 'block')
+        return { yes: false, because: `Block volumes need the loop backend. ${sentence(deps.because)}` }
+      if (isReadOnly)
+        return { yes: false, because: `Nothing can be made read-only by a symlink. ${sentence(deps.because)}` }
       return { yes: true }
     },
     minimumBytes: () => VOLUME_BYTES_MIN,
@@ -100,10 +101,7 @@ function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Cont
     removeSnapshot: remove,
     allocatedBytes: async (id) =>
       (await exists(contentOf(pool, id))) ? (await usage.ofDirectory(contentOf(pool, id))).usedBytes : 0,
-    async find(id) {
-      const path = contentOf(pool, id)
-      return (await lstat(path).catch(noneThere)) && path
-    },
+    find: (id) => ifThere(contentOf(pool, id)),
     damage: ({ id }) => damage(id, 'volume'),
     snapshotDamage: ({ id }) => damage(id, 'snapshot'),
     async problem(volume) {

@@ -69,6 +69,8 @@ export interface TrialOptions {
   readonly backend: BackendName
   readonly poolBytes?: number
   readonly workloadCgroups?: readonly string[]
+  /** Gives the pool a disk of its own of this size, which can be filled. */
+  readonly diskBytes?: number
 }
 
 export const NODE = 'node-1'
@@ -86,6 +88,7 @@ export async function startDriverTrial(options: TrialOptions): Promise<DriverTri
   const machine = await startHostTrial()
   const pool = join(machine.pool, 'pool')
   const endpoint = `unix://${join(machine.pool, 'csi.sock')}`
+  if (options.diskBytes !== undefined) await mountDisk(machine, options.diskBytes)
   const logged: string[] = []
   const log = collectingLog(logged)
   const csi = connectDriver({ address: endpoint, clock, log, timeoutMs: 60_000 })
@@ -176,6 +179,13 @@ export async function startDriverTrial(options: TrialOptions): Promise<DriverTri
     },
   }
   return trial
+}
+
+async function mountDisk(machine: HostTrial, bytes: number): Promise<void> {
+  const { host } = machine
+  const { device } = await machine.device('disk', bytes)
+  await host.filesystems.make(device, 'ext4', { keepReservation: false })
+  await host.mounts.mount(device, await machine.directory('pool'), 'ext4')
 }
 
 /** How a call failed: `ABORTED: …`, or `OK`. */

@@ -1,10 +1,10 @@
 // The whole driver, wired: machine, pool, records, services. It answers calls only after it has put in order whatever
 // its predecessor left.
-import { mkdir, readFile, realpath } from 'node:fs/promises'
+import { mkdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Registry } from 'prom-client'
 import type { Clock } from '../base/clock.ts'
-import { writePrivateFile } from '../base/files.ts'
+import { readTextIfPresent, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
 import { createCsiPluginMetrics, type ServedDriver, serveDriver } from '../csi/index.ts'
 import { socketPathOf } from '../csi/socket-path.ts'
@@ -25,11 +25,12 @@ import { createDriverMetrics } from './metrics.ts'
 import { listenMetrics } from './metrics-listener.ts'
 import { createNodeService } from './node/node-service.ts'
 import { createPool, type Pool } from './pool.ts'
-import { memoryIn, snapshotsIn, volumesIn } from './pool-layout.ts'
+import { backendSeenIn, memoryIn, snapshotsIn, strangersIn, volumesIn } from './pool-layout.ts'
 import { lockPool } from './pool-lock.ts'
 import { reconcile } from './reconcile.ts'
-import { openRecordFiles, type Records } from './record-files.ts'
+import { moveAside, openRecordFiles, type Records } from './record-files.ts'
 import { parsePresenceRecord, parseSnapshotRecord, parseVolumeRecord, RECORD_FORMAT } from './records.ts'
+import { openReserve } from './reserve.ts'
 import { clearStaleLimits } from './stale-limits.ts'
 import { createWorkloadCgroups } from './workload-cgroups.ts'
 
@@ -116,7 +117,8 @@ async function openDriver(
 ): Promise<{ driver: DriverContext; backend: Backend }> {
   const { nodeId, topologyKey, clock, log } = options
   const memory = memoryIn(directory)
-  const files = { setAsideDirectory: join(memory, 'set-aside'), log }
+  const reserve = await openReserve(join(memory, 'reserve'))
+  const files = { setAsideDirectory: setAsideIn(directory), reserve, log }
   const volumes = await openRecordFiles({
     ...files,
     directory: join(memory, 'volumes'),
@@ -136,10 +138,12 @@ async function openDriver(
     isDurable: false,
   })
 
-  const isEmpty = volumes.list().length === 0 && snapshots.list().length === 0
-  const holds = isEmpty ? undefined : await readBackend(directory)
+  const seen = await backendSeenIn(directory)
+  const isEmpty = volumes.list().length === 0 && snapshots.list().length === 0 && seen === undefined
+  const marked = await readMarker(directory, log)
+  const holds = isEmpty ? undefined : (marked ?? seen)
   const choice = chooseBackend({ wanted: options.backend, holds, facts: machine.facts })
-  await writePrivateFile(markerIn(directory), `${JSON.stringify({ format: RECORD_FORMAT, backend: choice.backend })}\n`)
+  if (choice.backend !== marked) await writeMarker(directory, choice.backend)
   const backend = createBackend(choice, directory, machine, clock)
   const pool = await openPool(options, directory, machine.host, backend, [volumes, snapshots])
   const locks = createLocks()
@@ -156,11 +160,29 @@ async function openDriver(
 
 const markerIn = (directory: string) => join(memoryIn(directory), 'pool.json')
 
-async function readBackend(directory: string): Promise<BackendName | undefined> {
-  const text = await readFile(markerIn(directory), 'utf8').catch(() => '{}')
-  const { backend } = JSON.parse(text) as { backend?: BackendName }
-  return backend
+const setAsideIn = (directory: string) => join(memoryIn(directory), 'set-aside')
+
+/** The backend the pool was made with, as far as that can be read. */
+async function readMarker(directory: string, log: Logger): Promise<BackendName | undefined> {
+  const path = markerIn(directory)
+  const text = await readTextIfPresent(path)
+  if (text === undefined) return undefined
+  try {
+    const { backend } = JSON.parse(text) as { backend?: BackendName }
+    if (backend === 'loop' || backend === 'directory') return backend
+  } catch {
+    // told below, as every other content that says nothing
+  }
+  const movedTo = await moveAside(path, setAsideIn(directory))
+  log.error(
+    { file: path, movedTo },
+    'this file cannot be understood and was set aside; the pool itself tells its backend',
+  )
+  return undefined
 }
+
+const writeMarker = (directory: string, backend: BackendName) =>
+  writePrivateFile(markerIn(directory), `${JSON.stringify({ format: RECORD_FORMAT, backend })}\n`)
 
 function createBackend(
   { backend, because }: BackendChoice,
@@ -182,8 +204,10 @@ async function openPool(
   const freeBytes = async () => (await host.usage.ofFilesystem(directory)).availableBytes
   let takenBytes = 0
   if (poolBytes === undefined) {
-    for (const { id } of records.flatMap((each) => each.list()))
-      takenBytes += await backend.contents.allocatedBytes(id as never)
+    const ids = records.flatMap((each) => each.list()).map(({ id }) => id)
+    const { unknown } = await strangersIn(directory, (id) => ids.includes(id))
+    for (const id of [...ids, ...unknown.flatMap((each) => each.id ?? [])])
+      takenBytes += await backend.contents.allocatedBytes(id as never).catch(() => 0)
   }
   return createPool({
     directory,

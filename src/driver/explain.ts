@@ -1,7 +1,7 @@
 // Failures of the machine as the protocol's: what a person can act on reaches the caller in words. What is left is our
 // mistake, and stays in the log.
 import { AssertionError } from 'node:assert'
-import { CsiError } from '../csi/errors.ts'
+import { CsiError, type CsiFailureCode } from '../csi/errors.ts'
 import { stopped } from './errors.ts'
 import {
   FrozenError,
@@ -38,7 +38,7 @@ export function explain(error: unknown): unknown {
       `${stopped(error.stderr)} A process still has a file open there. End it first.`,
     )
   }
-  return explainErrno(error) ?? new CsiError('INTERNAL', stopped(error.message))
+  return explainErrno(error as NodeJS.ErrnoException) ?? new CsiError('INTERNAL', stopped(error.message))
 }
 
 const NOT_NOW = [MissingToolError, NotBlankError, OccupiedError, FrozenError]
@@ -50,7 +50,7 @@ function explainErrno({ code, path, syscall }: NodeJS.ErrnoException): CsiError 
   return known && new CsiError(known.code, `${path} ${known.says} (${syscall}: ${code}). ${known.next}`)
 }
 
-const ERRNO: Readonly<Record<string, { code: CsiErrorCode; says: string; next: string }>> = {
+const ERRNO: Readonly<Record<string, { code: CsiFailureCode; says: string; next: string }>> = {
   ENOSPC: {
     code: 'RESOURCE_EXHAUSTED',
     says: 'cannot be written: its disk is full',
@@ -75,7 +75,11 @@ const ERRNO: Readonly<Record<string, { code: CsiErrorCode; says: string; next: s
   EISDIR: { code: 'FAILED_PRECONDITION', says: 'is a directory', next: 'Remove it, or name another path.' },
   ENOENT: { code: 'FAILED_PRECONDITION', says: 'is not there', next: 'Make the directory it lies in.' },
   ENAMETOOLONG: { code: 'INVALID_ARGUMENT', says: 'is too long a path', next: 'Name a shorter one.' },
-  EACCES: { code: 'FAILED_PRECONDITION', says: 'is closed to the driver', next: 'Give it the right, or run it as root.' },
+  EACCES: {
+    code: 'FAILED_PRECONDITION',
+    says: 'is closed to the driver',
+    next: 'Give it the right, or run it as root.',
+  },
   EPERM: {
     code: 'FAILED_PRECONDITION',
     says: 'may not be changed by the driver',

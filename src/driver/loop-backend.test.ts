@@ -22,7 +22,7 @@ describe('the loop backend', () => {
     expect(backend.canServe({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).yes).toBe(true)
     expect(backend.shortcomings).toEqual([
       'No volumes with xfs: The program "mkfs.xfs" is not installed on this node.',
-      'Limits are not enforced: no cgroups',
+      'Limits are not enforced: no cgroups.',
     ])
   })
 

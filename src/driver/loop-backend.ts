@@ -1,14 +1,13 @@
 // Volumes as files in the pool, each attached as a loop device of its own: with its own file system or as a raw device,
 // with its own size, its own limits and its own counters. The steps on the node are loop-node.ts.
 
-import { lstat } from 'node:fs/promises'
 import type { Backend, Contents } from './backend.ts'
 import { notNow, sizeText, stopped } from './errors.ts'
 import type { Ability, FilesystemType, Host } from './host/host.ts'
 import { type HostFacts, minimumBytes } from './host/index.ts'
 import { createLoopNode, devicesOver } from './loop-node.ts'
 import { KEPT_FREE_BYTES } from './pool.ts'
-import { imageOf } from './pool-layout.ts'
+import { ifThere, imageOf } from './pool-layout.ts'
 import type { Staging, VolumeRecord } from './records.ts'
 
 export interface LoopBackendDeps {
@@ -47,7 +46,9 @@ function shortcomingsOf(facts: HostFacts): string[] {
     if (!ability.yes) list.push(`No volumes with ${type}: ${stopped(ability.because)}`)
   }
   if (!facts.canGrowExt4Online.yes) {
-    list.push(`Volumes with ext4 grow when they are next staged, not while in use: ${stopped(facts.canGrowExt4Online.because)}`)
+    list.push(
+      `Volumes with ext4 grow when they are next staged, not while in use: ${stopped(facts.canGrowExt4Online.because)}`,
+    )
   }
   if (!facts.canReflink.yes) list.push(`Snapshots and clones are full copies: ${stopped(facts.canReflink.because)}`)
   if (facts.limits.version === 'none') list.push(`Limits are not enforced: ${stopped(facts.limits.because)}`)
@@ -116,10 +117,7 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
 
     allocatedBytes: async (id) => (await files.sizes(imageOf(pool, id)))?.allocatedBytes ?? 0,
 
-    async find(id) {
-      const image = imageOf(pool, id)
-      return (await lstat(image).catch(noneThere)) && image
-    },
+    find: (id) => ifThere(imageOf(pool, id)),
 
     damage,
     problem: damage,
@@ -135,7 +133,3 @@ function createLoopContents({ host: { files, filesystems, loops }, pool }: LoopB
 
 const cutText = (image: string, bytes: number, recordedBytes: number, what: string) =>
   `Its file ${image} has ${sizeText(bytes)} of the ${sizeText(recordedBytes)} it was made with: it was cut, and the rest is lost. Restore it from a backup, or delete the ${what}.`
-
-export const noneThere = (error: NodeJS.ErrnoException): undefined => {
-  if (error.code !== 'ENOENT') throw error
-}

@@ -77,7 +77,8 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
     const growAfterMount = !isNew && fsType === 'xfs' && (await isShort(device, 'xfs'))
     await mkdir(path, { recursive: true })
     if (isNew) await options.save(handedOut(volume)) // before anyone can write to it
-    if (await mounts.isMountPoint(path)) await mounts.mount(device, path, fsType) // ours, from an attempt that was killed
+    if (await mounts.isMountPoint(path))
+      await mounts.mount(device, path, fsType) // ours, from an attempt that was killed
     else {
       await mounts.mount(device, path, fsType, options.mountFlags).catch((error: unknown) => {
         throw withoutFlags(error, volume, options.mountFlags)

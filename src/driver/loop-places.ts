@@ -1,6 +1,7 @@
 // The paths a caller names for mounts of a volume: what is there already, and undoing what is ours there and nothing
 // else. A path that holds anything not known to be of the volume is refused or left exactly as it is.
 import { lstat, mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { notNow } from './errors.ts'
 import type { MountEntry, Mounts } from './host/host.ts'
 import type { AccessType } from './records.ts'
@@ -21,7 +22,7 @@ export async function occupantOf(
   if (!entry) return { is: 'nothing' }
   const device = await mounts.sourceOf(path)
   if (device !== undefined && (await devices()).includes(device)) return { is: 'ours', device }
-  return { is: 'other', entry, isDeviceNode: entry.root.startsWith('/loop') && device !== undefined }
+  return { is: 'other', entry, isDeviceNode: device !== undefined && entry.root === `/${basename(device)}` }
 }
 
 export const occupied = (path: string, { source, type }: MountEntry, id: string) =>

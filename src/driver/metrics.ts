@@ -70,7 +70,7 @@ export function createDriverMetrics(registry: Registry, driver: DriverContext, f
     for (const each of volumeGauges) each.reset()
     for (const volume of volumes) {
       const of = { volume_id: volume.id }
-      healthy.set(of, (await driver.backend.contents.problem(volume)) ? 0 : 1)
+      healthy.set(of, volume.state === 'deleting' || (await driver.backend.contents.problem(volume)) ? 0 : 1)
       const { iops: iopsMax, throughputBytes } = volume.limits
       if (iopsMax !== undefined) iopsLimit.set(of, iopsMax)
       if (throughputBytes !== undefined) bytesLimit.set(of, throughputBytes)

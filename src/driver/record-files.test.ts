@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -80,7 +80,42 @@ describe('record files', () => {
     const damaged = damage(await readFile(file, 'utf8'))
     await writeFile(file, damaged)
     expect((await open()).list()).toEqual([])
-    expect(await readFile(join(dir, 'set-aside', `${volumeIdOf('a')}.json`), 'utf8')).toBe(damaged)
+    const records = await open()
+    const aside = join(dir, 'set-aside', `volumes-${volumeIdOf('a')}.json`)
+    expect(await records.setAside(volumeIdOf('a'))).toBe(aside)
+    expect(await records.setAside(volumeIdOf('b'))).toBeUndefined()
+    expect(await readFile(aside, 'utf8')).toBe(damaged)
+  })
+
+  it('SYS-6 what is set aside never takes the place of what was set aside before', async () => {
+    await open()
+    for (const text of ['first', 'second']) {
+      await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json`), text)
+      await open()
+    }
+    const names = (await readdir(join(dir, 'set-aside'))).sort()
+    const texts = await Promise.all(names.map((name) => readFile(join(dir, 'set-aside', name), 'utf8')))
+    expect(texts).toEqual(['first', 'second'])
+  })
+
+  it('SYS-6 a record that finds the disk full gives up the reserve, and says so if that is not enough', async () => {
+    const directory = join(dir, 'volumes')
+    let released = 0
+    const reserve = { release: async () => void released++, renew: async () => {} }
+    const records = await openRecordFiles({
+      directory,
+      setAsideDirectory: join(dir, 'set-aside'),
+      parse: parseVolumeRecord,
+      isDurable: false,
+      reserve,
+      log: silentLog,
+    })
+    await symlink('/dev/full', join(directory, `${volumeIdOf('a')}.json.tmp`))
+    const save = records.save(aRecord('a'))
+    await expect(save).rejects.toThrow(/cannot be written: the disk is full\. Delete volumes/)
+    expect(released).toBe(1)
+    await records.save(aRecord('a'))
+    expect(records.get(volumeIdOf('a'))).toEqual(aRecord('a'))
   })
 })
 

@@ -2,6 +2,7 @@
 // volumes and their stats. Several run in one process, each with its own root and name; start-agent.ts makes one for
 // this machine.
 
+import { setMaxListeners } from 'node:events'
 import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
 import { csiDriverKind } from '../api/kinds/csi-driver.ts'
 import { nodeKind } from '../api/kinds/node.ts'
@@ -218,6 +219,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     // Whatever ends first ends the others: an agent that lost its name must not go on with its volumes.
     const stop = new AbortController()
     const over = AbortSignal.any([signal, stop.signal])
+    setMaxListeners(0, over) // every call to a driver listens to it
     const parts = [
       presence.keep(over),
       registrar.run(over),

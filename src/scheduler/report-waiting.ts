@@ -88,7 +88,8 @@ export function createWaitReporter({ client, pods, clock, random, log, events }:
     } catch (error) {
       const isGone = error instanceof ApiError && (error.code === 404 || error.code === 409)
       if (isGone) return
-      if (letter.failures === 0) log.warn({ err: error, pod: key }, 'a pod could not be told why it waits; trying again')
+      if (letter.failures === 0)
+        log.warn({ err: error, pod: key }, 'a pod could not be told why it waits; trying again')
       sendAgain(key, letter)
     }
   }

@@ -13,8 +13,8 @@ import type { Logger } from '../base/log.ts'
 import { type Client, type EventRecorder, type ObjectKey, refOfKey } from '../client/index.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
 import type { NodeView } from './cluster/node-view.ts'
-import { type HelpFacts, interestsOf } from './events-to-queue.ts'
-import { findNode, type Opinion, opinionsOn } from './find-node.ts'
+import { type HelpFacts, interestsOf, type Refusal } from './events-to-queue.ts'
+import { findNode, firstRefusal, type Opinion, opinionsOn } from './find-node.ts'
 import type { GivenBack } from './given-back.ts'
 import { assigned, hopeless, NO_NODES, noNodeWouldDo } from './messages.ts'
 import type { SchedulerMetrics } from './metrics.ts'
@@ -133,13 +133,40 @@ function wait(
 function strandedClaims(facts: PodFacts, { volumeBinding, plugins, cluster, random, rotation }: ScheduleDeps) {
   const candidates = volumeBinding.returnable(facts)
   if (candidates.length === 0) return candidates
-  const without = new Set(candidates)
-  const opinions = opinionsOn(facts, plugins, (plugin) =>
-    plugin.name === VOLUME_BINDING ? volumeBinding.prepareWithout(facts, without) : plugin.prepare(facts),
-  )
+  const opinions = opinionsWithout(candidates, facts, plugins, volumeBinding)
   if (!Array.isArray(opinions)) return []
   const search = findNode(opinions, { nodes: cluster.nodes, startAt: rotation.startAt, random })
   return search.is === 'found' ? candidates : []
+}
+
+/** What there is to say about the pod if it gave these volumes back. */
+function opinionsWithout(
+  claims: readonly ObjectKey[],
+  facts: PodFacts,
+  plugins: readonly Plugin[],
+  volumeBinding: VolumeBinding,
+) {
+  const without = new Set(claims)
+  return opinionsOn(facts, plugins, (plugin) =>
+    plugin.name === VOLUME_BINDING ? volumeBinding.prepareWithout(facts, without) : plugin.prepare(facts),
+  )
+}
+
+/** Why this node would not take the pod now, even if that gave back what it can; undefined when it would. */
+export function refusalOf(
+  facts: PodFacts,
+  nodeName: string,
+  { cluster, plugins, volumeBinding }: Pick<ScheduleDeps, 'cluster' | 'plugins' | 'volumeBinding'>,
+): Refusal | 'no such node' | undefined {
+  const node = cluster.node(nodeName)
+  if (!node) return 'no such node'
+  const opinions = opinionsOn(facts, plugins)
+  if (!Array.isArray(opinions)) return { by: opinions.plugin, reasons: [opinions.because] }
+  const refusal = firstRefusal(opinions, node)
+  const returnable = refusal ? volumeBinding.returnable(facts) : []
+  if (returnable.length === 0) return refusal
+  const without = opinionsWithout(returnable, facts, plugins, volumeBinding)
+  return Array.isArray(without) && !firstRefusal(without, node) ? undefined : refusal
 }
 
 /** At once the first time, and then ever later: see given-back.ts. By then the pod may have been helped otherwise. */

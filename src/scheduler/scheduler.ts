@@ -17,7 +17,6 @@ import { Reservations } from './capacity/reservations.ts'
 import { ClusterState } from './cluster/cluster-state.ts'
 import { createDirectPlacement } from './direct-placement.ts'
 import { type HelpFacts, tellQueue } from './events-to-queue.ts'
-import { firstRefusal, opinionsOn } from './find-node.ts'
 import { followCluster } from './follow-cluster.ts'
 import { createGivenBack } from './given-back.ts'
 import { likenessOf } from './likeness.ts'
@@ -32,7 +31,7 @@ import { createVolumeBinding } from './plugins/volume-binding/volume-binding.ts'
 import { createVolumeLimits } from './plugins/volume-limits/volume-limits.ts'
 import { type PodStanding, SchedulingQueue } from './queue/queue.ts'
 import { createWaitReporter } from './report-waiting.ts'
-import { type ScheduleDeps, scheduleOne } from './schedule-one.ts'
+import { refusalOf, type ScheduleDeps, scheduleOne } from './schedule-one.ts'
 import { takingTurns } from './turns.ts'
 
 export interface SchedulerOptions extends ControllerDeps {
@@ -122,14 +121,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const help: HelpFacts = {
     caches,
     holdsBackCapacity: reservations !== undefined,
-    refusalOf(pod, nodeName) {
-      const node = cluster.node(nodeName)
-      if (!node) return 'no such node'
-      const opinions = opinionsOn(pod, plugins)
-      return Array.isArray(opinions)
-        ? firstRefusal(opinions, node)
-        : { by: opinions.plugin, reasons: [opinions.because] }
-    },
+    refusalOf: (pod, nodeName) => refusalOf(pod, nodeName, { cluster, plugins, volumeBinding }),
   }
   const follow: FollowFacts | undefined = reservations && { caches, cluster, index, reservations, tracksCapacity }
   const reporter = createWaitReporter({ client, pods, clock, random, log, events })

@@ -137,8 +137,10 @@ function send(
   return new Promise((resolve, reject) => {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
     const payload = body === undefined ? undefined : isRaw ? body : JSON.stringify(body)
-    const type = payload === undefined ? {} : { 'content-type': 'application/json' }
-    const outgoing = request({ ...options, method, headers: { ...options.headers, ...type, ...headers } }, resolve)
+    // Node gives a DELETE no length by itself, and its body would be taken for the next request.
+    const about =
+      payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }
+    const outgoing = request({ ...options, method, headers: { ...options.headers, ...about, ...headers } }, resolve)
     outgoing.on('error', reject)
     outgoing.end(payload)
   })

@@ -3,8 +3,19 @@
 import type { CreateVolumeRequest, VolumeContentSource } from '../../csi/gen/csi_pb.js'
 import { type Wish, wishOn } from '../capabilities.ts'
 import { chooseBytes, misfit, type Range, rangeOf } from '../capacity.ts'
-import { type DriverContext, isHere, stagingOf } from '../context.ts'
-import { invalid, missing, nameTaken, noRoom, noSnapshot, noVolume, otherPlace, quote, sizeText } from '../errors.ts'
+import { type DriverContext, isHere, mustBeWhole, refuseUnrecorded, stagingOf } from '../context.ts'
+import {
+  invalid,
+  missing,
+  nameTaken,
+  noRoom,
+  noSnapshot,
+  notNow,
+  noVolume,
+  otherPlace,
+  quote,
+  sizeText,
+} from '../errors.ts'
 import type { FilesystemType } from '../host/host.ts'
 import { NoSpaceError } from '../host/index.ts'
 import { isSnapshotId, isVolumeId, volumeIdOf } from '../ids.ts'
@@ -30,6 +41,8 @@ export async function createVolume(request: CreateVolumeRequest, driver: DriverC
     if (known) await undo(known, driver) // an earlier attempt that failed, or a deletion that was not finished
     const volume = plan(request.name, wanted, driver)
     if (!wanted.isPossibleHere) throw otherPlace(placeText(driver))
+    await refuseUnrecorded(driver, id)
+    if (wanted.source) await sourceMustBeWhole(wanted.source, driver)
     await make(volume, driver)
     return { volume: volumeMessage(driver.volumes.get(id)!, driver) }
   })
@@ -168,6 +181,12 @@ function originOf(source: ContentSource, driver: DriverContext) {
   const volume = driver.volumes.get(source.id)
   if (!volume || volume.state === 'creating' || volume.state === 'deleting') throw noVolume(source.id)
   return { bytes: volume.capacityBytes, fsType: volume.fsType, isUnused: volume.isUnused === true }
+}
+
+async function sourceMustBeWhole({ kind, id }: ContentSource, driver: DriverContext): Promise<void> {
+  if (kind === 'volume') return mustBeWhole(driver, driver.volumes.get(id)!, 'cloned')
+  const damage = await driver.backend.contents.snapshotDamage(driver.snapshots.get(id)!)
+  if (damage) throw notNow(`Snapshot ${id} cannot be restored. ${damage}`)
 }
 
 async function make(volume: VolumeRecord, driver: DriverContext): Promise<void> {

@@ -2,7 +2,7 @@
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { wishOn } from '../capabilities.ts'
 import { rangeOf } from '../capacity.ts'
-import { type DriverContext, volumeOf } from '../context.ts'
+import { type DriverContext, mustBeWhole, volumeOf } from '../context.ts'
 import { invalid, missing, noRoom, outOfRange, sizeText } from '../errors.ts'
 import { NoSpaceError } from '../host/index.ts'
 import type { VolumeRecord } from '../records.ts'
@@ -25,6 +25,7 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
         `Volume ${id} has ${sizeText(volume.capacityBytes)} already, and volumes never shrink to ${sizeText(range.limitBytes)}.`,
       )
     }
+    await mustBeWhole(driver, volume, 'expanded')
     const grown = range.requiredBytes > volume.capacityBytes ? await grow(volume, range.requiredBytes, driver) : volume
     const isBlock = wish ? wish.accessType === 'block' : !volume.accessTypes.includes('mount')
     return {

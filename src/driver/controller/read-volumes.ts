@@ -9,7 +9,7 @@ import type {
 } from '../../csi/gen/csi_pb.js'
 import { wishOn } from '../capabilities.ts'
 import { type DriverContext, isHere, volumeOf } from '../context.ts'
-import { missing } from '../errors.ts'
+import { missing, noVolume } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
 import { parseParameters } from '../parameters.ts'
 import type { AccessType, VolumeRecord } from '../records.ts'
@@ -24,7 +24,8 @@ export async function listVolumes(request: ListVolumesRequest, driver: DriverCon
 
 export async function getVolume({ volumeId }: ControllerGetVolumeRequest, driver: DriverContext) {
   if (volumeId === '') throw missing('volume_id')
-  const volume = volumeOf(driver, volumeId)
+  const volume = isVolumeId(volumeId) ? driver.volumes.get(volumeId) : undefined
+  if (!volume || volume.state === 'creating') throw noVolume(volumeId)
   return {
     volume: volumeMessage(volume, driver),
     status: {
@@ -72,6 +73,10 @@ export async function getCapacity(request: GetCapacityRequest, driver: DriverCon
     const wishes = request.volumeCapabilities.map((each) => wishOn(driver.backend, each, parameters.fsType))
     const fsType = parameters.fsType ?? wishes.find((wish) => wish.fsType)?.fsType ?? driver.backend.defaultFsType
     const accessTypes: AccessType[] = wishes.length > 0 ? wishes.map((wish) => wish.accessType) : ['mount']
+    const isPossible = accessTypes.every(
+      (accessType) => driver.backend.canServe({ accessType, fsType, isReadOnly: false }).yes,
+    )
+    if (!isPossible) return { availableCapacity: 0n }
     const minimumBytes = driver.backend.minimumBytes({ accessTypes, fsType })
     const { availableBytes, maximumBytes } = await driver.pool.room(parameters)
     return {

@@ -7,7 +7,7 @@ import type {
   GetSnapshotRequest,
   ListSnapshotsRequest,
 } from '../../csi/gen/csi_pb.js'
-import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
+import { type DriverContext, mustBeWhole, refuseUnrecorded, stagingOf, volumeOf } from '../context.ts'
 import { invalid, missing, nameTaken, noRoom, noSnapshot, quote } from '../errors.ts'
 import { NoSpaceError } from '../host/index.ts'
 import { isSnapshotId, snapshotIdOf } from '../ids.ts'
@@ -23,14 +23,16 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
   if (unknown !== undefined) throw invalid(`There is no snapshot parameter ${quote(unknown)}. This driver knows none.`)
   const id = snapshotIdOf(request.name)
   const known = driver.snapshots.get(id)
-  if (known?.state === 'ready') return answerKnown(known, request)
+  if (known?.state === 'ready') return answerKnown(known, request, driver)
   const source = volumeOf(driver, request.sourceVolumeId)
 
   return driver.locks.run({ exclusive: [id], shared: [source.id] }, async () => {
     const known = driver.snapshots.get(id)
-    if (known?.state === 'ready') return answerKnown(known, request)
+    if (known?.state === 'ready') return answerKnown(known, request, driver)
     if (known) await undo(known, driver)
+    await refuseUnrecorded(driver, id)
     const volume = volumeOf(driver, source.id)
+    await mustBeWhole(driver, volume, 'copied')
     const snapshot: SnapshotRecord = {
       format: RECORD_FORMAT,
       id,
@@ -44,15 +46,19 @@ export async function createSnapshot(request: CreateSnapshotRequest, driver: Dri
       createdAtMs: driver.clock.nowMs(),
       ...(volume.isUnused ? { isUnused: true } : {}),
     }
-    return { snapshot: snapshotMessage(await cut(snapshot, driver)) }
+    return { snapshot: await snapshotMessage(await cut(snapshot, driver), driver) }
   })
 }
 
 /** A snapshot that is there answers also when its volume is gone. */
-function answerKnown(known: SnapshotRecord, { name, sourceVolumeId }: CreateSnapshotRequest) {
+async function answerKnown(
+  known: SnapshotRecord,
+  { name, sourceVolumeId }: CreateSnapshotRequest,
+  driver: DriverContext,
+) {
   if (known.sourceVolumeId !== sourceVolumeId)
     throw nameTaken('snapshot', name, `it is of volume ${known.sourceVolumeId}`)
-  return { snapshot: snapshotMessage(known) }
+  return { snapshot: await snapshotMessage(known, driver) }
 }
 
 async function cut(snapshot: SnapshotRecord, driver: DriverContext): Promise<SnapshotRecord> {
@@ -90,10 +96,13 @@ export async function undo(snapshot: SnapshotRecord, { backend, snapshots, pool 
 
 export async function deleteSnapshot({ snapshotId }: DeleteSnapshotRequest, driver: DriverContext) {
   if (snapshotId === '') throw missing('snapshot_id')
-  if (!isSnapshotId(snapshotId) || !driver.snapshots.get(snapshotId)) return {} // gone already, or never ours
+  if (!isSnapshotId(snapshotId)) return {} // never ours
   return driver.locks.run({ exclusive: [snapshotId] }, async () => {
     const snapshot = driver.snapshots.get(snapshotId)
-    if (!snapshot) return {}
+    if (!snapshot) {
+      await refuseUnrecorded(driver, snapshotId)
+      return {} // gone already
+    }
     await driver.snapshots.save({ ...snapshot, state: 'deleting' })
     await undo(snapshot, driver)
     driver.log.info({ snapshot: snapshotId }, 'snapshot deleted')
@@ -110,20 +119,23 @@ export async function listSnapshots(request: ListSnapshotsRequest, driver: Drive
       (sourceVolumeId === '' || snapshot.sourceVolumeId === sourceVolumeId),
   )
   const { items, nextToken } = pageOf(wanted, request, isSnapshotId)
-  return { entries: items.map((snapshot) => ({ snapshot: snapshotMessage(snapshot) })), nextToken }
+  const entries = []
+  for (const snapshot of items) entries.push({ snapshot: await snapshotMessage(snapshot, driver) })
+  return { entries, nextToken }
 }
 
 export async function getSnapshot({ snapshotId }: GetSnapshotRequest, driver: DriverContext) {
   if (snapshotId === '') throw missing('snapshot_id')
   const snapshot = isSnapshotId(snapshotId) ? driver.snapshots.get(snapshotId) : undefined
   if (!snapshot || snapshot.state === 'creating') throw noSnapshot(snapshotId)
-  return { snapshot: snapshotMessage(snapshot) }
+  return { snapshot: await snapshotMessage(snapshot, driver) }
 }
 
-const snapshotMessage = (snapshot: SnapshotRecord) => ({
+/** One whose content is gone is not ready: nothing can be made from it. */
+const snapshotMessage = async (snapshot: SnapshotRecord, { backend }: DriverContext) => ({
   snapshotId: snapshot.id,
   sourceVolumeId: snapshot.sourceVolumeId,
   sizeBytes: BigInt(snapshot.sizeBytes),
   creationTime: timestampFromMs(snapshot.createdAtMs),
-  readyToUse: snapshot.state === 'ready',
+  readyToUse: snapshot.state === 'ready' && (await backend.contents.snapshotDamage(snapshot)) === undefined,
 })

@@ -1,6 +1,7 @@
 // A volume and its condition, as the protocol writes them.
-import type { DriverContext } from '../context.ts'
+
 import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
+import type { DriverContext } from '../context.ts'
 import { stopped } from '../errors.ts'
 import { hasLimits } from '../rates.ts'
 import type { VolumeRecord } from '../records.ts'
@@ -23,6 +24,9 @@ export const volumeMessage = (volume: VolumeRecord, driver: DriverContext) => ({
 
 /** For people: what is wrong with the volume, or what it does not do though it was asked to. */
 export async function conditionOf(volume: VolumeRecord, driver: DriverContext) {
+  if (volume.state === 'deleting') {
+    return { abnormal: true, message: 'Its deletion has begun and is not finished. It can only be deleted again.' }
+  }
   const problem = await driver.backend.contents.problem(volume)
   if (problem) return { abnormal: true, message: problem }
   return { abnormal: false, message: limitText(volume, driver) }

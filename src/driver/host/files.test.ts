@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../base/clock.ts'
 import { NoSpaceError, ProgramFailedError } from './errors.ts'
-import { createFiles } from './files.ts'
+import { createFiles, parseExtents } from './files.ts'
 import { createRun, type Run } from './run.ts'
 
 const MIB = 1024 * 1024
@@ -113,6 +113,19 @@ describe('a copy', () => {
     await expect(files.copy(join(pool, 'missing'), join(pool, 'copy'))).rejects.toThrow()
     expect(await readdir(pool)).toEqual([])
   })
+})
+
+it('SYS-6 a copy is expected to take what was written, not what was only reserved', () => {
+  const listed = [
+    'Filesystem type is: ef53',
+    'File size of /pool/volume is 209715200 (51200 blocks of 4096 bytes)',
+    ' ext:     logical_offset:        physical_offset: length:   expected: flags:',
+    '   0:        0..    1023:      34816..     35839:   1024:            ',
+    '   1:     1024..   51199:      35840..     86015:  50176:      40000: last,unwritten,eof',
+    '/pool/volume: 1 extent found',
+  ]
+  expect(parseExtents(listed.join('\n'))).toBe(4 * MIB)
+  expect(parseExtents('filefrag: FIBMAP unsupported')).toBeUndefined()
 })
 
 it('SYS-6 removing a file twice is as good as once', async () => {

@@ -2,7 +2,7 @@
 // beyond the new end would be lost without a word.
 import { strict as assert } from 'node:assert'
 import { constants } from 'node:fs'
-import { copyFile, open, rename, rm, stat, statfs, truncate } from 'node:fs/promises'
+import { copyFile, open, rename, rm, stat, statfs, truncate, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { NoSpaceError, ProgramFailedError } from './errors.ts'
 import type { FileSizes, Files } from './host.ts'
@@ -62,7 +62,9 @@ export function createFiles({ run }: { readonly run: Run }): Files {
     sizes,
 
     async remove(path) {
-      await rm(path, { force: true })
+      await unlink(path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'ENOENT') throw error
+      })
       await syncDirectory(dirname(path))
     },
 

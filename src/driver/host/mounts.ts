@@ -46,7 +46,9 @@ export function createMounts({ run, mountInfo = '/proc/self/mountinfo' }: Mounts
     } else if (!(await isSameThing(from, to))) {
       throw new OccupiedError(`Cannot bind ${from} at ${to}: ${there.source} is mounted there. Unmount it first.`)
     } else if (!readOnly && there.options.includes('ro') && !(await at(from))?.options.includes('ro')) {
-      throw new OccupiedError(`Cannot bind ${from} at ${to} for writing: it is bound there read-only. Unmount it first.`)
+      throw new OccupiedError(
+        `Cannot bind ${from} at ${to} for writing: it is bound there read-only. Unmount it first.`,
+      )
     }
     if (!readOnly || there?.options.includes('ro')) return
     // Its own step, as the kernel has it: a bind that a crash left writable is made read-only by the repeat.
@@ -117,11 +119,15 @@ async function resolvePath(path: string): Promise<string> {
 
 async function checkSameMount(there: MountEntry, device: string, directory: string, readOnly: boolean): Promise<void> {
   if (there.deviceNumber !== (await deviceNumberOf(device))) {
-    throw new OccupiedError(`Cannot mount ${device} at ${directory}: ${there.source} is mounted there. Unmount it first.`)
+    throw new OccupiedError(
+      `Cannot mount ${device} at ${directory}: ${there.source} is mounted there. Unmount it first.`,
+    )
   }
   if (there.options.includes('ro') === readOnly) return
   const [is, wanted] = readOnly ? ['for writing', 'read-only'] : ['read-only', 'for writing']
-  throw new OccupiedError(`Cannot mount ${device} at ${directory} ${wanted}: it is mounted there ${is}. Unmount it first.`)
+  throw new OccupiedError(
+    `Cannot mount ${device} at ${directory} ${wanted}: it is mounted there ${is}. Unmount it first.`,
+  )
 }
 
 async function isSameThing(one: string, other: string): Promise<boolean> {

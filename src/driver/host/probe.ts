@@ -71,6 +71,7 @@ export async function probeHost({ poolDir, clock }: ProbeOptions): Promise<HostF
     const capabilities = parseCapabilities(await readFile('/proc/self/status', 'utf8'))
     const canLoop = explainRights(await attempt(() => tryLoop(join(dir, 'loop'), trial)), capabilities)
     const filesystems = await tryFilesystems(dir, canLoop, trial)
+    if (!place.isPool && canLoop.yes) await assumeWhatToolsPromise(filesystems)
     return {
       isRoot: process.getuid?.() === 0,
       capabilities,
@@ -120,16 +121,17 @@ function explainRights(ability: Ability, { sysAdmin }: HostFacts['capabilities']
   return no('the driver does not have CAP_SYS_ADMIN, which loop devices and mounts need; run it as root')
 }
 
-async function tryFilesystems(
-  dir: string,
-  canLoop: Ability,
-  trial: Trial,
-): Promise<Readonly<Record<FilesystemType, Ability>>> {
+async function tryFilesystems(dir: string, canLoop: Ability, trial: Trial): Promise<Record<FilesystemType, Ability>> {
   const found = {} as Record<FilesystemType, Ability>
   for (const type of FILESYSTEM_TYPES) {
     found[type] = canLoop.yes ? await attempt(() => tryFilesystem(dir, type, trial)) : no(canLoop.because)
   }
   return found
+}
+
+/** A trial that had no room says nothing; the volumes that fill the pool say that it worked before. */
+async function assumeWhatToolsPromise(found: Record<FilesystemType, Ability>): Promise<void> {
+  for (const type of FILESYSTEM_TYPES) if (!found[type].yes && (await isOnPath(`mkfs.${type}`))) found[type] = YES
 }
 
 async function tryFilesystem(dir: string, type: FilesystemType, trial: Trial): Promise<void> {

@@ -2,7 +2,7 @@
 import { lstat } from 'node:fs/promises'
 import type { NodePublishVolumeRequest, NodeUnpublishVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { type Wish, wishOf } from '../capabilities.ts'
-import { type DriverContext, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
+import { type DriverContext, mustBeWhole, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
 import { alreadyThere, invalid, missing, notNow, noVolume } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
 import { hasLimits } from '../rates.ts'
@@ -26,11 +26,11 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
     throw notNow('staging_target_path is missing: volumes are staged before they are published.')
   const stagingPath = absolutePath(request.stagingTargetPath, 'staging_target_path')
 
-  return driver.locks.run({ exclusive: [id] }, async () => {
+  return driver.locks.run({ exclusive: [id, path] }, async () => {
     const volume = volumeOf(driver, id)
     const isReadOnly = request.readonly || wish.isReadOnly
     checkPossible(volume, { ...wish, isReadOnly }, driver)
-    const staged = await stagingOf(driver, id)
+    const staged = (await stagingOf(driver, id)) ?? (await attachAgain(volume, stagingPath, driver))
     if (!staged || staged.path !== stagingPath)
       throw notNow(`Volume ${id} is not staged at ${stagingPath}. Stage it first.`)
     if (staged.accessType !== wish.accessType)
@@ -40,6 +40,19 @@ export async function publishVolume(request: NodePublishVolumeRequest, driver: D
     if (hasLimits(volume.limits)) await driver.limits.enforce(volume) // its user may be in a cgroup that is new here
     return {}
   })
+}
+
+/** A hand may detach a raw device while nothing is published: there is no mount that would keep it. */
+async function attachAgain(volume: VolumeRecord, path: string, driver: DriverContext): Promise<Staging | undefined> {
+  const recorded = driver.presences.get(volume.id)?.staged
+  if (recorded?.path !== path || recorded.accessType !== 'block') return undefined
+  await mustBeWhole(driver, volume, 'published')
+  await driver.backend.node.stage(volume, recorded, {
+    mountFlags: [],
+    save: (changed) => driver.volumes.save(changed),
+  })
+  driver.log.warn({ volume: volume.id }, 'the device of a staged volume was gone and is attached again')
+  return recorded
 }
 
 const publicationOf = (
@@ -74,6 +87,8 @@ async function publish(
       `Volume ${volume.id} is published at ${other.path}, and ${ONE_PLACE_ONLY} allows one place only. Unpublish it there first.`,
     )
   }
+  const stale = presence.published.find((each) => each.path === wanted.path)
+  if (stale) await node.unpublish(volume, stale.path, stale) // its device is gone: what is left of it is in the way
   await savePresence(driver, { ...presence, published: [...live, wanted] })
   try {
     await node.publish(volume, staged, wanted)
@@ -108,10 +123,12 @@ export async function unpublishVolume(request: NodeUnpublishVolumeRequest, drive
     throw noVolume(volumeId)
   }
 
-  return driver.locks.run({ exclusive: [volumeId] }, async () => {
+  return driver.locks.run({ exclusive: [volumeId, path] }, async () => {
     const volume = volumeOf(driver, volumeId)
-    await driver.backend.node.unpublish(volume, path)
     const presence = presenceOf(driver, volumeId)
+    const recorded = presence.published.find((each) => each.path === path)
+    await driver.backend.node.unpublish(volume, path, recorded)
+    if (!recorded) return {}
     await savePresence(driver, { ...presence, published: presence.published.filter((each) => each.path !== path) })
     return {}
   })

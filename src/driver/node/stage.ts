@@ -2,7 +2,7 @@
 // after a final error no one will ask to undo it.
 import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { type Wish, wishOf } from '../capabilities.ts'
-import { type DriverContext, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
+import { type DriverContext, mustBeWhole, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
 import { alreadyThere, missing, notNow, sentence } from '../errors.ts'
 import { hasLimits } from '../rates.ts'
 import { digestOfFlags, type Staging, type VolumeRecord } from '../records.ts'
@@ -16,14 +16,17 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
   const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
   const { id } = volumeOf(driver, request.volumeId)
 
-  return driver.locks.run({ exclusive: [id] }, async () => {
+  return driver.locks.run({ exclusive: [id, path] }, async () => {
     const volume = volumeOf(driver, id)
     checkPossible(volume, wish, driver)
     const { accessType, accessMode, mountFlags } = wish
     const staging: Staging = { path, accessType, accessMode, flagsDigest: digestOfFlags(mountFlags) }
     const staged = await stagingOf(driver, id)
     if (staged) checkSame(volume, staged, staging)
-    else await stage(volume, staging, mountFlags, driver)
+    else {
+      await mustBeWhole(driver, volume, 'staged')
+      await stage(volume, staging, mountFlags, driver)
+    }
     if (hasLimits(volume.limits)) await driver.limits.enforce(driver.volumes.get(id)!)
     return {}
   })
@@ -31,6 +34,11 @@ export async function stageVolume(request: NodeStageVolumeRequest, driver: Drive
 
 /** Throws FAILED_PRECONDITION for what this very volume cannot do. */
 export function checkPossible(volume: VolumeRecord, wish: Wish, driver: DriverContext): void {
+  if (!volume.accessTypes.includes(wish.accessType)) {
+    const made = volume.accessTypes[0] === 'block' ? 'as a block volume' : 'with a file system'
+    const wanted = wish.accessType === 'block' ? 'as a block volume' : 'with a file system'
+    throw notNow(`Volume ${volume.id} was made ${made} and cannot be used ${wanted}. Make another volume for that.`)
+  }
   if (wish.accessType === 'mount' && wish.fsType && wish.fsType !== volume.fsType) {
     throw notNow(`Volume ${volume.id} has ${volume.fsType}, not ${wish.fsType}. Use the file system of its class.`)
   }
@@ -69,11 +77,13 @@ export async function unstageVolume(request: NodeUnstageVolumeRequest, driver: D
   const path = absolutePath(request.stagingTargetPath, 'staging_target_path')
   const { id } = volumeOf(driver, request.volumeId)
 
-  return driver.locks.run({ exclusive: [id] }, async () => {
+  return driver.locks.run({ exclusive: [id, path] }, async () => {
     const volume = volumeOf(driver, id)
     const presence = presenceOf(driver, id)
-    if (!presence.staged || presence.staged.path !== path) return {} // it is not staged there
-    const users = (await driver.backend.node.usedAt(volume, presence)).filter((each) => each !== path)
+    const mountedAt = await driver.backend.node.usedAt(volume, presence)
+    // What is mounted there is of this volume, also if the record of it was lost with a record that was set aside.
+    if (presence.staged?.path !== path && !mountedAt.includes(path)) return {} // it is not staged there
+    const users = mountedAt.filter((each) => each !== path)
     if (users.length > 0)
       throw notNow(`Volume ${id} is still published at ${users.join(', ')}. Unpublish it there first.`)
     await driver.backend.node.unstage(volume, path)

@@ -82,6 +82,25 @@ describe('capacity that is spoken for', () => {
     expect(ledger.reservations.size).toBe(0)
   })
 
+  it('PLUS-3 what was counted for a volume that is still being made is held back again once another is known to be made', async () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    for (const claim of ['slow', 'quick']) {
+      ledger.reservations.assume(ledger.wanted(claim, 10))
+      ledger.reservations.asked(`ns/${claim}`, claim)
+    }
+    ledger.report('fast', 90) // of "quick", which nobody has told us
+    expect(ledger.held('fast')).toBe(10)
+    ledger.reservations.made('ns/quick', 'quick')
+    expect(ledger.reservations.stateOf('ns/quick')).toBe(undefined)
+    await ledger.clock.advance(600_000) // longer than a made one is held back
+    expect(ledger.held('fast')).toBe(10)
+    ledger.reservations.made('ns/slow', 'slow')
+    ledger.report('fast', 80)
+    expect(ledger.held('fast')).toBe(0)
+    expect(ledger.reservations.size).toBe(0)
+  })
+
   it('PLUS-3 a report cannot count what nobody has been asked for', () => {
     const ledger = aLedger()
     ledger.report('fast', 100)

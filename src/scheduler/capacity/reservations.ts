@@ -8,7 +8,8 @@
 //   a mirrored volume takes twice its size from striped.
 // - A report has counted a volume when it went down by the volume's size. Anything else would trust reports to be
 //   prompt: one that was under way while the volume was made, or a driver that reports late, must not free its bytes.
-//   What goes down counts for the volumes that were made first, then for those that may have been made unseen.
+//   What goes down counts for the volumes that were made first, then for those that may have been made unseen. When one
+//   of the others turns out to be made after all, it was that one that the report counted.
 // - Once the report of its own class has counted a volume, the others are given `othersCountWithinMs`: those that have
 //   not gone down by then are of another pool.
 // - Volumes that no report ever counts (thin ones, or one deleted at the same moment) stop being held back after
@@ -63,12 +64,15 @@ interface Reservation {
   endsAtMs: number
   /** What each report has yet to count. */
   readonly held: Map<ObjectKey, bigint>
+  /** What reports have counted while it was not known to be made: a guess. */
+  readonly guessed: Map<ObjectKey, bigint>
 }
 
 export class Reservations {
   readonly #options: ReservationOptions
   readonly #byClaim = new Map<ObjectKey, Reservation>()
   readonly #byReport = new Map<ObjectKey, Set<Reservation>>()
+  readonly #guessedByReport = new Map<ObjectKey, Set<Reservation>>()
   readonly #refusals = new Map<ObjectKey, { driver: string; endsAtMs: number }>()
   #cancelSweep: (() => void) | undefined
   #sweepAtMs = Number.POSITIVE_INFINITY
@@ -163,7 +167,9 @@ export class Reservations {
   withdrawn(report: ObjectKey): void {
     this.#refusals.delete(report)
     for (const reservation of this.#byReport.get(report) ?? []) reservation.held.delete(report)
+    for (const reservation of this.#guessedByReport.get(report) ?? []) reservation.guessed.delete(report)
     this.#byReport.delete(report)
+    this.#guessedByReport.delete(report)
   }
 
   stop(): void {
@@ -184,7 +190,17 @@ export class Reservations {
       const isOfDriver = one.key === report.key || driverOf(one.className) === driver
       if (isOfDriver) held.set(one.key, inTermsOf(one, report, bytes))
     }
-    const reservation: Reservation = { claimKey, claimUid, driver, bytes, ownReport: report.key, state, endsAtMs, held }
+    const reservation: Reservation = {
+      claimKey,
+      claimUid,
+      driver,
+      bytes,
+      ownReport: report.key,
+      state,
+      endsAtMs,
+      held,
+      guessed: new Map(),
+    }
     this.#byClaim.set(claimKey, reservation)
     for (const [key, amount] of held) this.#hold(key, reservation, amount)
     this.#sweepBy(endsAtMs)
@@ -238,9 +254,47 @@ export class Reservations {
         const amount = smaller(left, reservation.held.get(report) ?? 0n)
         left -= amount
         this.#letGo(report, reservation, amount)
+        if (state === 'asked') this.#guess(report, reservation, amount)
         if (reservation.state === 'made' && !reservation.held.has(report)) this.#isCounted(reservation, report)
       }
     }
+  }
+
+  #guess(report: ObjectKey, reservation: Reservation, amount: bigint): void {
+    reservation.guessed.set(report, (reservation.guessed.get(report) ?? 0n) + amount)
+    getOrMake(this.#guessedByReport, report, () => new Set()).add(reservation)
+  }
+
+  /** What was counted for others that are not made yet is this one's; they are held back again in its place. */
+  #takeOverGuesses(reservation: Reservation): void {
+    for (const [report, missing] of [...reservation.held]) {
+      let left = missing
+      for (const other of [...(this.#guessedByReport.get(report) ?? [])]) {
+        const amount = smaller(left, other.guessed.get(report) ?? 0n)
+        if (amount === 0n) break
+        left -= amount
+        this.#unguess(report, other, amount)
+        this.#letGo(report, reservation, amount)
+        other.held.set(report, (other.held.get(report) ?? 0n) + amount)
+        this.#hold(report, other, amount)
+      }
+    }
+  }
+
+  #unguess(report: ObjectKey, reservation: Reservation, amount: bigint): void {
+    const guessed = reservation.guessed.get(report) ?? 0n
+    if (guessed > amount) {
+      reservation.guessed.set(report, guessed - amount)
+      return
+    }
+    reservation.guessed.delete(report)
+    const others = this.#guessedByReport.get(report)
+    others?.delete(reservation)
+    if (others?.size === 0) this.#guessedByReport.delete(report)
+  }
+
+  #forgetGuesses(reservation: Reservation): void {
+    for (const [report, amount] of [...reservation.guessed]) this.#unguess(report, reservation, amount)
   }
 
   #isCounted(reservation: Reservation, report: ObjectKey): void {
@@ -251,6 +305,8 @@ export class Reservations {
   #becomeMade(reservation: Reservation): void {
     reservation.state = 'made'
     reservation.endsAtMs = Number.POSITIVE_INFINITY
+    this.#forgetGuesses(reservation)
+    this.#takeOverGuesses(reservation)
     if (reservation.held.size === 0) this.#byClaim.delete(reservation.claimKey)
     else if (reservation.held.has(reservation.ownReport)) {
       this.#endsBy(reservation, this.#options.reportedWithinMs ?? REPORTED_WITHIN_MS)
@@ -272,6 +328,7 @@ export class Reservations {
 
   #end(reservation: Reservation): void {
     this.#byClaim.delete(reservation.claimKey)
+    this.#forgetGuesses(reservation)
     const freed = reservation.held.size > 0
     for (const [report, amount] of [...reservation.held]) this.#letGo(report, reservation, amount)
     if (freed) this.#options.onFreed(reservation.driver)

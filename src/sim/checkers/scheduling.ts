@@ -44,6 +44,7 @@ function placementProblems(pod: Readonly<Pod>, view: SchedulingView): string[] {
 export interface QuietScheduling {
   readonly view: SchedulingView
   readonly driver: SimDriver
+  readonly classNames: readonly string[]
   /** How many copies a class makes of each byte. */
   readonly copiesOf: (className: string) => number
   /** The pool of a node. */
@@ -86,22 +87,26 @@ function leaks({ view, driver }: QuietScheduling): string[] {
   ]
 }
 
-/** Every node and class has one report, and it says what the driver has. */
+/** Every node and class has one report, and it says what the driver has. Where there is nothing, there may be none. */
 function reportProblems(world: QuietScheduling): string[] {
-  const { view, copiesOf, poolOf } = world
-  const wanted = new Map<string, number>()
-  for (const report of view.capacities.values()) {
-    const { storageClassName } = report
-    const [node = ''] = Object.values(report.nodeTopology?.matchLabels ?? {})
+  const { view, copiesOf, poolOf, classNames } = world
+  const said = new Map<string, bigint[]>()
+  for (const { storageClassName, nodeTopology, capacity } of view.capacities.values()) {
+    const [node = ''] = Object.values(nodeTopology?.matchLabels ?? {})
     const place = `${storageClassName} on ${node}`
-    wanted.set(place, (wanted.get(place) ?? 0) + 1)
-    if (!view.nodes.has(node)) return [`there is a report of ${place}, and no such node`]
-    const free = Math.floor(freeBytes(world, poolOf(node)) / copiesOf(storageClassName))
-    const said = quantityToBytes(report.capacity ?? '0')
-    if (said !== BigInt(free)) return [`the report of ${place} says ${said}, and ${free} is free`]
-    if (wanted.get(place) !== 1) return [`there are two reports of ${place}`]
+    said.set(place, [...(said.get(place) ?? []), quantityToBytes(capacity ?? '0')])
   }
-  return []
+  const problems = [...view.nodes.keys()].flatMap((node) =>
+    classNames.flatMap((className) => {
+      const place = `${className} on ${node}`
+      const free = BigInt(Math.floor(freeBytes(world, poolOf(node)) / copiesOf(className)))
+      const [bytes, ...more] = said.get(place) ?? (free === 0n ? [0n] : [])
+      said.delete(place)
+      const isTrue = bytes === free && more.length === 0
+      return isTrue ? [] : [`the reports of ${place} say ${[bytes, ...more].join(', ')}, and ${free} is free`]
+    }),
+  )
+  return [...problems, ...[...said.keys()].map((place) => `there is a report of ${place}, where nobody is`)]
 }
 
 function podProblems(pod: Readonly<Pod>, world: QuietScheduling): string[] {

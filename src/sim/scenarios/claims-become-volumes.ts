@@ -39,7 +39,7 @@ const STILL_MS = 15 * MINUTE_MS
 const RESTART_MS = 2 * MINUTE_MS
 const CAPACITY_BYTES = 1024 ** 5
 
-export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): Promise<ProvisioningRun> {
+export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): Promise<ProvisioningRun> {
   const world = createWorld(seed)
   const dice = world.dice('scenario')
   const cluster = await createCluster(world, { keepMs: 120_000, entriesMax: 200 })
@@ -74,6 +74,9 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): 
     }),
   )
   const processes: SimProcess[] = [...binders, ...provisioners]
+  // Two provisioners at once share one intent. What a dead one began, the other may let go of: for those who can die
+  // there is leader election.
+  const mortals = hasRival ? binders : processes
   await answer((client) => people.restoreClasses(client), 'the classes')
   beginBadDay()
 
@@ -129,9 +132,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): 
     })
     driver.process.crashRate = dice() * 0.01
     if (dice() < 0.3) driver.script.setRules([{ nth: 1 + Math.floor(dice() * 20), effect: { do: 'hang' } }])
-    // Two provisioners at once share one intent. What a dead one began, the other may let go of: for those who can die
-    // there is leader election.
-    for (const process of hasRival ? binders : processes) process.crashRate = dice() * dice() * 0.01
+    for (const process of mortals) process.crashRate = dice() * dice() * 0.01
   }
 
   /** Until all is well; or until nothing moves any more, and it is not. */
@@ -155,7 +156,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 15 } = {}): 
 
   /** Who starts anew finds nothing to do, and tells everyone who waits why. */
   async function restart(): Promise<void> {
-    for (const process of processes) {
+    for (const process of mortals) {
       process.crash()
       process.start()
     }

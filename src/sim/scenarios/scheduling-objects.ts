@@ -40,9 +40,14 @@ export async function createNode(client: Client, name: string, driver: string): 
     metadata: { name, labels: { [PLACE]: name } },
     status: { allocatable: { cpu: '64', memory: '256Gi', pods: '1000' } },
   })
-  const drivers = [{ name: driver, nodeID: name, topologyKeys: [PLACE] }]
-  await create(client, csiNodeKind, { metadata: { name }, spec: { drivers } })
+  await registerDriver(client, name, driver)
 }
+
+export const registerDriver = (client: Client, name: string, driver: string) =>
+  create(client, csiNodeKind, {
+    metadata: { name },
+    spec: { drivers: [{ name: driver, nodeID: name, topologyKeys: [PLACE] }] },
+  })
 
 export interface Wanted {
   readonly sizeGi: number

@@ -14,7 +14,7 @@ import type { Client } from '../../client/index.ts'
 import type { SchedulingView } from '../checkers/scheduling-view.ts'
 import type { SimDriver } from '../driver.ts'
 import type { World } from '../world.ts'
-import { createClaim, createNode, createPod, NAMESPACE, PLACE } from './scheduling-objects.ts'
+import { createClaim, createNode, createPod, NAMESPACE, PLACE, registerDriver } from './scheduling-objects.ts'
 
 export interface SchedulingPeople {
   /** One of them does something. */
@@ -156,7 +156,10 @@ export function createSchedulingPeople(options: PeopleOptions): SchedulingPeople
     async restore(client) {
       await removeStranded(client)
       driver.showCapacity()
-      for (const name of nodes) if (!view.nodes.has(name)) await bringBack(client, name)
+      for (const name of nodes) {
+        if (!view.nodes.has(name)) await bringBack(client, name)
+        await registerDriver(client, name, driver.settings.name).catch(ifNotThere)
+      }
       for (const name of view.nodes.keys()) {
         await client.patch(nodeKind, { name }, { type: 'merge', body: { spec: { unschedulable: null } } })
       }

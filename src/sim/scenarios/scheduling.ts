@@ -108,7 +108,7 @@ export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Pro
   await world.runFor(LAST_ACTS_MS)
   await answer((client) => people.restore(client), 'the nodes')
   const copiesOf = (className: string) => CLASSES[className]?.copies ?? 1
-  const quiet = { view, driver, copiesOf, poolOf: (node: string) => `pool-${node}` }
+  const quiet = { view, driver, classNames, copiesOf, poolOf: (node: string) => `pool-${node}` }
   await settle()
   await ignoreUnrelated()
   for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)

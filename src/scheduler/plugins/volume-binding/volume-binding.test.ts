@@ -473,6 +473,31 @@ describe('volumes and nodes', () => {
     await trial.until(() => trial.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
   })
 
+  it('CAP-16 a trapped pod gives its volumes back for a node that comes later, and has room for all', async () => {
+    await localStorage([100])
+    trial.storage.free.set('n1', gi(12))
+    await trial.aPod('db', {
+      ephemeral: {
+        first: { size: '10Gi', storageClassName: 'local' },
+        second: { size: '11Gi', storageClassName: 'local' },
+      },
+    })
+    const firstVolume = async () => (await trial.claim('db-first').catch(() => undefined))?.spec?.volumeName
+    await trial.until(firstVolume, 'the first volume')
+    const ref = { namespace: 'default', name: 'c-n1' }
+    await trial.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '2Gi' } })
+    await trial.until(
+      async () => (await trial.message('db'))?.includes('already has its volume'),
+      'the pod to be trapped',
+    )
+    await trial.aCapacity('c-n2', { ...onNode('n2'), capacity: '21Gi' })
+    await trial.settle()
+    trial.storage.free.set('n2', gi(21))
+    await trial.aNode('n2')
+    await placed('db')
+    expect(await trial.nodeOf('db')).toBe('n2')
+  })
+
   it('CAP-16 where reports promise room that is not there, volumes are given back ever more rarely', async () => {
     await localStorage([100])
     trial.storage.free.set('n1', gi(12))
@@ -514,7 +539,10 @@ describe('volumes and nodes', () => {
     const name = `c-${(await trial.claim('db-first')).metadata.annotations?.[SELECTED_NODE]}`
     const patch = { type: 'merge', body: { capacity: '2Gi' } } as const
     await trial.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, patch)
-    await trial.until(async () => (await trial.message('db'))?.includes('already has its volume'), 'the pod to be trapped')
+    await trial.until(
+      async () => (await trial.message('db'))?.includes('already has its volume'),
+      'the pod to be trapped',
+    )
     await trial.settle()
     expect(trial.told('db').some((text) => text.includes('given back'))).toBe(false)
   })

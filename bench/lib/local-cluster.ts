@@ -1,0 +1,98 @@
+// The objects of a cluster with local storage, written straight into a data directory: nodes on which the driver runs,
+// its classes, and what is free on every node for every class.
+import { join } from 'node:path'
+import { encodeStored } from '../../src/apiserver/stored-object.ts'
+import { systemClock, systemRandom } from '../../src/base/clock.ts'
+import { randomUuid } from '../../src/base/identifiers.ts'
+import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL, managedBy } from '../../src/controllers/capacity/managed-by.ts'
+import { openLmdbStore } from '../../src/store/index.ts'
+
+export interface LocalCluster {
+  readonly nodes: number
+  readonly classes: number
+  readonly driver: string
+  readonly poolBytes: number
+}
+
+export const PLACE = 'topology.bench.example/node'
+export const CAPACITY_NAMESPACE = 'kube-system'
+export const className = (nth: number): string => `local-${nth}`
+const OBJECTS_PER_TRANSACTION = 1_000
+
+export async function fillCluster(dataDir: string, cluster: LocalCluster): Promise<void> {
+  const store = await openLmdbStore({ dir: join(dataDir, 'store'), clock: systemClock() })
+  let batch: { put: string; value: Buffer }[] = []
+  const write = async () => {
+    const writes = batch
+    batch = []
+    if (writes.length > 0) await store.transact(() => writes)
+  }
+  for (const { key, object } of objectsOf(cluster)) {
+    batch.push({ put: key, value: encodeStored(object) })
+    if (batch.length === OBJECTS_PER_TRANSACTION) await write()
+  }
+  await write()
+  await store.close()
+}
+
+function* objectsOf({ nodes, classes, driver, poolBytes }: LocalCluster) {
+  yield { key: `storage.k8s.io/csidrivers/${driver}`, object: object(driver, { spec: DRIVER_SPEC }) }
+  for (let nth = 0; nth < classes; nth++) {
+    const name = className(nth)
+    const parts = {
+      provisioner: driver,
+      parameters: { pool: name },
+      reclaimPolicy: 'Delete',
+      volumeBindingMode: 'WaitForFirstConsumer',
+    }
+    yield { key: `storage.k8s.io/storageclasses/${name}`, object: object(name, parts) }
+  }
+  const immediate = { provisioner: driver, reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' }
+  yield { key: `storage.k8s.io/storageclasses/${IMMEDIATE}`, object: object(IMMEDIATE, immediate) }
+  for (let nth = 0; nth < nodes; nth++) {
+    const name = `node-${String(nth).padStart(5, '0')}`
+    const labels = { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux', [PLACE]: name }
+    const allocatable = { cpu: '64', memory: '256Gi', pods: '1000' }
+    yield { key: `core/nodes/${name}`, object: object(name, { status: { allocatable } }, { labels }) }
+    const drivers = [{ name: driver, nodeID: name, topologyKeys: [PLACE] }]
+    yield { key: `storage.k8s.io/csinodes/${name}`, object: object(name, { spec: { drivers } }) }
+    for (let of = 0; of < classes; of++) {
+      const report = `csisc-${name}-${of}`
+      const marks = { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: managedBy() }
+      yield {
+        key: `storage.k8s.io/csistoragecapacities/${CAPACITY_NAMESPACE}/${report}`,
+        object: object(
+          report,
+          {
+            storageClassName: className(of),
+            nodeTopology: { matchLabels: { [PLACE]: name } },
+            capacity: String(poolBytes),
+          },
+          { namespace: CAPACITY_NAMESPACE, labels: marks },
+        ),
+      }
+    }
+  }
+}
+
+/** A class whose volumes are made at once, anywhere. */
+export const IMMEDIATE = 'anywhere'
+
+const DRIVER_SPEC = {
+  attachRequired: false,
+  podInfoOnMount: false,
+  volumeLifecycleModes: ['Persistent'],
+  storageCapacity: true,
+  fsGroupPolicy: 'ReadWriteOnceWithFSType',
+  requiresRepublish: false,
+}
+
+const object = (name: string, parts: object, metadata: object = {}) => ({
+  metadata: {
+    name,
+    uid: randomUuid(systemRandom()),
+    creationTimestamp: '2026-01-31T12:00:00Z',
+    ...metadata,
+  },
+  ...parts,
+})

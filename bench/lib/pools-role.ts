@@ -1,0 +1,71 @@
+// A CSI driver for local storage on many nodes: a pool per node and class, kept in memory, every call answered in the
+// same short time however many pools and volumes there are. In a process of its own.
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { CsiError } from '../../src/csi/index.ts'
+import { serveDriver } from '../../src/csi/serve.ts'
+
+export interface PoolsJob {
+  readonly socket: string
+  readonly name: string
+  /** The label that says on which node storage is. */
+  readonly place: string
+  readonly poolBytes: number
+}
+
+type Segments = Readonly<Record<string, string>>
+
+/** Serves until the process ends. */
+export async function servePools({ socket, name, place, poolBytes }: PoolsJob): Promise<void> {
+  const used = new Map<string, number>()
+  const volumes = new Map<string, { readonly pool: string; readonly bytes: number; readonly segments: Segments }>()
+  const poolOf = (segments: Segments, parameters: Readonly<Record<string, string>>) =>
+    `${segments[place] ?? 'anywhere'} ${parameters.pool ?? ''}`
+  const free = (pool: string) => poolBytes - (used.get(pool) ?? 0)
+  const capability = <T>(types: readonly T[], named: string) => ({
+    capabilities: types.map((type) => ({ type: { case: named, value: { type } } })) as never,
+  })
+  await serveDriver({
+    endpoint: `unix://${socket}`,
+    clock: systemClock(),
+    log: silentLog,
+    identity: {
+      getPluginInfo: async () => ({ name, vendorVersion: '1' }),
+      getPluginCapabilities: async () => capability([CONTROLLER_SERVICE, ACCESSIBILITY], 'service'),
+      probe: async () => ({ ready: true }),
+    } as never,
+    controller: {
+      controllerGetCapabilities: async () => capability([CREATE_DELETE, GET_CAPACITY], 'rpc'),
+      getCapacity: async ({ accessibleTopology, parameters }) => ({
+        availableCapacity: BigInt(free(poolOf(accessibleTopology?.segments ?? {}, parameters))),
+      }),
+      createVolume: async (request) => {
+        const known = volumes.get(request.name)
+        const segments = known?.segments ?? request.accessibilityRequirements?.preferred[0]?.segments ?? {}
+        const pool = known?.pool ?? poolOf(segments, request.parameters)
+        const bytes = known?.bytes ?? Number(request.capacityRange?.requiredBytes ?? 0n)
+        if (!known) {
+          if (free(pool) < bytes) throw new CsiError('RESOURCE_EXHAUSTED', `${pool} is full`)
+          used.set(pool, (used.get(pool) ?? 0) + bytes)
+          volumes.set(request.name, { pool, bytes, segments })
+        }
+        const accessibleTopology = Object.keys(segments).length > 0 ? [{ segments: { ...segments } }] : []
+        return { volume: { volumeId: request.name, capacityBytes: BigInt(bytes), accessibleTopology } }
+      },
+      deleteVolume: async ({ volumeId }) => {
+        const known = volumes.get(volumeId)
+        if (known) used.set(known.pool, (used.get(known.pool) ?? 0) - known.bytes)
+        volumes.delete(volumeId)
+        return {}
+      },
+    },
+    node: {
+      nodeGetCapabilities: async () => ({ capabilities: [] }),
+      nodeGetInfo: async () => ({ nodeId: 'bench' }),
+    },
+  })
+}
+
+/** By number, as the protocol has them. */
+const [CONTROLLER_SERVICE, ACCESSIBILITY] = [1, 2]
+const [CREATE_DELETE, GET_CAPACITY] = [1, 4]

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import type { GetCapacityRequest } from '../../csi/gen/csi_pb.js'
+import type { DriverContext } from '../context.ts'
+import type { Host } from '../host/host.ts'
+import type { HostFacts } from '../host/index.ts'
+import { createLoopBackend } from '../loop-backend.ts'
+import { createPool } from '../pool.ts'
+import { getCapacity } from './read-volumes.ts'
+
+const YES = { yes: true } as const
+const facts = {
+  filesystems: { xfs: YES, ext4: { yes: false, because: 'mkfs.ext4 is not installed' } },
+  canGrowExt4Online: YES,
+  canReflink: YES,
+  limits: { version: 'v2' },
+} as unknown as HostFacts
+
+it('PROV-19 a class whose file system cannot be made here has no capacity, whether capabilities are named or not', async () => {
+  const driver = {
+    backend: createLoopBackend({ host: {} as Host, facts, pool: '/pool' }),
+    pool: createPool({ directory: '/pool', sizeBytes: 2e9, freeBytes: async () => 4e9, takesSpaceAtOnce: true }),
+  } as unknown as DriverContext
+  const capacityOf = async (parameters: Record<string, string>) =>
+    (await getCapacity({ parameters, volumeCapabilities: [] } as unknown as GetCapacityRequest, driver))
+      .availableCapacity
+  expect(await capacityOf({ fsType: 'ext4' })).toBe(0n)
+  expect(await capacityOf({ fsType: 'xfs' })).toBe(2_000_000_000n)
+  expect(await capacityOf({})).toBe(2_000_000_000n)
+})

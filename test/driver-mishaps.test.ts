@@ -1,0 +1,269 @@
+// What happens around the driver that it did not do itself: mounts, freezes and detached devices of somebody else, a
+// disk that is full, files that cannot be removed. None of it may cost anyone's data, or keep the driver from starting.
+import { execFileSync } from 'node:child_process'
+import { mkdir, open, readdir, readFile, statfs, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import {
+  capabilityOf,
+  type DriverTrial,
+  MIB,
+  outcomeOf,
+  startDriverTrial,
+  type TrialOptions,
+} from '../src/driver/driver-trial.ts'
+import type { VolumeId } from '../src/driver/ids.ts'
+import { imageOf } from '../src/driver/pool-layout.ts'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { startLocalDriver } from './helpers/local-driver.ts'
+
+const facts = await probeThisMachine()
+const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4'])
+const because = skipped ? ` (${skipped})` : ''
+const SMALL = { fsType: 'ext4', bytes: 32 * MIB }
+const RAW = { isBlock: true, bytes: 32 * MIB }
+
+describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () => {
+  let trial: DriverTrial
+  beforeAll(async () => {
+    trial = await startDriverTrial({ backend: 'loop' })
+  })
+  afterAll(() => trial?.dispose())
+
+  const loops = async () => (await trial.machine.host.loops.list()).filter(({ file }) => file.startsWith(trial.pool))
+  const stagingOf = (id: string) => trial.path(`stage-${id}`)
+  const mountTmpfs = async (path: string) => {
+    await mkdir(path, { recursive: true })
+    execFileSync('mount', ['-t', 'tmpfs', 'scratch', path])
+    await writeFile(join(path, 'theirs'), 'theirs')
+  }
+  const theirsAt = (path: string) => readFile(join(path, 'theirs'), 'utf8')
+  const unmount = (path: string) => trial.machine.host.mounts.unmount(path)
+
+  it('SYS-6 a volume is not staged where something else is mounted, and that stays', async () => {
+    const id = await trial.create('one', SMALL)
+    await mountTmpfs(stagingOf(id))
+    expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
+    expect(await theirsAt(stagingOf(id))).toBe('theirs')
+    expect(await loops()).toEqual([])
+    await unmount(stagingOf(id))
+
+    const other = await trial.use('other', SMALL)
+    await writeFile(join(other.path, 'theirs'), 'theirs')
+    const astray = trial.csi.node.nodeStageVolume({
+      volumeId: id,
+      stagingTargetPath: stagingOf(other.id),
+      volumeCapability: capabilityOf({}),
+    })
+    expect(await outcomeOf(astray)).toMatch(/^FAILED_PRECONDITION: .*that is not volume/)
+    expect(await theirsAt(stagingOf(other.id))).toBe('theirs')
+    expect(await theirsAt(other.path)).toBe('theirs')
+    expect(await loops()).toHaveLength(1)
+    await trial.unpublish(other.id)
+    await trial.unstage(other.id)
+    for (const each of [id, other.id]) await trial.remove(each)
+  })
+
+  it('SYS-6 neither publishing nor unpublishing touches what something else has mounted there', async () => {
+    const id = await trial.create('two', SMALL)
+    await trial.stage(id)
+    const path = trial.path(`publish-${id}`)
+    await mountTmpfs(path)
+    expect(await outcomeOf(trial.publish(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
+    expect(await theirsAt(path)).toBe('theirs')
+    expect(await outcomeOf(trial.unpublish(id))).toBe('OK')
+    expect(await theirsAt(path)).toBe('theirs')
+    await unmount(path)
+
+    await trial.publish(id)
+    await mountTmpfs(path) // over the volume
+    expect(await outcomeOf(trial.unpublish(id))).toMatch(/^FAILED_PRECONDITION: .*is mounted over volume/)
+    expect(await theirsAt(path)).toBe('theirs')
+    execFileSync('umount', [path])
+    await trial.unpublish(id)
+    await trial.unstage(id)
+    await trial.remove(id)
+  })
+
+  it('SYS-6 a volume that was used as a device is never formatted, wherever its data is', async () => {
+    const { volume } = await trial.csi.controller.createVolume({
+      name: 'both',
+      capacityRange: { requiredBytes: BigInt(32 * MIB) },
+      volumeCapabilities: [capabilityOf({ fsType: 'ext4' }), capabilityOf({ isBlock: true })],
+    })
+    const id = volume!.volumeId
+    await trial.stage(id, RAW)
+    const device = await open(await trial.publish(id, RAW), 'r+')
+    await device.write(Buffer.from('rows'), 0, 4, 20 * MIB)
+    await device.sync()
+    await device.close()
+    await trial.unpublish(id)
+    await trial.unstage(id)
+    expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: .*has been in use, so it is not formatted/)
+    const image = await readFile(imageOf(trial.pool, id as VolumeId))
+    expect(image.toString('latin1', 20 * MIB, 20 * MIB + 4)).toBe('rows')
+    await trial.remove(id)
+  })
+
+  it('SYS-6 a device that was detached by hand is attached again, and never another volume’s', async () => {
+    const backingOf = async (path: string) => {
+      const device = await trial.machine.host.mounts.sourceOf(path)
+      return readFile(`/sys/block/${basename(device!)}/loop/backing_file`, 'utf8')
+    }
+    const mine = await trial.create('mine', RAW)
+    await trial.stage(mine, RAW)
+    const { device } = (await loops())[0]!
+    execFileSync('losetup', ['--detach', device])
+    const taker = await trial.use('taker', RAW)
+    const path = await trial.publish(mine, RAW)
+    expect(await backingOf(path)).toContain(mine)
+    expect(await backingOf(taker.path)).toContain(taker.id)
+
+    // And so when it is published: the node that is left there may be of another volume's device by now.
+    const published = await trial.machine.host.mounts.sourceOf(path)
+    execFileSync('losetup', ['--detach', published!])
+    const second = await trial.create('second', RAW)
+    await trial.stage(second, RAW)
+    await trial.publish(mine, RAW)
+    expect(await backingOf(path)).toContain(mine)
+    for (const id of [mine, taker.id, second]) {
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+    }
+    expect(await loops()).toEqual([])
+  })
+
+  it('SYS-6 a file system that its owner has frozen is not copied, and stays frozen', async () => {
+    const { id } = await trial.use('held', SMALL)
+    execFileSync('fsfreeze', ['--freeze', stagingOf(id)])
+    const cut = () => outcomeOf(trial.csi.controller.createSnapshot({ name: 'held', sourceVolumeId: id }))
+    expect(await cut()).toMatch(/^FAILED_PRECONDITION: .*is frozen already, and not by this driver/)
+    expect(() => execFileSync('fsfreeze', ['--freeze', stagingOf(id)], { stdio: 'pipe' })).toThrow(/busy/i)
+    expect(await readdir(join(trial.pool, 'snapshots'))).toEqual([])
+    execFileSync('fsfreeze', ['--unfreeze', stagingOf(id)])
+    expect(await cut()).toBe('OK')
+    const { entries } = await trial.csi.controller.listSnapshots({})
+    await trial.csi.controller.deleteSnapshot({ snapshotId: entries[0]!.snapshot!.snapshotId })
+    await trial.unpublish(id)
+    await trial.unstage(id)
+    await trial.remove(id)
+  })
+
+  it('SYS-6 two snapshots of one volume at once are both made', async () => {
+    const { id } = await trial.use('twice', SMALL)
+    const cut = (name: string) => trial.csi.controller.createSnapshot({ name, sourceVolumeId: id })
+    const made = await Promise.all([cut('first'), cut('second')])
+    for (const { snapshot } of made) {
+      expect(snapshot?.readyToUse).toBe(true)
+      await trial.csi.controller.deleteSnapshot({ snapshotId: snapshot!.snapshotId })
+    }
+    await trial.unpublish(id)
+    await trial.unstage(id)
+    await trial.remove(id)
+  })
+
+  it('SYS-6 a deletion that cannot be finished is told as long as it is not', async () => {
+    const id = await trial.create('kept', SMALL)
+    const image = imageOf(trial.pool, id as VolumeId)
+    execFileSync('chattr', ['+i', image])
+    onTestFinished(() => void execFileSync('sh', ['-c', `test ! -e ${image} || chattr -i ${image}`]))
+    expect(await outcomeOf(trial.remove(id))).toMatch(
+      /^FAILED_PRECONDITION: The deletion of volume .* has begun and could not be finished: .* may not be changed/,
+    )
+    const { status } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
+    expect(status?.volumeCondition).toMatchObject({
+      abnormal: true,
+      message: expect.stringMatching(/deletion has begun/),
+    })
+    await trial.restart()
+    execFileSync('chattr', ['-i', image])
+    await trial.remove(id)
+    expect(await readdir(join(trial.pool, 'volumes'))).toEqual([])
+  })
+})
+
+describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
+  const on = async (options: Partial<TrialOptions>, work: (trial: DriverTrial) => Promise<void>) => {
+    const trial = await startDriverTrial({ backend: 'loop', ...options })
+    try {
+      await work(trial)
+    } finally {
+      await trial.dispose()
+    }
+  }
+
+  it('SYS-6 does not keep its driver from starting, serving and deleting', () =>
+    on({ diskBytes: 400 * MIB }, async (trial) => {
+      const { id, path } = await trial.use('a', { ...SMALL, parameters: { provisioning: 'thin' } })
+      await fillUp(join(trial.pool, 'filler'))
+      await trial.restart()
+      expect(trial.running.backend).toBe('loop')
+      expect(await outcomeOf(trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: path }))).toBe('OK')
+      expect(await outcomeOf(trial.create('b', SMALL))).toMatch(/^RESOURCE_EXHAUSTED: 32Mi do not fit .* are available/)
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+      expect((await trial.csi.controller.listVolumes({})).entries).toEqual([])
+    }))
+
+  it('SYS-6 a full copy is begun only if 64Mi are left when it is done; reserved space that is empty costs nothing', () =>
+    on({ diskBytes: 400 * MIB }, async (trial) => {
+      const { id, path } = await trial.use('a', { fsType: 'ext4', bytes: 200 * MIB })
+      const cut = (name: string) => outcomeOf(trial.csi.controller.createSnapshot({ name, sourceVolumeId: id }))
+      expect(await cut('nearly-empty')).toBe('OK')
+      await writeFile(join(path, 'data'), Buffer.alloc(150 * MIB, 1), { flush: true })
+      expect(await cut('too-much')).toMatch(/^RESOURCE_EXHAUSTED/)
+      expect(await readdir(join(trial.pool, 'snapshots'))).toHaveLength(1)
+      await trial.unpublish(id)
+      await trial.unstage(id)
+      await trial.remove(id)
+    }))
+})
+
+describe('directories without root', () => {
+  it('SYS-6 what a user has closed is counted as far as it can be seen, deleted, and does not stop a start', async () => {
+    const driver = await startLocalDriver({ flags: ['--pool-size', '1Gi', '--backend', 'directory'], uid: NOBODY })
+    try {
+      const create = (name: string) =>
+        driver.csi.controller.createVolume({ name, volumeCapabilities: [capabilityOf({})] })
+      const id = (await create('closed')).volume!.volumeId
+      const closed = join(driver.pool, 'volumes', id, 'closed')
+      execFileSync(
+        'sh',
+        ['-c', `mkdir -p ${closed}/in && touch ${closed}/in/file && chmod 000 ${closed}/in ${closed}`],
+        {
+          uid: NOBODY,
+        },
+      )
+      await driver.stop()
+      await driver.start()
+      const { status } = await driver.csi.controller.controllerGetVolume({ volumeId: id })
+      expect(status?.volumeCondition?.abnormal).toBe(false)
+      await driver.csi.controller.deleteVolume({ volumeId: id })
+      expect(await readdir(join(driver.pool, 'volumes'))).toEqual([])
+    } finally {
+      await driver.dispose()
+    }
+  })
+})
+
+const NOBODY = 65_534
+
+async function fillUp(path: string): Promise<void> {
+  const file = await open(path, 'w')
+  try {
+    for (const chunk of [Buffer.alloc(MIB, 1), Buffer.alloc(4096, 1)]) {
+      try {
+        for (;;) await file.write(chunk)
+      } catch (error) {
+        expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC')
+      }
+    }
+    await file.sync().catch(() => {})
+  } finally {
+    await file.close()
+  }
+  const { bavail } = await statfs(path)
+  expect(bavail).toBe(0)
+}
