@@ -9,7 +9,7 @@ import type { Host, IoLimit, LoopDevice, Loops } from './host/host.ts'
 import { ProgramFailedError } from './host/index.ts'
 import type { VolumeId } from './ids.ts'
 import { deviceBytesOf, type LoopBackendDeps } from './loop-backend.ts'
-import { occupantOf, occupied, prepareTarget, removeTarget, unmountOurs } from './loop-places.ts'
+import { mustNotBeCovered, occupantOf, occupied, prepareTarget, removeTarget, unmountOurs } from './loop-places.ts'
 import { imageOf, scratchIn, volumesIn } from './pool-layout.ts'
 import { hasLimits, type RateLimits } from './rates.ts'
 import type { PresenceRecord, Publication, Staging, VolumeRecord } from './records.ts'
@@ -118,6 +118,7 @@ export function createLoopNode({ host, pool }: LoopBackendDeps): NodeHands {
   async function unstage(volume: VolumeRecord, path: string): Promise<void> {
     const image = imageOf(pool, volume.id)
     const over = await devicesOver(loops, image)
+    await mustNotBeCovered(mounts, path, { id: volume.id, devices: over })
     for (const device of over) await limits.clear(device) // dirty data must get out in time
     await unmountOurs(mounts, path, { id: volume.id, devices: over })
     for (const device of over) {

@@ -44,7 +44,7 @@ export async function unmountOurs(
     const there = await occupantOf(mounts, path, async () => devices)
     if (there.is === 'nothing') return { unmounted, isFree: true }
     if (there.is === 'other' && !(mayBeStale && there.isDeviceNode)) {
-      if (await liesBeneath(mounts, there.entry, devices)) throw covered(path, there.entry, id)
+      await mustNotBeCovered(mounts, path, { id, devices })
       return { unmounted, isFree: false }
     }
     await mounts.unmount(path, { uppermostOnly: true })
@@ -52,15 +52,20 @@ export async function unmountOurs(
   }
 }
 
-async function liesBeneath(mounts: Mounts, { target }: MountEntry, devices: readonly string[]): Promise<boolean> {
+/** What lies over the volume is somebody else's, and to get at the volume it would have to go first. */
+export async function mustNotBeCovered(
+  mounts: Mounts,
+  path: string,
+  { id, devices }: { id: string; devices: readonly string[] },
+): Promise<void> {
+  const there = await occupantOf(mounts, path, async () => devices)
+  if (there.is !== 'other') return
+  const { target, source, type } = there.entry
   for (const device of devices) {
-    if ((await mounts.mountsOf(device)).some((entry) => entry.target === target)) return true
+    if (!(await mounts.mountsOf(device)).some((entry) => entry.target === target)) continue
+    throw notNow(`${source} (${type}) is mounted over volume ${id} at ${path}. Unmount it first.`)
   }
-  return false
 }
-
-const covered = (path: string, { source, type }: MountEntry, id: string) =>
-  notNow(`${source} (${type}) is mounted over volume ${id} at ${path}. Unmount it first.`)
 
 /** An empty directory, or an empty file for a device node; true if it was made here. Whatever else is there is refused. */
 export async function prepareTarget(path: string, accessType: AccessType): Promise<boolean> {
