@@ -22,7 +22,7 @@ import type { SuiteOptions } from './lib/suite.ts'
 
 const CLUSTERS = [100, 1_000, 5_000]
 const CLASSES = 10
-const POOL_BYTES = 1024 ** 4
+const POOL_BYTES = 1024 ** 5
 const DRIVER = 'pools.csi.stowage.dev'
 const CLIENTS = 64
 const WARM_UP_PODS = 500

@@ -19,8 +19,10 @@ const WINDOW_MS = 3_000
 const SETTLE_MS = 700
 const TOLERANCE = 0.1
 
-describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, () => {
+// A busy machine may be slower than the limit, and is then asked again.
+describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }, () => {
   let trial: DriverTrial
+  let volumes = 0
   let cgroup: { readonly path: string; readonly directory: string }
   beforeAll(async () => {
     trial = await startDriverTrial({ backend: 'loop' })
@@ -44,7 +46,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, () => {
     'PIO-10 $key holds within 10 % for $what, and a change takes effect while they go on',
     async ({ key, load }) => {
       const [first, second] = key === 'iops' ? [100, 250] : [10, 25]
-      const { id, path } = await trial.use(`limited-${key}-${load.length}`, { mutable: { [key]: String(first) } })
+      const { id, path } = await trial.use(`limited-${++volumes}`, { mutable: { [key]: String(first) } })
       await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
       expect(await conditionOf(id)).toMatch(/ are enforced/)
 
@@ -68,7 +70,7 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, () => {
   )
 
   it('PIO-10 a limit that is lifted is gone at once, and one that stays comes back after a restart', async () => {
-    const { id } = await trial.use('comes-back', { mutable: { iops: '100', throughput: '10' } })
+    const { id } = await trial.use(`comes-back-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
     await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     const device = await deviceOf(id)
     const lines = async () => (await trial.machine.host.limits.inForce(device)).map(({ limit }) => limit)
