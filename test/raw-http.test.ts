@@ -306,18 +306,18 @@ describe('a restart', () => {
       },
     }
 
-    const on = await startServer({ dataDir })
+    const on = await startServer({ dataDir, command: 'server' })
     const stored = (await on.call('POST', VAC, silver)).json
     const before = (await on.call('POST', CLAIMS, claim)).json
     await on.stop()
 
-    const without = await startServer({ dataDir, flags: ['--runtime-config', off] })
+    const without = await startServer({ dataDir, command: 'server', flags: ['--runtime-config', off] })
     expect((await without.call('GET', `${VAC}/silver`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
     expect((await without.call('POST', VAC, silver)).status).toBe(404)
     expect((await without.call('GET', `${CLAIMS}/orders`)).json).toEqual(before)
     await without.stop()
 
-    const again = await startServer({ dataDir })
+    const again = await startServer({ dataDir, command: 'server' })
     expect((await again.call('GET', `${VAC}/silver`)).json).toEqual(stored)
     await again.stop()
   })
