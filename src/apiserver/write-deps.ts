@@ -119,9 +119,9 @@ const kindOf = (resources: Resources, group: string, plural: string) => resource
 /** The writes of a transaction: the object itself, then what admission adds. */
 export const writesOf = (main: Write, more: readonly ObjectWrite[]): Write[] => [
   main,
-  ...more.map(({ group, plural, namespace, name, object }) => {
+  ...more.map(({ group, plural, namespace, name, object, isPassing = false }) => {
     const key = `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`
-    return object ? { put: key, value: encodeStored(object) } : { delete: key }
+    return object ? { put: key, value: encodeStored(object), isPassing } : { delete: key }
   }),
 ]
 

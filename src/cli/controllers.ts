@@ -31,6 +31,7 @@ import {
   type Provisioner,
 } from '../controllers/provisioning/index.ts'
 
+import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { runDriverSocket } from './driver-socket.ts'
@@ -43,6 +44,7 @@ export const CONTROLLERS = [
   'namespaces',
   'node-lifecycle',
   'protection',
+  'quota',
   'scheduler',
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
@@ -88,6 +90,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
   const capacityMetrics = createCapacityMetrics(registry)
   const ephemeralMetrics = createEphemeralMetrics(registry)
   const nodeLifecycleMetrics = createNodeLifecycleMetrics(registry)
+  const quotaMetrics = createQuotaMetrics(registry)
   const schedulerMetrics = createSchedulerMetrics(registry)
 
   async function run(until: AbortSignal, election?: LeaderElection): Promise<void> {
@@ -103,6 +106,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
       'node-lifecycle': () => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
       protection: () => createProtectionControllers(deps),
+      quota: () => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
     }
     const running = [

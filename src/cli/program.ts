@@ -65,7 +65,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .option('--kubeconfig <file>', 'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)')
     .option(
       '--controllers <names>',
-      'which of them, by comma (default: all but scheduler: attaching,binding,ephemeral,garbage,namespaces,node-lifecycle,protection)',
+      'which of them, by comma (default: all but scheduler: attaching,binding,ephemeral,garbage,namespaces,node-lifecycle,protection,quota)',
     )
     .addOption(driverSocketOption())
     .option('--no-leader-election', 'work at once, without asking whether another process does')

@@ -24,9 +24,11 @@ export interface BatchOptions {
 const NO_VALUE = new Uint8Array(0)
 
 export class Batch {
-  readonly records: MediumRecord[] = []
-  /** The new versions, in order. */
-  readonly changes: Version[] = []
+  readonly #records: MediumRecord[] = []
+  readonly #changes: Version[] = []
+  /** Versions of this batch that may be left out if their key is put again, and where they stand in the lists. */
+  readonly #passing = new Map<Version, number>()
+  readonly #passed = new Set<number>()
   readonly #options: BatchOptions
   /** The newest version of every key this batch has looked at. */
   readonly #newest = new Map<string, Version | undefined>()
@@ -41,6 +43,15 @@ export class Batch {
     this.#options = options
     this.#revision = options.revision
     this.#view = { get: (key) => this.#get(key), list: (prefix) => this.#list(prefix) }
+  }
+
+  get records(): readonly MediumRecord[] {
+    return this.#withoutPassed(this.#records)
+  }
+
+  /** The new versions, in order. */
+  get changes(): readonly Version[] {
+    return this.#withoutPassed(this.#changes)
   }
 
   get bytes(): number {
@@ -109,23 +120,39 @@ export class Batch {
     const deleted = 'delete' in write
     const key = deleted ? write.delete : write.put
     const value = deleted ? NO_VALUE : write.value
-    const previous = this.#newestOf(key)
+    const superseded = this.#newestOf(key)
+    const previous = superseded && !deleted && this.#pass(superseded) ? superseded.previous : superseded
     const version: Version = {
       key,
       revision,
-      createRevision: previous && !previous.deleted ? previous.createRevision : revision,
+      createRevision: superseded && !superseded.deleted ? superseded.createRevision : revision,
       expiresAtMs: deleted ? undefined : write.expiresAtMs,
       deleted,
       previous,
     }
     this.#newest.set(key, version)
     for (const [prefix, keys] of this.#listed) if (key.startsWith(prefix)) keys.add(key)
-    this.changes.push(version)
+    if (!deleted && write.isPassing) this.#passing.set(version, this.#changes.length)
+    this.#changes.push(version)
     const { createRevision, expiresAtMs } = version
     if (!deleted) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
-    this.records.push({ key, revision, createRevision, expiresAtMs, deleted, value })
+    this.#records.push({ key, revision, createRevision, expiresAtMs, deleted, value })
     this.#bytes += key.length + value.length
     return revision
+  }
+
+  /** Leaves out a passing version that is being superseded; answers whether it was one. */
+  #pass(version: Version): boolean {
+    const at = this.#passing.get(version)
+    // One that created its key stays: the new state would otherwise seem to change what watchers never heard of.
+    if (at === undefined || !version.previous || version.previous.deleted) return false
+    this.#passing.delete(version)
+    this.#passed.add(at)
+    return true
+  }
+
+  #withoutPassed<T>(list: readonly T[]): readonly T[] {
+    return this.#passed.size === 0 ? list : list.filter((_, at) => !this.#passed.has(at))
   }
 }
 

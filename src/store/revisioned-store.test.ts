@@ -70,6 +70,53 @@ describe('while a batch is being written', () => {
     expect(batches.map(({ append }) => append.length)).toEqual([1, 3])
   })
 
+  it('running totals that nobody could see are left out, and every transaction still built on the one before it', async () => {
+    const { batches, store, open } = await setUp()
+    const add = (key: string, isPassing: boolean) =>
+      store.transact((view) => {
+        const total = String(Number(text(view.get('total')) ?? 0) + 1)
+        return [
+          { put: key, value: bytes(key) },
+          { put: 'total', value: bytes(total), isPassing },
+        ]
+      })
+    await add('k/first', true)
+    const { events } = collect(store)
+    const revisions = await Promise.all(Array.from({ length: 100 }, (_, at) => add(`k/${at}`, true)))
+    expect(revisions.map(({ revision }) => revision)).toEqual(Array.from({ length: 100 }, (_, at) => 4 + 2 * at))
+    expect(events.filter(({ key }) => key === 'total').map(show)).toEqual(['put total@202=101<1'])
+    expect(events).toHaveLength(101)
+    expect(batches.at(-1)?.append).toHaveLength(101)
+    expect(await store.get('total')).toMatchObject({ modRevision: 202, createRevision: 2 })
+    expect(text((await store.list({ prefix: 'total', atRevision: 100 })).entries[0])).toBe('1')
+    await Promise.all([add('k/a', false), add('k/b', true), add('k/c', true), add('k/d', false)])
+    expect(
+      events
+        .filter(({ key }) => key === 'total')
+        .map(show)
+        .slice(1),
+    ).toEqual(['put total@204=102<101', 'put total@210=105<102'])
+    await store.close()
+    const reopened = await open()
+    expect(reopened.revision).toBe(210)
+    const replay = collect(reopened, { afterRevision: 0 })
+    await until(() => replay.watch.revision === 210)
+    expect(replay.events.filter(({ key }) => key === 'total').map(show)).toEqual([
+      'put total@2=1',
+      'put total@202=101<1',
+      'put total@204=102<101',
+      'put total@210=105<102',
+    ])
+  })
+
+  it('running totals that create their key, or come after its end, are told', async () => {
+    const { store } = await setUp()
+    const { events } = collect(store)
+    const total = (value: string) => store.transact(() => [{ put: 'n', value: bytes(value), isPassing: true }])
+    await Promise.all([total('1'), total('2'), total('3'), remove(store, 'n'), total('4'), total('5')])
+    expect(events.map(show)).toEqual(['put n@1=1', 'put n@3=3<1', 'delete n@4<3', 'put n@5=4', 'put n@6=5<4'])
+  })
+
   it('a transaction that only saw part of it waits until that is durable', async () => {
     const { control, batches, store } = await setUp()
     const barrier = gate()

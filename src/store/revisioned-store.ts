@@ -243,26 +243,28 @@ class RevisionedStore implements Store {
 
   async #write(batch: Batch): Promise<void> {
     const drop = this.#toDrop
-    if (batch.records.length === 0 && drop.length === 0) return
+    const { records } = batch
+    if (records.length === 0 && drop.length === 0) return
     const floors = drop.length > 0 ? this.#history.floors : undefined
     const startedMs = this.#clock.monotonicMs()
-    await this.#medium.write({ append: batch.records, drop, floors })
+    await this.#medium.write({ append: records, drop, floors })
     this.#toDrop = []
     const seconds = (this.#clock.monotonicMs() - startedMs) / 1000
-    for (const listener of this.#commitListeners) listener(seconds, batch.records.length)
+    for (const listener of this.#commitListeners) listener(seconds, records.length)
   }
 
   #apply(batch: Batch): void {
-    if (batch.changes.length === 0) return
+    const { changes } = batch
+    if (changes.length === 0) return
     const nowMs = this.#clock.monotonicMs()
-    for (const version of batch.changes) {
+    for (const version of changes) {
       this.#index.set(version)
       this.#history.append(version, nowMs)
       if (version.expiresAtMs !== undefined) this.#expiry.add(version)
     }
-    this.#revision = (batch.changes.at(-1) as Version).revision
+    this.#revision = (changes.at(-1) as Version).revision
     this.#publishing = batch
-    this.#watches.publish(batch.changes)
+    this.#watches.publish(changes)
     this.#publishing = undefined
   }
 

@@ -27,6 +27,11 @@ export type Write =
       readonly value: Uint8Array
       /** The key is deleted by the store once this moment (clock.nowMs) has passed; each put sets or clears it anew. */
       readonly expiresAtMs?: number
+      /**
+       * A running total, rewritten by many transactions: one that is superseded in the same group commit, before
+       * anybody could see it, need not be kept. Its revision then shows no change. Default: every state is kept.
+       */
+      readonly isPassing?: boolean
     }
   | { readonly delete: string }
 

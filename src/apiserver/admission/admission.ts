@@ -54,6 +54,8 @@ export interface ObjectWrite {
   readonly name: string
   /** Absent: it is deleted. */
   readonly object?: KubeObject
+  /** As for the store's writes: who comes next in the same breath may write over it. */
+  readonly isPassing?: boolean
 }
 
 export interface AdmissionChain {

@@ -79,7 +79,7 @@ function charged(request: AdmissionRequest, quota: Readonly<ResourceQuota>, chan
     throw refusedByQuota(request, name, outcome.why)
   }
   const object: ResourceQuota = { ...quota, status: outcome.status }
-  return { ...QUOTAS, namespace, name, object }
+  return { ...QUOTAS, namespace, name, object, isPassing: true }
 }
 
 type Changes = ReturnType<ReturnType<typeof changesOf>>

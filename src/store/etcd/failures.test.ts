@@ -169,6 +169,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     const direct = await open(etcd.endpoints)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'n', '0')
+    expect(text(await direct.get('n'))).toBe('0') // a read brings it up to date; until then it may be behind
     const { events } = collect(direct)
     proxy.muteAnswers()
     const lost = await put(store, 'n', '1').catch((error) => error)
