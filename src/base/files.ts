@@ -61,11 +61,15 @@ async function makeDirectories(path: string, tries = DIRECTORY_DEPTH_MAX): Promi
     if (known?.isDirectory()) return undefined
     const parent = dirname(path)
     const isParentMissing = (await stat(parent).catch(() => undefined)) === undefined
-    if (code !== 'ENOENT' || !isParentMissing || tries === 0) throw error
+    if (code !== 'ENOENT' || tries === 0) throw error
+    if (!isParentMissing) return makeDirectories(path, Math.min(tries, RACES_MAX) - 1) // someone made it just now
     const outermost = await makeDirectories(parent, tries - 1)
-    return (await makeDirectories(path, 0)) === undefined ? outermost : (outermost ?? path)
+    return (await makeDirectories(path, RACES_MAX)) === undefined ? outermost : (outermost ?? path)
   }
 }
+
+/** A parent that is there, and still nothing can be made in it: not a race, but a place that takes no directories. */
+const RACES_MAX = 5
 
 /** More parents than this cannot be missing from any path a system takes. */
 const DIRECTORY_DEPTH_MAX = 1_000
