@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildKubeconfig } from '../src/cli/kubeconfig.ts'
+import { createDaemon } from './helpers/daemon.ts'
 import { findKubectls, type KubectlProgram } from './helpers/kubectls.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { createKubectl } from './kubectl/kubectl.ts'
@@ -39,7 +40,14 @@ interface Ground {
 /** A server, and a home directory for one kubectl and its files. */
 async function openGround(program: KubectlProgram): Promise<Ground> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-kubectl-'))
-  const server = await startServer({ dataDir: join(dir, 'data') })
+  const server = await startServer({ dataDir: join(dir, 'data'), command: 'server' })
+  // Deletions need these; the others would bind the claims the script looks at.
+  const controllers = await createDaemon({
+    name: 'controllers',
+    args: ['controllers', '--kubeconfig', server.kubeconfig, '--controllers', 'garbage,namespaces,protection'],
+    isReady: ({ stderr }) => stderr.includes('"started"'),
+  })
+  await controllers.start()
   const home = join(dir, 'home')
   await mkdir(home)
   const viewerConfig = join(dir, 'viewer.kubeconfig')
@@ -56,6 +64,7 @@ async function openGround(program: KubectlProgram): Promise<Ground> {
       },
     },
     async close() {
+      await controllers.stop()
       await server.stop()
       await rm(dir, { recursive: true })
     },

@@ -85,7 +85,9 @@ function marked(deps: ObjectDeps, { resource }: WriteTarget, options: DeleteOpti
     metadata.deletionGracePeriodSeconds = graceSeconds
     if (metadata.generation > 0) metadata.generation += 1
   } else if (graceSeconds < (metadata.deletionGracePeriodSeconds ?? 0)) {
-    metadata.deletionTimestamp = timestamp(nowMs + graceSeconds * 1000)
+    // Never put off: what should be gone already does not get more time.
+    const sooner = timestamp(nowMs + graceSeconds * 1000)
+    if (sooner < metadata.deletionTimestamp) metadata.deletionTimestamp = sooner
     metadata.deletionGracePeriodSeconds = graceSeconds
   }
   if (resource.stored.group === '' && resource.stored.plural === 'namespaces') {

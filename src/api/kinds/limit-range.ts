@@ -5,6 +5,7 @@ import { createdAtColumn, nameColumn } from '../columns.ts'
 import type { FieldErrors } from '../field-errors.ts'
 import { defineKind, type RuleContext } from '../kind.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../names.ts'
+import { quantitySign } from '../quantity.ts'
 import { normalizeThroughput } from '../throughput.ts'
 import { type LimitRange, type LimitRangeItem, limitRange } from '../types/quota.ts'
 import { validateOrder } from './limit-order.ts'
@@ -92,7 +93,12 @@ function validateItem(item: LimitRangeItem, field: string, errors: FieldErrors):
   const validateName = forContainers ? validateContainerResourceName : validateResourceName
   const parts = ofPod ? (['max', 'min', 'maxLimitRequestRatio'] as const) : MAPS
   for (const part of parts) {
-    for (const name of Object.keys(item[part] ?? {})) validateName(name, `${field}.${part}[${name}]`, errors)
+    for (const [name, amount] of Object.entries(item[part] ?? {})) {
+      validateName(name, `${field}.${part}[${name}]`, errors)
+      if (quantitySign(amount) < 0) {
+        errors.invalid(`${field}.${part}[${name}]`, amount, 'must be greater than or equal to 0')
+      }
+    }
   }
   if (item.type === 'PersistentVolumeClaim' && !boundsSomething(item)) {
     errors.required(`${field}.limits`, 'either minimum or maximum storage value is required, but neither was provided')

@@ -2,6 +2,7 @@
 // Only what rises is judged, so an object of a quota that is over its bounds already may still shrink, change or go.
 import {
   addQuantities,
+  canonicalQuantity,
   compareQuantities,
   formatQuantity,
   parseQuantity,
@@ -111,8 +112,9 @@ function largestAfter({ quota, uid, contents }: Charge, { key, before, after }: 
 
 const atLeastZero = (amount: Quantity): Quantity => (quantitySign(amount) < 0 ? ZERO : amount)
 
+/** Written as it is read back: a sum of a binary format that no binary suffix fits is a decimal number. */
 export const textOf = (used: ReadonlyMap<string, Quantity>): Record<string, string> =>
-  Object.fromEntries([...used].map(([key, amount]) => [key, formatQuantity(amount)]))
+  Object.fromEntries([...used].map(([key, amount]) => [key, canonicalQuantity(formatQuantity(amount))]))
 
 interface Excess {
   readonly key: string

@@ -28,11 +28,11 @@ export async function applyObject(action: ObjectAction, writing: Writing, signal
     case 'leaveOut':
       return done
     case 'create':
-      return attempt(writing, async () => {
+      return attempt(writing, signal, async () => {
         published.wrote(await client.create(capacityKind, action.object, { signal }))
       })
     case 'update':
-      return attempt(writing, async () => {
+      return attempt(writing, signal, async () => {
         const patch = { type: 'merge', body: action.body } as const
         published.wrote(await client.patch(capacityKind, refOf(action.object), patch, { signal }))
       })
@@ -42,7 +42,7 @@ export async function applyObject(action: ObjectAction, writing: Writing, signal
 /** Only the very object that was judged, as it was judged: it may be someone else's by now. */
 export async function deleteObject(object: Capacity, writing: Writing, signal: AbortSignal): Promise<Outcome> {
   const { uid, resourceVersion } = object.metadata
-  const outcome = await attempt(writing, async () => {
+  const outcome = await attempt(writing, signal, async () => {
     await writing.client.delete(capacityKind, refOf(object), { uid, resourceVersion, signal })
   })
   return outcome === GONE ? done : outcome
@@ -50,7 +50,7 @@ export async function deleteObject(object: Capacity, writing: Writing, signal: A
 
 const GONE = backOff('the object is gone; waiting to see that')
 
-async function attempt(writing: Writing, write: () => Promise<void>): Promise<Outcome> {
+async function attempt(writing: Writing, signal: AbortSignal, write: () => Promise<void>): Promise<Outcome> {
   const { pause, election } = writing
   election?.assertStillLeader()
   try {
@@ -60,6 +60,7 @@ async function attempt(writing: Writing, write: () => Promise<void>): Promise<Ou
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const { code, message } = error
+    if (signal.aborted) return backOff('it is time to stop') // which says nothing about the server
     if (code === 409) return backOff(`it changed meanwhile: ${message}`)
     if (code === 404 && error.details?.kind === capacityKind.plural) return GONE
     if (REFUSED.includes(code)) return backOff(`the server does not take it: ${message}`)
