@@ -220,6 +220,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     await aPod('writer', ['orders'], 'echo 42 > /data/orders/total')
     await untilPhase('writer', 'Succeeded')
     await remove('writer')
+    await untilNothingIsLeft()
     await stop()
 
     const doomed = await startDoomedAgent()
