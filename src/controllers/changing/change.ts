@@ -1,0 +1,23 @@
+// A change that the volume of a bound claim is asked for: more room, or other attributes. Each kind of change decides for
+// itself what is due and takes its steps; the frame hands every claim to one worker, so that no volume ever undergoes two.
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Cache, Outcome, Source } from '../../client/index.ts'
+
+/** A bound claim, and the volume of this driver that says it belongs to it. */
+export interface Subject {
+  readonly claim: Readonly<PersistentVolumeClaim>
+  readonly volume: Readonly<PersistentVolume>
+}
+
+export interface Change {
+  readonly name: 'expanding' | 'modifying'
+  /** Whether an update of the claim may have given it something to do. */
+  matters(next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean
+  /** What else wakes claims: a class that appears, a pod that ends. */
+  readonly sources?: readonly Source[]
+  /** Caches that it reads and that wake nobody. */
+  readonly reads?: readonly Cache<any>[]
+  /** Takes the steps that are due now, one after the other. Called for one claim at a time. */
+  reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
+}
