@@ -15,7 +15,7 @@ import type { Figure, Target } from './lib/figure.ts'
 import { type Endpoint, openConnection } from './lib/http-connection.ts'
 import { NUMBER, numberedRequest, type RequestText } from './lib/load-role.ts'
 import { type Role, startRole } from './lib/role.ts'
-import { startFakeDriver, startProvisioner, startServer } from './lib/server-process.ts'
+import { type Program, startFakeDriver, startProvisioner, startServer } from './lib/server-process.ts'
 import type { SuiteOptions } from './lib/suite.ts'
 
 const BURSTS = [100, 1_000, 10_000]
@@ -68,11 +68,12 @@ async function measureBinding(options: Scratch): Promise<Figure[]> {
 
 async function measureInProcess(options: Scratch): Promise<Figure[]> {
   const socket = join(options.dir, 'csi.sock')
-  const driver = await startFakeDriver({ socket, name: DRIVER })
+  const driver = await startFakeDriver({ socket, name: DRIVER, profileDir: options.profileDir })
   const bench = await openBench(options, ['--driver-socket', socket])
   try {
     const prepare = ({ className }: Burst) => bench.post(CLASSES, classOf(className))
-    return await measureBursts(bench, { name: 'provisioned in process', targets: PROVISIONING, prepare })
+    const beside = { driver }
+    return await measureBursts(bench, { name: 'provisioned in process', targets: PROVISIONING, prepare, beside })
   } finally {
     await bench.close()
     await driver.stop()
@@ -81,12 +82,13 @@ async function measureInProcess(options: Scratch): Promise<Figure[]> {
 
 async function measureAlone(options: Scratch): Promise<Figure[]> {
   const socket = join(options.dir, 'csi.sock')
-  const driver = await startFakeDriver({ socket, name: DRIVER })
+  const driver = await startFakeDriver({ socket, name: DRIVER, profileDir: options.profileDir })
   const bench = await openBench(options, [])
   const provisioner = await startProvisioner({ kubeconfig: bench.kubeconfig, socket, profileDir: options.profileDir })
   try {
     const prepare = ({ className }: Burst) => bench.post(CLASSES, classOf(className))
-    return await measureBursts(bench, { name: 'provisioned by a process of its own', targets: PROVISIONING, prepare })
+    const name = 'provisioned by a process of its own'
+    return await measureBursts(bench, { name, targets: PROVISIONING, prepare, beside: { provisioner, driver } })
   } finally {
     await provisioner.stop()
     await bench.close()
@@ -99,6 +101,8 @@ interface Way {
   readonly targets: Targets
   /** What must be there before the claims come. */
   prepare(burst: Burst): Promise<void>
+  /** Processes that work for it beside the server. */
+  readonly beside?: Readonly<Record<string, Pick<Program, 'cpuMs'>>>
 }
 
 interface Burst {
@@ -108,18 +112,22 @@ interface Burst {
   readonly after: number
 }
 
-async function measureBursts(bench: Bench, { name, targets, prepare }: Way): Promise<Figure[]> {
+async function measureBursts(bench: Bench, { name, targets, prepare, beside = {} }: Way): Promise<Figure[]> {
+  const processes = Object.entries({ server: bench, ...beside })
   const figures: Figure[] = []
   for (const count of [WARM_UP_CLAIMS, ...BURSTS]) {
     bench.progress(`${name}, ${count === WARM_UP_CLAIMS ? 'warming up' : `a burst of ${count.toLocaleString('en')}`}`)
     const burst = await bench.nextBurst(count)
     await prepare(burst)
+    const before = processes.map(([, one]) => one.cpuMs())
     const result = await bench.run(burst)
+    const used = processes.map(([who, one], index) => `${who} ${((one.cpuMs() - before[index]!) / count).toFixed(2)} ms`)
     if (count === WARM_UP_CLAIMS) continue
     // The unavoidable part: as many durable creates of the same claims by the same clients, that nobody binds.
     const idle = await bench.run({ ...(await bench.nextBurst(count)), className: '' }, '"phase":"Pending"')
     const isTarget = count === TARGET_BURST
     const what = `${count.toLocaleString('en')} claims ${name}`
+    bench.note(`${what}: of the processors each took ${used.join(', ')}.`)
     const figure = (part: string, unit: 'ms' | '/s', value: number, limit: number, target: Target): Figure => ({
       name: `${what}${part}`,
       unit,
@@ -139,6 +147,8 @@ async function measureBursts(bench: Bench, { name, targets, prepare }: Way): Pro
 interface Bench {
   readonly kubeconfig: string
   progress(text: string): void
+  note(text: string): void
+  cpuMs(): number
   post(path: string, body: object): Promise<void>
   /** A namespace and a class of its own, so that bursts do not meet. */
   nextBurst(count: number): Promise<Burst>
@@ -148,7 +158,7 @@ interface Bench {
   close(): Promise<void>
 }
 
-async function openBench({ dir, profileDir, progress }: Scratch, flags: readonly string[]): Promise<Bench> {
+async function openBench({ dir, profileDir, progress, note }: Scratch, flags: readonly string[]): Promise<Bench> {
   const dataDir = join(dir, 'data')
   const server = await startServer({ dataDir, profileDir, command: 'up', flags })
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
@@ -168,6 +178,8 @@ async function openBench({ dir, profileDir, progress }: Scratch, flags: readonly
   return {
     kubeconfig: join(dataDir, 'admin.kubeconfig'),
     progress,
+    note,
+    cpuMs: server.cpuMs,
     post,
     async nextBurst(count) {
       const namespace = `burst-${++names}`

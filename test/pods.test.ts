@@ -207,7 +207,7 @@ async function startSystem({ flags, uid }: { readonly flags: readonly string[]; 
   let server: RunningServer
   let kubectl: Kubectl
   const start = async () => {
-    server = await startServer({ dataDir, flags: ['--nodes', '3', ...flags], ...(uid === undefined ? {} : { uid }) })
+    server = await startServer({ dataDir, nodes: 3, flags, ...(uid === undefined ? {} : { uid }) })
     kubectl = createKubectl({ program: program!, kubeconfig: server.kubeconfig, namespace: 'default', home: dir })
   }
   await start()

@@ -1,5 +1,6 @@
 // Starts the program under test as its users do, in a process of its own, and says how long it took to be ready.
 import { execFileSync, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 export interface ServerProcess {
@@ -7,6 +8,8 @@ export interface ServerProcess {
   /** From before the process was started until it said that it is ready. */
   readonly readyMs: number
   residentMb(): number
+  /** The processor time it has used so far. */
+  cpuMs(): number
   stop(): Promise<void>
 }
 
@@ -25,21 +28,28 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   const { dataDir, store, profileDir, command = 'server', flags: more = [] } = options
   const flags = ['--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', '--log-level', 'warn', ...more]
   if (store) flags.push('--store', store)
+  if (command === 'up') flags.push('--nodes', '0')
   const startMs = performance.now()
   const program = await startProgram({ file: 'stowage.js', args: [command, ...flags], profileDir })
   return {
     port: Number(new URL(JSON.parse(program.said).url).port),
     readyMs: performance.now() - startMs,
     residentMb: () => residentMb(program.pid),
+    cpuMs: program.cpuMs,
     stop: program.stop,
   }
 }
 
 /** A CSI driver that keeps its volumes in memory and answers at once. */
-export const startFakeDriver = ({ socket, name }: { socket: string; name: string }): Promise<Program> =>
+export const startFakeDriver = (options: {
+  socket: string
+  name: string
+  profileDir?: string | undefined
+}): Promise<Program> =>
   startProgram({
     file: 'fake-driver.js',
-    args: ['--endpoint', `unix://${socket}`, '--name', name, '--capacity', '4000Ti'],
+    args: ['--endpoint', `unix://${options.socket}`, '--name', options.name, '--capacity', '4000Ti'],
+    profileDir: options.profileDir,
   })
 
 /** The local CSI driver over a pool of its own. */
@@ -98,6 +108,8 @@ export interface Program {
   readonly pid: number
   /** Its first line. */
   readonly said: string
+  /** The processor time it has used so far. */
+  cpuMs(): number
   stop(): Promise<void>
 }
 
@@ -139,6 +151,7 @@ async function startProgram(options: ProgramOptions): Promise<Program> {
   return {
     pid: child.pid!,
     said: said.stdout,
+    cpuMs: () => cpuMs(child.pid!),
     stop: () => {
       child.kill('SIGTERM')
       return exited
@@ -156,6 +169,12 @@ export async function measureBareNode(): Promise<{ readyMs: number; residentMb: 
   const measured = { readyMs, residentMb: residentMb(child.pid!) }
   child.kill()
   return measured
+}
+
+/** In ticks of 10 ms, from the 14th and 15th field of what the kernel says; the name in the second may hold spaces. */
+function cpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
 export const residentMb = (pid: number): number =>

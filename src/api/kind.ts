@@ -17,7 +17,16 @@ export interface KubeObject {
 export interface RuleContext {
   readonly nowMs: number
   readonly gates: FeatureGates
+  /** Absent: the high-water mark. */
+  readonly expansionQuota?: ExpansionQuota
 }
+
+/**
+ * What a claim is charged after a growth that failed and was taken back: the largest size it ever asked for, or the
+ * one its volume turned out to have.
+ */
+export const EXPANSION_QUOTAS = ['high-water-mark', 'actual'] as const
+export type ExpansionQuota = (typeof EXPANSION_QUOTAS)[number]
 
 export interface Column<T> {
   readonly name: string

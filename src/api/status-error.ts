@@ -97,6 +97,10 @@ export const notFound = (resource: ResourceName, name: string): ApiError =>
 export const noSuchPath = (): ApiError =>
   new ApiError(404, 'NotFound', 'the server could not find the requested resource')
 
+/** The server has no such kind, or no longer, or not yet: 404 about no object in particular. */
+export const isNotServed = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.code === 404 && !error.details?.name
+
 export const methodNotAllowed = (): ApiError =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')
 

@@ -1,7 +1,7 @@
 // The API server, free of sockets: `handle` takes a request and gives an answer. A request's life is one
 // function, top to bottom: authenticate → limit → route → authorize → answer.
 import type { FeatureGates } from '../api/feature-gates.ts'
-import type { Kind } from '../api/kind.ts'
+import type { ExpansionQuota, Kind } from '../api/kind.ts'
 import {
   ApiError,
   internalError,
@@ -49,6 +49,8 @@ export interface ApiServerOptions {
   readonly log: Logger
   readonly kinds: readonly Kind[]
   readonly gates: FeatureGates
+  /** Default: the high-water mark. */
+  readonly expansionQuota?: ExpansionQuota
   readonly runtimeConfig?: RuntimeConfig
   readonly authenticator: Authenticator
   readonly authorizer: Authorizer
@@ -88,6 +90,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     clock,
     random: options.random,
     gates: options.gates,
+    expansionQuota: options.expansionQuota ?? 'high-water-mark',
     objects: createStoredObjects(),
     resources,
     admission: options.admission ?? standardAdmission(),

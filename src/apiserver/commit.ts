@@ -1,7 +1,7 @@
 // Several writes as one transaction: all of them or none. Each is decided by its own verb, in the given order, on the
 // store as the writes before it will have left it. In-process components use it directly; commit-handler.ts serves it.
 import { ApiError, badRequest, type StatusDetails } from '../api/status-error.ts'
-import type { Entry, TransactionView, Write } from '../store/index.ts'
+import { type Entry, entryOfPut, type TransactionView, type Write } from '../store/index.ts'
 import { decideCreate } from './create-object.ts'
 import { decideDelete } from './delete-object.ts'
 import type { DeleteOptions } from './options.ts'
@@ -136,7 +136,7 @@ class Overlay implements TransactionView {
     this.#version--
     const modRevision = this.#version
     const createRevision = this.get(key)?.createRevision ?? modRevision
-    this.#entries.set(key, 'put' in write ? { key, value: write.value, modRevision, createRevision } : undefined)
+    this.#entries.set(key, 'put' in write ? entryOfPut(write, modRevision, createRevision) : undefined)
     this.#writes.set(key, write)
   }
 

@@ -58,4 +58,17 @@ describe('--runtime-config', () => {
   it('SYS-10 refuses a value that is neither true nor false', () => {
     expect(() => served('storage.k8s.io/v1=off')).toThrow(/=true or =false/)
   })
+
+  it.each([
+    ['v1=false', /v1 cannot be off: it is the only version of namespaces, claims and volumes/],
+    ['v1/namespaces=false', /v1\/namespaces cannot be off/],
+  ])('SYS-15 refuses %s: nothing would be left', (config, words) => {
+    expect(() => served(config)).toThrow(words)
+  })
+
+  it('SYS-15 single resources of the core version can be off', () => {
+    const { find } = served('v1=true,v1/configmaps=false')
+    expect(find('', 'v1', 'configmaps')).toBeUndefined()
+    expect(find('', 'v1', 'persistentvolumeclaims')).toBeDefined()
+  })
 })

@@ -86,7 +86,9 @@ export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): Runtim
           'such as storage.k8s.io/v1alpha1=false',
       )
     }
-    settings.set(key, value.toLowerCase() === 'true')
+    const isOn = value.toLowerCase() === 'true'
+    if (!isOn && INDISPENSABLE[key]) throw new Error(`--runtime-config: ${key} cannot be off: ${INDISPENSABLE[key]}`)
+    settings.set(key, isOn)
   }
   return {
     serves: (group, version, plural) => {
@@ -99,6 +101,14 @@ export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): Runtim
       )
     },
   }
+}
+
+/** Without these there is nothing left to serve. */
+const INDISPENSABLE: Readonly<Record<string, string>> = {
+  v1:
+    'it is the only version of namespaces, claims and volumes, and the server and its controllers work on those. ' +
+    'Switch off single resources of it instead, such as v1/configmaps=false',
+  'v1/namespaces': 'the server makes its own namespaces at every start, and objects are created in them',
 }
 
 function isKnown(key: string, kinds: readonly Kind[]): boolean {

@@ -1,6 +1,7 @@
 // For tests: an API server on a store in memory and a clock moved by hand, driven without a socket. Every caller is
 // an administrator; who may do what is tested in security/ and over real connections.
 import { parseFeatureGates } from '../api/feature-gates.ts'
+import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import type { Random } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
@@ -16,6 +17,7 @@ import { versionInfo } from './version.ts'
 export interface TrialOptions {
   /** As for --feature-gates. */
   readonly gates?: string
+  readonly expansionQuota?: ExpansionQuota
   /** As for --runtime-config. */
   readonly runtimeConfig?: string
   readonly history?: HistoryOptions
@@ -74,6 +76,7 @@ export async function startTrial(options: TrialOptions = {}): Promise<TrialServe
     log: silentLog,
     kinds: ALL_KINDS,
     gates: parseFeatureGates(options.gates),
+    ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
     runtimeConfig: parseRuntimeConfig(options.runtimeConfig ?? '', ALL_KINDS),
     authenticator: { authenticate: () => ({ is: 'known', user: ADMIN }), authenticateToken: () => undefined },
     authorizer: options.authorizer ?? { authorize: () => ({ allowed: true }) },

@@ -1,5 +1,7 @@
 // One object, whichever version or group shows it; and what stays when a version or a feature is switched off.
+import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../api/kinds/index.ts'
 import { memoryMedium } from '../store/index.ts'
 import { startTrial, type TrialServer } from './server-trial.ts'
 
@@ -173,6 +175,57 @@ describe('switched off', () => {
 
     trial = await startTrial({ medium })
     expect((await trial.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(created)
+  })
+
+  it('SYS-15 discovery, OpenAPI and the answers to requests agree about what is served, whatever is off', async () => {
+    const switches = ALL_KINDS.filter((kind) => !kind.isForeign && kind.plural !== 'namespaces').flatMap((kind) =>
+      kind.versions.flatMap((version) => {
+        const groupVersion = kind.group ? `${kind.group}/${version}` : version
+        return kind.group ? [groupVersion, `${groupVersion}/${kind.plural}`] : [`${groupVersion}/${kind.plural}`]
+      }),
+    )
+    const anyConfig = fc.subarray([...new Set(switches)], { maxLength: 8 })
+    await fc.assert(
+      fc.asyncProperty(anyConfig, async (off) => {
+        trial = await startTrial({ runtimeConfig: off.map((name) => `${name}=false`).join(',') })
+        const read = async (path: string) => (await trial.get(path)).json
+        const aggregated = { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' }
+        const announced = (
+          await Promise.all(['/api', '/apis'].map(async (path) => (await trial.get(path, aggregated)).json.items))
+        ).flat()
+        const documents = (await read('/openapi/v3')).paths
+        const { paths: v2 } = await read('/openapi/v2')
+        for (const kind of ALL_KINDS.filter(({ isForeign }) => !isForeign)) {
+          for (const version of kind.versions) {
+            const base = kind.group ? `apis/${kind.group}/${version}` : `api/${version}`
+            const groupVersion = kind.group ? `${kind.group}/${version}` : version
+            const isOn = !off.includes(groupVersion) && !off.includes(`${groupVersion}/${kind.plural}`)
+            const label = `${groupVersion}/${kind.plural} with ${off} off`
+
+            const legacy = await trial.get(`/${base}`)
+            const names = legacy.status === 200 ? legacy.json.resources.map(({ name }: any) => name) : []
+            expect(names.includes(kind.plural), `legacy discovery of ${label}`).toBe(isOn)
+
+            const group = announced.find(({ metadata }: any) => (metadata.name ?? '') === kind.group)
+            const entries = group?.versions.find((one: any) => one.version === version)?.resources ?? []
+            const isAnnounced = entries.some(({ resource }: any) => resource === kind.plural)
+            expect(isAnnounced, `aggregated discovery of ${label}`).toBe(isOn)
+
+            const v3 = documents[base] ? (await read(documents[base].serverRelativeURL)).paths : {}
+            for (const [name, paths] of Object.entries({ v3, v2 })) {
+              const isDescribed = Object.keys(paths).some(
+                (path) => path.startsWith(`/${base}/`) && path.split('/').includes(kind.plural),
+              )
+              expect(isDescribed, `OpenAPI ${name} of ${label}`).toBe(isOn)
+            }
+            if (kind.isQuestion) continue
+            expect((await trial.get(`/${base}/${kind.plural}`)).status, `a list of ${label}`).toBe(isOn ? 200 : 404)
+          }
+        }
+        await trial.store.close()
+      }),
+      { numRuns: 15 },
+    )
   })
 
   it('SYS-15 one of several versions leaves the others as they are', async () => {

@@ -1,12 +1,13 @@
 // What the verbs that write share: who asks, through which resource, and the pieces they are built from.
 
 import type { FeatureGates } from '../api/feature-gates.ts'
-import type { KubeObject, RuleContext } from '../api/kind.ts'
+import type { ExpansionQuota, KubeObject, RuleContext } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Store, TransactionView, Write } from '../store/index.ts'
 import type { AdmissionChain, AdmissionRequest, ObjectWrite } from './admission/index.ts'
 import { objectKey } from './keys.ts'
 import type { Resource, Resources } from './resources.ts'
+import { RunningWrite, runningOr } from './running-write.ts'
 import type { UserInfo } from './security/index.ts'
 import { encodeStored, type Shared, type StoredObjects } from './stored-object.ts'
 
@@ -15,6 +16,7 @@ export interface ObjectDeps {
   readonly clock: Clock
   readonly random: Random
   readonly gates: FeatureGates
+  readonly expansionQuota: ExpansionQuota
   readonly objects: StoredObjects
   readonly resources: Resources
   readonly admission: AdmissionChain
@@ -66,7 +68,11 @@ export async function transactOne(
   return { ...written, revision: written.revision || (revisions[0] ?? 0) }
 }
 
-export const ruleContext = ({ clock, gates }: ObjectDeps): RuleContext => ({ nowMs: clock.nowMs(), gates })
+export const ruleContext = ({ clock, gates, expansionQuota }: ObjectDeps): RuleContext => ({
+  nowMs: clock.nowMs(),
+  gates,
+  expansionQuota,
+})
 
 export function timestamp(ms: number): string {
   const second = Math.floor(ms / 1000)
@@ -103,25 +109,25 @@ export function admissionRequest(
     nowMs: deps.clock.nowMs(),
     gates: deps.gates,
     find: (group, plural, namespace, name) => {
-      const kind = kindOf(deps.resources, group, plural)
-      const entry = view.get(`${group || 'core'}/${plural}/${kind && namespace ? `${namespace}/` : ''}${name}`)
+      const entry = view.get(`${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`)
       return entry && deps.objects.decode(entry)
     },
     list: (group, plural, namespace) => {
       const prefix = `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}`
       return view.list(prefix).map((entry) => deps.objects.decode(entry))
     },
+    listRunning: (group, plural, namespace) =>
+      view.list(`${group || 'core'}/${plural}/${namespace}/`).map((entry) => runningOr(entry, deps.objects)),
   }
 }
-
-const kindOf = (resources: Resources, group: string, plural: string) => resources.preferred(group, plural)?.kind
 
 /** The writes of a transaction: the object itself, then what admission adds. */
 export const writesOf = (main: Write, more: readonly ObjectWrite[]): Write[] => [
   main,
-  ...more.map(({ group, plural, namespace, name, object, isPassing = false }) => {
+  ...more.map(({ group, plural, namespace, name, object, running }) => {
     const key = `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`
-    return object ? { put: key, value: encodeStored(object), isPassing } : { delete: key }
+    if (running) return new RunningWrite(key, running)
+    return object ? { put: key, value: encodeStored(object) } : { delete: key }
   }),
 ]
 

@@ -17,7 +17,7 @@ import {
 } from '../client/index.ts'
 import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
-import { createCapacityMetrics } from '../controllers/capacity/index.ts'
+import { createCapacityCleaner, createCapacityMetrics } from '../controllers/capacity/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
@@ -39,6 +39,7 @@ import { runDriverSocket } from './driver-socket.ts'
 export const CONTROLLERS = [
   'attaching',
   'binding',
+  'capacity-cleanup',
   'ephemeral',
   'garbage',
   'namespaces',
@@ -74,6 +75,8 @@ export interface ProvidedDriver {
   readonly address: string
   /** The node it serves alone; absent: it serves all. */
   readonly node?: string
+  /** Settles when it is known to be up or not to come; absent: nobody knows. */
+  readonly up?: Promise<unknown>
 }
 
 /** Held by the process whose controllers work, where several share a server or a store. */
@@ -100,7 +103,8 @@ export async function runControllers(options: ControllersRun): Promise<void> {
     const led = election ? { election } : {}
     const makers: Record<ControllerName, () => Running> = {
       attaching: () => createAttachingControllers({ ...deps, attachingMetrics }),
-      binding: () => createBindingControllers({ ...deps, inProcess, bindingMetrics }),
+      binding: () => createBindingControllers({ ...deps, inProcess, gates, bindingMetrics }),
+      'capacity-cleanup': () => createCapacityCleaner({ ...deps, ...led }),
       ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
       namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
@@ -121,9 +125,14 @@ export async function runControllers(options: ControllersRun): Promise<void> {
         }),
       ),
       ...(options.drivers.length > 0 ? [createSourceProtection(deps)] : []),
-      ...options.drivers.map((driver): Running => {
+      ...options.drivers.map(({ up, ...driver }): Running => {
         const of = { ...deps, ...driver, gates, csiMetrics, provisioningMetrics, capacityMetrics, ...led }
-        return { run: (over) => runDriverSocket(of, over) }
+        return {
+          async run(over) {
+            await up
+            await runDriverSocket(of, over)
+          },
+        }
       }),
     ]
     const watched = caches.all()

@@ -57,6 +57,7 @@ export async function runDriver(flags: DriverFlags, { clock, log, signal, onRead
     clock,
     log,
   })
+  for (const text of driver.shortcomings) log.warn({ backend: driver.backend }, text)
   onReady(driver)
   if (!signal.aborted) await new Promise((stop) => signal.addEventListener('abort', stop, { once: true }))
   log.info({}, 'stopping: no new calls, waiting for those under way')

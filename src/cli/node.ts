@@ -9,6 +9,7 @@ import type { Logger } from '../base/log.ts'
 import { httpClient } from '../client/index.ts'
 import { NodeNameTakenError, startNodeAgent } from '../nodeagent/index.ts'
 import { findServer } from '../sdk/find-server.ts'
+import { endWithin, whenAborted } from './end-within.ts'
 import { parseListen, UsageError } from './flags.ts'
 import { serveMonitoring } from './monitoring.ts'
 
@@ -58,7 +59,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
       })
     : undefined
   try {
-    const { stopped } = await startNodeAgent({
+    const agent = startNodeAgent({
       client,
       nodeName,
       root: resolve(flags.rootDir),
@@ -73,11 +74,19 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
       registry,
       signal,
     })
-    deps.onReady({ nodeName, server: connection.server, ...(monitoring ? { metrics: monitoring.url } : {}) })
-    await stopped
+    const stopped = agent
+      .then((running) => {
+        deps.onReady({ nodeName, server: connection.server, ...(monitoring ? { metrics: monitoring.url } : {}) })
+        return running.stopped
+      })
+      .catch((error) => {
+        if (!signal.aborted) throw error // else: told to stop while it was starting
+      })
+    await Promise.race([stopped, whenAborted(signal)])
+    await endWithin({ agent: stopped }, { clock, log })
   } catch (error) {
     if (error instanceof NodeNameTakenError) throw new UsageError(error.message)
-    if (!signal.aborted) throw error // else: told to stop while it was starting
+    throw error
   } finally {
     await monitoring?.stop()
     client.close()

@@ -1,24 +1,23 @@
 // The nodes of `stowage up`: for each an agent and a driver for local storage with a pool of its own, in this process,
-// so that where a volume is and how much room there is are real on one machine.
-//   DATA/nodes/node-1/           what the agent keeps, as a kubelet does
+// so that where a volume is and how much room there is are real on one machine. They come up beside the API.
+//   DATA/nodes/node-1/agent/     what the agent keeps, as a kubelet does
 //   DATA/nodes/node-1/pool/      the volumes of its driver
+import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
-import { csiDriverKind } from '../api/kinds/csi-driver.ts'
-import { storageClassKind } from '../api/kinds/storage-class.ts'
-import type { FirstObject } from '../apiserver/index.ts'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { ensurePrivateDirectory } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
-import { DRIVER_NAME, type RunningDriver, startDriver, TOPOLOGY_KEY } from '../driver/index.ts'
+import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../driver/index.ts'
 import { createAgentMetrics, type RunningNodeAgent, startNodeAgent } from '../nodeagent/index.ts'
+import type { ProvidedDriver } from './controllers.ts'
 
 export interface NodesOptions {
   readonly count: number
   readonly dir: string
-  /** Of each pool. Default: what its file system has. */
+  /** Of each pool. Default: POOL_BYTES, or less on a small disk. */
   readonly poolBytes: number | undefined
   readonly runCommands: boolean
   readonly client: Client
@@ -29,103 +28,99 @@ export interface NodesOptions {
   readonly signal: AbortSignal
 }
 
-/** A driver that runs on one of them. */
-export interface NodeDriver {
-  readonly node: string
-  readonly address: string
+export interface NodesReady {
+  readonly names: readonly string[]
+  /** How volumes are kept: loop devices, or directories where this user or machine can do no more. */
+  readonly backend: string
+  readonly poolBytes: number
+  readonly shortcomings: readonly string[]
 }
 
 export interface RunningNodes {
-  readonly drivers: readonly NodeDriver[]
-  /** How volumes are kept: loop devices, or directories where this user may do no more. */
-  readonly backend: string
-  readonly shortcomings: readonly string[]
-  /** Rejects when an agent cannot go on. */
+  readonly drivers: readonly ProvidedDriver[]
+  /** Once all of them take pods. Never, if one cannot or the signal fires before. */
+  readonly ready: Promise<NodesReady>
+  /** Rejects when one of them cannot start or cannot go on. */
   readonly gaveUp: Promise<never>
   /** When the signal has fired: waits for the agents, then ends the drivers, whom their last calls were for. */
   stop(): Promise<void>
 }
 
-/** What a new store begins with so that claims can be placed on these nodes. */
-export const LOCAL_OBJECTS: readonly FirstObject[] = [
-  {
-    kind: csiDriverKind,
-    object: {
-      metadata: { name: DRIVER_NAME },
-      spec: { attachRequired: false, storageCapacity: true, podInfoOnMount: true, fsGroupPolicy: 'File' },
-    } as FirstObject['object'],
-  },
-  {
-    kind: storageClassKind,
-    object: {
-      metadata: { name: 'local', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
-      provisioner: DRIVER_NAME,
-      volumeBindingMode: 'WaitForFirstConsumer',
-      allowVolumeExpansion: true,
-    } as FirstObject['object'],
-  },
-]
+const POOL_BYTES = 10 * 1024 ** 3
+/** Of the disk, for all pools together where they do not get as much as they would like. */
+const DISK_SHARE = 0.5
+const WHOLE_BYTES = 1024 ** 2
 
-export async function startNodes(options: NodesOptions): Promise<RunningNodes> {
+export function startNodes(options: NodesOptions): RunningNodes {
   const { count, dir, client, registry, clock, random, log, signal } = options
-  await ensurePrivateDirectory(dir)
-  const names = Array.from({ length: count }, (_, index) => `node-${index + 1}`)
   const metrics = createAgentMetrics(registry, clock)
-  const drivers: RunningDriver[] = []
-  const agents: RunningNodeAgent[] = []
-  const stopDrivers = async () => void (await Promise.all(drivers.map((driver) => driver.stop())))
+  const names = Array.from({ length: count }, (_, index) => `node-${index + 1}`)
   const addressOf = (node: string) => join(dir, node, 'csi.sock')
-  async function start(node: string): Promise<void> {
-    const root = join(dir, node)
-    await ensurePrivateDirectory(root)
-    drivers.push(
-      await startDriver({
-        endpoint: `unix://${addressOf(node)}`,
-        nodeId: node,
-        pool: join(root, 'pool'),
-        ...(options.poolBytes === undefined ? {} : { poolBytes: options.poolBytes }),
-        backend: 'auto',
-        topologyKey: TOPOLOGY_KEY,
-        workloadCgroups: [],
-        version: stowageVersion,
-        clock,
-        log,
-      }),
-    )
-    agents.push(
-      await startNodeAgent({
-        client,
-        nodeName: node,
-        root: join(root, 'agent'),
-        driverSockets: [addressOf(node)],
-        runCommands: options.runCommands,
-        version: `v${stowageVersion}`,
-        clock,
-        random,
-        log,
-        metrics,
-        signal,
-      }),
-    )
-  }
+  const poolBytes = ensurePrivateDirectory(dir).then(() => options.poolBytes ?? poolBytesOn(dir, count))
 
-  const started = await Promise.allSettled(names.map(start))
-  const failed = started.find((one) => one.status === 'rejected')
-  if (failed) {
-    await stopDrivers()
-    throw failed.reason
-  }
-  const [first] = drivers
+  const drivers = names.map(async (node): Promise<RunningDriver> => {
+    const sizeBytes = await poolBytes
+    await ensurePrivateDirectory(join(dir, node))
+    return startDriver({
+      endpoint: `unix://${addressOf(node)}`,
+      nodeId: node,
+      pool: join(dir, node, 'pool'),
+      poolBytes: sizeBytes,
+      backend: 'auto',
+      topologyKey: TOPOLOGY_KEY,
+      workloadCgroups: [],
+      version: stowageVersion,
+      clock,
+      log,
+    })
+  })
+  const agents = names.map(async (node, index): Promise<RunningNodeAgent> => {
+    await drivers[index]
+    signal.throwIfAborted()
+    return startNodeAgent({
+      client,
+      nodeName: node,
+      root: join(dir, node, 'agent'),
+      driverSockets: [addressOf(node)],
+      runCommands: options.runCommands,
+      version: `v${stowageVersion}`,
+      clock,
+      random,
+      log,
+      metrics,
+      signal,
+    })
+  })
+  const settled = <T>(all: readonly Promise<T>[]) => Promise.allSettled(all)
+
+  const gaveUp = new Promise<never>((_, reject) => {
+    const fail = (error: unknown) => void (signal.aborted || reject(error)) // told to stop while starting: no failure
+    for (const agent of agents) agent.then(({ stopped }) => stopped).catch(fail)
+  })
+  const ready = new Promise<NodesReady>((resolve) => {
+    Promise.all(agents).then(
+      async () => {
+        const { backend, poolBytes: sizeBytes, shortcomings } = (await drivers[0])!
+        for (const text of shortcomings) log.warn({ backend }, text) // once: all of them are on this machine
+        if (!signal.aborted) resolve({ names, backend, poolBytes: sizeBytes, shortcomings })
+      },
+      () => {}, // gaveUp says so
+    )
+  })
   return {
-    drivers: names.map((node) => ({ node, address: addressOf(node) })),
-    backend: first?.backend ?? 'none',
-    shortcomings: first?.shortcomings ?? [],
-    gaveUp: new Promise((_, reject) => {
-      for (const { stopped } of agents) stopped.catch(reject)
-    }),
+    drivers: names.map((node, index) => ({ node, address: addressOf(node), up: settled([drivers[index]!]) })),
+    ready,
+    gaveUp,
     async stop() {
-      await Promise.allSettled(agents.map(({ stopped }) => stopped))
-      await stopDrivers()
+      await settled(agents.map(async (agent) => (await agent).stopped))
+      await settled(drivers.map(async (driver) => (await driver).stop()))
     },
   }
+}
+
+/** By the size of the disk, not by what is free of it: a pool has the same size at every start. */
+async function poolBytesOn(dir: string, count: number): Promise<number> {
+  const { blocks, bsize } = await statfs(dir)
+  const share = Math.floor((blocks * bsize * DISK_SHARE) / count / WHOLE_BYTES) * WHOLE_BYTES
+  return Math.min(POOL_BYTES, share)
 }

@@ -1,5 +1,7 @@
 // The command line: every command, its flags and its help. What a command does is in the file it imports.
 import { Command, Option } from 'commander'
+import { EXPANSION_QUOTAS } from '../api/kind.ts'
+import { formatQuantity, quantityFromBytes } from '../api/quantity.ts'
 import { stowageVersion, versionInfo } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { completionScript, SHELLS } from './completion.ts'
@@ -13,8 +15,8 @@ import {
   UsageError,
 } from './flags.ts'
 import { addNode } from './node-flags.ts'
+import type { NodesReady } from './nodes.ts'
 import { addProvisioner } from './provisioner-flags.ts'
-import type { Ready } from './serve.ts'
 
 export interface ProgramDeps {
   readonly clock: Clock
@@ -39,8 +41,8 @@ export function createProgram(deps: ProgramDeps): Command {
     name: 'up',
     summary: 'start the whole system on this machine',
     about:
-      'Starts the API server on an embedded store, and the controllers, in one process. A second start on the same ' +
-      'directory continues with the same data, certificate authority and credentials.',
+      'Starts the API server on an embedded store, the controllers, the scheduler, and three nodes with storage, in one ' +
+      'process. A second start on the same directory continues with the same data, certificate authority and credentials.',
     controllers: true,
   })
   addServing(program, deps, {
@@ -65,8 +67,9 @@ export function createProgram(deps: ProgramDeps): Command {
     .option('--kubeconfig <file>', 'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)')
     .option(
       '--controllers <names>',
-      'which of them, by comma (default: all but scheduler: attaching,binding,ephemeral,garbage,namespaces,node-lifecycle,protection,quota)',
+      'which of them, by comma (default: all but scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,namespaces,node-lifecycle,protection,quota)',
     )
+    .option('--feature-gates <gates>', 'switch features, e.g. VolumeAttributesClass=false', '')
     .addOption(driverSocketOption())
     .option('--no-leader-election', 'work at once, without asking whether another process does')
     .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
@@ -109,6 +112,39 @@ export function createProgram(deps: ProgramDeps): Command {
     .action(async (flags) => {
       const [{ runScheduler }, { createLog }] = await Promise.all([import('./scheduler.ts'), import('./log.ts')])
       await runScheduler(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
+    })
+
+  program
+    .command('capacity-cleanup')
+    .summary('remove capacity objects of nodes whose driver is gone')
+    .description(
+      'Where a provisioner on every node publishes capacity, a node that is removed leaves its CSIStorageCapacity objects ' +
+        'behind, and pods are sent after them. This removes them once the driver has been missing from the CSINode for a ' +
+        'while. It needs no driver. `stowage up` and `stowage controllers` do the same for all drivers.',
+    )
+    .option('--kubeconfig <file>', 'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)')
+    .addOption(
+      new Option('--driver-name <name>', 'whose objects; may be repeated (default: those of all drivers)').argParser(
+        (name, before: string[] = []) => [...before, name],
+      ),
+    )
+    .option('--gone-for <duration>', 'how long the driver must have been missing', '10m')
+    .option('--namespace <name>', 'where the objects are (default: everywhere)')
+    .option('--no-leader-election', 'work at once, without asking whether another process does')
+    .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
+    .addOption(
+      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage capacity-cleanup --kubeconfig ~/.kube/config --driver-name hostpath.csi.k8s.io --gone-for 30m\n',
+    )
+    .action(async (flags) => {
+      const [{ runCapacityCleanup }, { createLog }] = await Promise.all([
+        import('./capacity-cleanup.ts'),
+        import('./log.ts'),
+      ])
+      await runCapacityCleanup(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
 
   program
@@ -181,6 +217,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
     .option('--pki-dir <dir>', 'keys and certificates; the same for servers that share a store (default: DATA-DIR/pki)')
     .option('--listen <host:port>', 'address to serve the API on', DEFAULT_LISTEN)
     .option('--feature-gates <gates>', 'switch features, e.g. VolumeProvisionedIO=false', '')
+    .addOption(expansionQuotaOption())
     .option('--runtime-config <versions>', 'switch API versions, e.g. storage.k8s.io/v1alpha1=false', '')
     .option('--history-minutes <minutes>', 'how long old states are kept for watches and paged lists', '5')
     .addOption(
@@ -203,11 +240,12 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         pkiDir: flags.pkiDir,
         listen: parseListen(flags.listen),
         featureGates: flags.featureGates,
+        expansionQuota: flags.expansionQuota,
         runtimeConfig: flags.runtimeConfig,
         historyMinutes: minutes,
         volumesDir: flags.volumesDir,
         driverSockets: flags.driverSocket ?? [],
-        nodes: nodeCountOf(flags.nodes ?? '0'),
+        nodes: flags.nodes === undefined ? undefined : nodeCountOf(flags.nodes),
         poolBytes: poolBytesOf(flags.poolSize),
         runCommands: flags.runCommands === true,
         capacityReservation: flags.capacityReservation !== 'off',
@@ -219,19 +257,23 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         onReady: (ready) => {
           const startMs = Math.round(performance.now())
           if (flags.output === 'json') return deps.write(`${JSON.stringify({ ...ready, startMs })}\n`)
+          const coming = ready.nodes > 0 ? `  nodes       ${ready.nodes}, coming up\n` : ''
           deps.write(
             `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
-              `  API         ${ready.url}\n  kubeconfig  ${ready.kubeconfig}\n  data        ${ready.dataDir}\n` +
-              nodesLine(ready.nodes) +
-              `\nTry it:\n  export KUBECONFIG=${shellWord(ready.kubeconfig)}\n  kubectl get namespaces\n`,
+              `  API         ${ready.url}\n  kubeconfig  ${ready.kubeconfig}\n  data        ${ready.dataDir}\n${coming}` +
+              `\nTry it:\n  export KUBECONFIG=${shellWord(ready.kubeconfig)}\n  kubectl get ${ready.nodes > 0 ? 'nodes' : 'namespaces'}\n`,
           )
+        },
+        onNodes: (nodes) => {
+          const startMs = Math.round(performance.now())
+          deps.write(flags.output === 'json' ? `${JSON.stringify({ nodes, startMs })}\n` : nodesText(nodes, startMs))
         },
       })
     })
   if (!controllers) return
   command
-    .option('--nodes <count>', 'nodes to make on this machine, each with a driver for local storage', '0')
-    .option('--pool-size <size>', 'how much storage each of them has (default: what the disk has)')
+    .option('--nodes <count>', 'nodes to make here, each with a driver for local storage (default: 3; 0 with --store)')
+    .option('--pool-size <size>', 'how much storage each of them has (default: 10Gi, less on a small disk)')
     .option('--run-commands', 'run the commands of pods as processes of this machine, see docs/nodes.md')
     .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
@@ -305,13 +347,19 @@ const driverSocketOption = () =>
     (path, before: string[] = []) => [...before, path],
   )
 
+const expansionQuotaOption = () =>
+  new Option('--expansion-quota <size>', 'what a claim that took back a growth is charged, see docs/quota.md')
+    .choices(EXPANSION_QUOTAS)
+    .default('high-water-mark')
+
 const capacityReservationOption = () =>
   new Option('--capacity-reservation <on|off>', 'hold back capacity that is promised and not yet reported as used')
     .choices(['on', 'off'])
     .default('on')
 
-function nodesLine(nodes: Ready['nodes']): string {
-  if (!nodes) return ''
-  const notes = nodes.shortcomings.map((text) => `  note        ${text}\n`).join('')
-  return `  nodes       ${nodes.names.join(', ')} (storage: ${nodes.backend})\n${notes}`
+function nodesText({ names, backend, poolBytes, shortcomings }: NodesReady, startMs: number): string {
+  const kept = backend === 'loop' ? 'loop devices' : 'directories'
+  const notes = shortcomings.map((text) => `  note        ${text}\n`).join('')
+  const size = formatQuantity(quantityFromBytes(poolBytes))
+  return `\nThe nodes take pods (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${kept}, ${size} each\n${notes}`
 }

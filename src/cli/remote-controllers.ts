@@ -1,6 +1,6 @@
 // `stowage controllers`: the controllers of `stowage up` in a process of their own, against any Kubernetes API server.
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { allGatesOn } from '../api/feature-gates.ts'
+import { type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { httpClient } from '../client/index.ts'
@@ -16,6 +16,7 @@ export interface RemoteControllersFlags {
   readonly leaderElection: boolean
   readonly httpEndpoint?: string
   readonly driverSocket?: readonly string[]
+  readonly featureGates?: string
 }
 
 export interface RemoteControllersDeps {
@@ -29,6 +30,7 @@ export interface RemoteControllersDeps {
 export async function runRemoteControllers(flags: RemoteControllersFlags, deps: RemoteControllersDeps): Promise<void> {
   const { clock, log } = deps
   const names = parseControllers(flags.controllers)
+  const gates = gatesOf(flags.featureGates)
   const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
     throw new UsageError((error as Error).message)
   })
@@ -51,7 +53,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
       client,
       registry,
       names,
-      gates: allGatesOn,
+      gates,
       isShared: flags.leaderElection,
       inProcess: [],
       drivers: [...new Set(flags.driverSocket)].map((address) => ({ address })),
@@ -60,6 +62,14 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
     await monitoring?.stop()
     client.close()
     log.info({}, 'stopped')
+  }
+}
+
+function gatesOf(text: string | undefined): FeatureGates {
+  try {
+    return parseFeatureGates(text)
+  } catch (error) {
+    throw new UsageError(`--feature-gates: ${(error as Error).message}`)
   }
 }
 

@@ -1,17 +1,17 @@
 // `stowage up` and `stowage server`: opens the store, wires the API server and its controllers, listens, and
 // stays until it is told to stop. The whole system can be read off here.
+import { setMaxListeners } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseFeatureGates } from '../api/feature-gates.ts'
+import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
-import { storageClassKind } from '../api/kinds/storage-class.ts'
 import {
   BRIEF_PREFIXES,
   createApiServer,
   createAuthenticator,
   createBasicAuthorizer,
   createBuiltIns,
-  type FirstObject,
   listenHttps,
   loadOrCreatePki,
   parseRuntimeConfig,
@@ -21,19 +21,16 @@ import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
 import { inProcessClient } from '../client/index.ts'
-import {
-  DIRECTORY_PROVISIONER,
-  openDirectoryPlugin,
-  openRoot,
-  type Root,
-} from '../controllers/provisioning/directory/index.ts'
+import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { Store } from '../store/index.ts'
-import { runControllers } from './controllers.ts'
+import { type ProvidedDriver, runControllers } from './controllers.ts'
+import { endWithin } from './end-within.ts'
+import { directoryClass, introduceLocalDriver } from './first-objects.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
-import { LOCAL_OBJECTS, type RunningNodes, startNodes } from './nodes.ts'
+import { type NodesReady, startNodes } from './nodes.ts'
 import { openStore, parseStore, type TlsFiles } from './store-flag.ts'
 
 export interface ServeOptions {
@@ -45,6 +42,7 @@ export interface ServeOptions {
   readonly pkiDir: string | undefined
   readonly listen: ListenAddress
   readonly featureGates: string
+  readonly expansionQuota: ExpansionQuota
   readonly runtimeConfig: string
   readonly historyMinutes: number
   /** Whether controllers run in this process too. */
@@ -53,8 +51,8 @@ export interface ServeOptions {
   readonly volumesDir: string | undefined
   /** Sockets of CSI drivers whose volumes are to be provided. */
   readonly driverSockets: readonly string[]
-  /** Nodes that are made on this machine, each with a driver of its own. */
-  readonly nodes: number
+  /** Nodes that are made on this machine, each with a driver of its own. Default: NODES, on an embedded store. */
+  readonly nodes: number | undefined
   readonly poolBytes: number | undefined
   /** Whether commands of pods run as processes of this machine. */
   readonly runCommands: boolean
@@ -64,45 +62,25 @@ export interface ServeOptions {
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
+  /** The API answers. */
   onReady(ready: Ready): void
+  /** The nodes take pods. */
+  onNodes(nodes: NodesReady): void
 }
 
 export interface Ready {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
-  readonly nodes?: {
-    readonly names: readonly string[]
-    readonly backend: string
-    readonly shortcomings: readonly string[]
-  }
+  /** How many are coming up. */
+  readonly nodes: number
 }
 
 /** Who the controllers are to the API server. */
 const CONTROLLERS_USER = { name: 'system:stowage-controllers', groups: ['system:masters'] }
 
-/** A class that needs neither root nor a driver; the default where there are no nodes. */
-const directoryClass = (isDefault: boolean) => ({
-  kind: storageClassKind,
-  object: {
-    metadata: {
-      name: 'directory',
-      ...(isDefault ? { annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } } : {}),
-    },
-    provisioner: DIRECTORY_PROVISIONER,
-  },
-})
-
-const firstObjects = (nodes: number): FirstObject[] =>
-  nodes > 0 ? [...LOCAL_OBJECTS, directoryClass(false)] : [directoryClass(true)]
-
-const describeNodes = ({ drivers, backend, shortcomings }: RunningNodes) => ({
-  names: drivers.map(({ node }) => node),
-  backend,
-  shortcomings,
-})
-
-const NEVER = new Promise<never>(() => {})
+/** Enough for topology to mean something. */
+const NODES = 3
 
 const BRIEF_HISTORY_MS = 90_000
 const BRIEF_HISTORY_ENTRIES_MAX = 20_000
@@ -112,6 +90,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const gates = asUsage(() => parseFeatureGates(options.featureGates))
   const runtimeConfig = asUsage(() => parseRuntimeConfig(options.runtimeConfig, ALL_KINDS))
   const place = parseStore(options.store)
+  const nodeCount = nodesOf(options, place.is === 'embedded')
   const unusable = (error: NodeJS.ErrnoException): never => {
     if (!error.syscall) throw error // the store's own words are better
     throw new Error(`Cannot use ${dataDir} as data directory: ${plainly(error)}. Choose another with --data-dir.`)
@@ -145,6 +124,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       log,
       kinds: ALL_KINDS,
       gates,
+      expansionQuota: options.expansionQuota,
       runtimeConfig,
       authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
       authorizer: createBasicAuthorizer(),
@@ -152,45 +132,59 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     const bootstrap = server.health.addReadiness('bootstrap')
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
+    // Whatever ends first ends the others: the process must not stay for a part of it.
+    const stop = new AbortController()
+    setMaxListeners(0, stop.signal) // every watch of every controller listens to it
+    const parts: Record<string, Promise<unknown> | undefined> = {}
+    let stopNodes = async () => {}
     try {
-      const nodeCount = volumesRoot ? options.nodes : 0 // on one machine only, as well
-      await createBuiltIns(server.objects, volumesRoot ? firstObjects(nodeCount) : [])
+      const client = inProcessClient(server.objects, CONTROLLERS_USER)
+      await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
+      if (nodeCount > 0) await introduceLocalDriver(client)
       const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
-      const client = inProcessClient(server.objects, CONTROLLERS_USER)
-      const common = { client, registry: server.metrics.registry, clock, random, log, signal }
-      const { poolBytes, runCommands, capacityReservation } = options
-      const nodes =
-        nodeCount > 0
-          ? await startNodes({ ...common, count: nodeCount, dir: join(dataDir, 'nodes'), poolBytes, runCommands })
-          : undefined
+      const inProcess = volumesRoot ? [await directories(volumesRoot, options)] : []
       bootstrap.ok()
       log.info({ url, dataDir, revision: store.revision }, 'ready')
-      options.onReady({ url, kubeconfig, dataDir, ...(nodes ? { nodes: describeNodes(nodes) } : {}) })
+      options.onReady({ url, kubeconfig, dataDir, nodes: nodeCount })
 
-      const sockets = [...new Set(options.driverSockets)].map((address) => ({ address }))
-      const controllers = options.controllers
-        ? runControllers({
-            ...common,
-            isShared: place.is === 'etcd',
-            gates,
-            capacityReservation,
-            drivers: [...(nodes?.drivers ?? []), ...sockets],
-            inProcess: volumesRoot ? [await directories(volumesRoot, options)] : [],
-          })
-        : undefined
-      await Promise.race([untilOver(signal, store), nodes?.gaveUp ?? NEVER])
+      const ends: Promise<unknown>[] = [untilOver(signal, store)]
+      const common = { client, registry: server.metrics.registry, clock, random, log, signal: stop.signal }
+      const { poolBytes, runCommands, capacityReservation } = options
+      const drivers: ProvidedDriver[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
+      if (nodeCount > 0) {
+        const nodes = startNodes({ ...common, count: nodeCount, dir: join(dataDir, 'nodes'), poolBytes, runCommands })
+        void nodes.ready.then(options.onNodes)
+        stopNodes = nodes.stop
+        ends.push(nodes.gaveUp)
+        drivers.unshift(...nodes.drivers)
+      }
+      if (options.controllers) {
+        const isShared = place.is === 'etcd'
+        parts.controllers = runControllers({ ...common, isShared, gates, capacityReservation, drivers, inProcess })
+        ends.push(parts.controllers)
+      }
+      await Promise.race(ends)
       log.info({}, 'stopping: no new requests, waiting for those in flight')
-      bootstrap.failed('the server is shutting down')
-      await Promise.all([controllers, nodes?.stop()])
     } finally {
-      await listener.stop()
+      bootstrap.failed('the server is shutting down')
+      stop.abort(signal.reason)
+      await endWithin({ ...parts, nodes: stopNodes(), requests: listener.stop() }, { clock, log })
     }
   } finally {
-    await store.close()
+    await endWithin({ store: store.close() }, { clock, log })
     log.info({}, 'stopped')
   }
+}
+
+/** On one machine only: where servers share a store, every one of them would make the same nodes. */
+function nodesOf({ nodes, controllers }: ServeOptions, isEmbedded: boolean): number {
+  if (isEmbedded && controllers) return nodes ?? NODES
+  if (!nodes) return 0
+  throw new UsageError(
+    '--nodes makes nodes on an embedded store only. With --store, start `stowage node` on each machine, or say --nodes 0.',
+  )
 }
 
 const volumesRootOf = ({ dataDir, volumesDir, random }: ServeOptions): Promise<Root> =>

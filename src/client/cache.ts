@@ -44,6 +44,11 @@ export interface Cache<T extends KubeObject> {
   readonly synced: boolean
   /** False when the signal fired first. */
   whenSynced(signal: AbortSignal): Promise<boolean>
+  /**
+   * For kinds that may be switched off: once the state is complete, or the server has said that it does not serve the
+   * kind. Then there is none to be seen here, until it does.
+   */
+  whenAnswered(signal: AbortSignal): Promise<boolean>
   /** Once a write of one's own is in: pass the version it returned. False when the signal fired first. */
   whenSeen(resourceVersion: string, signal: AbortSignal): Promise<boolean>
   /**
@@ -77,6 +82,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
   const subscribers = new Set<CacheHandlers<T>>()
   const waiters = new Set<() => void>()
   let synced = false
+  let isServed = true
   let resourceVersion = '0'
   let lastEventMs = clock.monotonicMs()
   let relists = 0
@@ -121,7 +127,13 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     return true
   }
 
+  function notServed(): void {
+    isServed = false
+    for (const check of waiters) check()
+  }
+
   function progressed(version: string): void {
+    isServed = true
     lastEventMs = clock.monotonicMs()
     if (isOlder(resourceVersion, version)) resourceVersion = version
     for (const check of waiters) check()
@@ -205,10 +217,11 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
       if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(object)
     },
     whenSynced: (signal) => when(() => synced, signal),
+    whenAnswered: (signal) => when(() => synced || !isServed, signal),
     whenSeen: (version, signal) => when(() => synced && !isOlder(resourceVersion, version), signal),
     lastEventAgeMs: () => clock.monotonicMs() - lastEventMs,
     stats: () => ({ objects: objects.size, relists, foundByRelist }),
-    run: (signal) => runReflector({ ...options, log, sink: { replace, changed, progressed } }, signal),
+    run: (signal) => runReflector({ ...options, log, sink: { replace, changed, progressed, notServed } }, signal),
   }
 }
 

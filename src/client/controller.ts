@@ -11,6 +11,14 @@ export interface Source<T extends KubeObject = any> {
   keysOf(object: Readonly<T>): Iterable<ObjectKey>
   /** Whether an update matters at all. Default: every one does. */
   matters?(next: Readonly<T>, old: Readonly<T>): boolean
+  /**
+   * Whether there can be anything to do about an object as it is. One that has nothing to be done wakes only keys that
+   * are not done anyway; the end of an object always wakes. Must follow from the object, or from what wakes by itself.
+   * Default: there always can.
+   */
+  concerns?(object: Readonly<T>): boolean
+  /** The kind may be switched off on the server: then there is none of it, and the work does not wait for it. */
+  readonly mayBeOff?: boolean
 }
 
 export interface ControllerOptions extends WorkQueueOptions {
@@ -40,9 +48,11 @@ export function createController(options: ControllerOptions): Controller {
       const stops = sources.map((from) => feed(from, queue))
       try {
         // A reconcile that sees half the world would undo the other half.
-        const caches = new Set([...sources.map(({ cache }) => cache), ...reads])
-        const synced = await Promise.all([...caches].map((cache) => cache.whenSynced(signal)))
-        if (synced.every(Boolean)) await queue.run(reconcile, signal)
+        const seen = await Promise.all([
+          ...sources.map(({ cache, mayBeOff }) => (mayBeOff ? cache.whenAnswered(signal) : cache.whenSynced(signal))),
+          ...reads.map((cache) => cache.whenSynced(signal)),
+        ])
+        if (seen.every(Boolean)) await queue.run(reconcile, signal)
       } finally {
         for (const stop of stops) stop()
       }
@@ -50,16 +60,22 @@ export function createController(options: ControllerOptions): Controller {
   }
 }
 
-function feed({ cache, keysOf, matters }: Source, queue: WorkQueue): () => void {
-  const addAll = (...objects: any[]) => {
-    for (const key of new Set(objects.flatMap((object) => [...keysOf(object)]))) queue.add(key)
+function feed({ cache, keysOf, matters, concerns }: Source, queue: WorkQueue): () => void {
+  const addAll = (object: any) => {
+    for (const key of keysOf(object)) queue.add(key)
+  }
+  const addUndone = (object: any) => {
+    if (queue.isEmpty()) return
+    for (const key of keysOf(object)) if (queue.has(key)) queue.add(key)
   }
   return cache.subscribe({
-    added: (object) => addAll(object),
+    added: (object) => (!concerns || concerns(object) ? addAll : addUndone)(object),
     updated: (next, old) => {
       if (matters && !matters(next, old)) return
-      addAll(old, next) // whoever it concerned before must learn that it no longer does
+      const add = !concerns || concerns(next) || concerns(old) ? addAll : addUndone
+      add(old) // whoever it concerned before must learn that it no longer does
+      add(next)
     },
-    deleted: (object) => addAll(object),
+    deleted: addAll,
   })
 }

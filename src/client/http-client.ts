@@ -5,7 +5,7 @@
 // broke may have happened; it fails with 503 and the caller looks again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../api/kind.ts'
-import { ApiError } from '../api/status-error.ts'
+import { ApiError, isNotServed } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import { deepFreeze } from '../base/freeze.ts'
 import type {
@@ -77,10 +77,19 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       observe(answer.status)
       if (answer.status === 401) connection.forgetCredentials?.()
       const waitMs = retryAfterMs(answer)
-      if (waitMs === undefined || tries >= RETRIES_MAX) return understood(answer)
+      if (waitMs === undefined || tries >= RETRIES_MAX) return understoodOf(kind, answer)
       await clock.sleep(waitMs, request.signal).catch(() => {
         throw errorOf(answer)
       })
+    }
+  }
+
+  function understoodOf(kind: Kind | undefined, answer: Answer): any {
+    try {
+      return understood(answer)
+    } catch (error) {
+      if (kind && isNotServed(error)) versions.forget(kind)
+      throw error
     }
   }
 
@@ -118,6 +127,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       yield* readWatch<T>({ incoming, kind, server: connection.server, clock, silenceMs: watchSilenceMs, signal })
     } catch (error) {
       if (error instanceof ApiError && error.code === 401) connection.forgetCredentials?.()
+      if (isNotServed(error)) versions.forget(kind)
       if (!signal.aborted) throw error
     } finally {
       observer?.answered({
@@ -184,7 +194,12 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     if (writes.length === 1 || !(await commitsAtomically())) return commitOneByOne(client, writes, write)
     const body = JSON.stringify({ writes: await Promise.all(writes.map(wireWrite)) })
     const path = `${COMMITS}/commits${writeQuery({ fieldManager: write.fieldManager })}`
-    const { results } = await send('POST', undefined, { method: 'POST', path, body, signal: write.signal })
+    const { results } = await send('POST', undefined, { method: 'POST', path, body, signal: write.signal }).catch(
+      (error) => {
+        if (isNotServed(error)) for (const { kind } of writes) versions.forget(kind)
+        throw error
+      },
+    )
     return (results as any[]).map((object) => (object ? received<any>(object) : undefined))
   }
 
@@ -317,22 +332,26 @@ async function wholeAnswer(incoming: IncomingMessage): Promise<Answer> {
   return { status: incoming.statusCode ?? 0, headers: incoming.headers, text }
 }
 
-/** Which version of a kind the server has: the first of ours that it serves. What is missing may be installed later. */
+/**
+ * Which version of a kind the server has: the first of ours that it serves. What is missing may be installed later, and
+ * what was there may have been switched off: then it is asked for again.
+ */
 function createVersions(transport: Transport) {
   const found = new Map<string, string>()
+  const idOf = ({ group, plural }: Kind) => `${group}/${plural}`
   const find = async (kind: Kind): Promise<string | undefined> => {
-    const id = `${kind.group}/${kind.plural}`
-    const known = found.get(id)
+    const known = found.get(idOf(kind))
     if (known) return known
     for (const version of kind.versions) {
       if (!(await ask(transport, kind, version))) continue
-      found.set(id, version)
+      found.set(idOf(kind), version)
       return version
     }
     return undefined
   }
   return {
     find,
+    forget: (kind: Kind) => void found.delete(idOf(kind)),
     /** Kinds with one version need no question; the answer to the request itself will tell. */
     of: async (kind: Kind): Promise<string> =>
       kind.versions.length === 1 ? kind.versions[0]! : ((await find(kind)) ?? kind.versions[0]!),

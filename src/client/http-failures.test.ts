@@ -202,6 +202,27 @@ describe('a kind with several versions', () => {
       'GET /apis/storage.k8s.io/v1beta1/storageclasses',
     ])
   })
+
+  it('SYS-15 is spoken to in another version once the server, restarted, has no longer the one it had', async () => {
+    let served = ['v1', 'v1beta1']
+    const { client } = await aServer((request, response) => {
+      const [, version = '', plural] = /^\/apis\/storage\.k8s\.io\/([^/]+)(?:\/([^?]+))?/.exec(request.url!) ?? []
+      if (!served.includes(version)) return json(response, 404, status(404, 'NotFound'))
+      if (!plural) return json(response, 200, { resources: [{ name: 'storageclasses' }] })
+      return json(response, 200, { items: [], metadata: { resourceVersion: version } })
+    })
+    const versionUsed = async () => (await client.list(storageClassKind)).resourceVersion
+    expect(await versionUsed()).toBe('v1')
+    served = ['v1beta1']
+    expect(await errorOf(versionUsed())).toMatchObject({ code: 404 })
+    expect(await versionUsed()).toBe('v1beta1')
+    served = []
+    expect(await errorOf(versionUsed())).toMatchObject({ code: 404 })
+    expect(await client.serves(storageClassKind)).toBe(false)
+    expect(await errorOf(versionUsed())).toMatchObject({ code: 404 })
+    served = ['v1']
+    expect(await versionUsed()).toBe('v1')
+  })
 })
 
 describe('a watch', () => {

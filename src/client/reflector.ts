@@ -5,9 +5,10 @@
 //   nothing known ──state (WatchList, or pages of a list)──→ follow from its version
 //   stream ends, breaks or falls silent ──→ follow from the last version seen
 //   410, or a version the server has not reached ──→ nothing known: the state again, compared with what was
+//   404 ──→ the kind is switched off: asked for again, later and later, and followed on from where it was
 import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../api/kind.ts'
-import { ApiError } from '../api/status-error.ts'
+import { ApiError, isNotServed } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
@@ -19,6 +20,8 @@ export interface ReflectorSink<T> {
   changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
   /** Everything up to this version has been told. */
   progressed(resourceVersion: string): void
+  /** The server says that it has no such kind. What was known stays; whatever is told next means that it has. */
+  notServed(): void
 }
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -62,6 +65,7 @@ export async function runReflector<T extends KubeObject>(
   let olderStates = 0
   let servesWatchList = true
   let failures = 0
+  let isServed = true
 
   while (!signal.aborted) {
     const startedMs = clock.monotonicMs()
@@ -81,7 +85,11 @@ export async function runReflector<T extends KubeObject>(
     }
     if (clock.monotonicMs() - startedMs >= HEALTHY_MS) failures = 0
     const waitMs = Math.max(backoffMs(RECONNECT_BACKOFF, failures++, random), retryAfterMs(failure))
-    if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch broke; resuming')
+    if (isNotServed(failure)) {
+      if (isServed) log.info({ kind: kind.kind }, 'the server does not serve this kind; waiting until it does')
+      isServed = false
+      sink.notServed()
+    } else if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch broke; resuming')
     await clock.sleep(waitMs, signal).catch(() => {})
   }
 
@@ -143,12 +151,14 @@ export async function runReflector<T extends KubeObject>(
       throw new Error(`the state at version ${resourceVersion} is older than ${newestSeen}, which was already seen`)
     }
     olderStates = 0
+    isServed = true
     version = resourceVersion
     newestSeen = resourceVersion
     sink.replace(objects, resourceVersion)
   }
 
   function take(event: WatchEvent<T>): void {
+    isServed = true
     if (event.type === 'bookmark') {
       version = event.resourceVersion
       if (isOlder(newestSeen, version)) newestSeen = version
@@ -172,7 +182,7 @@ export const isOlder = (a: string, b: string): boolean => (a.length === b.length
 class NoWatchList extends Error {}
 
 /** What servers that do not know the parameter, or do not want it, answer; 500 where their etcd is too old for it. */
-const WATCH_LIST_REFUSED = [400, 403, 404, 405, 422, 500]
+const WATCH_LIST_REFUSED = [400, 403, 405, 422, 500]
 
 const isUnknownVersion = (error: unknown): boolean =>
   error instanceof ApiError &&

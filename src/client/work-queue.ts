@@ -52,6 +52,9 @@ export interface WorkQueue {
   add(key: ObjectKey): void
   /** Wanted no later than this; an earlier time stands. */
   addAfter(key: ObjectKey, ms: number, because?: string): void
+  /** Whether a key is not done: ready, in work, waiting or stuck. */
+  has(key: ObjectKey): boolean
+  isEmpty(): boolean
   standing(key: ObjectKey): Standing | undefined
   /** Every key that is not done. */
   standings(): Standing[]
@@ -297,6 +300,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     add,
     addAfter,
     run,
+    has: (key) => items.has(key),
+    isEmpty: () => items.size === 0,
     standing: (key) => {
       const item = items.get(key)
       return item && standingOf(item)

@@ -33,3 +33,6 @@ export const VOLUME_PROTECTION_FINALIZER = 'kubernetes.io/pv-protection'
 
 /** Names of provisioners that were once part of Kubernetes itself; they never run as separate processes. */
 export const IN_TREE_PREFIX = 'kubernetes.io/'
+
+/** On claims, `true`: the last growth ended without a part for the node. Gone as soon as the next one starts. */
+export const NODE_EXPANSION_NOT_REQUIRED = 'volume.kubernetes.io/node-expansion-not-required'

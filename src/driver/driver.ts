@@ -84,7 +84,6 @@ export async function startDriver(options: DriverOptions): Promise<RunningDriver
     const stopping = new AbortController()
     const keeping = driver.limits.run(stopping.signal)
     log.info({ backend: backend.name, pool: directory, poolBytes: driver.pool.sizeBytes }, 'the local driver is ready')
-    for (const shortcoming of backend.shortcomings) log.warn({ backend: backend.name }, shortcoming)
     return {
       backend: backend.name,
       shortcomings: backend.shortcomings,

@@ -56,7 +56,12 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
     log,
     ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
     sources: [
-      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)] }),
+      source({
+        cache: claims,
+        keysOf: (claim) => [keyOfObject(claim)],
+        concerns: (claim) =>
+          tried.has(claim.metadata.uid ?? '') || pods.byIndex(BY_CLAIM, keyOfObject(claim)).length > 0,
+      }),
       source({
         cache: pods,
         keysOf: claimsOfPlaced,

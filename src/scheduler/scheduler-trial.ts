@@ -29,6 +29,8 @@ export const HOST = 'kubernetes.io/hostname'
 export interface SchedulerTrialOptions
   extends Partial<Pick<SchedulerOptions, 'capacityReservation' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
   readonly gates?: string
+  /** As for --runtime-config. */
+  readonly runtimeConfig?: string
   /** Stands between the scheduler and the server. */
   readonly through?: (client: Client) => Client
   /** Default true; false: claims are bound and made by the test, or not at all. */
@@ -95,8 +97,8 @@ export const gi = (count: number): bigint => BigInt(count) * GI
 const SETTLED_TURNS = 30
 
 export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): Promise<SchedulerTrial> {
-  const { controllers = true, through = (client) => client, gates, ...schedulerOptions } = options
-  const trial = await startTrial()
+  const { controllers = true, through = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
+  const trial = await startTrial(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = trial
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const told: { name: string; text: string }[] = []

@@ -91,7 +91,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const free = new FreeVolumes(caches.volumes)
   const waits = new BindingWaits(caches, cluster, clock)
   const write = takingTurns(WRITES_AT_ONCE)
-  const tracksCapacity = (driver: string) => tracking && drivers.get(driver)?.spec.storageCapacity === true
+  // Where capacity objects are switched off, nothing is known of capacity, and nobody waits for it.
+  const tracksCapacity = (driver: string) =>
+    capacities?.synced === true && drivers.get(driver)?.spec.storageCapacity === true
   const reservations =
     tracking && capacityReservation
       ? new Reservations({
@@ -182,8 +184,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   async function schedule(signal: AbortSignal): Promise<void> {
     // Half the world would look like room that is not there.
-    const synced = await Promise.all([...all, ...(capacities ? [capacities] : [])].map((one) => one.whenSynced(signal)))
-    if (!synced.every(Boolean)) return
+    const seen = await Promise.all([...all.map((one) => one.whenSynced(signal)), capacities?.whenAnswered(signal) ?? true])
+    if (!seen.every(Boolean)) return
     const isOurs = ({ spec }: { spec?: { schedulerName?: string } }) =>
       schedulerNames.includes(spec?.schedulerName ?? SCHEDULER_NAMES[0])
     const parts = { pods, nodes, csiNodes, drivers, attachments, capacities, caches, cluster, queue, help, index }

@@ -3,6 +3,7 @@
 // if the medium refuses them, forgets this batch.
 import type { KeyIndex } from './key-index.ts'
 import type { MediumRecord } from './medium.ts'
+import { entryOfPut } from './put-entry.ts'
 import type { Decide, Entry, Revision, Transacted, TransactionView, Write } from './store.ts'
 import type { Version } from './version.ts'
 
@@ -24,9 +25,8 @@ export interface BatchOptions {
 const NO_VALUE = new Uint8Array(0)
 
 export class Batch {
-  readonly #records: MediumRecord[] = []
   readonly #changes: Version[] = []
-  /** Versions of this batch that may be left out if their key is put again, and where they stand in the lists. */
+  /** Versions of this batch that may be left out if their key is put again, and where they stand in `#changes`. */
   readonly #passing = new Map<Version, number>()
   readonly #passed = new Set<number>()
   readonly #options: BatchOptions
@@ -34,7 +34,7 @@ export class Batch {
   readonly #newest = new Map<string, Version | undefined>()
   readonly #entries = new Map<Version, Entry>()
   /** The keys below every prefix this batch has listed, kept up to date, so that listing again costs what it finds. */
-  readonly #listed = new Map<string, Set<string>>()
+  readonly #listed = new Map<string, { readonly keys: Set<string>; sorted: readonly string[] | undefined }>()
   readonly #view: TransactionView
   #revision: Revision
   #bytes = 0
@@ -45,13 +45,21 @@ export class Batch {
     this.#view = { get: (key) => this.#get(key), list: (prefix) => this.#list(prefix) }
   }
 
-  get records(): readonly MediumRecord[] {
-    return this.#withoutPassed(this.#records)
-  }
-
   /** The new versions, in order. */
   get changes(): readonly Version[] {
-    return this.#withoutPassed(this.#changes)
+    return this.#passed.size === 0 ? this.#changes : this.#changes.filter((_, at) => !this.#passed.has(at))
+  }
+
+  /** What is to be written, once everything is decided. */
+  records(): MediumRecord[] {
+    return this.changes.map((version) => {
+      const { key, revision, createRevision, expiresAtMs, deleted } = version
+      const entry = this.#entries.get(version)
+      const value = entry?.value ?? NO_VALUE
+      // It has stopped passing; whoever is shown it later sees bytes like any others.
+      if (entry?.passing) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
+      return { key, revision, createRevision, expiresAtMs, deleted, value }
+    })
   }
 
   get bytes(): number {
@@ -88,19 +96,24 @@ export class Batch {
   }
 
   #list(prefix: string): readonly Entry[] {
-    let keys = this.#listed.get(prefix)
-    if (!keys) {
-      const found = new Set<string>()
+    let listed = this.#listed.get(prefix)
+    if (!listed) {
+      const keys = new Set<string>()
       this.#options.index.scan({ prefix }, ({ key }) => {
-        found.add(key)
+        keys.add(key)
         return true
       })
-      for (const key of this.#newest.keys()) if (key.startsWith(prefix)) found.add(key)
-      this.#listed.set(prefix, found)
-      keys = found
+      for (const key of this.#newest.keys()) if (key.startsWith(prefix)) keys.add(key)
+      listed = { keys, sorted: undefined }
+      this.#listed.set(prefix, listed)
     }
-    const entries = [...keys].map((key) => this.#get(key)).filter((entry) => entry !== undefined)
-    return entries.sort((a, b) => (a.key < b.key ? -1 : 1))
+    listed.sorted ??= [...listed.keys].sort()
+    const entries: Entry[] = []
+    for (const key of listed.sorted) {
+      const entry = this.#get(key)
+      if (entry) entries.push(entry)
+    }
+    return entries
   }
 
   #exists(key: string): boolean {
@@ -119,7 +132,6 @@ export class Batch {
     const revision = ++this.#revision
     const deleted = 'delete' in write
     const key = deleted ? write.delete : write.put
-    const value = deleted ? NO_VALUE : write.value
     const superseded = this.#newestOf(key)
     const previous = superseded && !deleted && this.#pass(superseded) ? superseded.previous : superseded
     const version: Version = {
@@ -131,13 +143,15 @@ export class Batch {
       previous,
     }
     this.#newest.set(key, version)
-    for (const [prefix, keys] of this.#listed) if (key.startsWith(prefix)) keys.add(key)
+    for (const [prefix, listed] of this.#listed) {
+      if (!key.startsWith(prefix) || listed.keys.has(key)) continue
+      listed.keys.add(key)
+      listed.sorted = undefined
+    }
     if (!deleted && write.isPassing) this.#passing.set(version, this.#changes.length)
     this.#changes.push(version)
-    const { createRevision, expiresAtMs } = version
-    if (!deleted) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
-    this.#records.push({ key, revision, createRevision, expiresAtMs, deleted, value })
-    this.#bytes += key.length + value.length
+    if (!deleted) this.#entries.set(version, entryOfPut(write, version.revision, version.createRevision))
+    this.#bytes += bytesOf(write)
     return revision
   }
 
@@ -150,10 +164,11 @@ export class Batch {
     this.#passed.add(at)
     return true
   }
+}
 
-  #withoutPassed<T>(list: readonly T[]): readonly T[] {
-    return this.#passed.size === 0 ? list : list.filter((_, at) => !this.#passed.has(at))
-  }
+function bytesOf(write: Write): number {
+  if ('delete' in write) return write.delete.length
+  return write.put.length + (write.isPassing ? 0 : write.value.length)
 }
 
 /** Refuses what no store could keep. */
@@ -161,7 +176,7 @@ export function checkWrites(writes: readonly Write[]): void {
   let bytes = 0
   for (const write of writes) {
     checkKey('put' in write ? write.put : write.delete)
-    if ('put' in write) bytes += write.put.length + write.value.length
+    bytes += bytesOf(write)
   }
   if (bytes > TRANSACTION_BYTES_MAX) {
     throw new Error(`A transaction may hold ${TRANSACTION_BYTES_MAX} bytes; this one has ${bytes}.`)

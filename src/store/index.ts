@@ -3,12 +3,14 @@ export { type EtcdStoreOptions, type EtcdTls, openEtcdStore } from './etcd/index
 export { type LmdbStoreOptions, openLmdbStore } from './lmdb.ts'
 export { AppendRefusedError, type Medium, type MediumBatch, type MediumRecord } from './medium.ts'
 export { type MemoryStoreOptions, memoryMedium, openMemoryStore } from './memory.ts'
+export { entryOfPut } from './put-entry.ts'
 export type {
   Decide,
   Entry,
   HistoryOptions,
   ListOptions,
   ListResult,
+  Put,
   Revision,
   Store,
   StoreEvent,

@@ -216,7 +216,7 @@ class RevisionedStore implements Store {
       readEntry: (version) => this.#read(version),
     })
     const decided = this.#decide(batch)
-    this.#compact(Math.max(COMPACT_DROPS_PER_BATCH, 2 * batch.records.length))
+    this.#compact(Math.max(COMPACT_DROPS_PER_BATCH, 2 * batch.changes.length))
 
     try {
       await this.#write(batch)
@@ -243,7 +243,7 @@ class RevisionedStore implements Store {
 
   async #write(batch: Batch): Promise<void> {
     const drop = this.#toDrop
-    const { records } = batch
+    const records = batch.records()
     if (records.length === 0 && drop.length === 0) return
     const floors = drop.length > 0 ? this.#history.floors : undefined
     const startedMs = this.#clock.monotonicMs()

@@ -18,22 +18,26 @@ export interface Entry {
   readonly modRevision: Revision
   /** Revision of the write that created this key (since its last deletion). */
   readonly createRevision: Revision
+  /** For a transaction that sees a passing write of its own group commit: that write. Absent everywhere else. */
+  readonly passing?: Put
 }
 
-export type Write =
-  | {
-      readonly put: string
-      /** Belongs to the store from here on: it is shared, not copied, so it must not change any more. */
-      readonly value: Uint8Array
-      /** The key is deleted by the store once this moment (clock.nowMs) has passed; each put sets or clears it anew. */
-      readonly expiresAtMs?: number
-      /**
-       * A running total, rewritten by many transactions: one that is superseded in the same group commit, before
-       * anybody could see it, need not be kept. Its revision then shows no change. Default: every state is kept.
-       */
-      readonly isPassing?: boolean
-    }
-  | { readonly delete: string }
+export type Write = Put | { readonly delete: string }
+
+export interface Put {
+  readonly put: string
+  /** Belongs to the store from here on: it is shared, not copied, so it must not change any more. */
+  readonly value: Uint8Array
+  /** The key is deleted by the store once this moment (clock.nowMs) has passed; each put sets or clears it anew. */
+  readonly expiresAtMs?: number
+  /**
+   * A running total, rewritten by many transactions: one that is superseded in the same group commit, before
+   * anybody could see it, need not be kept. Its revision then shows no change. Default: every state is kept.
+   * Its `value` may be a getter, which is asked only for what is kept or read, and must not throw; it should be small,
+   * as it does not count for what a transaction or a group commit may hold.
+   */
+  readonly isPassing?: boolean
+}
 
 /** What a transaction sees: the newest state, including transactions before it in the same group commit. */
 export interface TransactionView {

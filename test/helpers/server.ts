@@ -16,6 +16,11 @@ export interface ServerOptions {
   /** `up` unless given. */
   readonly command?: 'up' | 'server'
   readonly flags?: readonly string[]
+  /** That `up` makes, as many as it likes, or so many. Default: none, which is quicker. */
+  readonly nodes?: 'default' | number
+  /** Settles once the API is ready; else also the nodes are. */
+  readonly isHasty?: boolean
+  readonly env?: Readonly<Record<string, string>>
   /** Runs it as this user, who owns dataDir. */
   readonly uid?: number
 }
@@ -24,8 +29,8 @@ export interface RunningServer {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
-  /** Those that `up --nodes` made. */
-  readonly nodes?: { readonly names: readonly string[]; readonly backend: string }
+  /** Those that `up` made, ready for pods. */
+  readonly nodes?: { readonly names: readonly string[]; readonly backend: string; readonly poolBytes: number }
   readonly ca: string
   readonly token: string
   readonly pid: number
@@ -53,21 +58,33 @@ export async function startServer({
   pkiDir = join(dataDir, 'pki'),
   command = 'up',
   flags = [],
+  nodes: wanted = 0,
+  isHasty = false,
+  env = {},
   uid,
 }: ServerOptions): Promise<RunningServer> {
   const program = await buildProgram()
   const child = spawn(
     process.execPath,
-    [program, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', ...flags],
-    { stdio: ['ignore', 'pipe', 'pipe'], ...(uid === undefined ? {} : { uid, gid: uid, cwd: dataDir }) },
+    [
+      ...[program, command, '--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json'],
+      ...(command === 'up' && wanted !== 'default' ? ['--nodes', String(wanted)] : []),
+      ...flags,
+    ],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
+      ...(uid === undefined ? {} : { uid, gid: uid, cwd: dataDir }),
+    },
   )
   let log = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     log = (log + text).slice(-200_000)
   })
   const gone = once(child, 'exit')
-  const ready = await firstLine(child, gone, () => log)
-  const { url, kubeconfig, nodes } = JSON.parse(ready) as Pick<RunningServer, 'url' | 'kubeconfig' | 'nodes'>
+  const said = await firstLines(wanted === 0 || isHasty ? 1 : 2, child, gone, () => log)
+  const { url, kubeconfig } = said[0] as Pick<RunningServer, 'url' | 'kubeconfig'>
+  const nodes = (said[1] as Pick<RunningServer, 'nodes'> | undefined)?.nodes
   const ca = await readFile(join(pkiDir, 'ca.crt'), 'utf8')
   const tokens = JSON.parse(await readFile(join(pkiDir, 'tokens.json'), 'utf8')).tokens as {
     token: string
@@ -119,13 +136,24 @@ export async function startServer({
   }
 }
 
-async function firstLine(child: ChildProcess, gone: Promise<unknown>, log: () => string): Promise<string> {
+/** The API says one line of JSON when it is ready, the nodes another. */
+async function firstLines(
+  count: number,
+  child: ChildProcess,
+  gone: Promise<unknown>,
+  log: () => string,
+): Promise<unknown[]> {
   const lines = createInterface({ input: child.stdout! })
-  const line = once(lines, 'line').then(([text]) => text as string)
+  const said: unknown[] = []
+  const all = new Promise<unknown[]>((resolve) =>
+    lines.on('line', (text) => {
+      if (said.push(JSON.parse(text)) === count) resolve(said)
+    }),
+  )
   const early = gone.then(() => {
     throw new Error(`the server ended before it was ready:\n${log()}`)
   })
-  return Promise.race([line, early])
+  return Promise.race([all, early])
 }
 
 function send(

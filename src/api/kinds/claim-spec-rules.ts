@@ -6,8 +6,9 @@ import { dns1123SubdomainProblems } from '../names.ts'
 import { quantitySign } from '../quantity.ts'
 import type { PersistentVolumeClaimSpec } from '../types/claim.ts'
 import { validateAccessModes } from './access-modes.ts'
+import { validateAmountsFit } from './amount-rules.ts'
 import { validateDataSources } from './claim-data-source.ts'
-import { amountOf, validateClaimIo } from './provisioned-io.ts'
+import { amountOf, IO_RESOURCES, RESOURCE_PARTS, validateClaimIo } from './provisioned-io.ts'
 
 export const VOLUME_MODES: readonly string[] = ['Block', 'Filesystem']
 
@@ -17,11 +18,13 @@ export interface ClaimSpecOptions {
   /** The gate is on, or the stored claim names a class already. */
   readonly attributesClass: boolean
   readonly anyApiGroup?: boolean
+  /** The amounts of the stored claim: what was taken once is not refused later. */
+  readonly stored?: PersistentVolumeClaimSpec['resources']
 }
 
 export function validateClaimSpec(
   spec: PersistentVolumeClaimSpec,
-  { field, attributesClass, anyApiGroup = false }: ClaimSpecOptions,
+  { field, attributesClass, anyApiGroup = false, stored }: ClaimSpecOptions,
   errors: FieldErrors,
 ): void {
   validateAccessModes(
@@ -32,6 +35,11 @@ export function validateClaimSpec(
   if (spec.selector) validateLabelSelector(spec.selector, `${field}.selector`, errors)
   validateStorageRequest(spec, field, errors)
   validateClaimIo(spec.resources, `${field}.resources`, errors)
+  for (const part of RESOURCE_PARTS) {
+    const fieldOf = (name: string) => `${field}.resources.${part}.${name}`
+    const names = ['storage', ...IO_RESOURCES]
+    validateAmountsFit({ amounts: spec.resources?.[part], names, stored: stored?.[part], fieldOf }, errors)
+  }
   if (spec.storageClassName) {
     errors.invalidAll(
       `${field}.storageClassName`,

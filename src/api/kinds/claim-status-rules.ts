@@ -1,18 +1,20 @@
 // What a claim's status may hold. Controllers write it through /status; parts whose gate is off are dropped unless
-// the stored claim has them already.
+// the stored claim has them already. The one thing in spec that a status may move is the mark that quota charges.
 import type { FieldErrors } from '../field-errors.ts'
 import type { RuleContext } from '../kind.ts'
 import { qualifiedNameProblems } from '../names.ts'
 import { quantitySign, quantityToBytes } from '../quantity.ts'
 import { ALLOCATED_RESOURCE_STATUSES, type PersistentVolumeClaim } from '../types/claim.ts'
 import { conditionReasonProblems } from './condition-reason.ts'
+import { withProvenMark } from './high-water-mark.ts'
 import { IO_RESOURCES, isIoResource } from './provisioned-io.ts'
 
 export function prepareClaimStatus(
   next: PersistentVolumeClaim,
   old: PersistentVolumeClaim,
-  { gates }: RuleContext,
+  context: RuleContext,
 ): void {
+  const { gates } = context
   const status = { ...next.status }
   status.phase ??= 'Pending'
   const stored = old.status ?? {}
@@ -29,6 +31,7 @@ export function prepareClaimStatus(
     else delete status[part]
   }
   next.status = status
+  if (next.spec) next.spec = withProvenMark(next, context)
 }
 
 export function validateClaimStatus(

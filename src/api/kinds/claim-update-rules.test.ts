@@ -102,6 +102,16 @@ describe('the size of a claim', () => {
   })
 })
 
+describe('the size of a claim that only iops were promised to', () => {
+  it('REX-10 cannot be lowered while the gate is off: iops have a gate of their own', () => {
+    const claim = aClaim({ gates: NO_RECOVERY, status: { allocatedResources: { iops: '100' } } })
+    claim.status = { ...claim.status, phase: 'Bound', capacity: { storage: '10Gi' } }
+    expect(resize(claim, '15Gi', NO_RECOVERY)).toEqual([
+      'spec.resources.requests.storage: Forbidden: field can not be less than previous value',
+    ])
+  })
+})
+
 describe('the attributes class of a claim', () => {
   it.each([
     ['none to a class', undefined, 'gold', undefined],

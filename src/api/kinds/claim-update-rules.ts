@@ -14,7 +14,7 @@ import {
 import { type Change, changedFields, describeChanges, mustNotChange } from './changed-fields.ts'
 import { withBothDataSources } from './claim-data-source.ts'
 import { ALPHA_CLASS_ANNOTATION, annotationOf, BETA_CLASS_ANNOTATION } from './class-names.ts'
-import { amountOf, IO_RESOURCES, RESOURCE_PARTS, withClaimIoInBytes } from './provisioned-io.ts'
+import { amountOf, IO_RESOURCES, isIoResource, RESOURCE_PARTS, withClaimIoInBytes } from './provisioned-io.ts'
 
 export function validateClaimUpdate(
   next: PersistentVolumeClaim,
@@ -103,8 +103,12 @@ const storageIn = (list: Record<string, string> | undefined): string => amountOf
 /** The claim already uses recovery, so it keeps its rules even while the gate is off. */
 const hasAllocatedResources = ({ spec, status }: PersistentVolumeClaim): boolean =>
   spec?.allocatedResources !== undefined ||
-  status?.allocatedResources !== undefined ||
-  status?.allocatedResourceStatuses !== undefined
+  hasOtherThanIo(status?.allocatedResources) ||
+  hasOtherThanIo(status?.allocatedResourceStatuses)
+
+/** iops and throughput have a gate of their own. */
+const hasOtherThanIo = (list: Record<string, unknown> = {}): boolean =>
+  Object.keys(list).some((name) => !isIoResource(name))
 
 function validateAttributesClassChange(
   next: PersistentVolumeClaim,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolumeClaim } from '../types/claim.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
-import { tryCreate } from './try-write.ts'
+import { tryCreate, tryUpdate } from './try-write.ts'
 
 const aClaim = (spec: object = {}, metadata: object = {}) => ({
   metadata: { name: 'data', namespace: 'shop', ...metadata },
@@ -53,6 +53,33 @@ describe('creating a claim', () => {
     ],
   ])('refuses: %s', (message, spec) => {
     expect(tryCreate(kind, aClaim(spec)).errors).toEqual([message])
+  })
+
+  it.each([
+    ['requests', 'storage', '9223372036854775808'],
+    ['requests', 'storage', '1e400'],
+    ['limits', 'storage', '100E'],
+    ['requests', 'iops', '1e19'],
+    ['requests', 'throughput', '10E'],
+  ])('SYS-10 refuses %s of %s that no volume can have: %s', (part, name, amount) => {
+    const requests = { storage: '1Gi' }
+    const resources = { requests, [part]: { ...(part === 'requests' ? requests : {}), [name]: amount } }
+    const { errors } = tryCreate(kind, aClaim({ resources }))
+    expect(errors).toEqual([
+      expect.stringMatching(
+        `^spec.resources.${part}.${name}: Invalid value: .*: must be at most 9223372036854775807 \\(about 8Ei\\)`,
+      ),
+    ])
+  })
+
+  it('SYS-10 takes the largest amount there is, and leaves alone a larger one that is stored already', () => {
+    const largest = aClaim({ resources: { requests: { storage: '9223372036854775807' } } })
+    expect(tryCreate(kind, largest).errors).toEqual([])
+    const stored: any = aClaim({ resources: { requests: { storage: '100E' } }, volumeMode: 'Filesystem' })
+    const relabel = (draft: any) => {
+      draft.metadata.labels = { a: 'b' }
+    }
+    expect(tryUpdate(kind, stored, relabel).errors).toEqual([])
   })
 
   it.each([[['ReadWriteOncePod']], [['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany']]])(

@@ -11,7 +11,7 @@ import { validateClaimSpec } from './claim-spec-rules.ts'
 import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts'
 import { validateClaimUpdate } from './claim-update-rules.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, claimClassName } from './class-names.ts'
-import { withHighWaterMark } from './high-water-mark.ts'
+import { withHighWaterMark, withProvenMark } from './high-water-mark.ts'
 import { amountOf, RESOURCE_PARTS, withClaimIoInBytes, withoutNewClaimIo } from './provisioned-io.ts'
 
 export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
@@ -34,6 +34,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   },
   prepareForUpdate(next, old, context) {
     next.spec = preparedSpec(next.spec ?? {}, old.spec ?? {}, context)
+    next.spec = withProvenMark(next, context)
   },
   validate(claim, errors, { gates }, old) {
     validateClaimSpec(
@@ -42,6 +43,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
         field: 'spec',
         attributesClass: gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
         anyApiGroup: Boolean(old?.spec?.dataSource?.apiGroup ?? old?.spec?.dataSourceRef?.apiGroup),
+        ...(old?.spec?.resources ? { stored: old.spec.resources } : {}),
       },
       errors,
     )

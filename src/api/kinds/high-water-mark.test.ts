@@ -84,4 +84,77 @@ describe('the high-water mark of a claim', () => {
   })
 })
 
+describe('the mark that follows the real size', () => {
+  const ACTUAL = { expansionQuota: 'actual' } as const
+  const NOTHING_UNDER_WAY = { allocatedResources: undefined, allocatedResourceStatuses: undefined }
+  const withStatus = (claim: ReturnType<typeof aBoundClaim>, status: object, options = ACTUAL) =>
+    tryStatus(kind, claim, (draft) => Object.assign(draft.status, status), options).object
+  const markOf = ({ spec }: ReturnType<typeof aBoundClaim>) => spec?.allocatedResources?.storage
+  /** 10Gi was had, 100Gi asked for and begun. */
+  const begun = () =>
+    withStatus(resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL), {
+      allocatedResources: { storage: '100Gi' },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
+    })
+
+  it('PLUS-14 falls with the status that says which size the volume got, and not before', () => {
+    let claim = resized(begun(), '20Gi', ACTUAL)
+    expect(markOf(claim)).toBe('100Gi')
+    claim = withStatus(claim, { allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
+    expect(markOf(claim)).toBe('100Gi')
+    claim = withStatus(claim, {
+      allocatedResources: { storage: '20Gi' },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
+    })
+    expect(markOf(claim)).toBe('100Gi')
+    claim = withStatus(claim, { capacity: { storage: '20Gi' }, allocatedResourceStatuses: undefined })
+    expect(markOf(claim)).toBe('20Gi')
+  })
+
+  it('PLUS-14 stays at what the volume got where that is more than is still asked for', () => {
+    const claim = resized(begun(), '20Gi', ACTUAL)
+    const grown = withStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
+    expect(markOf(grown)).toBe('100Gi')
+  })
+
+  it('PLUS-14 falls when a growth is cancelled, once the driver has had its last word', () => {
+    const cancelled = resized(begun(), '10Gi', ACTUAL)
+    expect(markOf(cancelled)).toBe('100Gi')
+    expect(markOf(withStatus(cancelled, NOTHING_UNDER_WAY))).toBe('10Gi')
+  })
+
+  it('PLUS-14 falls at once when nobody had begun', () => {
+    const asked = resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
+    expect(markOf(asked)).toBe('100Gi')
+    expect(markOf(resized(asked, '10Gi', ACTUAL))).toBe('10Gi')
+  })
+
+  it.each<[string, object]>([
+    ['a larger size was tried and not taken back', { allocatedResources: { storage: '100Gi' } }],
+    ['the node has yet to grow', { allocatedResourceStatuses: { storage: 'NodeResizePending' } }],
+    ['the claim is not bound', { phase: 'Lost' }],
+    ['no size is known', { capacity: undefined }],
+  ])('PLUS-14 stays while %s', (_why, status) => {
+    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
+    expect(markOf(withStatus(claim, status))).toBe('100Gi')
+  })
+
+  it('PLUS-14 stays while more is asked for than the volume has', () => {
+    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '20Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY))).toBe('100Gi')
+  })
+
+  it('PLUS-14 is never raised by a volume that is larger than anybody asked for', () => {
+    const claim = aBoundClaim('10Gi', '10Gi')
+    expect(markOf(withStatus(claim, { capacity: { storage: '50Gi' } }))).toBe('10Gi')
+  })
+
+  it('PLUS-14 stays where the operator did not ask for it, and while the gate is off', () => {
+    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, {} as never))).toBe('100Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, { ...ACTUAL, ...OFF } as never))).toBe('100Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY))).toBe('10Gi')
+  })
+})
+
 const canonicalMax = (sizes: number[]): string => `${Math.max(...sizes)}Gi`

@@ -6,7 +6,7 @@ import { decode } from '../decode.ts'
 import { applyDefaults } from '../defaults.ts'
 import { parseFeatureGates } from '../feature-gates.ts'
 import { FieldErrors } from '../field-errors.ts'
-import type { Kind, KubeObject, RuleContext } from '../kind.ts'
+import type { ExpansionQuota, Kind, KubeObject, RuleContext } from '../kind.ts'
 
 export interface Tried<T> {
   readonly object: T
@@ -18,6 +18,7 @@ export interface Tried<T> {
 export interface TryOptions {
   /** As for --feature-gates. */
   readonly gates?: string
+  readonly expansionQuota?: ExpansionQuota
   readonly now?: string
 }
 
@@ -75,9 +76,10 @@ function edited<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: 
   return object
 }
 
-const contextOf = ({ gates, now = '2026-01-02T03:04:05Z' }: TryOptions): RuleContext => ({
-  nowMs: Date.parse(now),
-  gates: parseFeatureGates(gates),
+const contextOf = (options: TryOptions): RuleContext => ({
+  nowMs: Date.parse(options.now ?? '2026-01-02T03:04:05Z'),
+  gates: parseFeatureGates(options.gates),
+  ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
 })
 
 function tried<T>(object: T, errors: FieldErrors, warnings: readonly string[] = []): Tried<T> {

@@ -6,6 +6,7 @@ import { dns1123SubdomainProblems } from '../names.ts'
 import { quantitySign, quantityToBytes } from '../quantity.ts'
 import type { PersistentVolumeSpec } from '../types/volume.ts'
 import { validateAccessModes } from './access-modes.ts'
+import { validateAmountsFit } from './amount-rules.ts'
 import { VOLUME_MODES } from './claim-spec-rules.ts'
 import { validateNodeSelector } from './node-selector-rules.ts'
 import { IO_RESOURCES, isIoResource, validateIoAmount } from './provisioned-io.ts'
@@ -17,15 +18,19 @@ export interface VolumeSpecOptions {
   readonly attributesClass: boolean
   /** The gate is on, or the stored volume has iops or throughput already. */
   readonly io: boolean
+  /** The capacity of the stored volume: what was taken once is not refused later. */
+  readonly stored?: PersistentVolumeSpec['capacity']
 }
 
 export function validateVolumeSpec(
   spec: PersistentVolumeSpec,
-  { volumeName, attributesClass, io }: VolumeSpecOptions,
+  { volumeName, attributesClass, io, stored }: VolumeSpecOptions,
   errors: FieldErrors,
 ): void {
   validateAccessModes(spec.accessModes, { field: 'spec.accessModes' }, errors)
   validateCapacity(spec.capacity, { io }, errors)
+  const names = ['storage', ...IO_RESOURCES]
+  validateAmountsFit({ amounts: spec.capacity, names, stored, fieldOf: (name) => `spec.capacity[${name}]` }, errors)
   const policy = spec.persistentVolumeReclaimPolicy
   if (policy !== undefined && !RECLAIM_POLICIES.includes(policy)) {
     errors.notSupported('spec.persistentVolumeReclaimPolicy', policy, RECLAIM_POLICIES)

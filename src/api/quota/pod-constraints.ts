@@ -10,8 +10,9 @@ const DEMANDED_KEYS = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limi
 
 /** What a new object leaves open, in words: `must specify limits.cpu for: a,b; limits.memory for: b`. */
 export function missingConstraints(quota: Readonly<ResourceQuota>, kind: CountedKind, object: any): string | undefined {
+  if (!isSameKind(kind, PODS)) return undefined
   const keys = Object.keys(quota.spec?.hard ?? {}).filter((key) => DEMANDED_KEYS.includes(key))
-  if (keys.length === 0 || !isSameKind(kind, PODS) || !isInScope(quota.spec, kind, object)) return undefined
+  if (keys.length === 0 || !isInScope(quota.spec, kind, object)) return undefined
   const { spec } = object as Pod
   if (!spec || spec.resources) return undefined // the pod as a whole has said it
   const containers = [...spec.containers, ...(spec.initContainers ?? [])].map(({ name, resources }) => {

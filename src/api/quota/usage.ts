@@ -32,7 +32,8 @@ const NOTHING: Usage = new Map()
 export function usageOf(kind: CountedKind, object: any): Usage {
   if (object === undefined) return NOTHING
   const { group, plural } = kind
-  const usage = new Map([[`count/${plural}${group ? `.${group}` : ''}`, ONE]])
+  const usage = new Map<string, Quantity>()
+  usage.set(group ? `count/${plural}.${group}` : `count/${plural}`, ONE)
   if (group === '' && isCountedByName(plural)) usage.set(plural, ONE)
   if (isSameKind(kind, CLAIMS)) for (const [key, amount] of claimAmounts(object)) usage.set(key, amount)
   if (isSameKind(kind, PODS)) for (const [key, amount] of podAmounts(object)) usage.set(key, amount)

@@ -7,6 +7,7 @@
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import type { Resource } from '../resources.ts'
+import type { Running } from '../running-write.ts'
 import type { UserInfo } from '../security/index.ts'
 import type { Shared } from '../stored-object.ts'
 
@@ -36,6 +37,8 @@ export interface AdmissionRequest {
    * they may change before this is written. `find` what must still be so.
    */
   list(group: string, plural: string, namespace?: string): readonly Shared<any>[]
+  /** The same of one namespace, for who writes them `running`: what such a write left in this group commit, as it is. */
+  listRunning(group: string, plural: string, namespace: string): readonly (Running | Shared<any>)[]
 }
 
 export interface AdmissionPlugin {
@@ -52,10 +55,10 @@ export interface ObjectWrite {
   readonly plural: string
   readonly namespace: string
   readonly name: string
-  /** Absent: it is deleted. */
+  /** Absent, and nothing running either: it is deleted. */
   readonly object?: KubeObject
-  /** As for the store's writes: who comes next in the same breath may write over it. */
-  readonly isPassing?: boolean
+  /** Instead of `object`: who comes next in the same group commit may go on from here, and write over it. */
+  readonly running?: Running
 }
 
 export interface AdmissionChain {

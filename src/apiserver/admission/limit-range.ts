@@ -3,7 +3,6 @@
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { applyClaimDefaults, applyPodDefaults, claimViolations, podViolations } from '../../api/limits/index.ts'
 import { forbidden } from '../../api/status-error.ts'
-import type { LimitRange } from '../../api/types/quota.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { limitRangesOf } from './namespace-limits.ts'
 
@@ -13,7 +12,7 @@ export const limitRange: AdmissionPlugin = {
     const { operation, object } = request
     const limited = limitedKind(request)
     if (!limited || operation !== 'CREATE') return
-    for (const range of limitRangesOf(request) as readonly LimitRange[]) {
+    for (const range of limitRangesOf(request)) {
       if (limited === 'pods') applyPodDefaults(object, range)
       else applyClaimDefaults(object, range, (name) => isSetByClass(request, name))
     }
@@ -22,7 +21,7 @@ export const limitRange: AdmissionPlugin = {
     const { resource, name, object, old } = request
     const limited = limitedKind(request)
     if (!limited || !object || old?.metadata.deletionTimestamp || (old && !asksAnew(request))) return undefined
-    for (const range of limitRangesOf(request) as readonly LimitRange[]) {
+    for (const range of limitRangesOf(request)) {
       const violations = limited === 'pods' ? podViolations(object, range) : claimViolations(object, range)
       if (violations.length === 1) throw forbidden(resource, name, violations[0] as string)
       if (violations.length > 1) throw forbidden(resource, name, `[${violations.join(', ')}]`)

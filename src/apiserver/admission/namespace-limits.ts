@@ -5,7 +5,9 @@
 //    saw still holds when it is done, whichever server changes them meanwhile. `list` alone would promise nothing.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
+import { QuotaAccount } from '../../api/quota/index.ts'
 import { forbidden } from '../../api/status-error.ts'
+import type { LimitRange, ResourceQuota } from '../../api/types/quota.ts'
 import type { AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
 
 /** So many quotas, and so many limit ranges, may one namespace have; more are refused. etcd takes 128 writes at once. */
@@ -21,15 +23,20 @@ const MARK = { group: 'stowage.dev', plural: 'namespacelimits' }
 const MARKED = ['resourcequotas', 'limitranges'] as const
 
 /** The quotas of the request's namespace. */
-export const quotasOf = (request: AdmissionRequest): readonly any[] => markedObjects(request, 'resourcequotas')
+export function accountsOf(request: AdmissionRequest): readonly QuotaAccount[] {
+  if (!hasAny(request, 'resourcequotas')) return NO_ACCOUNTS
+  const found = request.listRunning('', 'resourcequotas', request.namespace)
+  return found.map((quota) => (quota instanceof QuotaAccount ? quota : QuotaAccount.of(quota as ResourceQuota)))
+}
+
+const NO_ACCOUNTS: readonly QuotaAccount[] = []
 
 /** The limit ranges of the request's namespace. */
-export const limitRangesOf = (request: AdmissionRequest): readonly any[] => markedObjects(request, 'limitranges')
+export const limitRangesOf = (request: AdmissionRequest): readonly LimitRange[] =>
+  hasAny(request, 'limitranges') ? (request.list('', 'limitranges', request.namespace) as any) : []
 
-function markedObjects(request: AdmissionRequest, plural: (typeof MARKED)[number]): readonly any[] {
-  const names = markOf(request)?.[plural] ?? []
-  return names.length > 0 ? request.list('', plural, request.namespace) : []
-}
+const hasAny = (request: AdmissionRequest, plural: (typeof MARKED)[number]): boolean =>
+  (markOf(request)?.[plural].length ?? 0) > 0
 
 const markOf = ({ find, namespace }: AdmissionRequest): LimitsMark | undefined =>
   find(MARK.group, MARK.plural, '', namespace) as LimitsMark | undefined

@@ -12,11 +12,18 @@
 //     changed and the count would be made again.
 
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
-import { changesOf, chargeQuota, isCounted, missingConstraints } from '../../api/quota/index.ts'
+import {
+  type Change,
+  changesOf,
+  chargeQuota,
+  isCounted,
+  missingConstraints,
+  type QuotaAccount,
+} from '../../api/quota/index.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { ResourceQuota } from '../../api/types/quota.ts'
 import type { AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
-import { quotasOf } from './namespace-limits.ts'
+import { accountsOf } from './namespace-limits.ts'
 import { refusedByQuota } from './quota-refusal.ts'
 
 const QUOTAS = { group: '', plural: 'resourcequotas' }
@@ -31,15 +38,15 @@ export const resourceQuota: AdmissionPlugin = {
     const { resource, operation, old, after } = request
     const kind = resource.stored
     if (!kind.namespaced || !isCounted(kind)) return undefined
-    const quotas = quotasOf(request)
-    if (quotas.length === 0) return undefined
-    if (operation === 'CREATE') checkConstraints(request, quotas)
+    const accounts = accountsOf(request)
+    if (accounts.length === 0) return undefined
+    if (operation === 'CREATE') checkConstraints(request, accounts)
     const changes = changesOf({ kind, before: old, after })
     const writes: ObjectWrite[] = []
-    for (const quota of quotas) {
-      if (isQuota(resource) && quota.metadata.name === request.name) continue // it is being written itself
-      const changed = changes(quota)
-      if (changed.length > 0) writes.push(charged(request, quota, changed))
+    for (const account of accounts) {
+      if (isQuota(resource) && account.name === request.name) continue // it is being written itself
+      const changed = changes(account)
+      if (changed.length > 0) writes.push(charged(request, account, changed))
     }
     return writes
   },
@@ -57,18 +64,18 @@ function statusAfterEdit(next: ResourceQuota, old: Readonly<ResourceQuota>): Res
   return { hard, used: Object.fromEntries(known) }
 }
 
-function checkConstraints({ resource, name, after }: AdmissionRequest, quotas: readonly ResourceQuota[]): void {
-  for (const quota of quotas) {
+function checkConstraints({ resource, name, after }: AdmissionRequest, accounts: readonly QuotaAccount[]): void {
+  for (const { quota } of accounts) {
     const missing = missingConstraints(quota, resource.stored, after)
     if (missing) throw forbidden(resource, name, `failed quota: ${quota.metadata.name}: ${missing}`)
   }
 }
 
-function charged(request: AdmissionRequest, quota: Readonly<ResourceQuota>, changes: Changes): ObjectWrite {
+function charged(request: AdmissionRequest, account: QuotaAccount, changes: readonly Change[]): ObjectWrite {
   const { namespace, subresource, old, after, find, list } = request
-  const { name = '' } = quota.metadata
+  const { name } = account
   const outcome = chargeQuota({
-    quota,
+    account,
     changes,
     uid: (after ?? old).metadata.uid,
     mayRefuse: subresource !== 'status',
@@ -78,8 +85,5 @@ function charged(request: AdmissionRequest, quota: Readonly<ResourceQuota>, chan
     find(QUOTAS.group, QUOTAS.plural, namespace, name) // a refusal too must rest on how it is now; a write always does
     throw refusedByQuota(request, name, outcome.why)
   }
-  const object: ResourceQuota = { ...quota, status: outcome.status }
-  return { ...QUOTAS, namespace, name, object, isPassing: true }
+  return { ...QUOTAS, namespace, name, running: outcome.account }
 }
-
-type Changes = ReturnType<ReturnType<typeof changesOf>>

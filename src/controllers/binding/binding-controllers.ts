@@ -3,7 +3,7 @@
 //   a claim    by itself, a volume that is or was to be its own, its class, the default class, its pods, and a volume
 //              that became free and fits (matchmaker.ts)
 //   a volume   by itself, the claim it belongs to or that names it, and pods that keep it from being recycled
-
+import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { claimClassName } from '../../api/kinds/class-names.ts'
 import { isMarkedDefault } from '../../api/kinds/default-class.ts'
@@ -40,6 +40,8 @@ export interface BindingOptions extends ControllerDeps {
   /** Default: one of its own, reporting as persistentvolume-controller. */
   readonly events?: EventRecorder
   readonly bindingMetrics?: BindingMetrics
+  /** Default: all on. */
+  readonly gates?: FeatureGates
 }
 
 /** A binding is a few writes and no work: many at once keep the store's group commits full. */
@@ -79,6 +81,7 @@ export function createBindingControllers(options: BindingOptions) {
     provisioning: createOperationTimes('provision', timed),
     deleting: createOperationTimes('delete', timed),
     inProcess,
+    gates: options.gates ?? allGatesOn,
   }
   const common = { clock, random, log, workers: WORKERS }
   const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })

@@ -1,4 +1,5 @@
 // What a pass over a claim or a volume has at hand, and how its writes are saved.
+import type { FeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -28,6 +29,7 @@ export interface BindingContext {
   readonly provisioning: OperationTimes
   readonly deleting: OperationTimes
   readonly inProcess: readonly InProcessProvisioner[]
+  readonly gates: FeatureGates
 }
 
 export const PODS_BY_CLAIM = 'binding/claim'

@@ -45,6 +45,13 @@ export const noPlugin = (provisioner: string): Happening =>
 export const noBindingMode = (className: string): Happening =>
   warning('ProvisioningFailed', `VolumeBindingMode not set for StorageClass ${quoted(className)}`)
 
+export const attributesClassGateOff = (className: string): Happening =>
+  warning(
+    'VolumeMismatch',
+    `VolumeAttributesClass ${quoted(className)} of the claim is not supported when the feature-gate VolumeAttributesClass ` +
+      'is disabled; the claim is bound once it is enabled',
+  )
+
 // On claims whose volume is gone
 
 export const lostReference = warning(

@@ -13,6 +13,7 @@ const plan = (situation: Partial<ClaimSituation>) =>
     choose: () => undefined,
     unscheduledPods: () => [],
     isInProcess: () => false,
+    bindsAttributesClasses: true,
     ...situation,
   })
 const aClass = (parts: object = {}): any => ({
@@ -94,5 +95,26 @@ describe('the plan for a claim', () => {
     expect(asked).toEqual([true])
     const made = aVolume({ claim: { name: 'c', uid: 'uid-c' } })
     expect(plan({ claim, choose: () => made })).toEqual({ do: 'bind', volume: made })
+  })
+
+  it('VAC-12 with the gate off a claim that names an attributes class is not bound, and nothing is made for it', () => {
+    const claim = aClaim({ spec: { volumeAttributesClassName: 'silver', storageClassName: 'gold' } })
+    const off = { claim, bindsAttributesClasses: false, storageClass: aClass(), choose: () => aVolume() }
+    expect(plan(off)).toMatchObject({
+      do: 'wait',
+      phase: 'Pending',
+      tell: {
+        reason: 'VolumeMismatch',
+        message: expect.stringContaining('not supported when the feature-gate VolumeAttributesClass is disabled'),
+      },
+    })
+    expect(plan({ ...off, bindsAttributesClasses: true })).toMatchObject({ do: 'bind' })
+    expect(plan({ ...off, claim: aClaim({ spec: { volumeAttributesClassName: '' } }) })).toMatchObject({ do: 'bind' })
+  })
+
+  it('VAC-12 with the gate off a claim that is bound stays bound', () => {
+    const claim = aClaim({ ...COMPLETED, spec: { ...COMPLETED.spec, volumeAttributesClassName: 'silver' } })
+    const named = aVolume({ claim: { name: 'c', uid: claim.metadata.uid! } })
+    expect(plan({ claim, named, bindsAttributesClasses: false })).toMatchObject({ do: 'bind' })
   })
 })

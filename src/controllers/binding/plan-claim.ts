@@ -6,6 +6,7 @@ import type { Happening } from '../../client/index.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER, IN_TREE_PREFIX, SELECTED_NODE } from '../names.ts'
 import { whyUnfit } from './choose-volume.ts'
 import {
+  attributesClassGateOff,
   belongsToAnother,
   classNotFound,
   externalProvisioning,
@@ -37,6 +38,8 @@ export interface ClaimSituation {
   unscheduledPods(): readonly string[]
   /** Whether a provisioner of that name runs in this process. */
   isInProcess(provisioner: string): boolean
+  /** The gate VolumeAttributesClass is on: claims that name such a class are bound. */
+  readonly bindsAttributesClasses: boolean
 }
 
 export type ClaimAction =
@@ -58,6 +61,11 @@ export const isBindCompleted = (claim: Claim): boolean => annotationOf(claim, BI
 
 export function planClaim(situation: ClaimSituation): ClaimAction {
   if (isBindCompleted(situation.claim)) return planBound(situation)
+  const attributesClass = situation.claim.spec?.volumeAttributesClassName
+  if (attributesClass && !situation.bindsAttributesClasses) {
+    const tell = attributesClassGateOff(attributesClass)
+    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+  }
   return situation.claim.spec?.volumeName ? planNamed(situation) : planUnbound(situation)
 }
 

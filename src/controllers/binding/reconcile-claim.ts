@@ -60,7 +60,7 @@ function plan(
   known: { readonly named: Volume | undefined; readonly isSure: boolean },
   context: BindingContext,
 ): ClaimAction {
-  const { classes, index, inProcess, matchmaker } = context
+  const { classes, index, inProcess, matchmaker, gates } = context
   const className = claimClassName(claim)
   return planClaim({
     claim,
@@ -78,6 +78,7 @@ function plan(
         .filter(({ spec }) => !spec?.nodeName)
         .map(({ metadata }) => metadata.name ?? ''),
     isInProcess: (provisioner) => inProcess.some(({ name }) => name === provisioner),
+    bindsAttributesClasses: gates.enabled('VolumeAttributesClass'),
   })
 }
 

@@ -8,15 +8,26 @@ import { managedBy } from './managed-by.ts'
 const GONE_FOR_MS = 60_000
 const LONG = `node-${'x'.repeat(60)}`
 
+interface CleanerParts {
+  /** Another client around the one to the trial server. */
+  readonly around?: (client: Client) => Client
+  readonly drivers?: readonly string[] | 'all'
+}
+
 async function aTrial() {
   const trial = await startCapacityTrial()
   const names = async () => (await trial.objects()).map(({ metadata }) => metadata.name)
   const anObject = (name: string, label: string) =>
     trial.server.post(CAPACITIES, aCapacity(name, 'fast', 'a', {}, label))
-  async function start(around: (client: Client) => Client = (client) => client) {
+  async function start({ around = (client) => client, drivers = [DRIVER] }: CleanerParts = {}) {
     const common = { client: around(trial.client), clock: trial.server.clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet(common)
-    const cleaner = createCapacityCleaner({ ...common, caches, driverName: DRIVER, goneForMs: GONE_FOR_MS })
+    const cleaner = createCapacityCleaner({
+      ...common,
+      caches,
+      goneForMs: GONE_FOR_MS,
+      ...(drivers === 'all' ? {} : { drivers }),
+    })
     const abort = new AbortController()
     const over = cleaner.run(abort.signal)
     await trial.settle()
@@ -45,7 +56,7 @@ describe('the cleaner', () => {
     await trial.dropDriver(LONG)
     await trial.pass(GONE_FOR_MS - 1)
     expect(await trial.names()).toHaveLength(4)
-    expect(cleaner.queue.standing(managedBy('n2'))).toMatchObject({ is: 'waiting' })
+    expect(cleaner.queue.standing(`${DRIVER} ${managedBy('n2')}`)).toMatchObject({ is: 'waiting' })
     await trial.pass(1)
     expect(await trial.names()).toEqual(['of-n1'])
     await cleaner.stop()
@@ -96,6 +107,26 @@ describe('the cleaner', () => {
     await cleaner.stop()
   })
 
+  it('CAP-9 without names it sees to every driver, each by itself: one that stays keeps its objects', async () => {
+    const trial = await aTrial()
+    await trial.aNode('n1', {})
+    const other = 'other.example'
+    const drivers = [DRIVER, other].map((name) => ({ name, nodeID: 'n1' }))
+    await trial.server.patch('/apis/storage.k8s.io/v1/csinodes/n1', { spec: { drivers } }, 'merge')
+    await trial.anObject('stays', managedBy('n1'))
+    await trial.anObject('goes', managedBy('n1'))
+    const labels = { 'csi.storage.k8s.io/drivername': other }
+    await trial.server.patch(`${CAPACITIES}/goes`, { metadata: { labels } }, 'merge')
+    await trial.anObject('by-hand', 'someone')
+    const cleaner = await trial.startCleaner({ drivers: 'all' })
+    await trial.server.patch('/apis/storage.k8s.io/v1/csinodes/n1', { spec: { drivers: drivers.slice(0, 1) } }, 'merge')
+    await trial.pass(GONE_FOR_MS - 1)
+    expect(await trial.names()).toEqual(['by-hand', 'goes', 'stays'])
+    await trial.pass(1)
+    expect(await trial.names()).toEqual(['by-hand', 'stays'])
+    await cleaner.stop()
+  })
+
   it.each(['n1', LONG])('CAP-9 asks the server before it deletes: its own view of %s may be old', async (node) => {
     const trial = await aTrial()
     await trial.aNode(node, {})
@@ -109,7 +140,7 @@ describe('the cleaner', () => {
         await new Promise<void>((resolve) => request.signal.addEventListener('abort', () => resolve()))
       },
     })
-    const cleaner = await trial.startCleaner(blind)
+    const cleaner = await trial.startCleaner({ around: blind })
     await trial.pass(2 * GONE_FOR_MS)
     expect(await trial.names()).toEqual(['of-it'])
     await cleaner.stop()

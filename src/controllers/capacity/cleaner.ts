@@ -1,5 +1,5 @@
 // Removes the capacity objects of nodes whose producer is not there any more to do it: those of a node from whose CSINode
-// the driver has been missing for a set time. Needs no driver, only its name.
+// the driver has been missing for a set time. Needs no driver, only its name, or none: then it sees to all of them.
 //
 // How long it is missing is counted from when this cleaner first saw it missing: after a restart it is counted anew, so
 // that nothing is ever deleted too early.
@@ -24,7 +24,8 @@ import { whenServed } from './when-served.ts'
 import { deleteObject, type Writing } from './writing.ts'
 
 export interface CapacityCleanerDeps extends ControllerDeps {
-  readonly driverName: string
+  /** Whose objects. Absent: those of all drivers. */
+  readonly drivers?: readonly string[]
   /** Where the objects are. Absent: in all namespaces. */
   readonly namespace?: string
   /** How long the driver must have been missing on a node. Default 10 min. */
@@ -43,21 +44,23 @@ const BY_PRODUCER = 'capacity: managed by'
 const LIVE_LIST_PAGE = 500
 
 export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleaner {
-  const { client, caches, clock, random, log, metrics, driverName, namespace, goneForMs = GONE_FOR_MS, election } = deps
+  const { client, caches, clock, random, log, metrics, drivers, namespace, goneForMs = GONE_FOR_MS, election } = deps
   const observer = metrics ? { observer: metrics.queueObserver(QUEUE) } : {}
-  /** The keys are labels of producers. */
   const queue = createWorkQueue({ name: QUEUE, clock, random, log, workers: 1, ...observer })
   metrics?.queues.add(queue)
 
   async function run(signal: AbortSignal): Promise<void> {
     if (!(await whenServed(capacityKind, { client, clock, random, log }, signal))) return
-    const selection = { ...(namespace ? { namespace } : {}), labelSelector: `${DRIVER_NAME_LABEL}=${driverName}` }
-    const objects = caches.acquire(capacityKind, selection)
+    const labelSelector = drivers ? `${DRIVER_NAME_LABEL} in (${drivers.join(',')})` : undefined
+    const objects = caches.acquire(capacityKind, {
+      ...(namespace ? { namespace } : {}),
+      ...(labelSelector ? { labelSelector } : {}),
+    })
     const csiNodes = caches.acquire(csiNodeKind)
     const stops: (() => void)[] = []
     try {
       objects.cache.addIndex(BY_PRODUCER, producersOf)
-      const present = presentProducers(csiNodes.cache, driverName, queue.add)
+      const present = presentProducers(csiNodes.cache, queue.add)
       stops.push(present.stop)
       const wake = (object: Readonly<CSIStorageCapacity>) => producersOf(object).forEach(queue.add)
       stops.push(objects.cache.subscribe({ added: wake, updated: wake }))
@@ -84,7 +87,7 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
     readonly goneSinceMs: Map<string, number>
   }
 
-  async function clean(producer: string, context: CleanContext, signal: AbortSignal): Promise<Outcome> {
+  async function clean(producer: ProducerKey, context: CleanContext, signal: AbortSignal): Promise<Outcome> {
     const { writing, objects, present, goneSinceMs } = context
     const orphans = objects.byIndex(BY_PRODUCER, producer)
     if (orphans.length === 0 || present.has(producer)) {
@@ -95,67 +98,84 @@ export function createCapacityCleaner(deps: CapacityCleanerDeps): CapacityCleane
     const sinceMs = goneSinceMs.get(producer) ?? nowMs
     goneSinceMs.set(producer, sinceMs)
     const leftMs = sinceMs + goneForMs - nowMs
-    if (leftMs > 0) return retryAfter(leftMs, `the driver ${driverName} is missing on the node of ${producer}`)
+    const { driver, label } = partsOf(producer)
+    if (leftMs > 0) return retryAfter(leftMs, `the driver ${driver} is missing on the node of ${label}`)
 
-    if (await isBack(client, producer, driverName, signal)) {
+    if (await isBack(client, producer, signal)) {
       goneSinceMs.delete(producer)
-      return retryAfter(goneForMs, `the driver ${driverName} is back on the node of ${producer}, says the server`)
+      return retryAfter(goneForMs, `the driver ${driver} is back on the node of ${label}, says the server`)
     }
     for (const object of orphans) {
       const outcome = await deleteObject(object, writing, signal)
       if (outcome.is !== 'done') return outcome
     }
     goneSinceMs.delete(producer) // a producer that makes them again gets the same time again
-    log.info({ driver: driverName, producer, objects: orphans.length }, 'deleted capacity objects of a node without it')
+    log.info(
+      { driver, producer: label, objects: orphans.length },
+      'deleted capacity objects of a node without the driver',
+    )
     return done
   }
 
   return { queues: [queue], run }
 }
 
+/** `hostpath.csi.k8s.io external-provisioner-n1` */
+type ProducerKey = string
+
+const keyOfProducer = (driver: string, label: string): ProducerKey => `${driver} ${label}`
+
+function partsOf(producer: ProducerKey): { readonly driver: string; readonly label: string } {
+  const at = producer.indexOf(' ') // neither has one
+  return { driver: producer.slice(0, at), label: producer.slice(at + 1) }
+}
+
 /** Only of single nodes: who keeps the objects of a whole cluster, or made them by hand, is nobody we can miss. */
-function producersOf({ metadata }: Readonly<CSIStorageCapacity>): string[] {
-  const label = metadata.labels?.[MANAGED_BY_LABEL] ?? ''
-  return nodeNamedBy(label) ? [label] : []
+function producersOf({ metadata }: Readonly<CSIStorageCapacity>): ProducerKey[] {
+  const { [DRIVER_NAME_LABEL]: driver, [MANAGED_BY_LABEL]: label = '' } = metadata.labels ?? {}
+  return driver && nodeNamedBy(label) ? [keyOfProducer(driver, label)] : []
 }
 
 interface PresentProducers {
-  has(producer: string): boolean
+  has(producer: ProducerKey): boolean
   stop(): void
 }
 
-/** The producers of nodes that have the driver. */
-function presentProducers(
-  csiNodes: Cache<CSINode>,
-  driverName: string,
-  changed: (producer: string) => void,
-): PresentProducers {
-  const present = new Set<string>()
-  const put = (node: Readonly<CSINode>) => set(node, runs(node, driverName))
-  const set = ({ metadata: { name = '' } }: Readonly<CSINode>, isPresent: boolean) => {
-    const producer = managedBy(name)
+/** The producers of nodes that have their driver. */
+function presentProducers(csiNodes: Cache<CSINode>, changed: (producer: ProducerKey) => void): PresentProducers {
+  const present = new Set<ProducerKey>()
+  const set = (producer: ProducerKey, isPresent: boolean) => {
     if (present.has(producer) === isPresent) return
     if (isPresent) present.add(producer)
     else present.delete(producer)
     changed(producer)
   }
-  const stop = csiNodes.subscribe({ added: put, updated: put, deleted: (node) => set(node, false) })
+  const put = (node: Readonly<CSINode>, before?: Readonly<CSINode>) => {
+    const now = producersOn(node)
+    for (const producer of before ? producersOn(before) : []) if (!now.includes(producer)) set(producer, false)
+    for (const producer of now) set(producer, true)
+  }
+  const stop = csiNodes.subscribe({
+    added: (node) => put(node),
+    updated: put,
+    deleted: (node) => producersOn(node).forEach((producer) => void set(producer, false)),
+  })
   return { has: (producer) => present.has(producer), stop }
 }
 
-const runs = ({ spec }: Readonly<CSINode>, driverName: string): boolean =>
-  spec.drivers.some(({ name }) => name === driverName)
+const producersOn = ({ metadata, spec }: Readonly<CSINode>): ProducerKey[] =>
+  spec.drivers.map(({ name }) => keyOfProducer(name, managedBy(metadata.name)))
 
 /** Asks the server itself, before what cannot be undone: our copy may be behind. */
-async function isBack(client: Client, producer: string, driverName: string, signal: AbortSignal): Promise<boolean> {
-  const node = nodeNamedBy(producer)
+async function isBack(client: Client, producer: ProducerKey, signal: AbortSignal): Promise<boolean> {
+  const node = nodeNamedBy(partsOf(producer).label)
   if (!node) return true
   const known = await nodeOrNothing(client, node.name, signal)
-  if (known && runs(known, driverName)) return true
+  if (known && producersOn(known).includes(producer)) return true
   if (!node.mayBeHash) return false
   for (let continueToken: string | undefined; ; ) {
     const page = await client.list(csiNodeKind, { limit: LIVE_LIST_PAGE, continueToken, signal })
-    if (page.items.some((one) => runs(one, driverName) && managedBy(one.metadata.name) === producer)) return true
+    if (page.items.some((one) => producersOn(one).includes(producer))) return true
     if (!page.continueToken) return false
     continueToken = page.continueToken
   }

@@ -1,8 +1,8 @@
 // A change that the volume of a bound claim is asked for: more room, or other attributes. Each kind of change decides for
-// itself what is due and takes its steps; the frame hands every claim to one worker, so that no volume ever undergoes two.
+// itself what is due and takes its steps; the frame (changing-controllers.ts) lets no volume undergo two at once.
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache, Outcome, Source } from '../../client/index.ts'
+import type { Cache, ObjectKey, Outcome, Source } from '../../client/index.ts'
 
 /** A bound claim, and the volume of this driver that says it belongs to it. */
 export interface Subject {
@@ -12,7 +12,7 @@ export interface Subject {
 
 export interface Change {
   readonly name: 'expanding' | 'modifying'
-  /** Whether an update of the claim may have given it something to do. */
+  /** Whether an update of the claim may have given it something to do. Its own writes should not: they would cut its backoff short. */
   matters(next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean
   /** What else wakes claims: a class that appears, a pod that ends. */
   readonly sources?: readonly Source[]
@@ -20,4 +20,8 @@ export interface Change {
   readonly reads?: readonly Cache<any>[]
   /** Takes the steps that are due now, one after the other. Called for one claim at a time. */
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
+  /** The claim is gone, or no longer the driver's: what was known of it may go. */
+  forget?(claim: ObjectKey): void
+  /** Called when the work begins, to follow caches for other reasons; the returned function ends it. */
+  follow?(subjectOf: (claim: Readonly<PersistentVolumeClaim>) => Subject | undefined): () => void
 }

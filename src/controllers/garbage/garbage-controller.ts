@@ -1,7 +1,7 @@
 // Deletes what belongs to nobody any more, and carries out the two deletions that wait: foreground (dependents first)
 // and orphan (dependents stay). Owners of kinds that are not served are left alone, and so is what belongs to them.
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, isNotServed } from '../../api/status-error.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -32,6 +32,8 @@ export function createGarbageController(options: GarbageOptions) {
     sources: graph.caches.map((cache) => ({
       cache,
       keysOf: (object: Readonly<KubeObject>) => concernedBy(graph, cache.kind, object),
+      concerns: belongsOrGoes,
+      mayBeOff: true,
     })),
     reconcile: (key) => reconcileNode(key, graph, client),
   })
@@ -41,6 +43,10 @@ export function createGarbageController(options: GarbageOptions) {
     run: async (signal: AbortSignal) => void (await Promise.all([graph.run(signal), controller.run(signal)])),
   }
 }
+
+/** Nothing is done about the others; what belongs to them is woken by their end. */
+const belongsOrGoes = ({ metadata }: Readonly<KubeObject>): boolean =>
+  metadata.deletionTimestamp !== undefined || (metadata.ownerReferences?.length ?? 0) > 0
 
 /** A change concerns the object itself, what belongs to it, and what it belongs to (an owner that waits for it). */
 function concernedBy(graph: OwnerGraph, kind: Kind, object: Readonly<KubeObject>): string[] {
@@ -75,6 +81,7 @@ async function stateOf(reference: OwnerReference, node: Node, graph: OwnerGraph,
   const ref = { name: reference.name, ...(kind.namespaced ? { namespace } : {}) }
   const cached = graph.find(nodeKey(kind, { metadata: ref }))?.object
   const owner = cached?.metadata.uid === reference.uid ? cached : await getOrNothing(client, kind, ref)
+  if (owner === 'not served') return 'unknown' // it may well be there
   if (owner?.metadata.uid !== reference.uid) return 'absent'
   const isWaiting = owner.metadata.deletionTimestamp && owner.metadata.finalizers?.includes(FOREGROUND)
   return isWaiting && reference.blockOwnerDeletion ? 'leaving' : 'present'
@@ -84,6 +91,7 @@ async function getOrNothing(client: Client, kind: Kind, ref: { name: string; nam
   try {
     return await client.get(kind, ref)
   } catch (error) {
+    if (isNotServed(error)) return 'not served'
     if (error instanceof ApiError && error.code === 404) return undefined
     throw error
   }

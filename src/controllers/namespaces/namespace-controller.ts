@@ -2,7 +2,7 @@
 // object in one; what still stands in the way is written into the namespace's status.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { namespaceKind } from '../../api/kinds/namespace.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, isNotServed } from '../../api/status-error.ts'
 import type { Namespace } from '../../api/types/namespace.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -51,6 +51,7 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
         source({
           cache,
           keysOf: ({ metadata }) => (isGoing(namespaces, metadata.namespace) ? [metadata.namespace ?? ''] : []),
+          mayBeOff: true,
         }),
       ),
     ],
@@ -101,7 +102,7 @@ async function reconcileNamespace(name: string, deps: Deps): Promise<Outcome> {
 async function deleteContents(namespace: string, { client, contents }: Deps): Promise<string[]> {
   const left: string[] = []
   for (const kind of contents) {
-    const { items } = await client.list<KubeObject>(kind, { namespace })
+    const items = await listOrNone(client, kind, namespace)
     const outcomes = await Promise.all(
       items.map(async ({ metadata: { name = '', uid, deletionTimestamp, finalizers = [] } }) => {
         const waits = `${kind.plural}/${name}${finalizers.length > 0 ? ` (waits for ${finalizers.join(', ')})` : ''}`
@@ -115,6 +116,16 @@ async function deleteContents(namespace: string, { client, contents }: Deps): Pr
     left.push(...outcomes.filter((outcome) => outcome !== undefined))
   }
   return left
+}
+
+/** A kind that is switched off holds up no namespace. */
+async function listOrNone(client: Client, kind: Kind, namespace: string): Promise<readonly Readonly<KubeObject>[]> {
+  try {
+    return (await client.list<KubeObject>(kind, { namespace })).items
+  } catch (error) {
+    if (isNotServed(error)) return []
+    throw error
+  }
 }
 
 /** Marked as going, but not gone. */

@@ -49,7 +49,7 @@ export function createProtectionControllers({ client, caches, clock, random, log
       ...common,
       ...observed('claim-protection'),
       sources: [
-        source({ cache: claims, keysOf: (object) => own(object) }),
+        source({ cache: claims, keysOf: own, concerns: (claim) => needsWork(claim, CLAIM_PROTECTION_FINALIZER) }),
         source({ cache: pods, keysOf: claimsOfPod }),
       ],
       reconcile: (key) => reconcileClaim(key, { client, claims, pods }),
@@ -57,14 +57,16 @@ export function createProtectionControllers({ client, caches, clock, random, log
     createController({
       ...common,
       ...observed('volume-protection'),
-      sources: [source({ cache: volumes, keysOf: (object) => own(object) })],
+      sources: [
+        source({ cache: volumes, keysOf: own, concerns: (volume) => needsWork(volume, VOLUME_PROTECTION_FINALIZER) }),
+      ],
       reconcile: (key) => reconcileVolume(key, { client, volumes }),
     }),
     createController({
       ...common,
       ...observed('attributes-class-protection'),
       sources: [
-        source({ cache: classes, keysOf: (object) => own(object) }),
+        source({ cache: classes, keysOf: own }),
         source({ cache: claims, keysOf: attributesClassesOf }),
         source({ cache: volumes, keysOf: attributesClassOfVolume }),
       ],
@@ -141,6 +143,9 @@ const isHeldBack = ({ metadata }: Readonly<KubeObject>, finalizer: string): bool
 
 const lacks = ({ metadata }: Readonly<KubeObject>, finalizer: string): boolean =>
   metadata.deletionTimestamp === undefined && !metadata.finalizers?.includes(finalizer)
+
+const needsWork = (object: Readonly<KubeObject>, finalizer: string): boolean =>
+  lacks(object, finalizer) || isHeldBack(object, finalizer)
 
 const inUse = (what: string, users: readonly Readonly<KubeObject>[]): Outcome => {
   const [first] = users

@@ -59,6 +59,11 @@ export class Attempts {
     return this.#byKey.get(key)?.get(uid)
   }
 
+  /** Whether anything was begun for a claim of that name, there or gone. */
+  knows(key: ObjectKey): boolean {
+    return this.#byKey.has(key)
+  }
+
   begin(claim: Readonly<PersistentVolumeClaim>, stage: Stage): Attempt {
     const known = this.of(claim)
     if (known) {

@@ -24,11 +24,13 @@ import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../names.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { BY_VOLUME, reconcileVolume } from './delete-volume.ts'
-import { INTENT_PREFIX, intentOf } from './intent.ts'
+import { holdsIntent, INTENT_PREFIX, intentOf } from './intent.ts'
 import type { ProvisioningMetrics } from './metrics.ts'
 import { type ProvisioningOptions, settingsOf } from './options.ts'
+import { planVolume } from './plan-volume.ts'
 import type { Provisioner } from './provisioner.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
+import { isAsked } from './select-claim.ts'
 
 export interface ProvisioningDeps extends ControllerDeps {
   readonly provisioner: Provisioner
@@ -77,6 +79,17 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     attempts: new Attempts(),
   }
 
+  const { attempts, intent } = context
+  const mayAskUs = (claim: Readonly<PersistentVolumeClaim>): boolean =>
+    isAsked(claim, provisioner.name) || holdsIntent(claim, intent) || attempts.knows(keyOfObject(claim))
+  const mayBeForUs = (volume: Readonly<PersistentVolume>): boolean =>
+    claimsOf(volume).some((key) => {
+      const claim = claims.get(key)
+      return claim ? mayAskUs(claim) : attempts.knows(key)
+    })
+  const needsWork = (volume: Readonly<PersistentVolume>): boolean =>
+    planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'nothing'
+
   // A provisioner that runs alone has the names that are charted already.
   const instance = provisioner.instance === undefined ? '' : `-${provisioner.instance}`
   const queueName = (name: string) => (settings.isOneOfSeveral ? `${provisioner.name}${instance}-${name}` : name)
@@ -92,24 +105,29 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   const claimController = createController({
     ...common(queueName('claims')),
     sources: [
-      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherWish }),
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherWish, concerns: mayAskUs }),
       source({
         cache: classes,
         keysOf: ({ metadata: { name = '' } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
       }),
-      source({ cache: volumes, keysOf: claimsOf, matters: isForAnother }),
+      source({ cache: volumes, keysOf: claimsOf, matters: isForAnother, concerns: mayBeForUs }),
     ],
     reconcile: (key, signal) => reconcileClaim(key, context, (lost) => claimController.queue.add(lost), signal),
   })
   const volumeController = createController({
     ...common(queueName('volumes')),
     sources: [
-      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isAnotherState }),
+      source({
+        cache: volumes,
+        keysOf: (volume) => [keyOfObject(volume)],
+        matters: isAnotherState,
+        concerns: needsWork,
+      }),
       source({ cache: attachments, keysOf: volumesOf }),
       // A released volume that its claim still wanted: the claim went, or took another.
       source({
         cache: claims,
-        keysOf: (claim) => volumes.byIndex(BY_CLAIM, keyOfObject(claim)).map(keyOfObject),
+        keysOf: (claim) => volumes.byIndex(BY_CLAIM, keyOfObject(claim)).filter(needsWork).map(keyOfObject),
         matters: (next, old) => next.spec?.volumeName !== old.spec?.volumeName,
       }),
     ],

@@ -18,8 +18,7 @@ export function selectClaim(
   storageClass: Readonly<StorageClass> | undefined,
   provisionerName: string,
 ): Selection {
-  const asked = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
-  if (asked !== provisionerName || claim.spec?.volumeName) return { is: 'notOurs' }
+  if (!isAsked(claim, provisionerName)) return { is: 'notOurs' }
   if (!storageClass) return { is: 'impossible', because: missingClass(claim) }
   if (storageClass.provisioner !== provisionerName) return { is: 'notOurs' }
   if (isDelayed(storageClass) && !annotationOf(claim, SELECTED_NODE)) {
@@ -27,6 +26,12 @@ export function selectClaim(
     return { is: 'waiting', because: `class "${name}" waits for a pod, and no node has been chosen for one yet` }
   }
   return { is: 'selected', storageClass }
+}
+
+/** The claim wants a volume, and the binder has asked this provisioner for it. */
+export function isAsked(claim: Readonly<PersistentVolumeClaim>, provisionerName: string): boolean {
+  const asked = annotationOf(claim, PROVISIONER) ?? annotationOf(claim, PROVISIONER_BETA)
+  return asked === provisionerName && !claim.spec?.volumeName
 }
 
 /** Also by the name of old, where nothing else names a node. */

@@ -15,7 +15,8 @@ import { createRecord, type FakeRecord } from './record.ts'
 import { createScript, type Script } from './script.ts'
 import { type FakeSettings, fakeSettings } from './settings.ts'
 import { snapshotActs } from './snapshots.ts'
-import { emptyState, type FakeState, volumeNamed } from './state.ts'
+import { emptyState, type FakeState } from './state.ts'
+import { volumeNamed } from './tally.ts'
 import { volumeActs } from './volumes.ts'
 
 export interface FakeDriverOptions {

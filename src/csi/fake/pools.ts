@@ -2,6 +2,7 @@
 import type { Topology, TopologyRequirement } from '../gen/csi_pb.js'
 import { type Model, refuse } from './model.ts'
 import type { FakePool } from './settings.ts'
+import { usedBytesOf } from './tally.ts'
 
 /** What a class's parameters say about pools. Several classes may draw on one pool, at different prices. */
 export interface Draw {
@@ -44,25 +45,17 @@ export function isReachedFrom(
   return shared.length > 0 && shared.every(([key, value]) => place.segments[key] === value)
 }
 
-export function usedBytes({ state }: Model, pool: string): number {
-  let sum = 0
-  for (const volume of Object.values(state.volumes)) {
-    if (volume.pool === pool) sum += volume.capacityBytes * volume.copies
-  }
-  return sum
-}
-
-export const freeBytes = (model: Model, pool: FakePool) => pool.capacityBytes - usedBytes(model, pool.name)
+export const freeBytes = (model: Model, pool: FakePool) => pool.capacityBytes - usedBytesOf(model.state, pool.name)
 
 /** What GetCapacity says is free: of now, or of when reports were held. */
 export const reportedFreeBytes = (model: Model, pool: FakePool) =>
   pool.capacityBytes -
-  (model.state.heldUseBytes ? (model.state.heldUseBytes[pool.name] ?? 0) : usedBytes(model, pool.name))
+  (model.state.heldUseBytes ? (model.state.heldUseBytes[pool.name] ?? 0) : usedBytesOf(model.state, pool.name))
 
 /** Reports stay as they are now, as of a driver that asks its storage rarely. */
 export function holdCapacity(model: Model): void {
   const { pools } = model.settings
-  model.state.heldUseBytes = Object.fromEntries(pools.map(({ name }) => [name, usedBytes(model, name)]))
+  model.state.heldUseBytes = Object.fromEntries(pools.map(({ name }) => [name, usedBytesOf(model.state, name)]))
 }
 
 export function showCapacity({ state }: Model): void {

@@ -63,9 +63,6 @@ export interface FakeSnapshot {
 
 export const emptyState = (): FakeState => ({ made: 0, volumes: {}, snapshots: {} })
 
-export const volumeNamed = (state: FakeState, name: string) =>
-  Object.values(state.volumes).find((volume) => volume.name === name)
-
 /** Nothing keeps a volume from being deleted. */
 export const isUnused = ({ attachments, onNodes }: FakeVolume) =>
   Object.keys(attachments).length === 0 &&

@@ -17,7 +17,8 @@ import {
 import { pageOf } from './page.ts'
 import { drawOf, freeBytes, isAboutTheClaim, isReachedFrom, poolsFor, reportedFreeBytes } from './pools.ts'
 import { isWithin, rangeOf, sizeIn } from './sizes.ts'
-import { type FakeSource, type FakeVolume, isEmpty, isUnused, volumeNamed } from './state.ts'
+import { type FakeSource, type FakeVolume, isEmpty, isUnused } from './state.ts'
+import { addVolume, removeVolume, resizeVolume, volumeNamed } from './tally.ts'
 
 type VolumeActs = Pick<
   Acts<typeof Controller>,
@@ -64,7 +65,7 @@ export const volumeActs: VolumeActs = {
       return refuse('RESOURCE_EXHAUSTED', `${sizeBytes} bytes in ${draw.copies} copies do not fit into ${names}`)
     }
 
-    const order = ++model.state.made
+    const order = model.state.made + 1
     const volume: FakeVolume = {
       id: `vol-${createHash('sha256').update(request.name).digest('hex').slice(0, 16)}-${order}`,
       name: request.name,
@@ -83,7 +84,7 @@ export const volumeActs: VolumeActs = {
       attachments: {},
       onNodes: {},
     }
-    model.state.volumes[volume.id] = volume
+    addVolume(model.state, volume)
     return { volume: reply(volume) }
   },
 
@@ -92,7 +93,7 @@ export const volumeActs: VolumeActs = {
     need(volumeId, 'volume_id')
     const volume = model.state.volumes[volumeId]
     if (volume && !isUnused(volume)) refuse('FAILED_PRECONDITION', `volume "${volumeId}" is in use`)
-    delete model.state.volumes[volumeId]
+    if (volume) removeVolume(model.state, volume)
     return {}
   },
 
@@ -116,7 +117,7 @@ export const volumeActs: VolumeActs = {
       if (pool && freeBytes(model, pool) < moreBytes) {
         refuse('RESOURCE_EXHAUSTED', `${moreBytes} more bytes do not fit into ${pool.name}`)
       }
-      volume.capacityBytes = sizeBytes
+      resizeVolume(model.state, volume, sizeBytes)
     }
     return { capacityBytes: BigInt(volume.capacityBytes), nodeExpansionRequired }
   },

@@ -96,7 +96,12 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const volumeController = createController({
     ...common(queueName('csi-attacher-pv', 'attached-volumes')),
     sources: [
-      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isAnotherVolume }),
+      source({
+        cache: volumes,
+        keysOf: (volume) => [keyOfObject(volume)],
+        matters: isAnotherVolume,
+        concerns: isBeingDeleted,
+      }),
       source({ cache: attachments, keysOf: volumeNamesOf, matters: () => false }),
     ],
     reconcile: (key) => releaseVolume(key, context),

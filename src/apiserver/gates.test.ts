@@ -1,0 +1,283 @@
+// Feature gates, on and off in every combination, with servers restarted on one disk: what new objects may have, what
+// stored objects keep, what is refused and in which words.
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { FEATURE_GATES, type FeatureGate, parseFeatureGates } from '../api/feature-gates.ts'
+import { type Medium, memoryMedium } from '../store/index.ts'
+import { startTrial, type TrialServer } from './server-trial.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const VOLUMES = '/api/v1/persistentvolumes'
+const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
+const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
+const CAPACITIES = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
+const DRIVERS = '/apis/storage.k8s.io/v1/csidrivers'
+
+let trial: TrialServer
+let medium: Medium
+afterEach(() => trial.store.close()) // closing twice is nothing
+
+const off = (...gates: FeatureGate[]) => gates.map((gate) => `${gate}=false`).join(',')
+
+async function start(gates = ''): Promise<void> {
+  medium = memoryMedium()
+  trial = await startTrial({ medium, gates })
+}
+async function restart(gates = ''): Promise<void> {
+  await trial.store.close()
+  trial = await startTrial({ medium, gates })
+}
+
+const aClaim = (name: string, spec: object = {}) => ({
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+})
+const aVolume = (name: string, spec: object = {}) => ({
+  metadata: { name },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    capacity: { storage: '1Gi' },
+    csi: { driver: 'd.example.com', volumeHandle: name },
+    ...spec,
+  },
+})
+const bind = (name: string, status: object = {}) =>
+  trial.patch(`${CLAIMS}/${name}/status`, { status: { phase: 'Bound', capacity: { storage: '1Gi' }, ...status } })
+const change = (name: string, spec: object) => trial.patch(`${CLAIMS}/${name}`, { spec }, 'merge')
+
+const IS_OFF = (gate: string) => `Forbidden: update is forbidden when the ${gate} feature gate is disabled`
+
+describe('VolumeAttributesClass off', () => {
+  it('VAC-12 refuses another class, and none, in the words of the document; the claim keeps its class', async () => {
+    await start()
+    await trial.post(CLAIMS, aClaim('test-pvc', { volumeAttributesClassName: 'silver' }))
+    await bind('test-pvc', { currentVolumeAttributesClassName: 'silver' })
+    await restart(off('VolumeAttributesClass'))
+    const refused = await change('test-pvc', { volumeAttributesClassName: 'gold' })
+    expect([refused.status, refused.json.message]).toEqual([
+      422,
+      'PersistentVolumeClaim "test-pvc" is invalid: spec.volumeAttributesClassName: ' + IS_OFF('VolumeAttributesClass'),
+    ])
+    for (const none of [null, '']) {
+      const { json } = await change('test-pvc', { volumeAttributesClassName: none })
+      expect(json.message).toContain(`spec.volumeAttributesClassName: ${IS_OFF('VolumeAttributesClass')}`)
+    }
+    const { spec, status } = (await trial.get(`${CLAIMS}/test-pvc`)).json
+    expect([spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]).toEqual(['silver', 'silver'])
+  })
+
+  it('VAC-12 a class that a claim or volume did not have is dropped, and the rest of the update is made', async () => {
+    await start(off('VolumeAttributesClass'))
+    await trial.post(CLAIMS, aClaim('plain'))
+    await bind('plain')
+    const { status, json } = await trial.patch(
+      `${CLAIMS}/plain`,
+      { metadata: { labels: { a: 'b' } }, spec: { volumeAttributesClassName: 'gold' } },
+      'merge',
+    )
+    expect([status, json.spec.volumeAttributesClassName, json.metadata.labels]).toEqual([200, undefined, { a: 'b' }])
+    const made = (await trial.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'gold' }))).json
+    expect(made.spec.volumeAttributesClassName).toBeUndefined()
+    const given = await trial.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
+    expect([given.status, given.json.spec.volumeAttributesClassName]).toEqual([200, undefined])
+  })
+
+  it('VAC-12 a volume keeps its class and may not get another', async () => {
+    await start()
+    await trial.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'silver' }))
+    await restart(off('VolumeAttributesClass'))
+    const relabelled = await trial.patch(`${VOLUMES}/v`, { metadata: { labels: { a: 'b' } } })
+    expect(relabelled.json.spec.volumeAttributesClassName).toBe('silver')
+    const refused = await trial.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
+    expect([refused.status, refused.json.message]).toEqual([
+      422,
+      'PersistentVolume "v" is invalid: spec.volumeAttributesClassName: ' + IS_OFF('VolumeAttributesClass'),
+    ])
+  })
+
+  it('VAC-12 status: what a claim did not have is dropped, what it has may change and end', async () => {
+    await start()
+    await trial.post(CLAIMS, aClaim('busy', { volumeAttributesClassName: 'silver' }))
+    await trial.post(CLAIMS, aClaim('idle'))
+    const modifyVolumeStatus = { targetVolumeAttributesClassName: 'silver', status: 'InProgress' }
+    await bind('busy', { modifyVolumeStatus })
+    await bind('idle')
+    await restart(off('VolumeAttributesClass'))
+    const idle = (await bind('idle', { modifyVolumeStatus, currentVolumeAttributesClassName: 'silver' })).json.status
+    expect([idle.modifyVolumeStatus, idle.currentVolumeAttributesClassName]).toEqual([undefined, undefined])
+    expect((await bind('busy')).json.status.modifyVolumeStatus).toEqual(modifyVolumeStatus)
+    expect((await bind('busy', { modifyVolumeStatus: null })).json.status.modifyVolumeStatus).toBeUndefined()
+  })
+
+  it('VAC-9 classes are served all the same, and new ones get no finalizer', async () => {
+    await start(off('VolumeAttributesClass'))
+    const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
+    const { status, json } = await trial.post(CLASSES, body)
+    expect([status, json.metadata.finalizers]).toEqual([201, undefined])
+    await restart()
+    expect((await trial.post(CLASSES, { ...body, metadata: { name: 'gold' } })).json.metadata.finalizers).toEqual([
+      'kubernetes.io/vac-protection',
+    ])
+  })
+
+  it('VAC-12 on again: the class can be changed', async () => {
+    await start()
+    await trial.post(CLAIMS, aClaim('data', { volumeAttributesClassName: 'silver' }))
+    await bind('data')
+    await restart(off('VolumeAttributesClass'))
+    expect((await change('data', { volumeAttributesClassName: 'gold' })).status).toBe(422)
+    await restart()
+    expect((await change('data', { volumeAttributesClassName: 'gold' })).json.spec.volumeAttributesClassName).toBe(
+      'gold',
+    )
+  })
+})
+
+describe('VolumeProvisionedIO off', () => {
+  const requests = { storage: '1Gi', iops: '500', throughput: '100' }
+
+  it('PIO-1 amounts that are stored stay as they are, and any change of them is refused', async () => {
+    await start()
+    await trial.post(CLAIMS, aClaim('data', { resources: { requests } }))
+    await bind('data')
+    await restart(off('VolumeProvisionedIO'))
+    for (const iops of ['600', '400', null]) {
+      const refused = await change('data', { resources: { requests: { iops } } })
+      expect([refused.status, refused.json.message]).toEqual([
+        422,
+        'PersistentVolumeClaim "data" is invalid: spec.resources.requests.iops: ' + IS_OFF('VolumeProvisionedIO'),
+      ])
+    }
+    expect((await change('data', { resources: { requests: { throughput: '100' } } })).status).toBe(200)
+    const { json } = await trial.get(`${CLAIMS}/data`)
+    expect(json.spec.resources.requests).toEqual({ storage: '1Gi', iops: '500', throughput: '100Mi' })
+    await restart()
+    expect((await change('data', { resources: { requests: { iops: '600' } } })).status).toBe(200)
+  })
+
+  it('PIO-1 amounts that a bound claim did not have are dropped', async () => {
+    await start(off('VolumeProvisionedIO'))
+    await trial.post(CLAIMS, aClaim('plain', { resources: { requests, limits: { iops: '900' } } }))
+    await bind('plain')
+    const { status, json } = await change('plain', { resources: { requests: { iops: '600' } } })
+    expect([status, json.spec.resources]).toEqual([200, { requests: { storage: '1Gi' } }])
+  })
+
+  it('PIO-4 a volume that has them keeps them, and a new one may have storage alone', async () => {
+    await start()
+    const capacity = { storage: '1Gi', iops: '500' }
+    await trial.post(VOLUMES, aVolume('old', { capacity }))
+    await restart(off('VolumeProvisionedIO'))
+    expect((await trial.patch(`${VOLUMES}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.capacity).toEqual(
+      capacity,
+    )
+    const refused = await trial.post(VOLUMES, aVolume('new', { capacity }))
+    expect([refused.status, refused.json.details.causes[0]]).toMatchObject([
+      422,
+      { field: 'spec.capacity', reason: 'FieldValueNotSupported' },
+    ])
+  })
+
+  it('PIO-7 quotas of them cannot be made, and one that exists goes on', async () => {
+    await start()
+    const aQuota = (name: string) => ({ metadata: { name }, spec: { hard: { 'limits.iops': '1000' } } })
+    await trial.post(QUOTAS, aQuota('old'))
+    await restart(off('VolumeProvisionedIO'))
+    const refused = await trial.post(QUOTAS, aQuota('new'))
+    expect([refused.status, refused.json.message]).toEqual([
+      422,
+      expect.stringContaining('must be a standard resource for quota'),
+    ])
+    expect((await trial.patch(`${QUOTAS}/old`, { spec: { hard: { 'limits.iops': '2000' } } }, 'merge')).status).toBe(
+      200,
+    )
+  })
+})
+
+describe('RecoverExpansionFailure off, by either of its names', () => {
+  it.each(['RecoverExpansionFailure', 'RecoverVolumeExpansionFailure'])('REX-10 %s', async (name) => {
+    await start(`${name}=false`)
+    await trial.post(CLAIMS, aClaim('data', { resources: { requests: { storage: '10Gi' } } }))
+    await bind('data')
+    const lower = () => change('data', { resources: { requests: { storage: '5Gi' } } })
+    expect((await lower()).json.message).toBe(
+      'PersistentVolumeClaim "data" is invalid: spec.resources.requests.storage: Forbidden: ' +
+        'field can not be less than previous value',
+    )
+    await restart(`${name}=true`)
+    expect((await lower()).status).toBe(200)
+    await restart(`${name}=false`)
+    const again = await change('data', { resources: { requests: { storage: '3Gi' } } })
+    expect([again.status, again.json.spec?.allocatedResources]).toEqual([200, { storage: '10Gi' }]) // it has used it
+  })
+})
+
+describe('CSIStorageCapacity off', () => {
+  it('CAP-1 capacity objects and the flag of drivers are served and kept: only scheduling ignores them', async () => {
+    await start()
+    await trial.post(DRIVERS, { metadata: { name: 'd.example.com' }, spec: { storageCapacity: true } })
+    await trial.post(CAPACITIES, { metadata: { name: 'c' }, storageClassName: 'fast', capacity: '1Gi' })
+    await restart(off('CSIStorageCapacity'))
+    expect((await trial.get(`${DRIVERS}/d.example.com`)).json.spec.storageCapacity).toBe(true)
+    expect((await trial.get(`${CAPACITIES}/c`)).json.capacity).toBe('1Gi')
+    const made = await trial.post(DRIVERS, { metadata: { name: 'e.example.com' }, spec: { storageCapacity: true } })
+    expect(made.json.spec.storageCapacity).toBe(true)
+  })
+})
+
+describe('any combination of gates', () => {
+  const rich = (name: string) =>
+    aClaim(name, {
+      volumeAttributesClassName: 'silver',
+      resources: { requests: { storage: '1Gi', iops: '500', throughput: '100' } },
+    })
+  const anyGates = fc
+    .subarray([...FEATURE_GATES])
+    .map((gates) => ({ text: off(...gates), has: (gate: FeatureGate) => !gates.includes(gate) }))
+
+  it('VAC-12 PIO-1 REX-10 a new claim has what its gates allow, and keeps it through every later combination', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyGates, { minLength: 2, maxLength: 5 }), async (history) => {
+        medium = memoryMedium()
+        const written = new Map<string, any>()
+        for (const [turn, gates] of history.entries()) {
+          trial = await startTrial({ medium, gates: gates.text })
+          for (const [name, spec] of written) {
+            expect((await trial.get(`${CLAIMS}/${name}`)).json.spec).toEqual(spec)
+            const touched = await trial.patch(`${CLAIMS}/${name}`, { metadata: { labels: { turn: `${turn}` } } })
+            const put = await trial.put(`${CLAIMS}/${name}`, (await trial.get(`${CLAIMS}/${name}`)).json)
+            // The mark is all that a later gate may add: it is what quota charges anyway.
+            if (gates.has('RecoverExpansionFailure')) spec.allocatedResources = { storage: '1Gi' }
+            expect(touched.json.spec).toEqual(spec)
+            expect([put.status, put.json.spec]).toEqual([200, spec])
+          }
+          const { spec } = (await trial.post(CLAIMS, rich(`turn-${turn}`))).json
+          expect(spec.volumeAttributesClassName).toBe(gates.has('VolumeAttributesClass') ? 'silver' : undefined)
+          expect(spec.resources.requests.iops).toBe(gates.has('VolumeProvisionedIO') ? '500' : undefined)
+          expect(spec.allocatedResources).toEqual(gates.has('RecoverExpansionFailure') ? { storage: '1Gi' } : undefined)
+          written.set(`turn-${turn}`, spec)
+          await trial.store.close()
+        }
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+describe('--feature-gates', () => {
+  it('knows every gate, its alias, and the last word said of it', () => {
+    for (const gate of FEATURE_GATES) {
+      expect(parseFeatureGates(`${gate}=false`).enabled(gate)).toBe(false)
+      expect(parseFeatureGates(`${gate}=false,${gate}=True`).enabled(gate)).toBe(true)
+    }
+    expect(parseFeatureGates('RecoverVolumeExpansionFailure=false').enabled('RecoverExpansionFailure')).toBe(false)
+  })
+
+  it.each([
+    ['Unheard=true', 'unknown feature gate "Unheard"; known gates: VolumeAttributesClass'],
+    ['VolumeAttributesClass', 'feature gate VolumeAttributesClass has value ""'],
+    ['VolumeAttributesClass=maybe', 'write VolumeAttributesClass=true or VolumeAttributesClass=false'],
+  ])('SYS-10 refuses %s', (text, words) => {
+    expect(() => parseFeatureGates(text)).toThrow(words)
+  })
+})

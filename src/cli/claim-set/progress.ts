@@ -1,0 +1,67 @@
+// How far the claims of a set are, while it runs. On a terminal the claims at work stand in the last lines and change in
+// place; elsewhere every change is a line of its own.
+import type { ObjectKey } from '../../client/index.ts'
+import type { ClaimResult } from './results.ts'
+
+export interface Progress {
+  working(key: ObjectKey, says: string): void
+  ended(result: ClaimResult): void
+}
+
+export const silentProgress: Progress = { working() {}, ended() {} }
+
+export const plainProgress = (write: (text: string) => void): Progress => ({
+  working: (key, says) => write(`${key}: ${oneLine(says)}\n`),
+  ended: (result) => write(`${endLine(result)}\n`),
+})
+
+export interface Terminal {
+  write(text: string): void
+  /** Asked each time: windows change their size. */
+  columns(): number
+}
+
+export function terminalProgress({ write, columns }: Terminal, total: number): Progress {
+  const atWork = new Map<ObjectKey, string>()
+  let shown = 0
+  let ended = 0
+
+  function draw(above = ''): void {
+    const lines = [...atWork].map(([key, says]) => `  ${key}: ${oneLine(says)}`)
+    if (atWork.size > 0) lines.push(`  ${ended} of ${total} done`)
+    const width = Math.max(columns(), COLUMNS_MIN)
+    const text = lines.map((line) => (line.length < width ? line : `${line.slice(0, width - 2)}…`)) // a line that wraps cannot be taken back
+    write(`${shown > 0 ? `${UP(shown)}${CLEAR_BELOW}` : ''}${above}${text.map((line) => `${line}\n`).join('')}`)
+    shown = text.length
+  }
+
+  return {
+    working(key, says) {
+      atWork.set(key, says)
+      draw()
+    },
+    ended(result) {
+      atWork.delete(result.key)
+      ended++
+      draw(`${endLine(result)}\n`)
+    },
+  }
+}
+
+const COLUMNS_MIN = 20
+const UP = (lines: number) => `\u001b[${lines}A`
+const CLEAR_BELOW = '\u001b[0J'
+
+const SIGNS: Record<ClaimResult['is'], string> = {
+  done: '',
+  nothing: '',
+  failed: 'FAILED: ',
+  unfinished: 'unfinished: ',
+  untouched: 'not begun: ',
+}
+
+const endLine = ({ key, is, says }: ClaimResult): string => `${key}: ${SIGNS[is]}${oneLine(says)}`
+
+/** What drivers and servers say may be anything. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+export const oneLine = (text: string): string => text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim()

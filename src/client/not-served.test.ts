@@ -1,0 +1,130 @@
+// Kinds that the server switches off and on again: a cache waits, keeps what it knew, and goes on when the kind returns.
+// What a client does about versions is in http-failures.test.ts.
+import { afterEach, describe, expect, it } from 'vitest'
+import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class.ts'
+import { configMapKind } from '../api/kinds/config-map.ts'
+import { startTrial } from '../apiserver/server-trial.ts'
+import { silentLog } from '../base/log.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import { memoryMedium } from '../store/index.ts'
+import { createCache } from './cache.ts'
+import type { Client } from './client.ts'
+import { createController, source } from './controller.ts'
+import { inProcessClient } from './in-process.ts'
+import { done } from './outcome.ts'
+
+const USER = { name: 'tester', groups: ['system:masters'] }
+const ALL_OFF = ['v1', 'v1beta1', 'v1alpha1']
+  .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
+  .join(',')
+const aClass = (name: string): any => ({ metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
+
+let abort = new AbortController()
+let running: Promise<unknown>[] = []
+let closeStore = async () => {}
+afterEach(async () => {
+  abort.abort()
+  await Promise.all(running)
+  await closeStore()
+  abort = new AbortController()
+  running = []
+})
+
+describe('a cache of a kind that is switched off', () => {
+  /** A server that can be exchanged under the client, as by a restart with other flags. */
+  async function exchangeable(first: string) {
+    const medium = memoryMedium()
+    const clock = manualClock()
+    let trial = await startTrial({ medium, runtimeConfig: first })
+    let current = inProcessClient(trial.server.objects, USER)
+    const client = new Proxy({} as Client, { get: (_, verb) => (current as any)[verb] })
+    closeStore = () => trial.store.close()
+    return {
+      client,
+      clock,
+      trial: () => trial,
+      async restart(runtimeConfig = '') {
+        await trial.store.close()
+        trial = await startTrial({ medium, runtimeConfig })
+        current = inProcessClient(trial.server.objects, USER)
+      },
+    }
+  }
+  const passes = async (clock: ReturnType<typeof manualClock>, condition: () => boolean) => {
+    for (let turn = 0; !condition(); turn++) {
+      if (turn > 3_000) throw new Error('it did not come')
+      await new Promise((resolve) => setImmediate(resolve))
+      if (turn % 20 === 19) await clock.advance(1_000)
+    }
+  }
+  function run(client: Client, clock: ReturnType<typeof manualClock>) {
+    const lines: string[] = []
+    const log = { ...silentLog, info: (_: unknown, text: string) => void lines.push(text) }
+    const cache = createCache({ client, kind, clock, random: () => 0.5, log: log as any })
+    running.push(cache.run(abort.signal))
+    return { cache, lines, signal: abort.signal }
+  }
+
+  it('SYS-15 is empty and says so once; when the kind is on, everything is there', async () => {
+    const server = await exchangeable('')
+    await server.trial().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
+    await server.restart(ALL_OFF)
+    const { cache, lines, signal } = run(server.client, server.clock)
+    expect(await cache.whenAnswered(signal)).toBe(true)
+    expect([cache.synced, cache.size]).toEqual([false, 0])
+    await server.clock.advance(300_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(lines).toEqual(['the server does not serve this kind; waiting until it does'])
+    await server.restart()
+    await passes(server.clock, () => cache.synced)
+    expect(cache.get({ name: 'silver' })).toMatchObject({ driverName: 'd.example.com' })
+  })
+
+  it('SYS-15 keeps what it knew while the kind is off, and learns what changed meanwhile', async () => {
+    const server = await exchangeable('')
+    await server.trial().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
+    const { cache, signal } = run(server.client, server.clock)
+    await cache.whenSynced(signal)
+    await server.restart(ALL_OFF)
+    for (let second = 0; second < 120; second++) {
+      await server.clock.advance(1_000)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(cache.get({ name: 'silver' })).toBeDefined()
+    await server.restart()
+    await server.trial().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('gold'))
+    await passes(server.clock, () => cache.get({ name: 'gold' }) !== undefined)
+    expect(cache.size).toBe(2)
+  })
+
+  it('SYS-15 holds up only the controllers that cannot do without it', async () => {
+    const server = await exchangeable(ALL_OFF)
+    const { cache, signal } = run(server.client, server.clock)
+    const { client, clock } = server
+    const configMaps = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
+    running.push(configMaps.run(signal))
+    const worked: string[] = []
+    const controller = (name: string, mayBeOff: boolean) =>
+      createController({
+        name,
+        clock,
+        random: () => 0.5,
+        log: silentLog,
+        sources: [
+          source({ cache: configMaps, keysOf: ({ metadata }) => [metadata.name ?? ''] }),
+          source({ cache, keysOf: ({ metadata }) => [metadata.name ?? ''], mayBeOff }),
+        ],
+        reconcile: async (key) => {
+          worked.push(`${name} ${key}`)
+          return done
+        },
+      }).run(signal)
+    running.push(controller('patient', false), controller('easy', true))
+    await server.trial().post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } })
+    await passes(clock, () => worked.length > 0)
+    for (let second = 0; second < 60; second++) await clock.advance(1_000)
+    expect(worked).toEqual(['easy a'])
+    await server.restart()
+    await passes(clock, () => worked.includes('patient a'))
+  })
+})

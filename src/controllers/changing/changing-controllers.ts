@@ -1,0 +1,124 @@
+// Everything that changes volumes of one CSI driver while claims are bound to them: one queue and one limit of workers for
+// all kinds of change. Each claim waits there once per kind, so that one that backs off holds up no other, and takes
+// turns, so that no volume undergoes two at once; the kinds are woken in the order they are given.
+// Runs in the control plane's process or alone. Where a leader is elected, it is made anew for every term.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { annotationOf } from '../../api/kinds/class-names.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import {
+  createController,
+  done,
+  keyOfObject,
+  type ObjectKey,
+  type Outcome,
+  type Source,
+  source,
+  stuck,
+  type WorkQueue,
+} from '../../client/index.ts'
+import type { DriverFacts } from '../../csi/index.ts'
+import { VolumeTurns } from '../attaching/attacher/volume-turns.ts'
+import type { ControllerDeps } from '../deps.ts'
+import { PRE_RESIZE_CAPACITY } from '../names.ts'
+import type { Change } from './change.ts'
+import { type ChangingOptions, changingSettings } from './options.ts'
+import { isBound, type ServedNode, subjectOf } from './subjects.ts'
+
+export interface ChangingDeps extends Omit<ControllerDeps, 'client'> {
+  readonly facts: Pick<DriverFacts, 'name'>
+  /** The node this instance of the driver serves alone; absent: it serves all. */
+  readonly node?: ServedNode
+  /** In the order in which they are to happen when several are due. */
+  readonly changes: readonly Change[]
+  readonly options?: ChangingOptions
+}
+
+export interface ChangingControllers {
+  readonly queues: readonly WorkQueue[]
+  /** Settles when the last claim in work has. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+/** How a claim is called in the queue. */
+export const changeKey = (claim: ObjectKey, change: Change['name']): string => `${claim}#${change}`
+
+export function createChangingControllers(deps: ChangingDeps): ChangingControllers {
+  const { caches, clock, random, log, metrics, facts, node, changes } = deps
+  const settings = changingSettings(deps.options)
+  const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
+  const subjectDeps = { driverName: facts.name, volumes, ...(node ? { node } : {}) }
+  const subjectIn = (claim: Readonly<PersistentVolumeClaim>) => subjectOf(claim, subjectDeps)
+  const turns = new VolumeTurns()
+
+  const sourcesOf = (change: Change): Source[] => [
+    source({
+      cache: claims,
+      keysOf: (claim) => (isBound(claim) ? [changeKey(keyOfObject(claim), change.name)] : []),
+      matters: (next, old) => isBound(next) !== isBound(old) || change.matters(next, old),
+    }),
+    source({
+      cache: volumes,
+      keysOf: (volume) => claimsOf(volume, facts.name).map((key) => changeKey(key, change.name)),
+      matters: isAnotherVolume,
+    }),
+    ...(change.sources ?? []).map(({ keysOf, ...rest }) => ({
+      ...rest,
+      keysOf: (object: any) => [...keysOf(object)].map((key) => changeKey(key, change.name)),
+    })),
+  ]
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<Outcome> {
+    const [claimKey = '', name] = key.split('#')
+    const change = changes.find((one) => one.name === name)
+    const claim = claims.get(claimKey)
+    const subject = claim && subjectIn(claim)
+    if (!change || !subject) {
+      change?.forget?.(claimKey)
+      return done
+    }
+    const volumeName = keyOfObject(subject.volume)
+    if (!turns.take(volumeName, key)) return stuck(`another change of volume ${volumeName} is under way`)
+    try {
+      return await change.reconcile(subject, signal)
+    } finally {
+      for (const waiting of turns.release(volumeName)) controller.queue.add(waiting)
+    }
+  }
+
+  const name = node ? `${facts.name}-${node.name}-pvc` : `${facts.name}-pvc`
+  const controller = createController({
+    name,
+    clock,
+    random,
+    log,
+    ...settings,
+    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+    sources: changes.flatMap(sourcesOf),
+    reads: changes.flatMap(({ reads = [] }) => reads),
+    reconcile,
+  })
+  metrics?.queues.add(controller.queue)
+  return {
+    queues: [controller.queue],
+    async run(signal) {
+      const ends = changes.map((change) => change.follow?.(subjectIn))
+      try {
+        await controller.run(signal)
+      } finally {
+        for (const end of ends) end?.()
+      }
+    },
+  }
+}
+
+function claimsOf({ spec }: Readonly<PersistentVolume>, driverName: string): ObjectKey[] {
+  const { namespace, name } = spec?.claimRef ?? {}
+  return name && spec?.csi?.driver === driverName ? [`${namespace}/${name}`] : []
+}
+
+const isAnotherVolume = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
+  next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid ||
+  next.spec?.capacity?.storage !== old.spec?.capacity?.storage ||
+  annotationOf(next, PRE_RESIZE_CAPACITY) !== annotationOf(old, PRE_RESIZE_CAPACITY)

@@ -1,0 +1,136 @@
+// What the growth of a claim's volume needs next. Pure: claim, volume and what is known about the driver's answers in,
+// one step out. Which size is asked for is target-size.ts; taking the step is reconcile-claim.ts.
+import { annotationOf } from '../../api/kinds/class-names.ts'
+import { quantityToBytes } from '../../api/quantity.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { PRE_RESIZE_CAPACITY } from '../names.ts'
+import { conditionIn, failureText, NO_ROOM, stateOf } from './resize-status.ts'
+import { isLess, targetOf } from './target-size.ts'
+
+export interface Situation {
+  readonly claim: Readonly<PersistentVolumeClaim>
+  readonly volume: Readonly<PersistentVolume>
+  /** The driver's last answer to the size in the claim's allocatedResources was a final no, and nothing was asked since. */
+  readonly isFinal: boolean
+  /** It refused because the volume was in use, and it still is. */
+  readonly isHeldByUse: boolean
+  /** The driver grows volumes on their nodes only. */
+  readonly isNodeOnly: boolean
+  /** Why a size does not fit, where free storage is known. */
+  shortageFor(target: string): string | undefined
+  readonly nowMs: number
+  /** Between two tries for a size that was refused. */
+  readonly slowMs: number
+}
+
+export type ExpansionStep =
+  | { readonly do: 'nothing' }
+  /** The node is done with what the annotation on the volume was for. */
+  | { readonly do: 'tidy' }
+  /** Without a time: until something changes. */
+  | { readonly do: 'wait'; readonly because: string; readonly afterMs?: number }
+  /** Until no pod uses the volume. */
+  | { readonly do: 'hold' }
+  /** The user wants no more than there is. `volumeSize`: what the volume is to say, where it said too much. */
+  | { readonly do: 'cancel'; readonly volumeSize?: string }
+  /** The driver need not be asked. */
+  | { readonly do: 'refuse'; readonly target: string; readonly because: string; readonly reason?: string }
+  | { readonly do: 'expand'; readonly target: string; readonly begins: Beginning }
+
+/**
+ *   anew      a size that was not asked for before
+ *   again     one that was refused
+ *   goesOn    one whose asking the claim already tells of
+ */
+export type Beginning = 'anew' | 'again' | 'goesOn'
+
+const NOTHING: ExpansionStep = { do: 'nothing' }
+/** What the protocol can say. */
+const BYTES_MAX = 2n ** 63n - 1n
+
+export function planExpansion(situation: Situation): ExpansionStep {
+  const { claim, volume } = situation
+  const [cap, pvcap] = [capacityOf(claim), sizeOf(volume)]
+  if (annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined && !isLess(cap, pvcap)) return { do: 'tidy' }
+  if (claim.metadata.deletionTimestamp) return NOTHING
+  return isLess(cap, requestOf(claim)) ? planGrowth(situation) : planEnough(situation)
+}
+
+export const requestOf = ({ spec }: Situation['claim']): string => spec?.resources?.requests?.storage ?? '0'
+export const capacityOf = ({ status }: Situation['claim']): string => status?.capacity?.storage ?? '0'
+export const allocatedOf = ({ status }: Situation['claim']): string | undefined => status?.allocatedResources?.storage
+export const sizeOf = ({ spec }: Situation['volume']): string => spec?.capacity?.storage ?? '0'
+
+/** The claim has what it asks for. What was begun before the request was lowered is ended or undone. */
+function planEnough(situation: Situation): ExpansionStep {
+  const { claim, volume, isFinal, isNodeOnly } = situation
+  const [cap, alloc] = [capacityOf(claim), allocatedOf(claim)]
+  switch (stateOf(claim)) {
+    case 'ControllerResizeInfeasible':
+      return { do: 'cancel' }
+    case 'ControllerResizeInProgress':
+      if (isFinal || alloc === undefined || !isLess(cap, alloc)) return { do: 'cancel' }
+      return planAsking(alloc, situation) // it may have that size by now: only the same request tells
+    case 'NodeResizeInfeasible':
+      // Where a device has grown there is no way back; a node that grows it all has grown nothing.
+      if (!isNodeOnly) return NOTHING
+      return isLess(cap, sizeOf(volume)) ? { do: 'cancel', volumeSize: cap } : { do: 'cancel' }
+    default:
+      return NOTHING
+  }
+}
+
+function planGrowth(situation: Situation): ExpansionStep {
+  const { claim, volume, isFinal, isNodeOnly } = situation
+  const sizes = {
+    req: requestOf(claim),
+    alloc: allocatedOf(claim),
+    pvcap: sizeOf(volume),
+    state: stateOf(claim),
+    isWaitingForNode: conditionIn(claim, 'FileSystemResizePending') !== undefined,
+  }
+  const target = targetOf(sizes, { isFinal, isNodeOnly })
+  return target === undefined ? NOTHING : planAsking(target, situation)
+}
+
+function planAsking(target: string, situation: Situation): ExpansionStep {
+  const { claim } = situation
+  const begins = beginningOf(target, claim)
+  if (begins !== 'goesOn') {
+    const refusal = refusalOf(target, situation)
+    if (refusal) {
+      const isSaid = begins === 'again' && conditionIn(claim, 'ControllerResizeError')?.message === failureText(refusal.because)
+      return isSaid ? { do: 'wait', because: refusal.because } : { do: 'refuse', target, ...refusal }
+    }
+  }
+  if (situation.isHeldByUse) return { do: 'hold' }
+  const afterMs = slowLeftMs(target, situation)
+  if (afterMs > 0) return { do: 'wait', because: `the driver refused ${target}; it is asked again later`, afterMs }
+  return { do: 'expand', target, begins }
+}
+
+function beginningOf(target: string, claim: Situation['claim']): Beginning {
+  const state = stateOf(claim)
+  if (state === undefined || !isSame(target, allocatedOf(claim))) return 'anew'
+  return state === 'ControllerResizeInfeasible' ? 'again' : 'goesOn'
+}
+
+function refusalOf(target: string, situation: Situation): { because: string; reason?: string } | undefined {
+  if (quantityToBytes(target) > BYTES_MAX) return { because: `${target} is more than any volume can have` }
+  const because = situation.shortageFor(target)
+  return because === undefined ? undefined : { because, reason: NO_ROOM }
+}
+
+/** How long a size that was refused, by the driver or by the node, has to wait. Whoever waits for room does not. */
+function slowLeftMs(target: string, { claim, nowMs, slowMs }: Situation): number {
+  const state = stateOf(claim)
+  if (!state?.endsWith('Infeasible') || !isSame(target, allocatedOf(claim))) return 0
+  const error = conditionIn(claim, state === 'NodeResizeInfeasible' ? 'NodeResizeError' : 'ControllerResizeError')
+  if (error?.reason === NO_ROOM) return 0
+  const sinceMs = Date.parse(error?.lastProbeTime ?? error?.lastTransitionTime ?? '')
+  if (Number.isNaN(sinceMs)) return 0
+  return Math.min(sinceMs + slowMs - nowMs, slowMs) // clocks differ, but nobody waits for more than one interval
+}
+
+const isSame = (a: string, b: string | undefined): boolean => b !== undefined && !isLess(a, b) && !isLess(b, a)

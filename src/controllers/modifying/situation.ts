@@ -1,0 +1,102 @@
+// A claim, its volume and the classes they name, read as one picture: what is wanted, what is in effect, what was begun.
+import type { FeatureGates } from '../../api/feature-gates.ts'
+import { amountOf, IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Subject } from '../changing/change.ts'
+import { wantedAttributes } from '../provisioning/csi/attributes.ts'
+import type { Answers } from './answers.ts'
+import type { Attributes, IoName, Target } from './target.ts'
+import { confirmedOf, type Undo, undoOf } from './undo.ts'
+
+export type ClassLookup =
+  | { readonly is: 'found'; readonly driverName: string; readonly parameters: Attributes }
+  | { readonly is: 'missing' }
+  /** The server has not been heard of, or does not serve classes. */
+  | { readonly is: 'unknown' }
+
+export type IoStatus = NonNullable<NonNullable<PersistentVolumeClaim['status']>['allocatedResourceStatuses']>[string]
+
+export interface IoProgress {
+  readonly allocated: string | undefined
+  readonly status: IoStatus | undefined
+}
+
+export interface Situation {
+  readonly wanted: Target
+  /** What the claim's status says the volume has. */
+  readonly inEffect: Target
+  /** How far a change of the class has come, and to which. */
+  readonly classStatus: 'Pending' | 'InProgress' | 'Infeasible' | undefined
+  readonly classTarget: string | undefined
+  readonly io: Readonly<Record<IoName, IoProgress>>
+  readonly hasConditions: boolean
+  readonly undo: Undo | undefined
+  /** Attributes that the driver has confirmed, as far as is known. */
+  readonly confirmed: Attributes
+  readonly driverName: string
+  readonly canModify: boolean
+  /** The last call was answered for good, by yes or no. Otherwise the driver may still be at it. */
+  readonly isAnswered: boolean
+  /** What was refused, and rests. */
+  readonly resting: string | undefined
+  classOf(name: string): ClassLookup
+}
+
+export interface SituationDeps {
+  readonly gates: FeatureGates
+  /** Whether the server knows iops and throughput in a status. */
+  readonly withIo: boolean
+  readonly driverName: string
+  readonly canModify: boolean
+  readonly answers: Answers
+  classOf(name: string): ClassLookup
+}
+
+export function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
+  const { gates, driverName, canModify, answers, classOf } = deps
+  const withClass = gates.enabled('VolumeAttributesClass')
+  const withIo = deps.withIo && gates.enabled('VolumeProvisionedIO')
+  const { status = {} } = claim
+  const wanted = wantedAttributes(claim, gates)
+  const current = status.currentVolumeAttributesClassName || undefined
+  const { modifyVolumeStatus } = withClass ? status : {}
+  const amounts = (list: Readonly<Record<string, string>> | undefined, name: IoName) =>
+    withIo ? amountOf(list as Record<string, string>, name) : undefined
+  const inEffect: Target = {
+    className: current,
+    iops: amounts(status.capacity, 'iops'),
+    throughput: amounts(status.capacity, 'throughput'),
+  }
+  const progress = (name: IoName): IoProgress => ({
+    allocated: amounts(status.allocatedResources, name),
+    status: withIo ? status.allocatedResourceStatuses?.[name] : undefined,
+  })
+  return {
+    // With its gate off a class is not asked for, and none is taken away.
+    wanted: withIo
+      ? { ...wanted, className: withClass ? wanted.className : current }
+      : { className: withClass ? wanted.className : current, iops: undefined, throughput: undefined },
+    inEffect,
+    classStatus: modifyVolumeStatus?.status,
+    classTarget: modifyVolumeStatus?.targetVolumeAttributesClassName || undefined,
+    io: { iops: progress('iops'), throughput: progress('throughput') },
+    hasConditions: withClass && (status.conditions ?? []).some(({ type }) => MODIFY_CONDITIONS.includes(type)),
+    undo: undoOf(claim),
+    confirmed: confirmedOf(volume) ?? {},
+    driverName,
+    canModify,
+    isAnswered: answers.isAnswered(claim),
+    resting: answers.restingOf(claim),
+    classOf,
+  }
+}
+
+export const MODIFYING_VOLUME = 'ModifyingVolume'
+export const MODIFY_VOLUME_ERROR = 'ModifyVolumeError'
+const MODIFY_CONDITIONS: readonly string[] = [MODIFYING_VOLUME, MODIFY_VOLUME_ERROR]
+
+/** Something was asked of the driver, and whether it was done is not known. */
+export const isUncertain = ({ classStatus, io, isAnswered }: Situation): boolean =>
+  !isAnswered &&
+  (classStatus === 'InProgress' ||
+    IO_RESOURCES.some((name) => io[name].status === 'ControllerModifyVolumeInProgress'))

@@ -1,0 +1,280 @@
+// What each step writes, as one patch of the claim's status: class, iops and throughput, conditions and the undo record
+// together, so that no reader ever sees half a step. Pure; undefined where everything is as it should be already.
+import { IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
+import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
+import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'
+import { type Attributes, type IoName, sameAmount, type Target, targetText } from './target.ts'
+import { ATTRIBUTES, confirmedText, UNDO, type Undo, undoText } from './undo.ts'
+
+type Claim = Readonly<PersistentVolumeClaim>
+
+export interface StatusPatch {
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly status: Readonly<Record<string, unknown>>
+}
+
+/** What of a claim a target is about. */
+export interface Concern {
+  readonly className: string | undefined
+  readonly io: readonly IoName[]
+}
+
+export function concernOf({ inEffect, classStatus, io }: Situation, target: Target, attributes: Attributes): Concern {
+  const isAboutClass =
+    target.className !== undefined && (target.className !== inEffect.className || classStatus !== undefined)
+  return {
+    className: isAboutClass ? target.className : undefined,
+    io: IO_RESOURCES.filter((name) => {
+      if (io[name].status !== undefined) return true
+      if (target[name] !== undefined) return !sameAmount(target[name], inEffect[name])
+      return inEffect[name] !== undefined && Object.hasOwn(attributes, name)
+    }),
+  }
+}
+
+interface Step {
+  readonly claim: Claim
+  readonly situation: Situation
+  readonly target: Target
+  readonly concern: Concern
+  readonly nowMs: number
+}
+
+/** Before the driver is asked. Only of the claim as it was read. */
+export function beginPatch({ claim, situation, target, concern, nowMs }: Step, undo: Undo): StatusPatch | undefined {
+  const { className, io } = concern
+  const { classStatus, classTarget } = situation
+  const isClassSet = className === undefined || (classStatus === 'InProgress' && classTarget === className)
+  const isIoSet = io.every(
+    (name) =>
+      situation.io[name].status === IO_PROGRESS.inProgress &&
+      (target[name] === undefined || sameAmount(situation.io[name].allocated, target[name])),
+  )
+  const isUndoSet = undoText(undo) === undoText(situation.undo ?? {})
+  if (isClassSet && isIoSet && isUndoSet) return undefined
+  const amounts = Object.fromEntries(io.flatMap((name) => (target[name] === undefined ? [] : [[name, target[name]]])))
+  return {
+    metadata: {
+      uid: claim.metadata.uid,
+      resourceVersion: claim.metadata.resourceVersion,
+      ...(isUndoSet ? {} : { annotations: { [UNDO]: undoText(undo) } }),
+    },
+    status: {
+      ...(className === undefined
+        ? {}
+        : { modifyVolumeStatus: { targetVolumeAttributesClassName: className, status: 'InProgress' } }),
+      ...(Object.keys(amounts).length > 0 ? { allocatedResources: amounts } : {}),
+      ...ioStatuses(io, IO_PROGRESS.inProgress),
+      ...(className === undefined && io.length === 0
+        ? {}
+        : { conditions: [modifying(claim, `${to(target)} is in progress.`, nowMs)] }),
+    },
+  }
+}
+
+/** Once the driver has confirmed. Of the claim as it is then: what a user wants by now is another matter. */
+export function finishPatch({ claim, situation, target, concern }: Step, attributes: Attributes): StatusPatch {
+  const { inEffect } = situation
+  const provided = providedBy(target, attributes)
+  const held = IO_RESOURCES.flatMap((name) => {
+    const { allocated } = situation.io[name]
+    const isHeld = target[name] !== undefined && (concern.io.includes(name) || allocated !== undefined)
+    if (isHeld) return [[name, target[name]]]
+    return allocated !== undefined || concern.io.includes(name) ? [[name, null]] : []
+  })
+  const isClassNew = target.className !== undefined && target.className !== inEffect.className
+  return {
+    metadata: settledMetadata(claim),
+    status: {
+      modifyVolumeStatus: null,
+      ...(isClassNew ? { currentVolumeAttributesClassName: target.className } : {}),
+      ...(held.length > 0 ? { allocatedResources: Object.fromEntries(held) } : {}),
+      ...(Object.keys(provided).length > 0 ? { capacity: provided } : {}),
+      ...ioStatuses(concern.io, null),
+      conditions: NO_CONDITIONS,
+    },
+  }
+}
+
+/** Nothing was changed, and nothing is wanted any more. */
+export function dropPatch(claim: Claim, { inEffect, wanted, io }: Situation): StatusPatch {
+  const begun = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocated !== undefined)
+  const held = begun.map((name) => [name, wanted[name] === undefined ? null : (inEffect[name] ?? null)])
+  return {
+    metadata: settledMetadata(claim),
+    status: {
+      modifyVolumeStatus: null,
+      ...(held.length > 0 ? { allocatedResources: Object.fromEntries(held) } : {}),
+      ...ioStatuses(begun, null),
+      conditions: NO_CONDITIONS,
+    },
+  }
+}
+
+/** It cannot begin. What was begun before stays told: target and conditions are left as they are. */
+export function holdPatch(
+  claim: Claim,
+  { inEffect, classStatus, io }: Situation,
+  target: Target,
+): StatusPatch | undefined {
+  const isClass = target.className !== inEffect.className && classStatus !== 'Pending'
+  const waiting = IO_RESOURCES.filter(
+    (name) =>
+      target[name] !== undefined &&
+      !sameAmount(target[name], inEffect[name]) &&
+      io[name].status !== IO_PROGRESS.pending,
+  )
+  if (!isClass && waiting.length === 0) return undefined
+  const { uid, resourceVersion } = claim.metadata
+  return {
+    metadata: { uid, resourceVersion },
+    status: {
+      ...(isClass ? { modifyVolumeStatus: { status: 'Pending' } } : {}),
+      ...ioStatuses(waiting, IO_PROGRESS.pending),
+    },
+  }
+}
+
+/** It cannot be, and the driver was not asked. */
+export function refusePatch(step: Omit<Step, 'concern'>, because: string): StatusPatch | undefined {
+  const { claim, situation, target, nowMs } = step
+  const { className } = target
+  const io = IO_RESOURCES.filter((name) => target[name] !== undefined)
+  const isSaid = conditionOf(claim, MODIFY_VOLUME_ERROR)?.message === because
+  const isClassSet =
+    className === undefined || (situation.classStatus === 'Infeasible' && situation.classTarget === className)
+  if (isSaid && isClassSet && io.every((name) => situation.io[name].status === IO_PROGRESS.failed)) return undefined
+  const { uid, resourceVersion } = claim.metadata
+  return {
+    metadata: { uid, resourceVersion },
+    status: {
+      ...(className === undefined
+        ? {}
+        : { modifyVolumeStatus: { targetVolumeAttributesClassName: className, status: 'Infeasible' } }),
+      ...ioStatuses(io, IO_PROGRESS.failed),
+      conditions: [
+        { type: MODIFYING_VOLUME, $patch: 'delete' },
+        condition(claim, { type: MODIFY_VOLUME_ERROR, reason: 'InvalidArgument', message: because }, nowMs),
+      ],
+    },
+  }
+}
+
+export type FailureMeaning =
+  /** These attributes cannot be; the volume has those it had. */
+  | 'infeasible'
+  /** Not while the volume is in use. */
+  | 'inUse'
+  /** No, for another reason. */
+  | 'final'
+  /** The driver may be at it, or done. */
+  | 'uncertain'
+
+export interface Failed {
+  readonly meaning: FailureMeaning
+  readonly reason: string
+  readonly message: string
+  /** What may have been changed, after this answer. */
+  readonly undo: Undo
+}
+
+/** After the driver said no, or nothing. */
+export function failurePatch(step: Step, { meaning, reason, message, undo }: Failed): StatusPatch | undefined {
+  const { claim, situation, target, concern, nowMs } = step
+  const { classStatus } = situation
+  const classWord = meaning === 'infeasible' ? 'Infeasible' : 'InProgress'
+  const ioWord = IO_WORDS[meaning]
+  const words = meaning === 'uncertain' ? 'is still in progress.' : 'failed. Waiting for retry.'
+  const isAboutNothing = concern.className === undefined && concern.io.length === 0
+  const text = isAboutNothing ? `Cancelling the modification ${words}` : `${to(target)} ${words}`
+  const known = conditionOf(claim, MODIFY_VOLUME_ERROR)
+  const isUndoSet = undoText(undo) === undoText(situation.undo ?? {})
+  const isSaid =
+    conditionOf(claim, MODIFYING_VOLUME)?.message === text &&
+    known?.message === message &&
+    known.reason === reason &&
+    (concern.className === undefined || classStatus === classWord) &&
+    concern.io.every((name) => situation.io[name].status === ioWord)
+  if (isSaid && isUndoSet) return undefined
+  return {
+    metadata: { uid: claim.metadata.uid, ...(isUndoSet ? {} : { annotations: { [UNDO]: undoText(undo) } }) },
+    status: {
+      ...(concern.className === undefined
+        ? {}
+        : { modifyVolumeStatus: { targetVolumeAttributesClassName: concern.className, status: classWord } }),
+      ...ioStatuses(concern.io, ioWord),
+      conditions: [
+        modifying(claim, text, nowMs),
+        condition(claim, { type: MODIFY_VOLUME_ERROR, reason, message }, nowMs),
+      ],
+    },
+  }
+}
+
+const IO_WORDS: Readonly<Record<FailureMeaning, IoProgressName>> = {
+  infeasible: IO_PROGRESS.failed,
+  inUse: IO_PROGRESS.pending,
+  final: IO_PROGRESS.inProgress,
+  uncertain: IO_PROGRESS.inProgress,
+}
+
+/** The volume after the driver has confirmed; undefined where it says so already. */
+export function volumePatch(
+  volume: Readonly<PersistentVolume>,
+  { target, attributes, known }: { target: Target; attributes: Attributes; known: Attributes },
+): Readonly<Record<string, unknown>> | undefined {
+  const { metadata, spec = {} } = volume
+  const className = target.className ?? spec.volumeAttributesClassName
+  const confirmed = confirmedText(className, known, attributes)
+  const provided = Object.entries(providedBy(target, attributes)).filter(([name, amount]) =>
+    amount === null ? spec.capacity?.[name] !== undefined : !sameAmount(spec.capacity?.[name], amount),
+  )
+  const isSaid = metadata.annotations?.[ATTRIBUTES] === confirmed
+  if (isSaid && className === spec.volumeAttributesClassName && provided.length === 0) return undefined
+  return {
+    metadata: { uid: metadata.uid, ...(isSaid ? {} : { annotations: { [ATTRIBUTES]: confirmed } }) },
+    spec: {
+      ...(className === spec.volumeAttributesClassName ? {} : { volumeAttributesClassName: className }),
+      ...(provided.length > 0 ? { capacity: Object.fromEntries(provided) } : {}),
+    },
+  }
+}
+
+/** The claim's own amounts; where its class has one instead, there is none to report. */
+function providedBy(target: Target, attributes: Attributes): Record<string, string | null> {
+  const provided: Record<string, string | null> = {}
+  for (const name of IO_RESOURCES) {
+    if (target[name] !== undefined) provided[name] = target[name]
+    else if (Object.hasOwn(attributes, name) && target.className !== undefined) provided[name] = null
+  }
+  return provided
+}
+
+function settledMetadata(claim: Claim) {
+  const hasUndo = claim.metadata.annotations?.[UNDO] !== undefined
+  return { uid: claim.metadata.uid, ...(hasUndo ? { annotations: { [UNDO]: null } } : {}) }
+}
+
+const ioStatuses = (names: readonly IoName[], status: IoStatus | null) =>
+  names.length === 0 ? {} : { allocatedResourceStatuses: Object.fromEntries(names.map((name) => [name, status])) }
+
+const NO_CONDITIONS = [MODIFYING_VOLUME, MODIFY_VOLUME_ERROR].map((type) => ({ type, $patch: 'delete' }))
+
+const to = (target: Target): string => `Modifying volume to "${targetText(target)}"`
+
+const modifying = (claim: Claim, message: string, nowMs: number) =>
+  condition(claim, { type: MODIFYING_VOLUME, message }, nowMs)
+
+const conditionOf = ({ status }: Claim, type: string): Readonly<PersistentVolumeClaimCondition> | undefined =>
+  status?.conditions?.find((one) => one.type === type)
+
+/** Conditions hold or are gone; they are never False. A change of the message alone is no transition. */
+function condition(claim: Claim, said: { type: string; reason?: string; message: string }, nowMs: number) {
+  const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`
+  const before = conditionOf(claim, said.type)
+  const isSame = before?.status === 'True' && (before.reason ?? '') === (said.reason ?? '')
+  const since = isSame ? (before.lastTransitionTime ?? now) : now
+  return { ...said, status: 'True', lastProbeTime: now, lastTransitionTime: since }
+}

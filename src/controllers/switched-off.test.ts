@@ -1,0 +1,104 @@
+// What controllers do about kinds that are switched off on the server (--runtime-config): their own work goes on, and
+// nothing is taken for gone that merely cannot be seen.
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Kind } from '../api/kind.ts'
+import { ALL_KINDS } from '../api/kinds/index.ts'
+import { SYSTEM_USER } from '../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../apiserver/server-trial.ts'
+import { silentLog } from '../base/log.ts'
+import { inProcessClient } from '../client/index.ts'
+import { DRIVER, gi, HOST, startSchedulerTrial } from '../scheduler/scheduler-trial.ts'
+import { memoryMedium } from '../store/index.ts'
+import { createGarbageController } from './garbage/index.ts'
+import { createNamespaceController } from './namespaces/index.ts'
+
+const CLASSES_OFF = ['v1', 'v1beta1', 'v1alpha1']
+  .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
+  .join(',')
+const CAPACITIES_OFF = 'storage.k8s.io/v1/csistoragecapacities=false'
+const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
+const SECRETS = '/api/v1/namespaces/default/secrets'
+
+let ending: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const end of ending.reverse()) await end()
+  ending = []
+})
+
+type Maker = (options: any) => { run(signal: AbortSignal): Promise<void> }
+
+function start(trial: TrialServer, create: Maker): () => Promise<unknown> {
+  const abort = new AbortController()
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const kinds: readonly Kind[] = ALL_KINDS
+  const running = create({ client, kinds, clock: trial.clock, random: () => 0.5, log: silentLog }).run(abort.signal)
+  return async () => {
+    abort.abort()
+    await running
+  }
+}
+
+async function until(trial: TrialServer, condition: () => Promise<boolean>, what: string): Promise<void> {
+  for (let turn = 0; turn < 2_000; turn++) {
+    if (await condition()) return
+    await new Promise((resolve) => setImmediate(resolve))
+    if (turn % 50 === 49) await trial.clock.advance(1_000)
+  }
+  throw new Error(`still waiting for: ${what}`)
+}
+
+describe('garbage collection with a kind switched off', () => {
+  it('SYS-15 spares what belongs to an object of that kind, and does the rest of its work', async () => {
+    const medium = memoryMedium()
+    let trial = await startTrial({ medium })
+    const parameters = { iops: '1' }
+    const { uid } = (
+      await trial.post(CLASSES, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters })
+    ).json.metadata
+    const silver = { apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttributesClass', name: 'silver', uid }
+    await trial.post(SECRETS, { metadata: { name: 'kept', ownerReferences: [silver] } })
+    const gone = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' }
+    await trial.post(SECRETS, { metadata: { name: 'waste', ownerReferences: [gone] } })
+    await trial.store.close()
+
+    trial = await startTrial({ medium, runtimeConfig: CLASSES_OFF })
+    const stop = start(trial, createGarbageController)
+    await until(trial, async () => (await trial.get(`${SECRETS}/waste`)).status === 404, 'the waste to go')
+    await trial.clock.advance(60_000)
+    expect((await trial.get(`${SECRETS}/kept`)).status).toBe(200)
+    await stop()
+    await trial.store.close()
+
+    trial = await startTrial({ medium })
+    ending.push(() => trial.store.close(), start(trial, createGarbageController))
+    expect((await trial.get(`${SECRETS}/kept`)).status).toBe(200)
+    await trial.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
+    await trial.delete(`${CLASSES}/silver`)
+    await until(trial, async () => (await trial.get(`${SECRETS}/kept`)).status === 404, 'what belonged to the class')
+  })
+})
+
+describe('a namespace that is deleted with a kind switched off', () => {
+  it('SYS-15 goes all the same', async () => {
+    const trial = await startTrial({ runtimeConfig: CAPACITIES_OFF })
+    ending.push(() => trial.store.close(), start(trial, createNamespaceController))
+    await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await trial.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
+    await trial.delete('/api/v1/namespaces/shop')
+    await until(trial, async () => (await trial.get('/api/v1/namespaces/shop')).status === 404, 'the namespace to go')
+  })
+})
+
+describe('scheduling with capacity objects switched off', () => {
+  it('SYS-15 places pods without asking for capacity, also those of drivers that publish it', async () => {
+    const trial = await startSchedulerTrial({ runtimeConfig: CAPACITIES_OFF })
+    ending.push(() => trial.stop())
+    trial.storage.free.set('n1', gi(10))
+    await trial.aNode('n1', { labels: { [HOST]: 'n1' } })
+    await trial.aDriver(true)
+    await trial.aClass('pools', { provisioner: DRIVER, volumeBindingMode: 'WaitForFirstConsumer' })
+    await trial.aClaim('data', { size: '1Gi', storageClassName: 'pools' })
+    await trial.aPod('web', { claims: ['data'] })
+    await trial.until(async () => (await trial.nodeOf('web')) === 'n1', 'the pod to be placed')
+  })
+})

@@ -1,0 +1,246 @@
+// `stowage up` as it starts and ends: the API at once, nodes beside it, and an end within seconds whatever is under way.
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { startFakeDriver } from './helpers/fake-driver.ts'
+import { type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
+import { type Traces, tracesBelow } from './helpers/traces.ts'
+
+const noLoops = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
+const STORAGE = '/apis/storage.k8s.io/v1'
+const CORE = '/api/v1/namespaces/default'
+/** Longer than the server waits for its parts, shorter than anyone's patience. */
+const END_MS_MAX = 15_000
+
+let dir: string
+let traces: Traces
+const running = new Set<RunningServer>()
+const start = async (options: Omit<ServerOptions, 'dataDir'> = {}) => {
+  const server = await startServer({ dataDir: join(dir, 'data'), ...options })
+  running.add(server)
+  return server
+}
+beforeEach(async () => {
+  dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-up-')))
+  traces = await tracesBelow(dir)
+})
+afterEach(async () => {
+  for (const server of running) await server.kill().catch(() => {})
+  running.clear()
+  await traces.scrub()
+  await rm(dir, { recursive: true, force: true })
+})
+
+describe('a start', () => {
+  it('SYS-1 without flags has three nodes, the class `local` by default, and the class `directory` beside it', async () => {
+    const server = await start({ nodes: 'default' })
+    expect(server.nodes).toMatchObject({ names: ['node-1', 'node-2', 'node-3'] })
+    expect(server.nodes!.poolBytes).toBeGreaterThan(0)
+    expect(server.nodes!.poolBytes).toBeLessThanOrEqual(10 * 1024 ** 3)
+    expect(await classes(server)).toEqual({ directory: undefined, local: 'true' })
+    const { spec } = (await server.call('GET', `${STORAGE}/csidrivers/local.csi.stowage.dev`)).json
+    expect(spec).toMatchObject({ attachRequired: false, storageCapacity: true })
+  })
+
+  it('SYS-1 serves the API before the nodes are there', async () => {
+    const server = await start({ nodes: 'default', isHasty: true })
+    expect((await server.call('GET', '/readyz')).text).toBe('ok')
+    await until(async () => (await readyNodes(server)).length === 3)
+  })
+
+  it('SYS-1 with --nodes 0 has none, and directories by default', async () => {
+    const server = await start()
+    expect(await classes(server)).toEqual({ directory: 'true' })
+    expect((await server.call('GET', '/api/v1/nodes')).json.items).toEqual([])
+    expect((await readdir(server.dataDir)).includes('nodes')).toBe(false)
+  })
+
+  it('SYS-1 nodes that come later bring their class along, and leave the default as it was; deleted it stays away', async () => {
+    await (await start()).stop()
+    const second = await start({ nodes: 1 })
+    expect(await classes(second)).toEqual({ directory: 'true', local: undefined })
+    await second.call('DELETE', `${STORAGE}/storageclasses/local`)
+    await second.stop()
+    expect(await classes(await start({ nodes: 1 }))).toEqual({ directory: 'true' })
+  })
+
+  it('SYS-1 on a machine that cannot make file systems keeps volumes as directories, and says why once', async () => {
+    const bin = join(dir, 'bin')
+    await mkdir(bin)
+    for (const name of ['mkfs.xfs', 'mkfs.ext4']) {
+      await writeFile(join(bin, name), '#!/bin/sh\necho "no such thing here" >&2\nexit 1\n')
+      await chmod(join(bin, name), 0o755)
+    }
+    const server = await start({ nodes: 'default', env: { PATH: `${bin}:${process.env.PATH}` } })
+    expect(server.nodes).toMatchObject({ backend: 'directory' })
+    const warnings = server
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('"level":"warn"') && line.includes('director'))
+    expect(warnings).toHaveLength(1)
+    await runAPod(server, 'shop')
+    expect(await server.stop()).toBe(0)
+  })
+
+  it('SYS-1 nodes on a shared store are refused, because every server would make the same ones', async () => {
+    await expect(start({ nodes: 2, flags: ['--store', 'etcd://127.0.0.1:1'] })).rejects.toThrow(/stowage node/)
+  })
+
+  it('SYS-1 nodes that cannot start end the whole program, with the reason', async () => {
+    await mkdir(join(dir, 'data'), { mode: 0o700 })
+    await writeFile(join(dir, 'data', 'nodes'), 'not a directory')
+    await expect(start({ nodes: 1 })).rejects.toThrow(/data\/nodes/)
+  })
+})
+
+describe('an end', () => {
+  it('SYS-1 comes while the nodes are starting, and what they tried is gone', async () => {
+    const server = await start({ nodes: 'default', isHasty: true })
+    expect(await endOf(server)).toBe(0)
+    expect(await traces.list()).toEqual([])
+    expect((await start({ nodes: 'default' })).nodes!.names).toHaveLength(3)
+  })
+
+  it('SYS-1 SYS-7 comes while volumes are being made and mounted; the next start finishes them', async () => {
+    const server = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    for (const name of names) await makeAPod(server, name)
+    await until(async () => (await traces.list()).length > 0 || server.nodes!.backend !== 'loop')
+    expect(await endOf(server)).toBe(0)
+    const next = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
+    for (const name of names) await untilRuns(next, name)
+    await removeAll(next, names)
+    expect(await endOf(next)).toBe(0)
+    expect(await traces.list()).toEqual([])
+  })
+
+  it('SYS-1 comes while a CSI driver does not answer', async () => {
+    const driver = await startFakeDriver({ flags: ['--name', 'slow.example'] })
+    try {
+      await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
+      const server = await start({ flags: ['--driver-socket', driver.endpoint] })
+      await server.call('POST', `${STORAGE}/storageclasses`, {
+        metadata: { name: 'slow' },
+        provisioner: 'slow.example',
+      })
+      await server.call('POST', `${CORE}/persistentvolumeclaims`, aClaim('waits', { storageClassName: 'slow' }))
+      await until(async () => (await driver.control.look()).calls.some(({ method }) => method === 'CreateVolume'))
+      expect(await endOf(server)).toBe(0)
+    } finally {
+      await driver.remove()
+    }
+  })
+
+  it.skipIf(noLoops)('SYS-1 comes while a program of the driver hangs, and the mounts of others stay', async () => {
+    const { bin, hang, release } = await hangingMkfs()
+    const server = await start({
+      nodes: 'default',
+      flags: ['--pool-size', '2Gi'],
+      env: { PATH: `${bin}:${process.env.PATH}` },
+    })
+    await runAPod(server, 'before')
+    const mounts = (await traces.list()).filter((line) => line.includes(' at '))
+    expect(mounts).not.toEqual([])
+    await hang()
+    try {
+      await makeAPod(server, 'stuck')
+      await until(async () => (await readdir(join(dir, 'hanging'))).length > 0)
+      expect(await endOf(server)).toBe(0)
+      expect((await traces.list()).filter((line) => line.includes(' at '))).toEqual(expect.arrayContaining(mounts))
+    } finally {
+      await release()
+    }
+    const next = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
+    await untilRuns(next, 'stuck')
+    await removeAll(next, ['before', 'stuck'])
+    expect(await endOf(next)).toBe(0)
+    expect(await traces.list()).toEqual([])
+  })
+})
+
+/** The exit code, if it ends in time. */
+async function endOf(server: RunningServer): Promise<number | null> {
+  const startMs = performance.now()
+  const code = await server.stop()
+  expect(performance.now() - startMs).toBeLessThan(END_MS_MAX)
+  return code
+}
+
+/** Whether each class is the default. */
+async function classes(server: RunningServer): Promise<Record<string, string | undefined>> {
+  const { items } = (await server.call('GET', `${STORAGE}/storageclasses`)).json
+  const annotation = 'storageclass.kubernetes.io/is-default-class'
+  return Object.fromEntries(items.map(({ metadata }: any) => [metadata.name, metadata.annotations?.[annotation]]))
+}
+
+async function readyNodes(server: RunningServer): Promise<string[]> {
+  const { items } = (await server.call('GET', '/api/v1/nodes')).json
+  return items
+    .filter(({ status }: any) =>
+      status.conditions.some(({ type, status: is }: any) => type === 'Ready' && is === 'True'),
+    )
+    .map(({ metadata }: any) => metadata.name)
+}
+
+const aClaim = (name: string, spec: object = {}) => ({
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '310Mi' } }, ...spec },
+})
+
+async function makeAPod(server: RunningServer, name: string): Promise<void> {
+  await server.call('POST', `${CORE}/persistentvolumeclaims`, aClaim(name))
+  const { status, text } = await server.call('POST', `${CORE}/pods`, {
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: 'main', image: 'none', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }],
+    },
+  })
+  if (status !== 201) throw new Error(text)
+}
+
+const untilRuns = (server: RunningServer, name: string) =>
+  until(async () => (await server.call('GET', `${CORE}/pods/${name}`)).json.status?.phase === 'Running')
+
+async function runAPod(server: RunningServer, name: string): Promise<void> {
+  await makeAPod(server, name)
+  await untilRuns(server, name)
+}
+
+async function removeAll(server: RunningServer, names: readonly string[]): Promise<void> {
+  for (const kind of ['pods', 'persistentvolumeclaims']) {
+    for (const name of names) await server.call('DELETE', `${CORE}/${kind}/${name}`)
+  }
+  const left = async (path: string) => (await server.call('GET', path)).json.items.length
+  await until(async () => (await left(`${CORE}/pods`)) + (await left('/api/v1/persistentvolumes')) === 0)
+}
+
+/** Programs that make file systems, and that never end while `hang` holds. */
+async function hangingMkfs() {
+  const bin = join(dir, 'bin')
+  const seen = join(dir, 'hanging')
+  const flag = join(dir, 'hang')
+  await mkdir(bin)
+  await mkdir(seen)
+  const script = `#!/bin/sh
+if [ -e ${flag} ]; then
+  touch ${seen}/$$
+  while [ -e ${flag} ]; do sleep 0.1; done
+  exit 1
+fi
+PATH=$(echo $PATH | sed 's|${bin}:||') exec $(basename $0) "$@"
+`
+  for (const name of ['mkfs.xfs', 'mkfs.ext4']) {
+    await writeFile(join(bin, name), script)
+    await chmod(join(bin, name), 0o755)
+  }
+  return { bin, hang: () => writeFile(flag, ''), release: () => rm(flag, { force: true }) }
+}
+
+/** Asked again until the test's own limit. */
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
+}
