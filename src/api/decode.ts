@@ -42,6 +42,8 @@ class Context {
 export interface DecodeOptions {
   /** Part of an object, as in an apply: nothing is filled in, and empty values stay, because they are meant. */
   readonly partial?: boolean
+  /** What was decoded before: where the value has the very same parts in the same places, they are taken as they are. */
+  readonly known?: object
 }
 
 /** `ignored` are root keys that are neither decoded nor unknown (apiVersion and kind). */
@@ -49,17 +51,18 @@ export function decode<T>(
   type: ObjectType<T>,
   value: unknown,
   ignored: readonly string[] = [],
-  { partial = false }: DecodeOptions = {},
+  { partial = false, known }: DecodeOptions = {},
 ): Decoded<T> {
   const context = new Context(partial)
-  const object = decodeObject(type, value, '', context, ignored)
+  const object = decodeObject(type, value, '', context, { known, ignored })
   return { object: object as T, unknown: context.unknown, keys: context.keys }
 }
 
-function decodeValue(type: Type, value: unknown, path: string, context: Context): unknown {
+function decodeValue(type: Type, value: unknown, path: string, context: Context, known?: unknown): unknown {
+  if (known !== undefined && value === known) return value
   switch (type.is) {
     case 'object':
-      return decodeObject(type, value, path, context)
+      return decodeObject(type, value, path, context, known === undefined ? NOTHING_KNOWN : { known })
     case 'list':
       return decodeList(type.item, value, path, context)
     case 'map':
@@ -72,14 +75,17 @@ function decodeValue(type: Type, value: unknown, path: string, context: Context)
   }
 }
 
+const NOTHING_KNOWN = {}
+
 function decodeObject(
   type: ObjectType,
   value: unknown,
   path: string,
   context: Context,
-  ignored: readonly string[] = [],
+  { known, ignored = [] }: { readonly known?: unknown; readonly ignored?: readonly string[] } = NOTHING_KNOWN,
 ): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
+  const before = isRecord(known) ? known : undefined
   // In the order of the declaration, whatever order the client chose: equal objects have equal bytes.
   const object: Record<string, unknown> = {}
   let met = 0
@@ -88,7 +94,7 @@ function decodeObject(
     if (raw !== undefined && Object.hasOwn(value, name)) {
       met++
       if (raw !== null) {
-        const decoded = decodeValue(field.type, raw, childPath(path, name), context)
+        const decoded = decodeValue(field.type, raw, childPath(path, name), context, before?.[name])
         if (decoded !== undefined && (field.keepsEmpty || context.partial || !isEmpty(field.type, decoded))) {
           object[name] = decoded
           continue

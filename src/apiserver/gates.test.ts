@@ -56,7 +56,7 @@ describe('VolumeAttributesClass off', () => {
     const refused = await change('test-pvc', { volumeAttributesClassName: 'gold' })
     expect([refused.status, refused.json.message]).toEqual([
       422,
-      'PersistentVolumeClaim "test-pvc" is invalid: spec.volumeAttributesClassName: ' + IS_OFF('VolumeAttributesClass'),
+      `PersistentVolumeClaim "test-pvc" is invalid: spec.volumeAttributesClassName: ${IS_OFF('VolumeAttributesClass')}`,
     ])
     for (const none of [null, '']) {
       const { json } = await change('test-pvc', { volumeAttributesClassName: none })
@@ -91,7 +91,7 @@ describe('VolumeAttributesClass off', () => {
     const refused = await trial.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
     expect([refused.status, refused.json.message]).toEqual([
       422,
-      'PersistentVolume "v" is invalid: spec.volumeAttributesClassName: ' + IS_OFF('VolumeAttributesClass'),
+      `PersistentVolume "v" is invalid: spec.volumeAttributesClassName: ${IS_OFF('VolumeAttributesClass')}`,
     ])
   })
 
@@ -145,7 +145,7 @@ describe('VolumeProvisionedIO off', () => {
       const refused = await change('data', { resources: { requests: { iops } } })
       expect([refused.status, refused.json.message]).toEqual([
         422,
-        'PersistentVolumeClaim "data" is invalid: spec.resources.requests.iops: ' + IS_OFF('VolumeProvisionedIO'),
+        `PersistentVolumeClaim "data" is invalid: spec.resources.requests.iops: ${IS_OFF('VolumeProvisionedIO')}`,
       ])
     }
     expect((await change('data', { resources: { requests: { throughput: '100' } } })).status).toBe(200)

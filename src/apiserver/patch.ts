@@ -9,7 +9,6 @@ import { mergeShapeOf } from '../api/merge-shape.ts'
 import { PatchError } from '../api/patch-error.ts'
 import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../api/status-error.ts'
 import { strategicMerge } from '../api/strategic-merge.ts'
-import { clone } from '../base/clone.ts'
 import { mediaType, type ParsedBody, parseJsonBody } from './body.ts'
 import type { FieldValidation } from './options.ts'
 import type { Resource } from './resources.ts'
@@ -55,7 +54,7 @@ export function patchOf(
     warnings: () => warnings,
     apply(old) {
       // Patches may name apiVersion and kind; they must find them, and may not change them.
-      const before = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...clone(old) }
+      const before = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...old }
       let patched: unknown
       try {
         patched = transform(before)
@@ -66,7 +65,7 @@ export function patchOf(
         throw cannotApply(resource, name, error.message)
       }
       checkStillSameKind(patched, resource)
-      const result = decodePatched(patched, resource, name, validation, duplicates)
+      const result = decodePatched(patched, old, { resource, name, validation, duplicates })
       warnings = result.warnings
       return result.object
     },
@@ -112,15 +111,17 @@ function checkStillSameKind(patched: unknown, resource: Resource): asserts patch
   }
 }
 
-function decodePatched(
-  patched: unknown,
-  resource: Resource,
-  name: string,
-  validation: FieldValidation,
-  duplicates: readonly string[],
-) {
+interface Patching {
+  readonly resource: Resource
+  readonly name: string
+  readonly validation: FieldValidation
+  readonly duplicates: readonly string[]
+}
+
+/** What the patch has left alone was decoded when it was stored, and is still the very same. */
+function decodePatched(patched: unknown, old: object, { resource, name, validation, duplicates }: Patching) {
   try {
-    const { object, unknown } = decode<any>(resource.kind.type, patched, ['apiVersion', 'kind'])
+    const { object, unknown } = decode<any>(resource.kind.type, patched, ['apiVersion', 'kind'], { known: old })
     const findings = validation === 'Ignore' ? [] : [...unknown.map((path) => `unknown field "${path}"`), ...duplicates]
     if (findings.length > 0 && validation === 'Strict') {
       throw cannotApply(resource, name, `strict decoding error: ${findings.join(', ')}`)

@@ -1,9 +1,10 @@
 // A write of an object that many writes change one after the other, such as a quota's use: it is put into words and bytes
-// only if no later write of the same group commit replaces it. Whoever comes next in that commit takes up the running
-// form itself, by way of `AdmissionRequest.listRunning`.
+// only if no later write of the same group commit replaces it. Whoever comes next, in that commit or soon after it, goes
+// on from the running form itself, by way of `AdmissionRequest.listRunning`.
 import type { KubeObject } from '../api/kind.ts'
+import { Recent } from '../base/recent.ts'
 import type { Entry, Put } from '../store/index.ts'
-import { encodeStored, type Shared, type StoredObjects } from './stored-object.ts'
+import { encodeStored, type Shared, type StoredObjects, sameBytes } from './stored-object.ts'
 
 export interface Running {
   /** As it is to be stored. Must not fail. */
@@ -22,11 +23,20 @@ export class RunningWrite implements Put {
   }
 
   get value(): Uint8Array {
-    this.#value ??= encodeStored(this.running.toObject())
+    if (!this.#value) {
+      this.#value = encodeStored(this.running.toObject())
+      lasts.set(this.put, this)
+    }
     return this.#value
   }
 }
 
-/** What an earlier write of the same group commit left running, or else the object. */
-export const runningOr = (entry: Entry, objects: StoredObjects): Running | Shared =>
-  entry.passing instanceof RunningWrite ? entry.passing.running : objects.decode(entry)
+/** What was put into bytes last, by key. It may not have been kept, or have been changed: only the same bytes count. */
+const lasts = new Recent<string, RunningWrite>(1_000)
+
+/** What an earlier write left running, or else the object. */
+export function runningOr(entry: Entry, objects: StoredObjects): Running | Shared {
+  if (entry.passing instanceof RunningWrite) return entry.passing.running
+  const last = lasts.get(entry.key)
+  return last && sameBytes(last.value, entry.value) ? last.running : objects.decode(entry)
+}

@@ -58,7 +58,7 @@ export function createStoredObjects(rememberedMax = 8_000) {
   }
 }
 
-const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
+export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
 
 /** Without remembering: for bytes that are not what the store has at this version. */
 export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {

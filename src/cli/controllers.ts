@@ -119,7 +119,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
         createProvisioningControllers({
           ...deps,
           provisioner,
-          options: { inProcess: true },
+          options: { inProcess: true, bindsAtOnce: true },
           provisioningMetrics,
           ...led,
         }),

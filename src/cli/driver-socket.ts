@@ -1,13 +1,14 @@
-// A CSI driver that `stowage up` was pointed at: waits until it answers, then makes and deletes its volumes in this
-// process. A driver that is late, gone or unable is waited for or left alone; the rest of the system does not notice.
+// A CSI driver that `stowage up` was pointed at: waits until it answers, then makes, changes and deletes its volumes in
+// this process. A driver that is late, gone or unable is waited for or left alone; the rest of the system does not notice.
 import type { FeatureGates } from '../api/feature-gates.ts'
-import type { LeaderElection } from '../client/index.ts'
+import { createEventRecorder, type LeaderElection } from '../client/index.ts'
 import { createAttacher } from '../controllers/attaching/index.ts'
 import { type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import { type CallObserver, connectDriver, driverFacts, oneAtATime, whenReady } from '../csi/index.ts'
+import { changesComponent, createVolumeChanges } from './volume-changes.ts'
 
 export interface DriverSocket extends ControllerDeps {
   readonly address: string
@@ -26,6 +27,8 @@ const ASK_AGAIN_MS = 1_000
 const NODE_RACE = { immediateBinding: true, baseDelayMs: 200, maxDelayMs: 5_000 }
 const CAPACITY_NAMESPACE = 'kube-system'
 const CAPACITY_WORKERS = 10
+/** As many as there are for claims that want a volume. */
+const CHANGE_WORKERS = 100
 
 export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Promise<void> {
   const {
@@ -53,6 +56,16 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     const calls = { driver: oneAtATime(driver), facts }
     const node = name === undefined ? undefined : { ...NODE_RACE, name, segments: await segmentsOf() }
     const led = election ? { election } : {}
+    const component = changesComponent(facts)
+    const events = createEventRecorder({ client: deps.client, clock, random: deps.random, log, component })
+    const changes = createVolumeChanges({
+      ...common,
+      ...led,
+      ...calls,
+      events,
+      ...(node ? { node } : {}),
+      options: { workers: CHANGE_WORKERS },
+    })
     const provisioner = createCsiProvisioner({
       ...common,
       ...calls,
@@ -65,9 +78,10 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
         ...led,
         provisioner,
         provisioningMetrics,
-        options: { isOneOfSeveral: true },
+        options: { isOneOfSeveral: true, bindsAtOnce: true },
       }),
       createAttacher({ ...common, ...led, ...calls, options: { isOneOfSeveral: true } }),
+      ...(changes ? [changes, events] : []),
       ...(facts.controller.has('GET_CAPACITY')
         ? [
             createCapacityControllers({

@@ -43,6 +43,16 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** What is to say has been printed; only the exit code is left to give. */
+export class Unsuccessful extends Error {
+  override readonly name = 'Unsuccessful'
+  readonly exitCode: number
+  constructor(exitCode: number) {
+    super(`exit code ${exitCode}`)
+    this.exitCode = exitCode
+  }
+}
+
 export function poolBytesOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const bytes = isQuantity(text) && quantitySign(text) > 0 ? Number(quantityToBytes(text)) : Number.NaN

@@ -1,13 +1,6 @@
 // What `stowage grow` does with one claim, and how far that is. Pure: the claim as it is goes in.
 // Writing the size is grow-claim.ts, the set of claims is claim-set/.
-import {
-  addQuantities,
-  canonicalQuantity,
-  compareQuantities,
-  type Quantity,
-  quantityFromBytes,
-  quantityToBytes,
-} from '../api/quantity.ts'
+import { addQuantities, canonicalQuantity, compareQuantities } from '../api/quantity.ts'
 import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { Standing } from './claim-set/index.ts'
 import { GROW_RECORD, type GrowRecord, recordOf } from './grow-record.ts'
@@ -16,7 +9,7 @@ type Claim = Readonly<PersistentVolumeClaim>
 
 export type Wish =
   | { readonly to: string }
-  /** `run` names this run; `goesOn` are runs that were interrupted, of which this one is the rest. */
+  /** `run` names this run; `goesOn` are the runs whose records it goes by: itself, and interrupted ones it is the rest of. */
   | { readonly by: string; readonly run: string; readonly goesOn: readonly string[] }
 
 export type GrowPlan =
@@ -47,7 +40,7 @@ function planGrowthBy(claim: Claim, { by, run, goesOn }: Extract<Wish, { by: str
   if (record === 'unreadable') return refuse(`its annotation ${GROW_RECORD} cannot be read; remove it`)
   const isOfInterrupted = record !== undefined && goesOn.includes(record.run)
   if (!isOfInterrupted) {
-    const to = canonicalQuantity(addQuantities(larger(requestOf(claim), capacityOf(claim)), quantityOfBytes(by)))
+    const to = canonicalQuantity(addQuantities(larger(requestOf(claim), capacityOf(claim)), by))
     return towards(claim, to, { record: { run, by, to } })
   }
   if (compareQuantities(record.by, by) !== 0) {
@@ -74,7 +67,8 @@ export function lookAtGrowth(claim: Claim | undefined, to: string): Standing | {
   if (hasGrown(claim, to)) return { is: 'done', says: `grown to ${capacityOf(claim)}` }
   if (claim.metadata.deletionTimestamp) return { is: 'failed', says: 'it is being deleted' }
   const request = requestOf(claim)
-  if (compareQuantities(request, to) < 0) return { is: 'failed', says: `its request was lowered to ${request} meanwhile` }
+  if (compareQuantities(request, to) < 0)
+    return { is: 'failed', says: `its request was lowered to ${request} meanwhile` }
   const tried = claim.status?.allocatedResources?.storage
   const isTried = tried !== undefined && compareQuantities(tried, request) === 0 // else it tells of a size before
   const said = (type: string) => claim.status?.conditions?.find((one) => one.type === type)?.message
@@ -110,7 +104,4 @@ const capacityOf = ({ status }: Claim): string => status?.capacity?.storage ?? '
 /** What its user has now. */
 const sizeOf = (claim: Claim): string => (capacityOf(claim) === '0' ? requestOf(claim) : capacityOf(claim))
 
-const larger = (a: string, b: string): Quantity =>
-  quantityOfBytes(compareQuantities(a, b) >= 0 ? a : b)
-/** As whole bytes with binary suffixes, whatever it was written in. */
-const quantityOfBytes = (text: string): Quantity => quantityFromBytes(quantityToBytes(text))
+const larger = (a: string, b: string): string => (compareQuantities(a, b) >= 0 ? a : b)

@@ -14,9 +14,12 @@ import {
   poolBytesOf,
   UsageError,
 } from './flags.ts'
+import { addGrow } from './grow-flags.ts'
+import { addMigrate } from './migrate-flags.ts'
 import { addNode } from './node-flags.ts'
 import type { NodesReady } from './nodes.ts'
 import { addProvisioner } from './provisioner-flags.ts'
+import { addResizer } from './resizer-flags.ts'
 
 export interface ProgramDeps {
   readonly clock: Clock
@@ -55,7 +58,10 @@ export function createProgram(deps: ProgramDeps): Command {
   addDriver(program, deps)
 
   addProvisioner(program, deps, LOG_LEVELS)
+  addResizer(program, deps, LOG_LEVELS)
   addNode(program, deps, LOG_LEVELS)
+  addGrow(program, deps)
+  addMigrate(program, deps)
 
   program
     .command('controllers')

@@ -1,74 +1,23 @@
 // The flags of `stowage provisioner`, named as external provisioners have them everywhere, so that a deployment can
 // change the program and keep its arguments. What they set is provisioner.ts.
 import { type Command, Option } from 'commander'
-import { FEATURE_GATES, type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
+import { FEATURE_GATES, type FeatureGates } from '../api/feature-gates.ts'
 import { type CapacityMode, parseEnableCapacity } from '../controllers/capacity/index.ts'
-import { parseDuration } from '../sdk/duration.ts'
 import { parseListen, UsageError } from './flags.ts'
 import type { ProgramDeps } from './program.ts'
-
-interface Flag<T> {
-  /** As commander takes it: `--timeout <duration>`. */
-  readonly flag: string
-  readonly doc: string
-  readonly default: string
-  read(text: string, name: string): T
-}
-
-const text = (flag: string, fallback: string, doc: string): Flag<string> => ({
-  flag: `${flag} <text>`,
-  doc,
-  default: fallback,
-  read: (given) => given,
-})
-
-const toggle = (flag: string, fallback: boolean, doc: string): Flag<boolean> => ({
-  flag: `${flag} [true|false]`,
-  doc,
-  default: String(fallback),
-  read(given, name) {
-    if (!/^(true|false)$/i.test(given)) throw wrong(name, given, 'true or false')
-    return given.toLowerCase() === 'true'
-  },
-})
-
-const duration = (flag: string, fallback: string, doc: string, { min = 1 } = {}): Flag<number> => ({
-  flag: `${flag} <duration>`,
-  doc,
-  default: fallback,
-  read(given, name) {
-    const ms = given === '0' ? 0 : parseDuration(given)
-    if (ms === undefined || ms < min) throw wrong(name, given, 'a duration such as 500ms, 10s or 5m')
-    return ms
-  },
-})
-
-const number = (flag: string, fallback: number, doc: string, { min = 1 } = {}): Flag<number> => ({
-  flag: `${flag} <number>`,
-  doc,
-  default: String(fallback),
-  read(given, name) {
-    const value = Number(given)
-    if (given.trim() === '' || !Number.isInteger(value) || value < min) {
-      throw wrong(name, given, `a whole number of ${min} or more`)
-    }
-    return value
-  },
-})
-
-const rate = (flag: string, fallback: number, doc: string): Flag<number> => ({
-  flag: `${flag} <rate>`,
-  doc,
-  default: String(fallback),
-  read(given, name) {
-    const value = Number(given)
-    if (given.trim() === '' || !(value > 0 || value === -1)) throw wrong(name, given, 'a number above 0, or -1')
-    return value
-  },
-})
-
-const wrong = (name: string, given: string, expected: string) =>
-  new UsageError(`${name} ${JSON.stringify(given)}: expected ${expected}`)
+import {
+  addFlags,
+  duration,
+  type Flag,
+  type FlagValues,
+  number,
+  rate,
+  readFlags,
+  readGates,
+  text,
+  toggle,
+  wrong,
+} from './typed-flags.ts'
 
 const FLAGS = {
   csiAddress: text('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
@@ -173,7 +122,7 @@ const FLAGS = {
   featureGates: text('--feature-gates', '', `switch features: ${FEATURE_GATES.slice(0, 2).join(', ')}`),
 }
 
-type Values = { [K in keyof typeof FLAGS]: ReturnType<(typeof FLAGS)[K]['read']> }
+type Values = FlagValues<typeof FLAGS>
 
 export interface ProvisionerSettings
   extends Omit<Values, 'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'enableCapacity'> {
@@ -190,10 +139,7 @@ export function addProvisioner(program: Command, deps: ProgramDeps, logLevels: r
     .description(
       'Runs beside a CSI driver and makes and deletes its volumes for the claims of a Kubernetes API server, ours or another.',
     )
-  for (const { flag, doc, default: fallback } of Object.values(FLAGS)) {
-    const option = new Option(flag, fallback === '' ? doc : `${doc} (default: ${fallback})`)
-    command.addOption(option)
-  }
+  addFlags(command, FLAGS)
   command
     .addOption(new Option('--log-level <level>', 'how much to log (to standard error)').choices([...logLevels]))
     .option('-v, --v <number>', 'the same by number: 4 and more is debug (default: 2)')
@@ -216,15 +162,8 @@ export function addProvisioner(program: Command, deps: ProgramDeps, logLevels: r
     })
 }
 
-/** What commander found, by attribute; a switch that stands alone is true. */
 export function readProvisionerSettings(given: Readonly<Record<string, unknown>>): ProvisionerSettings {
-  const values = Object.fromEntries(
-    Object.entries(FLAGS).map(([key, { flag, default: fallback, read }]) => [
-      key,
-      read(given[key] === undefined ? fallback : String(given[key]), flag.split(' ')[0]!),
-    ]),
-  ) as Values
-  const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings } = values
+  const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings }: Values = readFlags(FLAGS, given)
   if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
   if (!settings.metricsPath.startsWith('/'))
     throw wrong('--metrics-path', settings.metricsPath, 'a path such as /metrics')
@@ -246,7 +185,7 @@ export function readProvisionerSettings(given: Readonly<Record<string, unknown>>
     )
   }
   const monitoring = address ? parseListen(address) : undefined
-  return { ...settings, capacity, gates: readGates(featureGates), monitoring }
+  return { ...settings, capacity, gates: readGates(featureGates, SETTLED), monitoring }
 }
 
 /** Gates of other provisioners that are settled here, one way or the other. */
@@ -254,18 +193,4 @@ const SETTLED: Readonly<Record<string, boolean>> = {
   Topology: true,
   CrossNamespaceVolumeDataSource: false,
   ReleaseLeaderElectionOnExit: true,
-}
-
-function readGates(given: string): FeatureGates {
-  const ours = given.split(',').filter((part) => {
-    const [name = '', value = ''] = part.split('=').map((piece) => piece.trim())
-    if (!Object.hasOwn(SETTLED, name)) return true
-    if (value.toLowerCase() === String(SETTLED[name])) return false
-    throw new UsageError(`--feature-gates ${part.trim()}: ${name} is always ${SETTLED[name]} here`)
-  })
-  try {
-    return parseFeatureGates(ours.join(','))
-  } catch (error) {
-    throw new UsageError(`--feature-gates: ${(error as Error).message}`)
-  }
 }

@@ -1,21 +1,11 @@
 // `stowage provisioner`: finds the driver and the server, elects a leader where there are several, and works until it is
 // told to stop. What a term of work is made of is provisioner-work.ts.
-import { hostname } from 'node:os'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../api/kinds/attributes-class.ts'
 import type { Clock, Random } from '../base/clock.ts'
-import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
-import {
-  type Client,
-  type Connection,
-  createClientMetrics,
-  createLeaderElection,
-  httpClient,
-  type LeaderElection,
-  rateLimited,
-} from '../client/index.ts'
+import { type Client, createClientMetrics, httpClient, rateLimited } from '../client/index.ts'
 import { createCapacityMetrics } from '../controllers/capacity/index.ts'
 import type { NodeDeployment } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
@@ -28,12 +18,12 @@ import {
   oneAtATime,
   whenReady,
 } from '../csi/index.ts'
-import { findServer } from '../sdk/find-server.ts'
 import { UsageError } from './flags.ts'
 import { serveMonitoring } from './monitoring.ts'
 import type { ProvisionerSettings } from './provisioner-flags.ts'
 import { provideVolumes } from './provisioner-work.ts'
 import { readSecretDir } from './secret-dir.ts'
+import { createLeadership, type Leadership, serverOf } from './sidecar.ts'
 
 export interface ProvisionerRun {
   readonly settings: ProvisionerSettings
@@ -80,7 +70,8 @@ export async function runProvisioner(run: ProvisionerRun): Promise<void> {
     log.info({ driver: facts.name, version: facts.version, server: connection.server, ...shown }, 'started')
     if (!settings.leaderElection) return await provideVolumes(deps, signal)
     // Not through the limit: a lease must not wait behind the work it protects.
-    leadership = createLeadership({ ...run, client: direct, namespace, facts, onChange: metrics.leadership })
+    const leaseName = facts.name.replaceAll('/', '-')
+    leadership = createLeadership({ ...run, client: direct, namespace, leaseName, onChange: metrics.leadership })
     await leadership.run((term, election) => provideVolumes({ ...deps, election }, term))
   } catch (error) {
     if (!signal.aborted) throw error // else: told to stop while it was waiting for something
@@ -102,20 +93,6 @@ function checkAbleToMakeVolumes(facts: DriverFacts, address: string): void {
   )
 }
 
-async function serverOf(run: ProvisionerRun): Promise<{ connection: Connection; namespace: string }> {
-  const { settings, clock, env } = run
-  const isNamed = settings.kubeconfig || env.KUBECONFIG || env.KUBERNETES_SERVICE_HOST
-  if (settings.master && !isNamed) {
-    return { connection: { server: settings.master, credentials: async () => ({}) }, namespace: 'default' }
-  }
-  const { connection, namespace } = await findServer(settings.kubeconfig || undefined, { clock, env }).catch(
-    (error) => {
-      throw new UsageError((error as Error).message)
-    },
-  )
-  return { connection: settings.master ? { ...connection, server: settings.master } : connection, namespace }
-}
-
 /** The node this runs on, and where the driver says it is. */
 async function nodeOf(driver: CsiDriver, { settings, env, signal }: ProvisionerRun): Promise<NodeDeployment> {
   const name = env.NODE_NAME
@@ -135,47 +112,4 @@ async function gatesServedBy(client: Client, gates: FeatureGates, log: Logger): 
   if (!gates.enabled('VolumeAttributesClass') || (await client.serves(volumeAttributesClassKind))) return gates
   log.info({}, 'the server has no VolumeAttributesClass: claims that name one get volumes without')
   return { enabled: (gate) => gate !== 'VolumeAttributesClass' && gates.enabled(gate) }
-}
-
-interface Leadership {
-  run(lead: (term: AbortSignal, election: LeaderElection) => Promise<void>): Promise<void>
-  /** What is wrong, if anything is. */
-  problem(): string | undefined
-}
-
-interface LeadershipDeps extends ProvisionerRun {
-  readonly client: Client
-  readonly namespace: string
-  readonly facts: DriverFacts
-  onChange(name: string, isLeader: boolean): void
-}
-
-function createLeadership(deps: LeadershipDeps): Leadership {
-  const { settings, client, clock, random, log, signal, facts } = deps
-  let isWorking = false
-  const election = createLeaderElection({
-    client,
-    clock,
-    random,
-    log,
-    namespace: settings.leaderElectionNamespace || deps.namespace,
-    name: facts.name.replaceAll('/', '-'),
-    identity: `${hostname()}_${randomUuid(random)}`,
-    leaseMs: settings.leaderElectionLeaseDuration,
-    renewDeadlineMs: settings.leaderElectionRenewDeadline,
-    retryMs: settings.leaderElectionRetryPeriod,
-    onChange: (isLeader) => deps.onChange(facts.name, isLeader),
-  })
-  return {
-    problem: () => (isWorking && !election.isLeader ? 'the lease is lost, and work of the leader goes on' : undefined),
-    run: (lead) =>
-      election.run(async (term) => {
-        isWorking = true
-        try {
-          await lead(term, election)
-        } finally {
-          isWorking = false
-        }
-      }, signal),
-  }
 }

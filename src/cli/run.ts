@@ -1,6 +1,6 @@
-// Runs one command and says how it ended: 0 done, 1 failed, 2 used wrongly. People get a sentence, not a stack.
+// Runs one command and says how it ended: 0 done, 1 failed, 2 used wrongly, 130 interrupted. People get a sentence, not a stack.
 import { CommanderError } from 'commander'
-import { UsageError } from './flags.ts'
+import { Unsuccessful, UsageError } from './flags.ts'
 import { createProgram, type ProgramDeps } from './program.ts'
 
 export interface CommandLineDeps extends ProgramDeps {
@@ -21,6 +21,7 @@ export async function runCommandLine(argv: readonly string[], deps: CommandLineD
     return 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2 // commander has said why
+    if (error instanceof Unsuccessful) return error.exitCode
     const message = error instanceof Error ? error.message : String(error)
     deps.complain(`stowage: ${message}\n`)
     return error instanceof UsageError ? 2 : 1

@@ -108,12 +108,14 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
   /** The driver as one life of the agent reaches it; it mounts on the disk what its books say. */
   function connect(of: { isDead: boolean }): CsiConnection {
     const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node(NODE) }
-    const driver = driverOver(async (method: DescMethod, request: Message, { timeoutMs }) => {
+    const driver = driverOver(async (method: DescMethod, request: Message, { timeoutMs, signal }) => {
       if (of.isDead) return new Promise<never>(() => {})
       if (!isDriverUp) throw new CsiError('UNAVAILABLE', 'No CSI driver answers')
       const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
       const call = service[method.localName]!(request, { signal: new AbortController().signal })
-      const reply = await (timeoutMs === undefined ? call : orTooSlow(call, timeoutMs))
+      // A kill is no wish to stop: nobody is left to be told that the call was given up.
+      const heard = signal && !of.isDead ? orGivenUp(call, signal, of) : call
+      const reply = await (timeoutMs === undefined ? heard : orTooSlow(heard, timeoutMs))
       // Done is done, whether or not anyone is left to hear of it.
       mountAsAsked(disk, method.name, request as never)
       if (of.isDead) return new Promise<never>(() => {})
@@ -126,6 +128,13 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
     new Promise((resolve, reject) => {
       const cancel = trial.clock.after(timeoutMs, () => reject(new CsiError('DEADLINE_EXCEEDED', 'took too long')))
       call.then(resolve, reject).finally(cancel)
+    })
+
+  const orGivenUp = (call: Promise<object>, signal: AbortSignal, of: { isDead: boolean }): Promise<object> =>
+    new Promise((resolve, reject) => {
+      const giveUp = () => of.isDead || reject(new CsiError('CANCELLED', 'given up'))
+      signal.addEventListener('abort', giveUp, { once: true })
+      call.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
     })
 
   const { csiDriver = { attachRequired: false } } = options

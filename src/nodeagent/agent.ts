@@ -112,7 +112,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     plugins: deps.plugins.calls,
     drivers,
     driverSockets: deps.driverSockets ?? [],
-    nameOf: (socket) => nameAt(socket, deps.connect),
+    nameOf: (socket, signal) => nameAt(socket, deps.connect, signal),
     clock,
     log,
   })
@@ -194,7 +194,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
       containers,
       attempts,
       mounted,
-      grow: deps.grow ?? createGrowVolume({ client, drivers, books, events, metrics }),
+      grow: deps.grow ?? createGrowVolume({ client, drivers, books, events, metrics, clock, random }),
       hostIP: deps.machine.address,
       node: () => ({ name: nodeName, labels: nodes.get({ name: nodeName })?.metadata.labels ?? {} }),
       pod: podOf,
@@ -259,10 +259,10 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   }
 }
 
-async function nameAt(socket: string, connect: NodeAgentDeps['connect']): Promise<string> {
+async function nameAt(socket: string, connect: NodeAgentDeps['connect'], signal: AbortSignal): Promise<string> {
   const connection = connect(socket)
   try {
-    return (await connection.identity.getPluginInfo({})).name
+    return (await connection.identity.getPluginInfo({}, { signal })).name
   } finally {
     connection.close()
   }

@@ -7,6 +7,9 @@ import { type AgentTrial, DRIVER, NODE, PODS, ROOT, startAgentTrial } from './ag
 const staging = (world: AgentTrial) =>
   Object.keys(world.disk.show()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'
 
+/** What the pod says its container waits for. */
+const waiting = async (world: AgentTrial) => (await world.pod('shop')).status.containerStatuses[0].state.waiting
+
 describe('drivers', () => {
   it('SYS-7 a driver that vanishes during stage is asked again, and nothing is forgotten', async () => {
     const world = await startAgentTrial()
@@ -17,6 +20,11 @@ describe('drivers', () => {
     expect((await world.events('shop'))[0]).toMatch(
       /^FailedMount: MountVolume.MountDevice failed for volume "pv-orders" : rpc error: code = Unavailable/,
     )
+    expect(await world.phase('shop')).toBe('Pending')
+    expect(await waiting(world)).toMatchObject({
+      reason: 'ContainerCreating',
+      message: expect.stringContaining('code = Unavailable'),
+    })
     expect(staging(world)).toContain(DRIVER)
     await world.untilRunning('shop')
     expect(world.calls()).toEqual(['NodeStageVolume', 'NodeStageVolume', 'NodePublishVolume'])
@@ -59,6 +67,34 @@ describe('drivers', () => {
     expect((await world.events('shop'))[0]).toContain(`driver name ${DRIVER} not found in the list of registered`)
     world.sockets.push({ path: `${ROOT}/plugins_registry/new.sock`, id: '2' })
     await world.untilRunning('shop')
+  })
+
+  it('CAP-3 SYS-7 a pod whose driver contradicts a label of the node is told both values, and runs once they agree', async () => {
+    const settings = { nodes: [{ id: NODE, segments: { 'example.com/zone': 'a' } }] }
+    const world = await startAgentTrial({ settings, starts: false })
+    await world.trial.post('/api/v1/nodes', { metadata: { name: NODE, labels: { 'example.com/zone': 'b' } } })
+    await world.aVolume('orders')
+    await world.aPod('shop', ['orders'])
+    world.start()
+    await world.until(async () => (await world.events('shop')).length > 0, 'an event')
+    const told = /example.com\/zone=b, and the driver "fake.stowage.example" says a. Correct the driver/
+    expect((await world.events('shop'))[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-orders"/)
+    expect((await world.events('shop'))[0]).toMatch(told)
+    expect(await world.phase('shop')).toBe('Pending')
+    expect(await waiting(world)).toMatchObject({ message: expect.stringMatching(told) })
+    expect(world.calls()).toEqual([])
+    const patch = { metadata: { labels: { 'example.com/zone': null } } }
+    await world.trial.patch(`/api/v1/nodes/${NODE}`, patch, 'merge')
+    await world.untilRunning('shop')
+  })
+
+  it('SYS-7 the agent stops at once while a driver that registers does not answer', async () => {
+    const world = await startAgentTrial({ starts: false })
+    world.script([{ method: 'NodeGetInfo', effect: { do: 'hang' } }])
+    world.start()
+    await world.until(() => world.fake.script.hanging === 1, 'the driver to hang')
+    await world.stop()
+    expect(world.agent.drivers().registered).toEqual([])
   })
 
   it('SYS-7 a pod whose driver is gone cannot go either, and says why, until the driver is back', async () => {
@@ -123,6 +159,8 @@ describe('the node', () => {
     world.start()
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     expect((await world.events('shop'))[0]).toContain('occupied by a mount that is not ours')
+    expect(await world.phase('shop')).toBe('Pending')
+    expect(world.calls()).toEqual([])
     expect(world.disk.mounted).toContain(target)
   })
 
@@ -135,6 +173,8 @@ describe('the node', () => {
     await world.aPod('shop', ['orders'])
     await world.until(async () => (await world.events('shop')).length > 0, 'an event')
     expect((await world.events('shop'))[0]).toMatch(/^FailedMount: .*no space left on device/)
+    expect(await world.phase('shop')).toBe('Pending')
+    expect(await waiting(world)).toMatchObject({ message: expect.stringContaining('no space left on device') })
     expect(world.calls()).toEqual([])
     delete world.disk.beforeWrite
     await world.untilRunning('shop')

@@ -1,6 +1,8 @@
 // Volumes that need more than a driver on the node: attachment, growth, paths of the node, parts of volumes; and what a
 // pod is told while it waits.
 import { describe, expect, it } from 'vitest'
+import { nodeKind } from '../api/kinds/node.ts'
+import type { Client } from '../client/index.ts'
 import { attachmentNameOf } from '../controllers/attaching/names.ts'
 import { CLAIMS, DRIVER, NODE, PODS, ROOT, startAgentTrial, VOLUMES } from './agent-trial.ts'
 
@@ -55,6 +57,39 @@ describe('attachment', () => {
     expect((await world.trial.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
     world.fake.script.release()
     await world.untilRunning('shop')
+  })
+
+  it('SYS-18 a volume that is detached just before the node says it uses it is not staged, until it is attached again', async () => {
+    let detach: (() => Promise<unknown>) | undefined
+    const around = (client: Client): Client => ({
+      ...client,
+      async patch(kind: any, ref: any, patch: any, options: any) {
+        const isReport = kind === nodeKind && (patch.body.status?.volumesInUse ?? []).length > 0
+        if (isReport) await detach?.()
+        return client.patch(kind, ref, patch, options) as any
+      },
+    })
+    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    await world.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+    const attach = async () => {
+      const source = { persistentVolumeName: 'pv-orders' }
+      await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+      await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    }
+    detach = async () => {
+      detach = undefined
+      await world.trial.delete(`${ATTACHMENTS}/${name}`)
+    }
+    await attach()
+    await world.aPod('shop', ['orders'])
+    await world.until(() => detach === undefined, 'the volume to be detached')
+    await world.untilQuiet()
+    expect(world.calls()).toEqual([])
+    expect(await world.phase('shop')).toBe('Pending')
+    await attach()
+    await world.untilRunning('shop')
+    expect(world.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
   })
 
   it('SYS-18 what keeps a volume from being attached is told on the pod', async () => {

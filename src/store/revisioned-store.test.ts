@@ -109,6 +109,48 @@ describe('while a batch is being written', () => {
     ])
   })
 
+  it('the bytes of a running total are made only for what is kept, and who comes next sees the total itself', async () => {
+    const { store } = await setUp()
+    await put(store, 'total')
+    let made = 0
+    class Total {
+      readonly put = 'total'
+      readonly isPassing = true
+      readonly sum: number
+      constructor(sum: number) {
+        this.sum = sum
+      }
+      get value() {
+        made++
+        return bytes(String(this.sum))
+      }
+    }
+    const { events } = collect(store)
+    const add = () =>
+      store.transact((view) => {
+        const { passing } = view.get('total') ?? {}
+        return [new Total(passing instanceof Total ? passing.sum + 1 : 1)]
+      })
+    await Promise.all(Array.from({ length: 50 }, add))
+    expect(made).toBe(1)
+    expect(text(await store.get('total'))).toBe('50')
+    expect(events.map(show)).toEqual(['put total@51=50<total'])
+    expect(events[0]?.entry?.passing).toBeUndefined()
+    const seen: { text?: string | undefined; passing?: unknown }[] = []
+    const look = () =>
+      store.transact((view) => {
+        const entry = view.get('total')
+        seen.push({ text: text(entry), passing: entry?.passing })
+        return []
+      })
+    await Promise.all([add(), look()])
+    await look()
+    expect(seen).toEqual([
+      { text: '1', passing: expect.any(Total) },
+      { text: '1', passing: undefined },
+    ])
+  })
+
   it('running totals that create their key, or come after its end, are told', async () => {
     const { store } = await setUp()
     const { events } = collect(store)

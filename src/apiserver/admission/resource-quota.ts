@@ -14,6 +14,7 @@
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import {
   type Change,
+  type Contents,
   changesOf,
   chargeQuota,
   isCounted,
@@ -42,11 +43,12 @@ export const resourceQuota: AdmissionPlugin = {
     if (accounts.length === 0) return undefined
     if (operation === 'CREATE') checkConstraints(request, accounts)
     const changes = changesOf({ kind, before: old, after })
+    const contents: Contents = ({ group, plural }) => request.list(group, plural, request.namespace)
     const writes: ObjectWrite[] = []
     for (const account of accounts) {
       if (isQuota(resource) && account.name === request.name) continue // it is being written itself
       const changed = changes(account)
-      if (changed.length > 0) writes.push(charged(request, account, changed))
+      if (changed.length > 0) writes.push(charged(request, account, changed, contents))
     }
     return writes
   },
@@ -71,19 +73,20 @@ function checkConstraints({ resource, name, after }: AdmissionRequest, accounts:
   }
 }
 
-function charged(request: AdmissionRequest, account: QuotaAccount, changes: readonly Change[]): ObjectWrite {
-  const { namespace, subresource, old, after, find, list } = request
+function charged(
+  request: AdmissionRequest,
+  account: QuotaAccount,
+  changes: readonly Change[],
+  contents: Contents,
+): ObjectWrite {
+  const { namespace, subresource, old, after, find } = request
+  const { group, plural } = QUOTAS
   const { name } = account
-  const outcome = chargeQuota({
-    account,
-    changes,
-    uid: (after ?? old).metadata.uid,
-    mayRefuse: subresource !== 'status',
-    contents: ({ group, plural }) => list(group, plural, namespace),
-  })
+  const { uid } = (after ?? old).metadata
+  const outcome = chargeQuota({ account, changes, uid, mayRefuse: subresource !== 'status', contents })
   if (outcome.is === 'exceeded') {
-    find(QUOTAS.group, QUOTAS.plural, namespace, name) // a refusal too must rest on how it is now; a write always does
+    find(group, plural, namespace, name) // a refusal too must rest on how it is now; a write always does
     throw refusedByQuota(request, name, outcome.why)
   }
-  return { ...QUOTAS, namespace, name, running: outcome.account }
+  return { group, plural, namespace, name, running: outcome.account }
 }

@@ -60,7 +60,7 @@ const SIGNS: Record<ClaimResult['is'], string> = {
   untouched: 'not begun: ',
 }
 
-const endLine = ({ key, is, says }: ClaimResult): string => `${key}: ${SIGNS[is]}${oneLine(says)}`
+export const endLine = ({ key, is, says }: ClaimResult): string => `${key}: ${SIGNS[is]}${oneLine(says)}`
 
 /** What drivers and servers say may be anything. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out

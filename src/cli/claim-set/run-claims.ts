@@ -17,9 +17,10 @@ export interface ClaimWork {
   readonly key: ObjectKey
   /**
    * Gets it going, or sees that it is. Told again it goes on, never twice. Answers the version of the claim from which on
-   * it can be followed. An ApiError is a failure, unless the server is only out of reach.
+   * it can be followed, or that there is nothing to follow. An ApiError is a failure, unless the server is only out of
+   * reach.
    */
-  start(signal: AbortSignal): Promise<string>
+  start(signal: AbortSignal): Promise<{ readonly version: string } | Ended>
   /** How far it is; undefined: the claim is gone. */
   look(claim: Claim | undefined): Standing | Promise<Standing>
   /** Whatever else is known of why it takes so long. */
@@ -46,23 +47,21 @@ const UNREACHABLE_RETRY_MS = 1_000
 export async function runClaims(works: readonly ClaimWork[], options: RunOptions): Promise<ClaimResult[]> {
   const { parallel, intervalMs, failuresMax, clock, signal, progress } = options
   const results = new Map<ObjectKey, ClaimResult>()
-  const waiting = works.values()
+  let begun = 0
   const changes = changesOf(options.claims)
   let failures = 0
   const isOver = () => signal.aborted || failures > failuresMax
   let nextStartMs = clock.monotonicMs()
 
   async function lane(): Promise<void> {
-    while (!isOver()) {
+    while (begun < works.length && !isOver()) {
       const waitMs = nextStartMs - clock.monotonicMs()
       if (waitMs > 0) {
         await clock.sleep(waitMs, signal).catch(() => {})
-        continue
+        continue // another may have taken the turn
       }
-      const { value: work } = waiting.next()
-      if (!work) return
       nextStartMs = clock.monotonicMs() + intervalMs
-      const result = await runOne(work, { ...options, changes })
+      const result = await runOne(works[begun++]!, { ...options, changes })
       if (result.is === 'failed') failures++
       results.set(result.key, result)
       progress.ended(result)
@@ -111,7 +110,7 @@ async function runOne(work: ClaimWork, options: Following): Promise<ClaimResult>
   }
 }
 
-type Ended = Exclude<Standing, { is: 'working' }>
+export type Ended = Exclude<Standing, { is: 'working' }>
 
 const isEnd = (standing: Standing): standing is Ended => standing.is !== 'working'
 
@@ -122,8 +121,9 @@ async function startAndFollow(
   over: AbortSignal,
   says: (text: string) => void,
 ): Promise<Ended | undefined> {
-  const version = await startReachably(work, clock, over, says)
-  if (version === undefined || !(await claims.whenSeen(version, over))) return undefined
+  const started = await startReachably(work, clock, over, says)
+  if (!started || 'is' in started) return started
+  if (!(await claims.whenSeen(started.version, over))) return undefined
   while (!over.aborted) {
     const changed = changes.next(work.key, over)
     const standing = await work.look(claims.get(work.key))
@@ -139,7 +139,7 @@ async function startReachably(
   clock: Clock,
   over: AbortSignal,
   says: (text: string) => void,
-): Promise<string | undefined> {
+): Promise<{ readonly version: string } | Ended | undefined> {
   while (!over.aborted) {
     try {
       return await work.start(over)

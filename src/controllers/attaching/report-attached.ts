@@ -1,4 +1,4 @@
-// Keeps a node's list of attached volumes (status.volumesAttached): node agents mount nothing that is not on it. A volume
+// Keeps a node's list of attached volumes (status.volumesAttached): kubelets mount nothing that is not on it. A volume
 // leaves the list before its attachment goes, which is reconcile-volume.ts's to do.
 import { nodeKind } from '../../api/kinds/node.ts'
 import { ApiError } from '../../api/status-error.ts'

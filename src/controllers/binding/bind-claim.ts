@@ -17,14 +17,14 @@ import { mergePatches, type PatchParts } from './merge-patches.ts'
 import { phasePatch } from './volume-status.ts'
 import { type Claim, isReservedFor, type Volume } from './wish.ts'
 
-/** Empty when the binding is complete. */
-export const bindingWrites = (volume: Volume, claim: Claim): CommitWrite[] => [
+/** Empty when the binding is complete. `letsGoOf`: a finalizer that leaves the claim with it. */
+export const bindingWrites = (volume: Volume, claim: Claim, letsGoOf?: string): CommitWrite[] => [
   ...mergePatches(persistentVolumeKind, volume, {
     main: ownership(volume, claim),
     status: phasePatch(volume, 'Bound'),
   }),
   ...mergePatches(persistentVolumeClaimKind, claim, {
-    main: volumeName(claim, volume),
+    main: volumeName(claim, volume, letsGoOf),
     status: statusWithVolume(claim, volume),
   }),
 ]
@@ -38,9 +38,14 @@ function ownership(volume: Volume, { metadata }: Claim): PatchParts | undefined 
   return { spec: { claimRef }, ...(isOurChoice ? { annotations: { [BOUND_BY_CONTROLLER]: 'yes' } } : {}) }
 }
 
-function volumeName(claim: Claim, { metadata: { name } }: Volume): PatchParts | undefined {
+function volumeName(claim: Claim, { metadata: { name } }: Volume, letsGoOf?: string): PatchParts | undefined {
   const isNamed = claim.spec?.volumeName === name
   if (isNamed && annotationOf(claim, BIND_COMPLETED) !== undefined) return undefined
   const annotations = { [BIND_COMPLETED]: 'yes', ...(isNamed ? {} : { [BOUND_BY_CONTROLLER]: 'yes' }) }
-  return { annotations, ...(isNamed ? {} : { spec: { volumeName: name } }) }
+  const { finalizers } = claim.metadata
+  return {
+    annotations,
+    ...(isNamed ? {} : { spec: { volumeName: name } }),
+    ...(letsGoOf && finalizers ? { finalizers: finalizers.filter((one) => one !== letsGoOf) } : {}),
+  }
 }

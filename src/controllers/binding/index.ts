@@ -1,3 +1,4 @@
+export { bindingOfNew } from './bind-new-volume.ts'
 export { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
 export { type Choosing, chooseVolume, type Shelves } from './choose-volume.ts'
 export { type BindingMetrics, createBindingMetrics } from './metrics.ts'

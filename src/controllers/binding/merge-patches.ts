@@ -7,6 +7,8 @@ export interface PatchParts {
   /** A value of null removes the annotation. */
   readonly annotations?: Readonly<Record<string, string | null>>
   readonly spec?: object
+  /** All that are left of them; absent: they stay as they are. */
+  readonly finalizers?: readonly string[] | undefined
 }
 
 export function mergePatches(
@@ -16,10 +18,18 @@ export function mergePatches(
 ): CommitWrite[] {
   const ref = { name, ...(namespace ? { namespace } : {}) }
   const writes: CommitWrite[] = []
-  const condition = () => (writes.length === 0 ? { uid, resourceVersion } : { uid })
+  /** One that is made in the same commit has neither yet. */
+  const condition = () => ({
+    ...(uid === undefined ? {} : { uid }),
+    ...(writes.length > 0 || resourceVersion === undefined ? {} : { resourceVersion }),
+  })
   if (main) {
-    const { annotations, spec } = main
-    const metadata = { ...condition(), ...(annotations ? { annotations } : {}) }
+    const { annotations, spec, finalizers } = main
+    const metadata = {
+      ...condition(),
+      ...(annotations ? { annotations } : {}),
+      ...(finalizers ? { finalizers: finalizers.length > 0 ? finalizers : null } : {}),
+    }
     writes.push({ do: 'patch', kind, ref, patch: { type: 'merge', body: { metadata, ...(spec ? { spec } : {}) } } })
   }
   if (status) {

@@ -100,7 +100,8 @@ function planAsking(target: string, situation: Situation): ExpansionStep {
   if (begins !== 'goesOn') {
     const refusal = refusalOf(target, situation)
     if (refusal) {
-      const isSaid = begins === 'again' && conditionIn(claim, 'ControllerResizeError')?.message === failureText(refusal.because)
+      const isSaid =
+        begins === 'again' && conditionIn(claim, 'ControllerResizeError')?.message === failureText(refusal.because)
       return isSaid ? { do: 'wait', because: refusal.because } : { do: 'refuse', target, ...refusal }
     }
   }

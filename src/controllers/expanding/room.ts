@@ -40,8 +40,9 @@ export function shortage(volume: Volume, target: string, capacities: readonly Ca
   if (moreBytes <= 0n) return undefined
   const places = placesOf(volume)
   const free = capacities.filter((one) => places.some((labels) => reaches(one, labels))).map(growthBytes)
-  if (free.length === 0 || free.includes(undefined)) return undefined
-  const most = free.reduce<bigint>((best, one) => (one! > best ? one! : best), 0n)
+  if (free.includes(undefined)) return undefined
+  const most = free.sort((a, b) => (a! < b! ? 1 : -1))[0]
+  if (most === undefined) return undefined
   if (moreBytes <= most) return undefined
   const text = (bytes: bigint) => formatQuantity(quantityFromBytes(bytes))
   return (
@@ -52,12 +53,13 @@ export function shortage(volume: Volume, target: string, capacities: readonly Ca
 
 /**
  * How much a volume can grow at most. The largest new volume is no limit for the size of one that is there already, but
- * nothing grows by more than that. Undefined: the object does not tell.
+ * nothing grows by more than that; where it is 0, new ones do not fit at all, which says nothing. Undefined: not known.
  */
 function growthBytes({ capacity, maximumVolumeSize }: Capacity): bigint | undefined {
-  const amounts = [capacity, maximumVolumeSize].filter((amount) => amount !== undefined)
-  const bytes = amounts.map((amount) => quantityToBytes(amount))
-  return bytes.length === 0 ? undefined : bytes.reduce((least, one) => (one < least ? one : least))
+  const free = capacity === undefined ? undefined : quantityToBytes(capacity)
+  const most = quantityToBytes(maximumVolumeSize ?? '0')
+  if (most === 0n) return free
+  return free === undefined || most < free ? most : free
 }
 
 function reaches({ nodeTopology }: Capacity, labels: Readonly<Record<string, string>> | undefined): boolean {

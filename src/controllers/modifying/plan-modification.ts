@@ -27,6 +27,8 @@ export interface Ask {
   readonly target: Target
   /** What the driver is sent. */
   readonly attributes: Attributes
+  /** Amounts of the claim's own in whose place the class now has one. */
+  readonly replaced: readonly IoName[]
   /** `cancel`: what is wanted is in effect already, and is to be so in the driver again. */
   readonly purpose: 'change' | 'cancel'
 }
@@ -45,7 +47,7 @@ export function planModification(situation: Situation): Plan {
 }
 
 /** No class means the class in effect: it can be exchanged but not taken away. */
-const goalOf = ({ wanted, inEffect }: Situation): Target => ({
+export const goalOf = ({ wanted, inEffect }: Situation): Target => ({
   ...wanted,
   className: wanted.className ?? inEffect.className,
 })
@@ -78,6 +80,7 @@ function planWayBack(situation: Situation, goal: Target): Plan {
   const own = attributesOf(situation, goal)
   if (own.is === 'unknown') return { do: 'wait', because: own.because }
   const attributes = { ...putBack(touched), ...(own.is === 'composed' ? own.attributes : {}) }
+  const replaced = own.is === 'composed' ? own.replaced : []
   const isLost = Object.keys(touched).some((key) => !Object.hasOwn(attributes, key))
   if (isLost && goal.className === undefined && isUncertain(situation)) {
     // What the volume had before, nobody knows: the one way to know what it has now is to finish.
@@ -85,7 +88,7 @@ function planWayBack(situation: Situation, goal: Target): Plan {
     if (finishing) return finishing
   }
   if (Object.keys(attributes).length === 0) return { do: 'drop' }
-  return unlessResting(situation, { do: 'ask', target: goal, attributes, purpose: 'cancel' })
+  return unlessResting(situation, { do: 'ask', target: goal, attributes, replaced, purpose: 'cancel' })
 }
 
 /** As recorded before the driver was asked; what another program began has to be guessed from its target. */
@@ -110,7 +113,8 @@ function planForward(situation: Situation, goal: Target): Plan {
       return { do: 'refuse', target: goal, because: found.because }
     case 'composed': {
       const attributes = { ...putBack(situation.undo ?? {}), ...found.attributes }
-      return unlessResting(situation, { do: 'ask', target: goal, attributes, purpose: 'change' })
+      const { replaced } = found
+      return unlessResting(situation, { do: 'ask', target: goal, attributes, replaced, purpose: 'change' })
     }
   }
 }
@@ -127,7 +131,8 @@ export const fingerprintOf = ({ target, attributes }: Ask): string =>
 function askFor(situation: Situation, target: Target): Ask | undefined {
   const found = attributesOf(situation, target)
   if (found.is !== 'composed' || Object.keys(found.attributes).length === 0) return undefined
-  return { do: 'ask', target, attributes: found.attributes, purpose: 'change' }
+  const { attributes, replaced } = found
+  return { do: 'ask', target, attributes, replaced, purpose: 'change' }
 }
 
 /** What the status says is being tried. */
@@ -142,21 +147,26 @@ export function recordedTarget({ classStatus, classTarget, inEffect, io }: Situa
 }
 
 type Found =
-  | { readonly is: 'composed'; readonly attributes: Attributes }
+  | { readonly is: 'composed'; readonly attributes: Attributes; readonly replaced: readonly IoName[] }
   | { readonly is: 'missing' | 'foreign' | 'impossible' | 'unknown'; readonly because: string }
 
-function attributesOf({ driverName, classOf }: Situation, target: Target): Found {
+function attributesOf({ driverName, classOf, inEffect }: Situation, target: Target): Found {
   const { className } = target
   let ofClass: Attributes = {}
   if (className !== undefined) {
     const found = classOf(className)
-    if (found.is === 'unknown') return { is: 'unknown', because: `VolumeAttributesClass "${className}" is not known yet` }
+    if (found.is === 'unknown')
+      return { is: 'unknown', because: `VolumeAttributesClass "${className}" is not known yet` }
     if (found.is === 'missing') return { is: 'missing', because: `VAC "${className}" does not exist.` }
-    if (found.driverName !== driverName) return { is: 'foreign', because: foreign(className, found.driverName, driverName) }
+    if (found.driverName !== driverName)
+      return { is: 'foreign', because: foreign(className, found.driverName, driverName) }
     ofClass = found.parameters
   }
   try {
-    return { is: 'composed', attributes: composed(ofClass, target) }
+    const replaced = IO_RESOURCES.filter(
+      (name) => target[name] === undefined && inEffect[name] !== undefined && Object.hasOwn(ofClass, name),
+    )
+    return { is: 'composed', attributes: composed(ofClass, target), replaced }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return { is: 'impossible', because: error.message }

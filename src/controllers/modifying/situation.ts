@@ -5,6 +5,7 @@ import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Subject } from '../changing/change.ts'
 import { wantedAttributes } from '../provisioning/csi/attributes.ts'
 import type { Answers } from './answers.ts'
+import type { ModifyingContext } from './context.ts'
 import type { Attributes, IoName, Target } from './target.ts'
 import { confirmedOf, type Undo, undoOf } from './undo.ts'
 
@@ -52,6 +53,25 @@ export interface SituationDeps {
   classOf(name: string): ClassLookup
 }
 
+export async function situationOf(subject: Subject, context: ModifyingContext): Promise<Situation> {
+  const { client, facts, gates, answers, classOf } = context
+  return readSituation(subject, {
+    gates,
+    answers,
+    classOf,
+    driverName: facts.name,
+    canModify: facts.controller.has('MODIFY_VOLUME'),
+    // Only our own server has commits, and only it takes iops and throughput in a status.
+    withIo: namesIo(subject) && (await client.commitsAtomically()),
+  })
+}
+
+const namesIo = ({ claim: { spec, status } }: Subject): boolean =>
+  [spec?.resources?.requests, status?.capacity, status?.allocatedResources, status?.allocatedResourceStatuses].some(
+    (list) => IO_RESOURCES.some((name) => list && Object.hasOwn(list, name)),
+  )
+
+/** Pure. */
 export function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
   const { gates, driverName, canModify, answers, classOf } = deps
   const withClass = gates.enabled('VolumeAttributesClass')
@@ -98,5 +118,4 @@ const MODIFY_CONDITIONS: readonly string[] = [MODIFYING_VOLUME, MODIFY_VOLUME_ER
 /** Something was asked of the driver, and whether it was done is not known. */
 export const isUncertain = ({ classStatus, io, isAnswered }: Situation): boolean =>
   !isAnswered &&
-  (classStatus === 'InProgress' ||
-    IO_RESOURCES.some((name) => io[name].status === 'ControllerModifyVolumeInProgress'))
+  (classStatus === 'InProgress' || IO_RESOURCES.some((name) => io[name].status === 'ControllerModifyVolumeInProgress'))

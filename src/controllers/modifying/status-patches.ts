@@ -4,6 +4,7 @@ import { IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
+import type { Ask } from './plan-modification.ts'
 import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'
 import { type Attributes, type IoName, sameAmount, type Target, targetText } from './target.ts'
 import { ATTRIBUTES, confirmedText, UNDO, type Undo, undoText } from './undo.ts'
@@ -15,13 +16,15 @@ export interface StatusPatch {
   readonly status: Readonly<Record<string, unknown>>
 }
 
+type Asked = Pick<Ask, 'target' | 'attributes' | 'replaced'>
+
 /** What of a claim a target is about. */
 export interface Concern {
   readonly className: string | undefined
   readonly io: readonly IoName[]
 }
 
-export function concernOf({ inEffect, classStatus, io }: Situation, target: Target, attributes: Attributes): Concern {
+export function concernOf({ inEffect, classStatus, io }: Situation, { target, replaced }: Asked): Concern {
   const isAboutClass =
     target.className !== undefined && (target.className !== inEffect.className || classStatus !== undefined)
   return {
@@ -29,7 +32,7 @@ export function concernOf({ inEffect, classStatus, io }: Situation, target: Targ
     io: IO_RESOURCES.filter((name) => {
       if (io[name].status !== undefined) return true
       if (target[name] !== undefined) return !sameAmount(target[name], inEffect[name])
-      return inEffect[name] !== undefined && Object.hasOwn(attributes, name)
+      return replaced.includes(name)
     }),
   }
 }
@@ -75,15 +78,11 @@ export function beginPatch({ claim, situation, target, concern, nowMs }: Step, u
 }
 
 /** Once the driver has confirmed. Of the claim as it is then: what a user wants by now is another matter. */
-export function finishPatch({ claim, situation, target, concern }: Step, attributes: Attributes): StatusPatch {
+export function finishPatch({ claim, situation, target, concern }: Step, asked: Asked): StatusPatch {
   const { inEffect } = situation
-  const provided = providedBy(target, attributes)
-  const held = IO_RESOURCES.flatMap((name) => {
-    const { allocated } = situation.io[name]
-    const isHeld = target[name] !== undefined && (concern.io.includes(name) || allocated !== undefined)
-    if (isHeld) return [[name, target[name]]]
-    return allocated !== undefined || concern.io.includes(name) ? [[name, null]] : []
-  })
+  const provided = providedBy(asked)
+  const begun = IO_RESOURCES.filter((name) => concern.io.includes(name) || situation.io[name].allocated !== undefined)
+  const held = begun.map((name): [string, string | null] => [name, target[name] ?? null])
   const isClassNew = target.className !== undefined && target.className !== inEffect.className
   return {
     metadata: settledMetadata(claim),
@@ -101,7 +100,8 @@ export function finishPatch({ claim, situation, target, concern }: Step, attribu
 /** Nothing was changed, and nothing is wanted any more. */
 export function dropPatch(claim: Claim, { inEffect, wanted, io }: Situation): StatusPatch {
   const begun = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocated !== undefined)
-  const held = begun.map((name) => [name, wanted[name] === undefined ? null : (inEffect[name] ?? null)])
+  const amount = (name: IoName) => (wanted[name] === undefined ? null : (inEffect[name] ?? null))
+  const held = begun.map((name): [string, string | null] => [name, amount(name)])
   return {
     metadata: settledMetadata(claim),
     status: {
@@ -223,12 +223,14 @@ const IO_WORDS: Readonly<Record<FailureMeaning, IoProgressName>> = {
 /** The volume after the driver has confirmed; undefined where it says so already. */
 export function volumePatch(
   volume: Readonly<PersistentVolume>,
-  { target, attributes, known }: { target: Target; attributes: Attributes; known: Attributes },
+  asked: Asked,
+  known: Attributes,
 ): Readonly<Record<string, unknown>> | undefined {
   const { metadata, spec = {} } = volume
+  const { target, attributes } = asked
   const className = target.className ?? spec.volumeAttributesClassName
   const confirmed = confirmedText(className, known, attributes)
-  const provided = Object.entries(providedBy(target, attributes)).filter(([name, amount]) =>
+  const provided = Object.entries(providedBy(asked)).filter(([name, amount]) =>
     amount === null ? spec.capacity?.[name] !== undefined : !sameAmount(spec.capacity?.[name], amount),
   )
   const isSaid = metadata.annotations?.[ATTRIBUTES] === confirmed
@@ -243,11 +245,11 @@ export function volumePatch(
 }
 
 /** The claim's own amounts; where its class has one instead, there is none to report. */
-function providedBy(target: Target, attributes: Attributes): Record<string, string | null> {
+function providedBy({ target, replaced }: Asked): Record<string, string | null> {
   const provided: Record<string, string | null> = {}
   for (const name of IO_RESOURCES) {
     if (target[name] !== undefined) provided[name] = target[name]
-    else if (Object.hasOwn(attributes, name) && target.className !== undefined) provided[name] = null
+    else if (replaced.includes(name)) provided[name] = null
   }
   return provided
 }

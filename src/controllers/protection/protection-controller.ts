@@ -66,7 +66,7 @@ export function createProtectionControllers({ client, caches, clock, random, log
       ...common,
       ...observed('attributes-class-protection'),
       sources: [
-        source({ cache: classes, keysOf: own }),
+        source({ cache: classes, keysOf: (object) => own(object) }),
         source({ cache: claims, keysOf: attributesClassesOf }),
         source({ cache: volumes, keysOf: attributesClassOfVolume }),
       ],

@@ -84,7 +84,12 @@ const STORIES: readonly Story[] = [
   },
 ]
 
-describe.each([true, false])('killed at any call (one transaction: %s)', (isAtomic) => {
+describe.each([
+  { isAtomic: true, bindsAtOnce: false },
+  { isAtomic: true, bindsAtOnce: true },
+  { isAtomic: false, bindsAtOnce: true },
+])('killed at any call (one transaction: $isAtomic, binds at once: $bindsAtOnce)', ({ isAtomic, bindsAtOnce }) => {
+  const options = { bindsAtOnce }
   it.each(STORIES)('PROV-12 $title', async (story) => {
     let kills = 0
     for (const when of ['before', 'after'] as const) {
@@ -93,7 +98,7 @@ describe.each([true, false])('killed at any call (one transaction: %s)', (isAtom
         await world.aClass('fast')
         await world.aClaim('data')
         await story.begin?.(world)
-        const first = world.start({ ...story.process, isAtomic, killAt: { call, when } })
+        const first = world.start({ ...story.process, isAtomic, options, killAt: { call, when } })
         // Refused for ever, the first one never ends by itself: it is killed at each of its calls of one round.
         const isEnd = async () => first.isDead || (await story.isOver(world)) || first.calls.length > call + 50
         await world.until(isEnd, `the first process, ${when} call ${call}`, () => story.meanwhile(world))
@@ -102,7 +107,7 @@ describe.each([true, false])('killed at any call (one transaction: %s)', (isAtom
         if (wasKilled) {
           kills++
           await story.meanwhile(world) // the world does not wait for the next one
-          world.start({ isAtomic })
+          world.start({ isAtomic, options })
           await world.until(
             () => story.isOver(world),
             at,
@@ -138,13 +143,14 @@ describe('whatever the storage answers', () => {
         fc.record({
           answers: fc.array(answer, { maxLength: 5 }),
           isAtomic: fc.boolean(),
+          options: fc.record({ bindsAtOnce: fc.boolean() }),
           killAts: fc.array(fc.record({ call: fc.nat(12), when: fc.constantFrom('before', 'after') }), {
             maxLength: 3,
           }),
           deletedAtProvision: fc.option(fc.nat(4), { nil: undefined }),
           deleteFailures: fc.nat(2),
         }),
-        async ({ answers, isAtomic, killAts, deletedAtProvision, deleteFailures }) => {
+        async ({ answers, isAtomic, options, killAts, deletedAtProvision, deleteFailures }) => {
           const world = await aWorld()
           await world.aClass('fast')
           await world.aClaim('data')
@@ -161,11 +167,11 @@ describe('whatever the storage answers', () => {
           }
           const isEnd = async () => ((await isProvided(world)) && !isDeleted()) || (await isGone(world))
           for (const killAt of killAts) {
-            const process = world.start({ isAtomic, killAt: killAt as NonNullable<ProcessOptions['killAt']> })
+            const process = world.start({ isAtomic, options, killAt: killAt as NonNullable<ProcessOptions['killAt']> })
             await world.until(async () => process.isDead || (await isEnd()), 'the kill', meanwhile)
             if (!process.isDead) await process.stop()
           }
-          world.start({ isAtomic })
+          world.start({ isAtomic, options })
           await world.until(isEnd, 'the end', meanwhile)
           await world.settle()
           expect(await isEnd()).toBe(true)

@@ -17,6 +17,11 @@ export interface ProvisioningOptions {
   readonly retryIntervalMaxMs?: number
   /** Claims worked on at once, and as many volumes. Default 100. */
   readonly workers?: number
+  /**
+   * A new volume is bound to its claim in the commit that saves it, where that is one transaction, rather than by the
+   * binder once it has seen the volume. Default false.
+   */
+  readonly bindsAtOnce?: boolean
   /** What holds a volume until its storage is deleted. Default: what external, or in-process, provisioners use. */
   readonly volumeFinalizer?: string
 }
@@ -28,6 +33,7 @@ export interface ProvisioningSettings {
   readonly volumeNameUuidLength: number
   readonly backoff: Backoff
   readonly workers: number
+  readonly bindsAtOnce: boolean
   readonly volumeFinalizer: string
 }
 
@@ -49,6 +55,7 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
     volumeNamePrefix,
     volumeNameUuidLength,
     workers,
+    bindsAtOnce: options.bindsAtOnce ?? false,
     backoff: {
       baseMs: options.retryIntervalStartMs ?? RETRY_START_MS,
       maxMs: options.retryIntervalMaxMs ?? RETRY_MAX_MS,

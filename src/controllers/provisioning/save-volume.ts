@@ -1,9 +1,12 @@
-// Saves a volume that was made, and lets go of its claim in the same commit. The reply to an earlier try may have been
+// Saves a volume that was made, and lets go of its claim in the same commit, which may bind the two as well. The reply to an earlier try may have been
 // lost, and another provisioner may have been faster: a volume of that name that is there already is looked at.
+import type { KubeObject } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { CommitWrite } from '../../client/index.ts'
+import { bindingOfNew } from '../binding/index.ts'
 import { isSameStorage } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
 import { dropIntentWrite, holdsIntent } from './intent.ts'
@@ -25,14 +28,36 @@ export async function saveVolume(
   context: ProvisioningContext,
 ): Promise<Saved> {
   const create = { do: 'create', kind: persistentVolumeKind, object: volume } as const
+  const binding = await bindingIn(volume, claim, context)
+  if (binding) {
+    const bound = await commitAsLeader(context, [create, ...binding])
+    if (bound.is === 'committed') return saved(bound.left, context)
+    // Is it about the claim, which has changed or may not be written by us, the binder will see to it.
+    if (!bound.write) return explain(bound.error, volume, context)
+  }
   const letGo = holdsIntent(claim, context.intent) ? [dropIntentWrite(claim, context.intent)] : []
   let answer = await commitAsLeader(context, [create, ...letGo])
   // The claim is gone, or does not let itself be changed. The volume comes first; the claim is looked at again anyway.
   if (answer.is === 'failed' && answer.write === 1) answer = await commitAsLeader(context, [create])
   if (answer.is === 'failed') return explain(answer.error, volume, context)
-  const [saved, released] = answer.left
-  if (released) context.claims.learn(released as Readonly<PersistentVolumeClaim>)
-  return { is: 'saved', resourceVersion: saved?.metadata.resourceVersion ?? '0' }
+  return saved(answer.left, context)
+}
+
+/** The writes that bind them at once, if that is wanted and can be one transaction with the volume's create. */
+async function bindingIn(
+  volume: PersistentVolume,
+  claim: Readonly<PersistentVolumeClaim>,
+  { settings, client, intent }: ProvisioningContext,
+): Promise<CommitWrite[] | undefined> {
+  if (!settings.bindsAtOnce || !(await client.commitsAtomically())) return undefined
+  return bindingOfNew(volume, claim, intent)
+}
+
+/** The volume's create was the first of the writes; the claim, where it was written, comes last. */
+function saved(left: readonly (Readonly<KubeObject> | undefined)[], { claims }: ProvisioningContext): Saved {
+  const claim = left.length > 1 ? left.at(-1) : undefined
+  if (claim) claims.learn(claim as Readonly<PersistentVolumeClaim>)
+  return { is: 'saved', resourceVersion: left[0]?.metadata.resourceVersion ?? '0' }
 }
 
 async function explain(error: unknown, volume: PersistentVolume, context: ProvisioningContext): Promise<Saved> {

@@ -1,6 +1,8 @@
 // Brings one CSI volume to one pod, in the kubelet's order: attached, staged once for the node, published for the pod,
 // given to the pod's group. Each step is recorded before the driver is asked and may be repeated at any time; after a
 // final refusal nothing is owed, after an uncertain one everything is undone later as if it had worked.
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import { ApiError } from '../../api/status-error.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { Cache, Client } from '../../client/index.ts'
@@ -79,10 +81,10 @@ export async function mountCsiVolume(
     return deps.metrics.during(volume.driver, operation, async () => {
       const round = { pod, volume, publication, driver, csiDriver, attachment, deps, signal }
       await record(round)
-      if (attachment) await deps.inUse.add(volume)
+      if (attachment) await holdAttached(attachment, round)
+      checkWanted(round)
       await stage(round)
-      if (!deps.isWanted(publication.uid))
-        throw waitingFor(`the pod is going: volume "${volume.volume}" is not mounted`)
+      checkWanted(round)
       await publish(round)
       await giveToGroup(round)
       return publication
@@ -101,11 +103,38 @@ interface Round {
   readonly signal: AbortSignal
 }
 
-function notRegistered(volume: CsiVolume, step: string, { isSettled }: Drivers): VolumeProblem {
-  if (!isSettled) return waitingFor(`the drivers of this node are being asked for, ${volume.driver} among them`)
+/** The pod may have gone while something was waited for. */
+function checkWanted({ publication, volume, deps }: Round): void {
+  if (deps.isWanted(publication.uid)) return
+  throw waitingFor(`the pod is going: volume "${volume.volume}" is not mounted`)
+}
+
+/**
+ * Whoever detaches does so only from a node that does not say it uses the volume. Once this node has said so, the
+ * attachment is looked at again, at the server: it stays from here on, or it has gone just before.
+ */
+async function holdAttached({ metadata }: Readonly<VolumeAttachment>, { volume, deps, signal }: Round): Promise<void> {
+  await deps.inUse.add(volume)
+  const name = metadata.name ?? ''
+  const now = await deps.client.get(volumeAttachmentKind, { name }, { signal }).catch(ifMissing)
+  if (now?.metadata.uid === metadata.uid && isOffered(now)) return
+  throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
+}
+
+const isOffered = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>
+  status?.attached === true && metadata.deletionTimestamp === undefined
+
+function ifMissing(error: unknown): undefined {
+  if (error instanceof ApiError && error.code === 404) return undefined
+  throw error
+}
+
+function notRegistered(volume: CsiVolume, step: string, drivers: Drivers): VolumeProblem {
+  if (!drivers.isSettled) return waitingFor(`the drivers of this node are being asked for, ${volume.driver} among them`)
+  const refusal = drivers.refusalOf(volume.driver)
   return failedMount(
     `${step}.SetUp failed for volume "${volume.volume}" : driver name ${volume.driver} not found in the list of ` +
-      'registered CSI drivers. Start the driver on this node',
+      `registered CSI drivers${refusal === undefined ? '. Start the driver on this node' : `: ${refusal}`}`,
   )
 }
 
@@ -136,7 +165,7 @@ function attachmentOf(volume: CsiVolume, csiDriver: Readonly<CSIDriver> | undefi
   const { driver, handle } = volume
   const name = attachmentNameOf({ driver, handle, nodeName: deps.nodeName })
   const attachment = deps.attachments.get({ name })
-  if (attachment?.status?.attached && !attachment.metadata.deletionTimestamp) return attachment
+  if (attachment && isOffered(attachment)) return attachment
   const because = attachment?.status?.attachError?.message
   if (because) {
     throw new VolumeProblem(`AttachVolume.Attach failed for volume "${volume.volume}" : ${because}`, {

@@ -12,7 +12,7 @@ import { backOff, type Client, done, type EventRecorder, type Outcome, retryAfte
 import type { Containers, VolumePath } from '../commands/containers.ts'
 import type { Publication } from '../csi/books.ts'
 import type { CsiVolume } from '../csi/csi-volume.ts'
-import type { GrowVolume } from '../csi/grow.ts'
+import type { GrownVolume, GrowVolume } from '../csi/grow.ts'
 import { type MountDeps, mountCsiVolume, publicationKey } from '../csi/mount.ts'
 import { unmountCsiVolume } from '../csi/unmount.ts'
 import { VolumeProblem } from '../problem.ts'
@@ -41,6 +41,8 @@ export interface MountedVolume extends VolumePath {
   readonly csi?: CsiVolume
   /** By the monotonic clock. */
   readonly publishedMs: number
+  /** When it is to be tried again to let it grow. */
+  readonly growsInMs?: number
 }
 
 const DIRECTORY_MODE = 0o750
@@ -48,6 +50,8 @@ const DIRECTORY_MODE = 0o750
 const PATIENCE_MS = 123_000
 /** How often volumes are published again, for drivers that want it. */
 const REPUBLISH_MS = 60_000
+/** After the server could not be told of a growth. */
+const GROW_AGAIN_MS = 5_000
 
 export async function reconcilePod(uid: string, deps: PodDeps, signal: AbortSignal): Promise<Outcome> {
   const pod = deps.pod(uid)
@@ -78,7 +82,14 @@ async function bringUp(pod: Readonly<Pod>, uid: string, deps: PodDeps, signal: A
     return backOff(bad)
   }
   await writeStatus(pod, await deps.containers.advance(pod, volumes), deps)
-  return republishes(volumes, deps) ? retryAfter(REPUBLISH_MS, 'its driver wants it published again') : done
+  return lookAgain(volumes, deps)
+}
+
+function lookAgain(volumes: ReadonlyMap<string, MountedVolume>, deps: PodDeps): Outcome {
+  const growsInMs = Math.min(...[...volumes.values()].map((one) => one.growsInMs ?? Number.POSITIVE_INFINITY))
+  const republishMs = republishes(volumes, deps) ? REPUBLISH_MS : Number.POSITIVE_INFINITY
+  if (growsInMs < republishMs) return retryAfter(growsInMs, 'a volume that did not grow is tried again')
+  return republishMs === REPUBLISH_MS ? retryAfter(REPUBLISH_MS, 'its driver wants it published again') : done
 }
 
 /** Undefined: it is there. */
@@ -132,7 +143,7 @@ async function mount(
       const isDue = known && wantsRepublish(volume, deps) && publishedMs - known.publishedMs >= REPUBLISH_MS
       const isThere = known?.publication && deps.done.published.has(publicationKey(known.publication)) && !isDue
       const publication = isThere ? known.publication! : await mountCsiVolume(pod, volume, deps, signal)
-      await deps.grow({ pod, volume, publication }, signal)
+      const growsInMs = await tryGrow({ pod, volume, publication }, deps, signal)
       const path = volume.mode === 'Block' ? deps.paths.blockLink(uid, volume.volume) : publication.target
       return {
         path,
@@ -141,8 +152,21 @@ async function mount(
         publication,
         csi: volume,
         publishedMs: isThere ? known.publishedMs : publishedMs,
+        ...(growsInMs === undefined ? {} : { growsInMs }),
       }
     }
+  }
+}
+
+/** A volume that does not grow is as usable as it was. */
+async function tryGrow(grown: GrownVolume, deps: PodDeps, signal: AbortSignal): Promise<number | undefined> {
+  try {
+    return await deps.grow(grown, signal)
+  } catch (error) {
+    if (signal.aborted) throw error
+    const because = `NodeExpandVolume failed for volume "${grown.volume.volume}" : ${(error as Error).message}`
+    deps.events.record(podKind, grown.pod, { type: 'Warning', reason: 'VolumeResizeFailed', message: because })
+    return GROW_AGAIN_MS
   }
 }
 

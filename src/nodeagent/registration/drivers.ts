@@ -17,8 +17,13 @@ export interface RegisteredDriver {
 
 export interface Drivers {
   get(name: string): RegisteredDriver | undefined
+  /** Why a driver of this name was not registered when it last asked for it. */
+  refusalOf(name: string): string | undefined
   list(): RegisteredDriver[]
-  register(driver: { readonly name: string; readonly endpoint: string; readonly version: Version }): Promise<void>
+  register(
+    driver: { readonly name: string; readonly endpoint: string; readonly version: Version },
+    signal?: AbortSignal,
+  ): Promise<void>
   /** Nothing if another driver has taken the name since. */
   unregister(driver: { readonly name: string; readonly endpoint: string }): Promise<void>
   /** Called after a driver came or went, and once all that were there at the start have been asked. */
@@ -46,14 +51,16 @@ interface Known extends RegisteredDriver {
 
 export function createDrivers({ connect, announce, withdraw, log }: DriversDeps): Drivers {
   const known = new Map<string, Known>()
+  const refusals = new Map<string, string>() // at most one for each socket's driver
   const listeners: (() => void)[] = []
   let isSettled = false
 
   return {
     get: (name) => known.get(name),
+    refusalOf: (name) => refusals.get(name),
     list: () => [...known.values()],
 
-    async register({ name, endpoint, version }) {
+    async register({ name, endpoint, version }, signal) {
       if (!DRIVER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} cannot be the name of a CSI driver`)
       const other = known.get(name)
       if (other && compareVersions(version, other.version) <= 0) {
@@ -64,8 +71,11 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
       }
       const connection = connect(endpoint)
       try {
-        const { node: can } = await driverFacts(connection)
-        const info = await connection.node.nodeGetInfo({}, { timeoutMs: NODE_GET_INFO_MS })
+        const { node: can } = await driverFacts(connection, signal)
+        const info = await connection.node.nodeGetInfo(
+          {},
+          { timeoutMs: NODE_GET_INFO_MS, ...(signal ? { signal } : {}) },
+        )
         if (info.nodeId === '') throw new Error(`the driver "${name}" does not say which node this is (empty node_id)`)
         await announce({
           name,
@@ -75,8 +85,10 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
         })
         other?.connection.close()
         known.set(name, { name, endpoint, version, can, connection, csi: oneAtATime(connection) })
+        refusals.delete(name)
       } catch (error) {
         connection.close()
+        if (!other) refusals.set(name, (error as Error).message)
         throw error
       }
       log.info({ driver: name, endpoint }, 'registered a CSI driver')
@@ -88,6 +100,7 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
       if (driver?.endpoint !== endpoint) return
       await withdraw(name)
       known.delete(name)
+      refusals.delete(name)
       driver.connection.close()
       log.info({ driver: name }, 'unregistered a CSI driver')
       for (const run of listeners) run()

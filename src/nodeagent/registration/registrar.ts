@@ -15,7 +15,7 @@ export interface RegistrarDeps {
   /** Sockets of drivers that have no registrar. */
   readonly driverSockets: readonly string[]
   /** The name of the driver that answers there. */
-  nameOf(driverSocket: string): Promise<string>
+  nameOf(driverSocket: string, signal: AbortSignal): Promise<string>
   readonly clock: Clock
   readonly log: Logger
 }
@@ -37,7 +37,7 @@ export function createRegistrar(deps: RegistrarDeps) {
   const { directory, plugins, drivers, driverSockets, nameOf, clock, log } = deps
   const standings = new Map<string, Standing>()
 
-  async function look(): Promise<void> {
+  async function look(signal: AbortSignal): Promise<void> {
     const found = new Map((await directory.list()).map((socket) => [socket.path, socket]))
     for (const [path, { id, driver }] of [...standings]) {
       if (driverSockets.includes(path) || found.get(path)?.id === id) continue
@@ -45,18 +45,20 @@ export function createRegistrar(deps: RegistrarDeps) {
       standings.delete(path)
     }
     const direct = driverSockets.map((path): FoundSocket => ({ path, id: path }))
-    await Promise.all([...direct, ...found.values()].map(tryRegister))
+    await Promise.all([...direct, ...found.values()].map((socket) => tryRegister(socket, signal)))
     drivers.settle()
   }
 
-  async function tryRegister({ path, id }: FoundSocket): Promise<void> {
+  async function tryRegister({ path, id }: FoundSocket, signal: AbortSignal): Promise<void> {
     const standing = standings.get(path) ?? { id, failures: 0, dueMs: 0 }
     standings.set(path, standing)
     if (standing.driver !== undefined || clock.monotonicMs() < standing.dueMs) return
     try {
-      const registered = driverSockets.includes(path) ? await registerDirectly(path) : await registerPlugin(path)
+      const register = driverSockets.includes(path) ? registerDirectly : registerPlugin
+      const registered = await register(path, signal)
       Object.assign(standing, { driver: registered, failures: 0, because: undefined })
     } catch (error) {
+      if (signal.aborted) return
       const because = (error as Error).message
       standing.dueMs = clock.monotonicMs() + Math.min(FIRST_RETRY_MS * 2 ** standing.failures++, LAST_RETRY_MS)
       // Told once for each reason: a driver that is down is asked again for as long as it takes.
@@ -66,7 +68,7 @@ export function createRegistrar(deps: RegistrarDeps) {
   }
 
   /** The driver that was registered. */
-  async function registerPlugin(socket: string): Promise<NonNullable<Standing['driver']>> {
+  async function registerPlugin(socket: string, signal: AbortSignal): Promise<NonNullable<Standing['driver']>> {
     const info = await plugins.getInfo(socket)
     const driver = { name: info.name, endpoint: info.endpoint || socket }
     try {
@@ -74,7 +76,7 @@ export function createRegistrar(deps: RegistrarDeps) {
         throw new Error(`its type is ${JSON.stringify(info.type)}, and only ${CSI_PLUGIN} is known here`)
       const version = bestVersion(info.supportedVersions)
       if (typeof version === 'string') throw new Error(version)
-      await drivers.register({ ...driver, version })
+      await drivers.register({ ...driver, version }, signal)
     } catch (error) {
       const because = `${info.name || socket} is not registered: ${(error as Error).message}`
       await plugins.notify(socket, because).catch(() => {}) // it will be tried again, and told then
@@ -89,9 +91,9 @@ export function createRegistrar(deps: RegistrarDeps) {
     return driver
   }
 
-  async function registerDirectly(socket: string): Promise<NonNullable<Standing['driver']>> {
-    const driver = { name: await nameOf(socket), endpoint: socket }
-    await drivers.register({ ...driver, version: [1, 0, 0] })
+  async function registerDirectly(socket: string, signal: AbortSignal): Promise<NonNullable<Standing['driver']>> {
+    const driver = { name: await nameOf(socket, signal), endpoint: socket }
+    await drivers.register({ ...driver, version: [1, 0, 0] }, signal)
     return driver
   }
 
@@ -109,7 +111,7 @@ export function createRegistrar(deps: RegistrarDeps) {
         const nap = new AbortController()
         wake = () => nap.abort()
         signal.addEventListener('abort', wake, { once: true })
-        await look().catch((error: Error) => {
+        await look(signal).catch((error: Error) => {
           log.warn({ because: error.message }, 'the registration directory could not be looked at')
         })
         if (!signal.aborted) await clock.sleep(LOOK_MS, nap.signal).catch(() => {})

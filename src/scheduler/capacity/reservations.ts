@@ -226,7 +226,10 @@ export class Reservations {
     if (holders?.size === 0) this.#byReport.delete(report)
   }
 
-  /** A class that came later: volumes on their way are not in its first report, those that are made may be. */
+  /**
+   * A class that came later. Its first report may be older than it looks, so it is held back from for volumes that are
+   * made already, too: until their own class has counted them, and the grace for the others has passed.
+   */
   #holdBackFromNew(report: CapacityReport): void {
     const { index, driverOf } = this.#options
     const driver = driverOf(report.className)
@@ -235,7 +238,7 @@ export class Reservations {
       for (const reservation of this.#byReport.get(one.key) ?? []) others.add(reservation)
     }
     for (const reservation of others) {
-      if (reservation.driver !== driver || reservation.state === 'made' || reservation.held.has(report.key)) continue
+      if (reservation.driver !== driver || reservation.held.has(report.key)) continue
       const own = index.get(reservation.ownReport)
       const amount = own ? inTermsOf(report, own, reservation.bytes) : reservation.bytes
       reservation.held.set(report.key, amount)

@@ -14,7 +14,7 @@ import { PLUGIN_PATH, pluginAsset } from '../checkers/assets.ts'
 import type { Env } from '../process.ts'
 
 /** With or without a plugin whose volumes it makes and deletes itself. */
-export function runBinder(env: Env, client: Client, plugin?: ProvisionerPlugin): void {
+export function runBinder(env: Env, client: Client, plugin?: ProvisionerPlugin, options = BINDS_AT_ONCE): void {
   const { clock, random, signal } = env
   setMaxListeners(0, signal) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random })
@@ -23,11 +23,19 @@ export function runBinder(env: Env, client: Client, plugin?: ProvisionerPlugin):
   void createProtectionControllers(deps).run(signal)
   void createBindingControllers({ ...deps, inProcess }).run(signal)
   for (const provisioner of inProcess) {
-    void createProvisioningControllers({ ...deps, provisioner, options: { inProcess: true } }).run(signal)
+    void createProvisioningControllers({ ...deps, provisioner, options: { ...options, inProcess: true } }).run(signal)
   }
 }
 
-export async function runProvisioner(env: Env, client: Client, driver: CsiDriver): Promise<void> {
+/** As in the program; where a commit is not one transaction it makes no difference. */
+const BINDS_AT_ONCE = { bindsAtOnce: true }
+
+export async function runProvisioner(
+  env: Env,
+  client: Client,
+  driver: CsiDriver,
+  options = BINDS_AT_ONCE,
+): Promise<void> {
   const { clock, random, signal } = env
   const csi = oneAtATime(driver)
   const facts = await factsOf(csi, env)
@@ -35,7 +43,7 @@ export async function runProvisioner(env: Env, client: Client, driver: CsiDriver
   const caches = createCacheSet({ client, clock, random })
   const deps = { client, caches, clock, random, log: silentLog }
   const provisioner = createCsiProvisioner({ ...deps, driver: csi, facts })
-  await createProvisioningControllers({ ...deps, provisioner }).run(signal)
+  await createProvisioningControllers({ ...deps, provisioner, options }).run(signal)
 }
 
 /** A real process would end when the driver fails here, and be started again. */

@@ -55,12 +55,13 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): 
   const effects = createEffects({}, ({ by, what }) => world.note(`${by}: ${what}`))
 
   const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
+  const binding = { bindsAtOnce: dice() < 0.5 }
   const hasRival = dice() < 0.3
   const binder = cluster.add('binder', (env, client) => {
     const way = <T>(what: string, act: () => T) =>
       effects.around(env, { on: 'plugin', what }, () => env.pass(Promise.resolve().then(act)))
     const seen = deletions.witness(client)
-    runBinder(env, inMode(effects.clientOf(env, seen.client)), memoryPlugin(plugin, way, seen.destroys))
+    runBinder(env, inMode(effects.clientOf(env, seen.client)), memoryPlugin(plugin, way, seen.destroys), binding)
   })
   const binders = [binder]
   if (dice() < 0.2) {
@@ -70,7 +71,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): 
     cluster.add(name, (env, client) => {
       const seen = deletions.witness(client)
       const csi = effects.driverOf(env, seen.driver(driver.driverFor(env)))
-      void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), csi)
+      void runProvisioner(env, inMode(effects.clientOf(env, seen.client)), csi, binding)
     }),
   )
   const processes: SimProcess[] = [...binders, ...provisioners]

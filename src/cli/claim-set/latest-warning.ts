@@ -1,0 +1,13 @@
+// What the system last complained about a claim: the newest of its Warning events.
+import { eventKind } from '../../api/kinds/event.ts'
+import type { Client, ObjectRef } from '../../client/index.ts'
+
+export async function latestWarning(client: Client, { namespace = '', name }: ObjectRef): Promise<string | undefined> {
+  const fieldSelector = `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${name},type=Warning`
+  const { items } = await client.list(eventKind, { namespace, fieldSelector })
+  const latest = items.reduce<(typeof items)[number] | undefined>(
+    (best, one) => (!best || (one.lastTimestamp ?? '') >= (best.lastTimestamp ?? '') ? one : best),
+    undefined,
+  )
+  return latest?.message
+}

@@ -1,0 +1,87 @@
+// What `stowage migrate` says before it begins and when it has ended: for people, and as JSON for scripts.
+import { refOfKey } from '../client/index.ts'
+import { type ClaimResult, countOf, tableOf } from './claim-set/index.ts'
+import type { MigrateRequest } from './migrate.ts'
+import type { MovingClaim } from './migrate-claim.ts'
+import { type Operation, shown } from './migrate-plan.ts'
+
+export interface Migration {
+  readonly operation: Operation
+  readonly works: readonly MovingClaim[]
+  readonly results: readonly ClaimResult[]
+  readonly request: MigrateRequest
+  /** An earlier run of it was interrupted. */
+  readonly goesOn: boolean
+}
+
+export function openingOf({ operation, works, results, request, goesOn }: Migration): string {
+  const { id, from, to, isUndo } = operation
+  const left = works.length - results.length
+  const what = isUndo ? `back from ${shown(to)} to ${shown(from)}` : `from ${shown(from)} to ${shown(to)}`
+  const again = goesOn ? ' It was begun before: going on.' : ''
+  return `Operation ${id}: moving ${claimsOf(left)} ${what}, ${request.rate}.${again}\n`
+}
+
+export function nothingToMove({ direction, output, isDryRun }: MigrateRequest): string {
+  if (direction.is === 'undo') return ''
+  const { from, to } = direction
+  if (output === 'json') return asJson({ operation: null, from, to, undo: false, dryRun: isDryRun, claims: [] })
+  return `No claim here has ${from === '' ? 'no class' : `the class ${from}`}: nothing to move.\n`
+}
+
+const RESULT_NAMES: Record<ClaimResult['is'], string> = {
+  done: 'moved',
+  nothing: 'unchanged',
+  failed: 'failed',
+  unfinished: 'unfinished',
+  untouched: 'not begun',
+}
+
+export function jsonOf({ operation, results, request }: Migration): string {
+  const { id, from, to, isUndo } = operation
+  const claims = results.map((result) => {
+    const { namespace = '', name } = refOfKey(result.key)
+    return { namespace, name, result: nameOf(result, request), message: result.says }
+  })
+  return asJson({ operation: id, from, to, undo: isUndo, dryRun: request.isDryRun, claims })
+}
+
+const asJson = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
+
+function nameOf({ is }: ClaimResult, { isDryRun }: MigrateRequest): string {
+  if (isDryRun && is === 'untouched') return 'would move'
+  return isDryRun && is === 'failed' ? 'refused' : RESULT_NAMES[is]
+}
+
+/** All claims of a dry run; else those that did not arrive, for the others have had their line. */
+export function textOf(migration: Migration): string {
+  const { results, request } = migration
+  const listed = results.filter(({ is }) => request.isDryRun || (is !== 'done' && is !== 'nothing'))
+  const table = tableOf([
+    ['CLAIM', 'RESULT', 'WHY'],
+    ...listed.map((result) => [result.key, nameOf(result, request), result.says]),
+  ])
+  return `${listed.length > 0 ? `\n${table}\n` : ''}${sentenceOf(migration)}`
+}
+
+function sentenceOf({ operation, results, request }: Migration): string {
+  const { id, from, to, isUndo } = operation
+  const failed = countOf(results, 'failed')
+  if (request.isDryRun) {
+    return `Would move ${claimsOf(countOf(results, 'untouched'))}; ${failed} would be refused. Nothing was changed.\n`
+  }
+  const good = countOf(results, 'done', 'nothing')
+  const [start, end] = isUndo ? [to, from] : [from, to]
+  const what = `${good} of ${claimsOf(results.length)} moved from ${shown(start)} to ${shown(end)}`
+  if (good === results.length) {
+    return `${what}.\n${isUndo ? '' : `To go back: stowage migrate --undo --operation ${id}\n`}`
+  }
+  const isPaused = failed > request.failuresMax
+  const why = isPaused ? `Paused, because more than ${request.failuresMax} failed. ` : ''
+  const again = isUndo
+    ? 'Run the same command again to go on.\n'
+    : `Run the same command again to go on, or go back:\n  stowage migrate --undo --operation ${id}\n`
+  return `${what}, ${failed} failed. ${why}${again}`
+}
+
+const claimsOf = (count: number): string => `${count} claim${count === 1 ? '' : 's'}`

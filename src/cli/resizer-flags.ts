@@ -1,0 +1,119 @@
+// The flags of `stowage resizer`, named as the external resizer has them everywhere, so that a deployment can change the
+// program and keep its arguments. What they set is resizer.ts.
+import { type Command, Option } from 'commander'
+import type { FeatureGates } from '../api/feature-gates.ts'
+import { parseListen, UsageError } from './flags.ts'
+import type { ProgramDeps } from './program.ts'
+import {
+  addFlags,
+  duration,
+  type FlagValues,
+  number,
+  rate,
+  readFlags,
+  readGates,
+  text,
+  toggle,
+  wrong,
+} from './typed-flags.ts'
+
+const FLAGS = {
+  csiAddress: text('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
+  timeout: duration('--timeout', '10s', 'for one call of the driver'),
+  kubeconfig: text(
+    '--kubeconfig',
+    '',
+    'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)',
+  ),
+  master: text('--master', '', 'address of the server, in place of the one in the kubeconfig'),
+  kubeApiQps: rate('--kube-api-qps', 5, 'requests to the server per second; -1 for no limit'),
+  kubeApiBurst: number('--kube-api-burst', 10, 'how many of them may go at once after a quiet time'),
+  workers: number('--workers', 10, 'claims worked on at once'),
+  retryIntervalStart: duration('--retry-interval-start', '1s', 'first wait after a failure; it doubles'),
+  retryIntervalMax: duration(
+    '--retry-interval-max',
+    '5m',
+    'longest wait after failures, and the wait after a size that was refused',
+  ),
+  resyncPeriod: duration('--resync-period', '10m', 'taken, and not needed: nothing here is found by looking again', {
+    min: 0,
+  }),
+  handleVolumeInuseError: toggle(
+    '--handle-volume-inuse-error',
+    true,
+    'wait for the end of pods where the driver grows only volumes that are not in use; needs to read pods',
+  ),
+  checkCapacity: toggle(
+    '--check-capacity',
+    false,
+    'refuse growth for which there is no room before the driver is asked; needs to read CSIDrivers and capacities',
+  ),
+  leaderElection: toggle('--leader-election', false, 'of several processes only one works'),
+  leaderElectionNamespace: text(
+    '--leader-election-namespace',
+    '',
+    "where its lease is (default: this pod's namespace)",
+  ),
+  leaderElectionLeaseDuration: duration(
+    '--leader-election-lease-duration',
+    '15s',
+    'how long others wait for the leader',
+  ),
+  leaderElectionRenewDeadline: duration(
+    '--leader-election-renew-deadline',
+    '10s',
+    'how long a leader believes it is one',
+  ),
+  leaderElectionRetryPeriod: duration(
+    '--leader-election-retry-period',
+    '5s',
+    'between two tries to get or keep the lease',
+  ),
+  httpEndpoint: text('--http-endpoint', '', 'HOST:PORT for metrics, /healthz and /healthz/leader-election'),
+  metricsAddress: text('--metrics-address', '', 'the same, as it was called before'),
+  metricsPath: text('--metrics-path', '/metrics', 'where the metrics are'),
+  featureGates: text('--feature-gates', '', 'switch features: VolumeAttributesClass, VolumeProvisionedIO'),
+}
+
+/** Gates of other resizers that are settled here, one way or the other. */
+const SETTLED = { AnnotateFsResize: true, ReleaseLeaderElectionOnExit: true }
+
+export interface ResizerSettings
+  extends Omit<FlagValues<typeof FLAGS>, 'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'resyncPeriod'> {
+  readonly gates: FeatureGates
+  readonly monitoring: { readonly host: string; readonly port: number } | undefined
+}
+
+export function addResizer(program: Command, deps: ProgramDeps, logLevels: readonly string[]): void {
+  const command = program
+    .command('resizer')
+    .summary('grow volumes of claims, with a CSI driver')
+    .description(
+      'Runs beside a CSI driver and grows its volumes for the claims of a Kubernetes API server, ours or another.',
+    )
+  addFlags(command, FLAGS)
+  command
+    .addOption(new Option('--log-level <level>', 'how much to log (to standard error)').choices([...logLevels]))
+    .option('-v, --v <number>', 'the same by number: 4 and more is debug (default: 2)')
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage resizer --csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election\n',
+    )
+    .action(async (given) => {
+      const settings = readResizerSettings(given)
+      const [{ runResizer }, { createLog }] = await Promise.all([import('./resizer.ts'), import('./log.ts')])
+      const log = createLog(given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info'))
+      const { clock, random, signal } = deps
+      await runResizer({ settings, clock, random, log, signal, env: process.env })
+    })
+}
+
+export function readResizerSettings(given: Readonly<Record<string, unknown>>): ResizerSettings {
+  const { featureGates, httpEndpoint, metricsAddress, resyncPeriod: _, ...settings } = readFlags(FLAGS, given)
+  if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
+  if (!settings.metricsPath.startsWith('/'))
+    throw wrong('--metrics-path', settings.metricsPath, 'a path such as /metrics')
+  const address = httpEndpoint || metricsAddress
+  const monitoring = address ? parseListen(address) : undefined
+  return { ...settings, gates: readGates(featureGates, SETTLED), monitoring }
+}

@@ -1,0 +1,90 @@
+// What components that run beside a CSI driver have in common: finding their server, and electing one of several.
+import { hostname } from 'node:os'
+import type { Clock, Random } from '../base/clock.ts'
+import { randomUuid } from '../base/identifiers.ts'
+import type { Logger } from '../base/log.ts'
+import { type Client, type Connection, createLeaderElection, type LeaderElection } from '../client/index.ts'
+import { findServer } from '../sdk/find-server.ts'
+import { UsageError } from './flags.ts'
+
+export interface ServerSettings {
+  readonly kubeconfig: string
+  readonly master: string
+}
+
+export interface SidecarRun {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** The server, and the namespace this runs in. */
+export async function serverOf(
+  run: Pick<SidecarRun, 'clock' | 'env'> & { readonly settings: ServerSettings },
+): Promise<{ connection: Connection; namespace: string }> {
+  const { settings, clock, env } = run
+  const isNamed = settings.kubeconfig || env.KUBECONFIG || env.KUBERNETES_SERVICE_HOST
+  if (settings.master && !isNamed) {
+    return { connection: { server: settings.master, credentials: async () => ({}) }, namespace: 'default' }
+  }
+  const { connection, namespace } = await findServer(settings.kubeconfig || undefined, { clock, env }).catch(
+    (error) => {
+      throw new UsageError((error as Error).message)
+    },
+  )
+  return { connection: settings.master ? { ...connection, server: settings.master } : connection, namespace }
+}
+
+export interface ElectionSettings {
+  readonly leaderElectionNamespace: string
+  readonly leaderElectionLeaseDuration: number
+  readonly leaderElectionRenewDeadline: number
+  readonly leaderElectionRetryPeriod: number
+}
+
+export interface Leadership {
+  run(lead: (term: AbortSignal, election: LeaderElection) => Promise<void>): Promise<void>
+  /** What is wrong, if anything is. */
+  problem(): string | undefined
+}
+
+interface LeadershipDeps extends SidecarRun {
+  readonly settings: ElectionSettings
+  readonly client: Client
+  readonly namespace: string
+  /** What the lease is called. */
+  readonly leaseName: string
+  onChange(name: string, isLeader: boolean): void
+}
+
+export function createLeadership(deps: LeadershipDeps): Leadership {
+  const { settings, client, clock, random, log, signal, leaseName } = deps
+  let isWorking = false
+  const election = createLeaderElection({
+    client,
+    clock,
+    random,
+    log,
+    namespace: settings.leaderElectionNamespace || deps.namespace,
+    name: leaseName,
+    identity: `${hostname()}_${randomUuid(random)}`,
+    leaseMs: settings.leaderElectionLeaseDuration,
+    renewDeadlineMs: settings.leaderElectionRenewDeadline,
+    retryMs: settings.leaderElectionRetryPeriod,
+    onChange: (isLeader) => deps.onChange(leaseName, isLeader),
+  })
+  return {
+    problem: () => (isWorking && !election.isLeader ? 'the lease is lost, and work of the leader goes on' : undefined),
+    run: (lead) =>
+      election.run(async (term) => {
+        isWorking = true
+        try {
+          await lead(term, election)
+        } finally {
+          isWorking = false
+        }
+      }, signal),
+  }
+}

@@ -1,0 +1,66 @@
+// The writes of a growth: what the claim says, and what the volume says, through the leader's fence and back into the
+// caches, so that the next look is not at the past.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { CommitWrite } from '../../client/index.ts'
+import { commitAsLeader } from '../provisioning/leader-commit.ts'
+import type { ExpandingContext } from './context.ts'
+import type { StatusPatch } from './resize-status.ts'
+
+type Claim = Readonly<PersistentVolumeClaim>
+type Volume = Readonly<PersistentVolume>
+
+/** Throws an ApiError. */
+export async function save(writes: readonly CommitWrite[], context: ExpandingContext): Promise<Claim | undefined> {
+  const committed = await commitAsLeader(context, writes)
+  if (committed.is === 'failed') throw committed.error
+  let claim: Claim | undefined
+  for (const [index, left] of committed.left.entries()) {
+    if (!left) continue
+    if (writes[index]?.kind === persistentVolumeKind) context.volumes.learn(left as Volume)
+    else {
+      claim = left as Claim
+      context.claims.learn(claim)
+    }
+  }
+  return claim
+}
+
+/** Only if the claim is still as it was read. */
+export const claimWrite = (claim: Claim, patch: StatusPatch): CommitWrite =>
+  statusWrite(claim, patch, { resourceVersion: claim.metadata.resourceVersion })
+
+/** Whatever became of the claim meanwhile. */
+export const claimNote = (claim: Claim, patch: StatusPatch): CommitWrite => statusWrite(claim, patch, {})
+
+function statusWrite(claim: Claim, { metadata, status }: StatusPatch, condition: object): CommitWrite {
+  const { namespace, name = '', uid } = claim.metadata
+  const body = { metadata: { uid, ...condition, ...metadata }, status }
+  const ref = { ...(namespace ? { namespace } : {}), name }
+  return {
+    do: 'patch',
+    kind: persistentVolumeClaimKind,
+    ref,
+    patch: { type: 'strategic', body },
+    subresource: 'status',
+  }
+}
+
+export interface VolumeChange {
+  readonly size?: string
+  /** Null: it is removed. */
+  readonly annotations?: Readonly<Record<string, string | null>>
+  /** Only if the volume is still as it was read. */
+  readonly isConditional?: true
+}
+
+export function volumeWrite(volume: Volume, { size, annotations, isConditional }: VolumeChange): CommitWrite {
+  const { name = '', uid, resourceVersion } = volume.metadata
+  const body = {
+    metadata: { uid, ...(isConditional ? { resourceVersion } : {}), ...(annotations ? { annotations } : {}) },
+    ...(size === undefined ? {} : { spec: { capacity: { storage: size } } }),
+  }
+  return { do: 'patch', kind: persistentVolumeKind, ref: { name }, patch: { type: 'strategic', body } }
+}

@@ -1,0 +1,31 @@
+// What the steps of changing attributes stand on, put together once by modifying.ts.
+import type { FeatureGates } from '../../api/feature-gates.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/log.ts'
+import type { Cache, Client, EventRecorder, LeaderElection } from '../../client/index.ts'
+import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { Answers } from './answers.ts'
+import type { ModifyingMetrics } from './metrics.ts'
+import type { ModifyingSettings } from './options.ts'
+import type { ClassLookup } from './situation.ts'
+import type { StorageClassReader } from './storage-class-reader.ts'
+
+export interface ModifyingContext {
+  readonly driver: CsiDriver
+  readonly facts: DriverFacts
+  readonly gates: FeatureGates
+  readonly settings: ModifyingSettings
+  readonly client: Client
+  readonly clock: Clock
+  readonly log: Logger
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly metrics?: ModifyingMetrics
+  readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  readonly claims: Cache<PersistentVolumeClaim>
+  readonly volumes: Cache<PersistentVolume>
+  readonly answers: Answers
+  readonly storageClass: StorageClassReader
+  classOf(name: string): ClassLookup
+}

@@ -1,0 +1,4 @@
+// The door of changing attributes.
+export { createModifyingMetrics, type ModifyingMetrics } from './metrics.ts'
+export { createModifying, type ModifyingDeps } from './modifying.ts'
+export type { ModifyingOptions } from './options.ts'

@@ -1,0 +1,693 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { aWorld, type World, type WorldOptions } from './modifying-trial.ts'
+import { ATTRIBUTES, UNDO } from './undo.ts'
+
+let world: World
+afterEach(() => world.close())
+
+/** Silver is in effect on a volume that has it; gold is there to be asked for. */
+async function silverAndGold(given: WorldOptions = {}): Promise<void> {
+  world = await aWorld(given)
+  await world.aClass('silver', { iops: '500', throughput: '50' })
+  await world.aClass('gold', { iops: '1000', throughput: '100' })
+  await world.aClaim('data', { className: 'silver', has: { iops: '500', throughput: '50' } })
+}
+
+/** No class is in effect; gold is there to be asked for. */
+async function noneAndGold(given: WorldOptions = {}): Promise<void> {
+  world = await aWorld(given)
+  await world.aClass('gold', { iops: '1000', throughput: '100' })
+  await world.aClaim('data', { has: { iops: '1', throughput: '1' } })
+}
+
+const conditions = async () =>
+  Object.fromEntries(((await world.status()).conditions ?? []).map((one) => [one.type, one]))
+const untilStatus = (status: string) =>
+  world.until(async () => (await world.status()).modifyVolumeStatus?.status === status, status)
+const untilTold = (reason: string, times = 1) =>
+  world.until(() => world.reasons().filter((one) => one === reason).length >= times, `${times} × ${reason}`)
+
+describe('changing the class of a bound claim', () => {
+  it('VAC-5 (T0, 39) with the class in effect, nothing is asked or written', async () => {
+    await silverAndGold()
+    const before = await world.claim()
+    world.start()
+    await world.settle()
+    expect(world.asked()).toEqual([])
+    expect(await world.claim()).toEqual(before)
+    expect(world.told).toEqual([])
+  })
+
+  it('VAC-5 (T1, T4, 41) asks the driver with exactly the parameters of the class, and all tell the same story', async () => {
+    await silverAndGold()
+    const process = world.start()
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+    expect(world.asked()).toEqual([{ iops: '1000', throughput: '100' }])
+    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('gold')
+    expect((await world.claim()).metadata.annotations?.[UNDO]).toBeUndefined()
+    expect(world.told.map(({ type, reason, message }) => [type, reason, message])).toEqual([
+      ['Normal', 'VolumeModify', 'external resizer is modifying volume data with vac gold'],
+      ['Normal', 'VolumeModifySuccessful', 'external resizer modified volume data with vac gold successfully'],
+    ])
+    // One for the intent, and volume and claim together.
+    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(2)
+    expect(process.calls).not.toContain('patch')
+  })
+
+  it('VAC-5 (T1) the status says what is under way before the driver is asked', async () => {
+    await silverAndGold()
+    world.rules([{ effect: { do: 'hang' } }])
+    world.start()
+    await world.setClass('gold')
+    await world.until(() => world.fake.script.hanging === 1, 'the call')
+    const status = await world.status()
+    expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
+    expect(status.currentVolumeAttributesClassName).toBe('silver')
+    expect(status.conditions).toEqual([
+      expect.objectContaining({
+        type: 'ModifyingVolume',
+        status: 'True',
+        message: 'Modifying volume to "gold" is in progress.',
+      }),
+    ])
+    expect(JSON.parse((await world.claim()).metadata.annotations?.[UNDO] ?? '')).toEqual({
+      iops: '500',
+      throughput: '50',
+    })
+    world.fake.script.release()
+    await world.untilSettled('gold')
+  })
+
+  it('VAC-5 (42) a first class on a claim that had none', async () => {
+    await noneAndGold()
+    world.start()
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('gold')
+  })
+
+  it('VAC-5 (41) tells the driver for whom, if it is to', async () => {
+    await silverAndGold()
+    world.start({ options: { extraModifyMetadata: true } })
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+    expect(world.asked()).toEqual([
+      {
+        iops: '1000',
+        throughput: '100',
+        'csi.storage.k8s.io/pvc/name': 'data',
+        'csi.storage.k8s.io/pvc/namespace': 'default',
+        'csi.storage.k8s.io/pv/name': 'data',
+      },
+    ])
+    expect(JSON.parse((await world.volume()).metadata.annotations?.[ATTRIBUTES] ?? '')).toEqual({
+      class: 'gold',
+      attributes: { iops: '1000', throughput: '100' },
+    })
+  })
+
+  it('VAC-5 (43) leaves alone volumes of other drivers, claims that are not bound, and volumes of another claim', async () => {
+    await silverAndGold()
+    await world.aClaim('foreign', { csi: { driver: 'other.example.com' } })
+    await world.aClaim('unbound')
+    await world.aClaim('stranger')
+    for (const name of ['foreign', 'unbound', 'stranger']) await world.setClass('gold', name)
+    await world.patchClaim('unbound', { status: { phase: 'Lost' } }, 'status')
+    const claimRef = { namespace: 'default', name: 'stranger', uid: 'another' }
+    await world.trial.patch('/api/v1/persistentvolumes/stranger', { spec: { claimRef } }, 'merge')
+    world.start()
+    await world.settle()
+    expect(world.asked()).toEqual([])
+    expect(world.told).toEqual([])
+  })
+
+  it('VAC-5 credentials come from what another provisioner wrote, from the class, or from those for growing', async () => {
+    await silverAndGold({ settings: { secretKeys: [] } })
+    const secret = (name: string) =>
+      world.trial.post('/api/v1/namespaces/kube-system/secrets', {
+        metadata: { name },
+        data: { [name]: Buffer.from('hunter2hunter2').toString('base64') },
+      })
+    for (const name of ['written', 'named', 'grow']) await secret(name)
+    await world.trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'fast' },
+      provisioner: 'disks.example.com',
+      parameters: {
+        'csi.storage.k8s.io/controller-modify-secret-name': 'named',
+        'csi.storage.k8s.io/controller-modify-secret-namespace': 'kube-system',
+      },
+    })
+    const csi = { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } }
+    await world.aClaim('a', {
+      csi,
+      storageClassName: 'fast',
+      annotations: {
+        'volume.kubernetes.io/controller-modify-secret-name': 'written',
+        'volume.kubernetes.io/controller-modify-secret-namespace': 'kube-system',
+      },
+    })
+    await world.aClaim('b', { csi, storageClassName: 'fast' })
+    await world.aClaim('c', { csi })
+    world.start()
+    for (const name of ['a', 'b', 'c']) {
+      await world.setClass('gold', name)
+      await world.untilSettled('gold', name)
+    }
+    const calls = world.fake.record.calls.filter(({ method }) => method === 'ControllerModifyVolume')
+    expect(calls.map(({ volume, secretsGiven }) => [volume, secretsGiven])).toEqual([
+      ['a', ['written']],
+      ['b', ['named']],
+      ['c', ['grow']],
+    ])
+  })
+
+  it('VAC-5 (51) without its credentials nothing is begun, an event says which are missing, and they are looked for again', async () => {
+    await silverAndGold()
+    await world.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
+    world.start()
+    await world.setClass('gold', 'locked')
+    await untilTold('VolumeModifyFailed')
+    expect(world.told[0]?.message).toContain('error getting secret grow in namespace kube-system')
+    expect((await world.status('locked')).modifyVolumeStatus).toBeUndefined()
+    expect(world.asked()).toEqual([])
+    await world.trial.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data: {} })
+    await world.untilSettled('gold', 'locked')
+  })
+})
+
+describe('a change that cannot begin', () => {
+  it('VAC-6 (T2, T3, 40) waits for a class that does not exist, says so once, and begins when it appears', async () => {
+    await silverAndGold()
+    const process = world.start()
+    await world.setClass('platinum')
+    await untilStatus('Pending')
+    expect((await world.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
+    expect(world.told.map(({ reason, message }) => [reason, message])).toEqual([
+      ['VolumeModifyFailed', 'VAC "platinum" does not exist.'],
+    ])
+    await world.trial.clock.advance(3_600_000)
+    await world.settle()
+    expect(world.told).toHaveLength(1)
+    expect(process.standing()).toMatchObject({ is: 'stuck', because: 'VAC "platinum" does not exist.' })
+    expect(world.asked()).toEqual([])
+    await world.aClass('platinum', { iops: '9' })
+    await world.settle()
+    await world.untilSettled('platinum')
+    expect(world.has()).toEqual({ iops: '9', throughput: '50' })
+  })
+
+  it('VAC-6 (T2, 40) what was tried before stays told while the next class is missing', async () => {
+    await silverAndGold()
+    world.fails('INTERNAL')
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    const { conditions: before } = await world.status()
+    await world.setClass('platinum')
+    await untilStatus('Pending')
+    const status = await world.status()
+    expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'Pending' })
+    expect(status.conditions?.map(({ type }) => type)).toEqual(before?.map(({ type }) => type))
+    expect(status.currentVolumeAttributesClassName).toBe('silver')
+    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('silver')
+  })
+
+  it('VAC-6 a restart says nothing again', async () => {
+    await silverAndGold()
+    const first = world.start()
+    await world.setClass('platinum')
+    await untilStatus('Pending')
+    await first.stop()
+    world.start()
+    await world.settle()
+    expect(world.told).toHaveLength(1)
+  })
+
+  it('VAC-6 another class that is missing is another event', async () => {
+    await silverAndGold()
+    world.start()
+    await world.setClass('platinum')
+    await untilStatus('Pending')
+    await world.setClass('iridium')
+    await untilTold('VolumeModifyFailed', 2)
+    expect(world.told[1]?.message).toBe('VAC "iridium" does not exist.')
+  })
+
+  it('VAC-8 a class of another driver: a clear event, nothing called', async () => {
+    await silverAndGold()
+    await world.aClass('theirs', { iops: '9' }, 'other.example.com')
+    world.start()
+    await world.setClass('theirs')
+    await untilStatus('Pending')
+    await world.settle()
+    expect(world.told).toHaveLength(1)
+    expect(world.told[0]).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })
+    expect(world.told[0]?.message).toContain(
+      'VAC theirs referenced in PVC is for driver other.example.com which does not match driver name disks.example.com',
+    )
+    expect(world.asked()).toEqual([])
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+  })
+
+  it('VAC-8 a driver without MODIFY_VOLUME: a clear event, nothing called', async () => {
+    await silverAndGold({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
+    world.start()
+    await world.setClass('gold')
+    await untilStatus('Pending')
+    await world.settle()
+    expect(world.told).toHaveLength(1)
+    expect(world.told[0]?.message).toContain('controller MODIFY_VOLUME capability is not reported')
+    expect(world.asked()).toEqual([])
+    await world.setClass('silver')
+    await world.untilSettled('silver')
+    expect(world.asked()).toEqual([])
+  })
+
+  it('SYS-15 while the server does not serve classes, nothing is decided', async () => {
+    world = await aWorld({ runtimeConfig: 'storage.k8s.io/v1/volumeattributesclasses=false' })
+    await world.aClaim()
+    const process = world.start()
+    await world.setClass('gold')
+    await world.until(() => process.standing()?.is === 'waiting', 'the wait')
+    expect((await world.status()).modifyVolumeStatus).toBeUndefined()
+    expect(world.told).toEqual([])
+  })
+})
+
+describe('a driver that fails', () => {
+  it('VAC-6 (T5, T8, 45, 48) refuses the parameters: Infeasible, tried again slowly, the volume keeps its attributes', async () => {
+    await silverAndGold()
+    world.fails('INVALID_ARGUMENT', 2)
+    world.start()
+    await world.setClass('gold')
+    await untilStatus('Infeasible')
+    expect((await world.status()).modifyVolumeStatus).toEqual({
+      targetVolumeAttributesClassName: 'gold',
+      status: 'Infeasible',
+    })
+    expect(await conditions()).toMatchObject({
+      ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
+      ModifyVolumeError: { reason: 'InvalidArgument', message: 'ControllerModifyVolume fails, as scripted' },
+    })
+    expect((await world.status()).currentVolumeAttributesClassName).toBe('silver')
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+    await world.trial.clock.advance(299_000)
+    await world.settle()
+    expect(world.asked()).toHaveLength(1)
+    await world.trial.clock.advance(2_000)
+    await untilTold('VolumeModify', 2)
+    expect(world.asked()).toHaveLength(2)
+    await untilTold('VolumeModifySuccessful')
+    expect(world.asked()).toHaveLength(3)
+    await world.untilSettled('gold')
+  })
+
+  it('VAC-6 (T6, 45, 46) fails for good otherwise: InProgress, tried again with backoff', async () => {
+    await silverAndGold()
+    world.fails('INTERNAL', 2)
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    await world.settle()
+    expect((await world.status()).modifyVolumeStatus?.status).toBe('InProgress')
+    expect(await conditions()).toMatchObject({
+      ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
+      ModifyVolumeError: { reason: 'Internal' },
+    })
+    expect(world.told.at(-1)?.message).toBe(
+      'rpc error: code = Internal desc = ControllerModifyVolume fails, as scripted',
+    )
+    await world.untilSettled('gold')
+    expect(world.asked()).toHaveLength(3)
+  })
+
+  it.each(['CANCELLED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED', 'ABORTED', 'UNAVAILABLE'] as const)(
+    'VAC-6 (T7, 48) says %s: still in progress',
+    async (code) => {
+      await silverAndGold()
+      world.fails(code, 1)
+      world.start()
+      await world.setClass('gold')
+      await untilTold('VolumeModifyFailed')
+      await world.settle()
+      expect((await world.status()).modifyVolumeStatus?.status).toBe('InProgress')
+      expect((await conditions()).ModifyingVolume?.message).toBe('Modifying volume to "gold" is still in progress.')
+      expect(world.told.at(-1)?.message).toMatch(/\. Still modifying to VAC gold$/)
+      await world.untilSettled('gold')
+    },
+  )
+
+  it('VAC-6 (T9) another class is tried at once', async () => {
+    await silverAndGold()
+    await world.aClass('bronze', { iops: '5' })
+    world.fails('INVALID_ARGUMENT', 1)
+    world.start()
+    await world.setClass('gold')
+    await untilStatus('Infeasible')
+    await world.setClass('bronze')
+    await world.settle()
+    await world.untilSettled('bronze')
+    expect(world.has()).toEqual({ iops: '5', throughput: '50' })
+  })
+
+  it('VAC-6 (T13, 46) while it has not answered, it is asked for nothing else; then for what is wanted by now', async () => {
+    await silverAndGold()
+    await world.aClass('bronze', { iops: '5' })
+    world.fails('ABORTED', 2)
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    await world.setClass('bronze')
+    await world.untilSettled('bronze')
+    expect(world.asked().map(({ iops }) => iops)).toEqual(['1000', '1000', '1000', '5'])
+    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('bronze')
+  })
+
+  it('VAC-6 (T14) after a restart a change that was begun counts as not answered', async () => {
+    await silverAndGold()
+    await world.aClass('bronze', { iops: '5' })
+    world.fails('INTERNAL')
+    const first = world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    await first.stop()
+    await world.setClass('bronze')
+    world.rules([])
+    world.start()
+    await world.untilSettled('bronze')
+    expect(world.asked().at(-2)).toEqual({ iops: '1000', throughput: '100' })
+  })
+
+  it('VAC-6 (50) a condition keeps its time while its reason is the same', async () => {
+    await silverAndGold()
+    world.rules([
+      { nth: 1, effect: { do: 'fail', code: 'INTERNAL', message: 'one' } },
+      { nth: 2, effect: { do: 'fail', code: 'INTERNAL', message: 'two' } },
+      { nth: 3, effect: { do: 'fail', code: 'PERMISSION_DENIED', message: 'three' } },
+    ])
+    world.start()
+    await world.setClass('gold')
+    const times: (string | undefined)[] = []
+    for (const message of ['one', 'two', 'three']) {
+      await world.until(async () => (await conditions()).ModifyVolumeError?.message === message, message)
+      times.push((await conditions()).ModifyVolumeError?.lastTransitionTime)
+    }
+    expect(times[1]).toBe(times[0])
+    expect(times[2]).not.toBe(times[0])
+  })
+
+  it('VAC-5 (49) conditions of others stay as they are', async () => {
+    await silverAndGold()
+    const resizing = { type: 'Resizing', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }
+    await world.patchClaim('data', { status: { conditions: [resizing] } }, 'status')
+    world.fails('INTERNAL', 1)
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifySuccessful')
+    expect((await world.status()).conditions?.map(({ type }) => type)).toEqual(['Resizing'])
+  })
+
+  it('VAC-6 an error that repeats itself is not written again', async () => {
+    await silverAndGold()
+    world.fails('INTERNAL', 5)
+    const process = world.start()
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+    expect(world.asked()).toHaveLength(6)
+    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(3)
+  })
+
+  it('PROV-16 what a careless driver repeats of a secret reaches neither events nor status', async () => {
+    await silverAndGold()
+    const data = { key: Buffer.from('hunter2hunter2').toString('base64') }
+    await world.trial.post('/api/v1/namespaces/kube-system/secrets', { metadata: { name: 'grow' }, data })
+    await world.aClaim('locked', { csi: { controllerExpandSecretRef: { name: 'grow', namespace: 'kube-system' } } })
+    world.rules([{ effect: { do: 'fail', code: 'INTERNAL', message: 'no entry with hunter2hunter2' } }])
+    world.start()
+    await world.setClass('gold', 'locked')
+    await untilTold('VolumeModifyFailed')
+    await world.settle()
+    expect(JSON.stringify([world.told, await world.claim('locked')])).not.toContain('hunter2')
+  })
+})
+
+describe('writes that fail', () => {
+  it('VAC-5 (T16) a claim that changed meanwhile is read again, and nothing is said', async () => {
+    await silverAndGold()
+    await world.aClass('bronze', { iops: '5' })
+    let conflicts = 1
+    world.start({
+      async intercept(verb) {
+        if (verb === 'commit' && conflicts-- > 0) await world.setClass('bronze')
+      },
+    })
+    await world.setClass('gold')
+    await world.untilSettled('bronze')
+    expect(world.asked()).toEqual([{ iops: '5' }])
+    expect(world.reasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
+  })
+
+  it('VAC-5 (T15) the server is gone between the driver’s yes and the status: asked again, nothing said', async () => {
+    await silverAndGold()
+    let commits = 0
+    world.start({
+      intercept(verb) {
+        if (verb === 'commit' && ++commits === 2) throw new Error('the server is gone')
+      },
+    })
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+    expect(world.asked()).toHaveLength(2)
+    expect(world.reasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
+  })
+
+  it('VAC-5 the claim is deleted while the driver is asked: the volume says what it has', async () => {
+    await silverAndGold()
+    world.rules([{ effect: { do: 'hang' } }])
+    world.start()
+    await world.setClass('gold')
+    await world.until(() => world.fake.script.hanging === 1, 'the call')
+    await world.patchClaim('data', { metadata: { finalizers: null } })
+    await world.trial.delete('/api/v1/namespaces/default/persistentvolumeclaims/data')
+    world.fake.script.release()
+    await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'gold', 'the volume')
+    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+  })
+})
+
+describe('going back', () => {
+  it('VAC-7 from Pending to the class in effect: nothing is asked, nothing is left', async () => {
+    await silverAndGold()
+    world.start()
+    await world.setClass('platinum')
+    await untilStatus('Pending')
+    await world.setClass('silver')
+    await world.untilSettled('silver')
+    expect(world.asked()).toEqual([])
+    expect(world.reasons()).toEqual(['VolumeModifyFailed', 'VolumeModifyCanceled'])
+  })
+
+  it('VAC-7 from Infeasible: the driver changed nothing, so nothing is asked, and it is not tried again', async () => {
+    await silverAndGold()
+    world.fails('INVALID_ARGUMENT')
+    world.start()
+    await world.setClass('gold')
+    await untilStatus('Infeasible')
+    await world.setClass('silver')
+    await world.untilSettled('silver')
+    await world.trial.clock.advance(3_600_000)
+    await world.settle()
+    expect(world.asked()).toHaveLength(1)
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+  })
+
+  it('VAC-7 (T11, 44, 47) from Infeasible to none: cancelled, with nothing left in the status', async () => {
+    await noneAndGold()
+    world.fails('INVALID_ARGUMENT')
+    world.start()
+    await world.setClass('gold')
+    await untilStatus('Infeasible')
+    await world.setClass(null)
+    await world.untilSettled(undefined)
+    expect(world.told.at(-1)).toMatchObject({
+      type: 'Normal',
+      reason: 'VolumeModifyCanceled',
+      message: 'Cancelled modify.',
+    })
+    expect(world.asked()).toHaveLength(1)
+    expect((await world.status()).modifyVolumeStatus).toBeUndefined()
+  })
+
+  it.each(['INTERNAL', 'UNAVAILABLE'] as const)(
+    'VAC-7 (T10) after %s the driver is asked for the class in effect, and the change is over',
+    async (code) => {
+      await silverAndGold()
+      world.fails(code)
+      world.start()
+      await world.setClass('gold')
+      await untilTold('VolumeModifyFailed')
+      world.rules([])
+      await world.setClass('silver')
+      await world.untilSettled('silver')
+      expect(world.asked().at(-1)).toEqual({ iops: '500', throughput: '50' })
+      expect(world.reasons().slice(-2)).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
+    },
+  )
+
+  it('VAC-7 a change that was made though its reply was lost is undone in the driver', async () => {
+    await silverAndGold()
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+    await world.setClass('silver')
+    await world.untilSettled('silver')
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+    expect((await world.volume()).spec?.volumeAttributesClassName).toBe('silver')
+  })
+
+  it('VAC-7 also attributes of which the class in effect says nothing', async () => {
+    await silverAndGold()
+    await world.aClass('tiered', { tier: 'hot' })
+    await world.aClass('cold', { tier: 'cold', iops: '7' })
+    world.start()
+    await world.setClass('tiered')
+    await world.untilSettled('tiered')
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    await world.setClass('cold')
+    await untilTold('VolumeModifyFailed')
+    expect(world.has()).toEqual({ tier: 'cold', iops: '7', throughput: '50' })
+    await world.setClass('tiered')
+    await world.untilSettled('tiered')
+    // 500 is from silver, the class before: the volume remembers.
+    expect(world.has()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
+  })
+
+  it('VAC-7 to none, with what the storage class says the volume was made with', async () => {
+    await noneAndGold()
+    await world.trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'fast' },
+      provisioner: 'disks.example.com',
+      parameters: { 'provisioned-iops-on-create': '300', throughput: '30', fsType: 'ext4' },
+    })
+    await world.aClaim('made', { storageClassName: 'fast', has: { iops: '300', throughput: '30' } })
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    world.start()
+    await world.setClass('gold', 'made')
+    await untilTold('VolumeModifyFailed')
+    expect(world.has('made')).toEqual({ iops: '1000', throughput: '100' })
+    await world.setClass(null, 'made')
+    await world.untilSettled(undefined, 'made')
+    expect(world.has('made')).toEqual({ iops: '300', throughput: '30' })
+    expect(world.reasons().at(-1)).toBe('VolumeModifyCanceled')
+  })
+
+  it('VAC-7 to none, with what volumes of the driver have where nobody said anything', async () => {
+    await noneAndGold()
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    world.start({ options: { defaults: { iops: '1', throughput: '1' } } })
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    await world.setClass(null)
+    await world.untilSettled(undefined)
+    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
+  })
+
+  it('VAC-7 to none after a final no, where nobody knows what there was: the change is over', async () => {
+    await noneAndGold()
+    world.fails('INTERNAL')
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    await world.settle()
+    const asked = world.asked().length
+    await world.setClass(null)
+    await world.untilSettled(undefined)
+    expect(world.asked()).toHaveLength(asked)
+    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
+  })
+
+  it('VAC-7 (T12, 44) to none while it has not answered, and nobody knows what there was: finished, and status tells the truth', async () => {
+    await noneAndGold()
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    await world.setClass(null)
+    await world.untilSettled('gold')
+    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+    expect(world.told.at(-1)?.message).toContain('could not be cancelled')
+    await world.settle()
+    expect((await world.status()).currentVolumeAttributesClassName).toBe('gold')
+  })
+
+  it('VAC-7 (47) to none while it has not answered, and it then refuses: cancelled', async () => {
+    await noneAndGold()
+    world.rules([
+      { nth: 1, effect: { do: 'fail', code: 'UNAVAILABLE' } },
+      { effect: { do: 'fail', code: 'INVALID_ARGUMENT' } },
+    ])
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    await world.setClass(null)
+    await world.untilSettled(undefined)
+    expect(world.asked()).toHaveLength(2)
+    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
+  })
+
+  it('VAC-7 a hanging driver: the way back waits for its turn, and ends with the attributes the volume had', async () => {
+    await silverAndGold()
+    world.rules([{ effect: { do: 'hang' }, times: 1 }])
+    world.start()
+    await world.setClass('gold')
+    await world.until(() => world.fake.script.hanging === 1, 'the call')
+    await world.setClass('silver')
+    world.fake.script.release()
+    await world.untilSettled('silver')
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+  })
+
+  it('VAC-7 a way back that is refused is tried slowly, and says so', async () => {
+    await silverAndGold()
+    world.fails('INTERNAL', 1)
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    world.fails('INVALID_ARGUMENT', 1)
+    await world.setClass('silver')
+    await untilTold('VolumeModifyFailed', 2)
+    await world.settle()
+    const asked = world.asked().length
+    await world.trial.clock.advance(299_000)
+    await world.settle()
+    expect(world.asked()).toHaveLength(asked)
+    await world.untilSettled('silver')
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+  })
+
+  it('VAC-7 what another program began is undone as well', async () => {
+    await silverAndGold()
+    const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'InProgress' }
+    await world.patchClaim('data', { status: { modifyVolumeStatus } }, 'status')
+    world.fake.state.volumes['vol-data']!.mutableParameters = { iops: '1000', throughput: '50' }
+    world.start()
+    await world.untilSettled('silver')
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+  })
+
+  it('VAC-7 leftovers of another program that cancelled are cleared', async () => {
+    await noneAndGold()
+    const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'Infeasible' }
+    const error = { type: 'ModifyVolumeError', status: 'True', reason: 'InvalidArgument', message: 'no' }
+    await world.patchClaim('data', { status: { modifyVolumeStatus, conditions: [error] } }, 'status')
+    world.start()
+    await world.untilSettled(undefined)
+    expect(world.asked()).toEqual([])
+  })
+})

@@ -1,0 +1,92 @@
+// Changes the attributes of volumes while claims are bound to them: their class, and iops and throughput of their own, on
+// one path. A kind of change in the frame of ../changing; plan-modification.ts decides, ask-driver.ts asks.
+import type { FeatureGates } from '../../api/feature-gates.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { amountOf, IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import { type EventRecorder, keyOfObject, type LeaderElection, source } from '../../client/index.ts'
+import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { Change } from '../changing/index.ts'
+import type { ControllerDeps } from '../deps.ts'
+import { Answers } from './answers.ts'
+import type { ModifyingContext } from './context.ts'
+import type { ModifyingMetrics } from './metrics.ts'
+import { modifyClaim } from './modify-claim.ts'
+import { type ModifyingOptions, modifyingSettings } from './options.ts'
+import { storageClassReader } from './storage-class-reader.ts'
+
+export interface ModifyingDeps extends ControllerDeps {
+  /** Of which no two calls about one volume run at once (src/csi/one-at-a-time.ts). */
+  readonly driver: CsiDriver
+  readonly facts: DriverFacts
+  readonly gates: FeatureGates
+  /** Run by whoever made it. */
+  readonly events: Pick<EventRecorder, 'record'>
+  readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  readonly modifyingMetrics?: ModifyingMetrics
+  readonly options?: ModifyingOptions
+}
+
+const BY_CLASS = 'modifying: attributes class'
+
+export function createModifying(deps: ModifyingDeps): Change {
+  const { client, caches, clock, log, driver, facts, gates, events, election, modifyingMetrics } = deps
+  const claims = caches.of(persistentVolumeClaimKind)
+  const classes = gates.enabled('VolumeAttributesClass') ? caches.of(volumeAttributesClassKind) : undefined
+  claims.addIndex(BY_CLASS, classesOf)
+  const context: ModifyingContext = {
+    driver,
+    facts,
+    gates,
+    settings: modifyingSettings(deps.options),
+    client,
+    clock,
+    log,
+    events,
+    ...(modifyingMetrics ? { metrics: modifyingMetrics } : {}),
+    ...(election ? { election } : {}),
+    claims,
+    volumes: caches.of(persistentVolumeKind),
+    answers: new Answers(clock),
+    storageClass: storageClassReader({ client, clock }),
+    classOf(name) {
+      const found = classes?.get({ name })
+      if (found) return { is: 'found', driverName: found.driverName, parameters: found.parameters ?? {} }
+      return classes?.synced ? { is: 'missing' } : { is: 'unknown' }
+    },
+  }
+  return {
+    name: 'modifying',
+    matters: (next, old) => wishOf(next) !== wishOf(old),
+    sources: classes
+      ? [
+          source({
+            cache: classes,
+            keysOf: ({ metadata: { name = '' } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
+            matters: () => false, // classes come and go, and never change
+            mayBeOff: true, // a server may not serve classes, and volumes still have to grow
+          }),
+        ]
+      : [],
+    reconcile: (subject, signal) => modifyClaim(subject, context, signal),
+  }
+}
+
+/** The class asked for, the one in effect, and the one being moved to. */
+function classesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] {
+  const names = [
+    spec?.volumeAttributesClassName,
+    status?.currentVolumeAttributesClassName,
+    status?.modifyVolumeStatus?.targetVolumeAttributesClassName,
+  ]
+  return [...new Set(names.filter((name): name is string => Boolean(name)))]
+}
+
+/** What a user can ask for. What is written here in answer does not cut a backoff short. */
+const wishOf = ({ spec }: Readonly<PersistentVolumeClaim>): string =>
+  JSON.stringify([
+    spec?.volumeAttributesClassName || null,
+    ...IO_RESOURCES.map((name) => amountOf(spec?.resources?.requests, name) ?? null),
+  ])

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { conflict, forbidden } from '../../api/status-error.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
+import { aWorld, type ProcessOptions, type World } from './provisioning-trial.ts'
+
+let world: World
+beforeEach(async () => {
+  world = await aWorld()
+  await world.aClass('fast')
+})
+afterEach(() => world.close())
+
+const start = (more: ProcessOptions = {}) => world.start({ options: { bindsAtOnce: true }, ...more })
+const nameFor = ({ metadata }: { metadata: { uid?: string } }) => `pvc-${metadata.uid}`
+const commitsIn = ({ calls }: { calls: readonly string[] }) => calls.filter((call) => call.includes('commit')).length
+const isSaved = (claim: { metadata: { uid?: string } }) => () => world.volume(nameFor(claim))
+const isLetGo = async () => (await world.claim('data'))?.metadata.finalizers?.join() === 'kubernetes.io/pvc-protection'
+
+/** A commit that binds is answered this way. */
+const refusing =
+  (error: () => Error): ProcessOptions['intercept'] =>
+  (verb, args) => {
+    if (verb !== 'commit') return
+    if (args[0].some((write: any) => write.kind === persistentVolumeClaimKind && write.subresource === 'status')) {
+      throw error()
+    }
+  }
+
+/** As the server says which write of a commit it is about. */
+const aboutWrite = (error: any, index: number): Error => {
+  error.details = { ...error.details, causes: [{ reason: 'CommitWriteFailed', field: `writes[${index}]` }] }
+  return error
+}
+
+describe('a volume that is bound as it is saved', () => {
+  it('PROV-5 is complete in one commit: both sides bound, and the claim let go of', async () => {
+    const claim = await world.aClaim('data', { size: '1Gi' })
+    const process = start()
+    await world.until(isSaved(claim), 'the volume')
+    expect(await world.claim('data')).toMatchObject({
+      metadata: {
+        annotations: { [BIND_COMPLETED]: 'yes', [BOUND_BY_CONTROLLER]: 'yes' },
+        finalizers: ['kubernetes.io/pvc-protection'],
+      },
+      spec: { volumeName: nameFor(claim) },
+      status: { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' } },
+    })
+    expect((await world.volume(nameFor(claim)))?.status?.phase).toBe('Bound')
+    await world.settle()
+    expect(commitsIn(process)).toBe(1)
+    expect(world.reasons()).toEqual(['Provisioning', 'ProvisioningSucceeded'])
+  })
+
+  it('PROV-5 is only saved, and left to the binder, where a commit is not one transaction', async () => {
+    const claim = await world.aClaim('data')
+    start({ isAtomic: false })
+    await world.until(isSaved(claim), 'the volume')
+    await world.until(isLetGo, 'the intent to go')
+    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+  })
+
+  it.each([
+    ['the claim changed meanwhile', () => aboutWrite(conflict(persistentVolumeClaimKind, 'data', 'changed'), 2)],
+    ['claims may not be bound by us', () => aboutWrite(forbidden(persistentVolumeClaimKind, 'data', 'not you'), 3)],
+  ])('PROV-5 is only saved where %s', async (_, error) => {
+    const claim = await world.aClaim('data')
+    start({ intercept: refusing(error) })
+    await world.until(isSaved(claim), 'the volume')
+    await world.until(isLetGo, 'the intent to go')
+    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+    expect(world.storage.assets.size).toBe(1)
+  })
+
+  it('PROV-12 is not bound to a claim that took another volume or is going', async () => {
+    const claim = await world.aClaim('data')
+    let isLate = true
+    start({
+      async intercept(verb) {
+        if (verb !== 'commit' || !isLate) return
+        isLate = false
+        await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'data' })
+      },
+    })
+    await world.until(isSaved(claim), 'the volume')
+    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+    expect((await world.client.get(persistentVolumeKind, { name: nameFor(claim) })).status?.phase).not.toBe('Bound')
+  })
+
+  it('VAC-12 is left to the binder where the claim names an attributes class', async () => {
+    const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    start()
+    await world.until(isSaved(claim), 'the volume')
+    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+  })
+})

@@ -1,0 +1,185 @@
+// Judges every commit: what a quota says is used is what the objects add up to at that very moment, and no charge has
+// taken it above its bounds. Adds up by itself, from the bytes in the store, with nothing that production code uses.
+import type { Store } from '../../store/index.ts'
+import type { Cluster } from '../cluster.ts'
+
+/** One object of a commit; undefined: it is gone. Only the fields that count are looked at. */
+export interface Stored {
+  readonly key: string
+  readonly object: any
+}
+
+export interface QuotaChecker {
+  /** What became visible at once. */
+  take(changes: readonly Stored[]): void
+  readonly quotas: ReadonlyMap<string, any>
+  readonly claims: ReadonlyMap<string, any>
+  /** How much a quota with this spec would count now, by key. */
+  addUp(spec: any): Map<string, bigint>
+}
+
+const CLAIMS = 'core/persistentvolumeclaims/'
+const QUOTAS = 'core/resourcequotas/'
+const CONFIG_MAPS = 'core/configmaps/'
+
+export function createQuotaChecker(namespace: string, convict: (crime: string) => void): QuotaChecker {
+  const claims = new Map<string, any>()
+  const quotas = new Map<string, any>()
+  const configMaps = new Map<string, any>()
+  const shelves = [
+    { prefix: `${CLAIMS}${namespace}/`, shelf: claims },
+    { prefix: `${QUOTAS}${namespace}/`, shelf: quotas },
+    { prefix: `${CONFIG_MAPS}${namespace}/`, shelf: configMaps },
+  ]
+
+  function judge(name: string, quota: any, before: any, asked: ReadonlyMap<string, any>): void {
+    const counted = addUp(quota.spec)
+    // What the claims would come to if every status had stayed as it was: those are never refused.
+    const charged = sumOf(quota.spec, [...asked.values()], configMaps.size, quotas.size)
+    for (const [key, text] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
+      const used = amountOf(text)
+      if (used !== counted.get(key)) {
+        convict(`quota ${name} says ${key}=${used}, the objects add up to ${counted.get(key)}`)
+      }
+      const [hard, hardBefore] = [amountOf(quota.spec.hard[key]), amountOf(before?.spec.hard[key])]
+      const usedBefore = before?.status?.used?.[key]
+      if (usedBefore === undefined || hard < hardBefore || !sameScope(quota, before)) continue // the bounds came to it
+      const limit = hard > amountOf(usedBefore) ? hard : amountOf(usedBefore)
+      if (used > limit && (charged.get(key) ?? 0n) > limit) {
+        convict(`quota ${name}: a charge has raised ${key} from ${usedBefore} to ${used}, above ${hard}`)
+      }
+    }
+  }
+
+  const addUp = (spec: any) => sumOf(spec, [...claims.values()], configMaps.size, quotas.size)
+
+  return {
+    claims,
+    quotas,
+    addUp,
+    take(changes) {
+      const quotasBefore = new Map(quotas)
+      const claimsBefore = new Map(claims)
+      let isOurs = false
+      for (const { key, object } of changes) {
+        const place = shelves.find(({ prefix }) => key.startsWith(prefix))
+        if (!place) continue
+        isOurs = true
+        const name = key.slice(place.prefix.length)
+        if (object === undefined) place.shelf.delete(name)
+        else place.shelf.set(name, object)
+      }
+      if (!isOurs) return
+      const asked = new Map([...claims].map(([name, claim]) => [name, withStatusOf(claim, claimsBefore.get(name))]))
+      for (const [name, quota] of quotas) judge(name, quota, quotasBefore.get(name), asked)
+    },
+  }
+}
+
+/** Feeds it with every commit, over every life of the server. A server that comes back shows what it kept: one commit. */
+export function followQuotas(cluster: Cluster, checker: QuotaChecker): void {
+  const read = (value: Uint8Array | undefined) => value && JSON.parse(Buffer.from(value).toString())
+  const keys = new Set<string>()
+  const take = (changes: readonly Stored[]) => {
+    for (const { key, object } of changes) {
+      if (object === undefined) keys.delete(key)
+      else keys.add(key)
+    }
+    checker.take(changes)
+  }
+  async function attach(store: Store): Promise<void> {
+    const { entries, revision } = await store.list({ prefix: 'core/' })
+    const present = new Set(entries.map(({ key }) => key))
+    take([
+      ...[...keys].filter((key) => !present.has(key)).map((key) => ({ key, object: undefined })),
+      ...entries.map(({ key, value }) => ({ key, object: read(value) })),
+    ])
+    store.watch({
+      prefix: 'core/',
+      afterRevision: revision,
+      onEvents: (events) => take(events.map(({ key, entry }) => ({ key, object: read(entry?.value) }))),
+      onEnd: () => {},
+    })
+  }
+  cluster.follow((store) => void attach(store))
+}
+
+const withStatusOf = (claim: any, before: any) =>
+  before && before.metadata.uid === claim.metadata.uid ? { ...claim, status: before.status } : claim
+
+const sameScope = (a: any, b: any): boolean =>
+  JSON.stringify(a.spec.scopeSelector ?? null) === JSON.stringify(b?.spec.scopeSelector ?? null)
+
+function sumOf(spec: any, all: readonly any[], configMaps: number, quotas: number): Map<string, bigint> {
+  const [requirement] = spec.scopeSelector?.matchExpressions ?? []
+  const claims = all.filter((claim) => isCounted(requirement, claim))
+  const amounts = (name: string, of = claims) => of.map((claim) => heldOf(claim, name))
+  const sum = (list: readonly bigint[]) => list.reduce((total, amount) => total + amount, 0n)
+  const most = (list: readonly bigint[]) => list.reduce((largest, amount) => (amount > largest ? amount : largest), 0n)
+  const others = (count: number) => (requirement ? 0n : BigInt(count))
+  const used = new Map<string, bigint>()
+  for (const key of Object.keys(spec.hard ?? {})) used.set(key, amountFor(key))
+  return used
+
+  function amountFor(key: string): bigint {
+    const className = /^(.+)\.storageclass\.storage\.k8s\.io\/(.+)$/.exec(key)
+    if (className) {
+      const ofClass = claims.filter((claim) => claim.spec.storageClassName === className[1])
+      return className[2] === 'requests.storage' ? sum(amounts('storage', ofClass)) : BigInt(ofClass.length)
+    }
+    switch (key) {
+      case 'persistentvolumeclaims':
+      case 'count/persistentvolumeclaims':
+        return BigInt(claims.length)
+      case 'requests.storage':
+        return sum(amounts('storage'))
+      case 'limits.iops':
+        return sum(amounts('iops'))
+      case 'requests.iops':
+        return most(amounts('iops'))
+      case 'count/configmaps':
+        return others(configMaps)
+      case 'resourcequotas':
+        return others(quotas)
+      default:
+        throw new Error(`the checker does not know the key "${key}"`)
+    }
+  }
+}
+
+function isCounted(requirement: any, { spec, status }: any): boolean {
+  if (!requirement) return true
+  const classes = [spec.volumeAttributesClassName, status?.currentVolumeAttributesClassName].filter(Boolean)
+  const has = classes.some((name) => requirement.values?.includes(name))
+  const hasOther = classes.some((name) => !requirement.values?.includes(name))
+  switch (requirement.operator) {
+    case 'In':
+      return has
+    case 'NotIn':
+      return hasOther || classes.length === 0
+    case 'Exists':
+      return classes.length > 0
+    default:
+      return classes.length === 0
+  }
+}
+
+function heldOf({ spec, status }: any, name: string): bigint {
+  const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources]
+  let largest = 0n
+  for (const list of lists) {
+    const amount = amountOf(list?.[name])
+    if (amount > largest) largest = amount
+  }
+  return largest
+}
+
+const FACTORS: Readonly<Record<string, bigint>> = { '': 1n, k: 1_000n, Ki: 1n << 10n, Mi: 1n << 20n, Gi: 1n << 30n }
+
+/** Whole amounts are all there is in these worlds. */
+function amountOf(text: string | undefined): bigint {
+  if (text === undefined) return 0n
+  const [, digits, suffix] = /^(\d+)(k|Ki|Mi|Gi|)$/.exec(text) ?? []
+  if (digits === undefined) throw new Error(`the checker cannot read the amount "${text}"`)
+  return BigInt(digits) * (FACTORS[suffix ?? ''] ?? 1n)
+}
