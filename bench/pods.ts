@@ -27,8 +27,8 @@ import { type Role, startRole } from './lib/role.ts'
 import { residentMb, startLocalDriver, startNode, startServer } from './lib/server-process.ts'
 import type { SuiteOptions } from './lib/suite.ts'
 
-const WARM_UP_PODS = 10
-const LOOP_PODS = 30
+const WARM_UP_PODS = 30
+const LOOP_PODS = 100
 const LOOP_ROUNDS = 3
 const DIRECTORY_PODS = 500
 /** Of the driver's own rate. */

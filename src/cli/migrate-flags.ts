@@ -42,7 +42,7 @@ export function addMigrate(program: Command, deps: ProgramDeps): void {
       await runMigrate(request, {
         ...deps,
         env: process.env,
-        terminal: process.stdout.isTTY ? { columns: () => process.stdout.columns ?? 80 } : undefined,
+        terminal: process.stdout.isTTY ? { columns: () => process.stdout.columns || 80 } : undefined,
       })
     })
 }

@@ -1,6 +1,6 @@
 // What `stowage migrate` says before it begins and when it has ended: for people, and as JSON for scripts.
 import { refOfKey } from '../client/index.ts'
-import { type ClaimResult, countOf, tableOf } from './claim-set/index.ts'
+import { type ClaimResult, countOf, oneLine, tableOf } from './claim-set/index.ts'
 import type { MigrateRequest } from './migrate.ts'
 import type { MovingClaim } from './migrate-claim.ts'
 import { type Operation, shown } from './migrate-plan.ts'
@@ -56,13 +56,19 @@ function nameOf({ is }: ClaimResult, { isDryRun }: MigrateRequest): string {
 /** All claims of a dry run; else those that did not arrive, for the others have had their line. */
 export function textOf(migration: Migration): string {
   const { results, request } = migration
-  const listed = results.filter(({ is }) => request.isDryRun || (is !== 'done' && is !== 'nothing'))
+  const listed = results
+    .filter(({ is }) => request.isDryRun || (is !== 'done' && is !== 'nothing'))
+    .sort((a, b) => Number(b.is === 'failed') - Number(a.is === 'failed'))
   const table = tableOf([
     ['CLAIM', 'RESULT', 'WHY'],
-    ...listed.map((result) => [result.key, nameOf(result, request), result.says]),
+    ...listed.slice(0, ROWS_MAX).map((result) => [result.key, nameOf(result, request), oneLine(result.says)]),
   ])
-  return `${listed.length > 0 ? `\n${table}\n` : ''}${sentenceOf(migration)}`
+  const more = listed.length > ROWS_MAX ? `… and ${listed.length - ROWS_MAX} more; --output json has all of them\n` : ''
+  return `${listed.length > 0 ? `\n${table}${more}\n` : ''}${sentenceOf(migration)}`
 }
+
+/** What a screen holds, with some scrolling. Failures stand first. */
+const ROWS_MAX = 100
 
 function sentenceOf({ operation, results, request }: Migration): string {
   const { id, from, to, isUndo } = operation

@@ -56,6 +56,7 @@ export async function provideVolumes(work: ProvisionerWork, term: AbortSignal): 
       ...(election ? { election } : {}),
       options: {
         workers: settings.workerThreads,
+        bindsAtOnce: true,
         volumeNamePrefix: settings.volumeNamePrefix,
         volumeNameUuidLength: settings.volumeNameUuidLength,
         retryIntervalStartMs: settings.retryIntervalStart,

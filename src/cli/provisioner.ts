@@ -1,11 +1,9 @@
 // `stowage provisioner`: finds the driver and the server, elects a leader where there are several, and works until it is
 // told to stop. What a term of work is made of is provisioner-work.ts.
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import type { FeatureGates } from '../api/feature-gates.ts'
-import { volumeAttributesClassKind } from '../api/kinds/attributes-class.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type Client, createClientMetrics, httpClient, rateLimited } from '../client/index.ts'
+import { createClientMetrics, httpClient, rateLimited } from '../client/index.ts'
 import { createCapacityMetrics } from '../controllers/capacity/index.ts'
 import type { NodeDeployment } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
@@ -62,9 +60,8 @@ export async function runProvisioner(run: ProvisionerRun): Promise<void> {
     checkAbleToMakeVolumes(facts, address)
     const node = settings.nodeDeployment ? await nodeOf(driver, run) : undefined
     const client = settings.kubeApiQps === -1 ? direct : rateLimited(direct, limitOf(settings), clock)
-    const gates = await gatesServedBy(client, settings.gates, log)
     const calls = { client, unlimited: direct, driver: oneAtATime(driver), facts }
-    const deps = { ...run, ...calls, node, gates, metrics, provisioningMetrics, capacityMetrics }
+    const deps = { ...run, ...calls, node, gates: settings.gates, metrics, provisioningMetrics, capacityMetrics }
 
     const shown = monitoring ? { monitoring: monitoring.url } : {}
     log.info({ driver: facts.name, version: facts.version, server: connection.server, ...shown }, 'started')
@@ -105,11 +102,4 @@ async function nodeOf(driver: CsiDriver, { settings, env, signal }: ProvisionerR
     baseDelayMs: settings.nodeDeploymentBaseDelay,
     maxDelayMs: settings.nodeDeploymentMaxDelay,
   }
-}
-
-/** A server that does not know attributes classes cannot be asked for one. */
-async function gatesServedBy(client: Client, gates: FeatureGates, log: Logger): Promise<FeatureGates> {
-  if (!gates.enabled('VolumeAttributesClass') || (await client.serves(volumeAttributesClassKind))) return gates
-  log.info({}, 'the server has no VolumeAttributesClass: claims that name one get volumes without')
-  return { enabled: (gate) => gate !== 'VolumeAttributesClass' && gates.enabled(gate) }
 }

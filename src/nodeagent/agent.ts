@@ -19,6 +19,7 @@ import {
   createEventRecorder,
   createWorkQueue,
   done,
+  type WorkQueue,
 } from '../client/index.ts'
 import type { CsiConnection } from '../csi/index.ts'
 import type { IoRates } from '../driver/host/index.ts'
@@ -127,6 +128,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     clock,
     random,
     log,
+    isBusy: () => isWorking(controller.queue),
     ratesAt: deps.ratesAt ?? (async () => undefined),
     provisioned: async ({ csi }) => (csi ? provisionedIo(csi, client) : {}),
   })
@@ -252,12 +254,14 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     nodeName,
     standings: () => [...controller.queue.standings(), ...orphans.standings()],
     get isBusy() {
-      return [controller.queue, orphans].some((queue) => queue.stats().depth + queue.stats().running > 0)
+      return [controller.queue, orphans].some(isWorking)
     },
     drivers: () => ({ registered: drivers.list().map(({ name }) => name), problems: registrar.problems() }),
     run,
   }
 }
+
+const isWorking = (queue: WorkQueue): boolean => queue.stats().depth + queue.stats().running > 0
 
 async function nameAt(socket: string, connect: NodeAgentDeps['connect'], signal: AbortSignal): Promise<string> {
   const connection = connect(socket)

@@ -1,6 +1,7 @@
 // An API server in the world: the production server on the production store, over a disk and behind a network that
 // misbehave. Components are added as processes; the server itself is one and may die like any other.
 import { allGatesOn } from '../api/feature-gates.ts'
+import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createApiServer, createBuiltIns, SYSTEM_USER, versionInfo } from '../apiserver/index.ts'
 import { silentLog } from '../base/log.ts'
@@ -28,7 +29,11 @@ export interface Cluster {
   heal(): Promise<void>
 }
 
-export async function createCluster(world: World, history?: HistoryOptions): Promise<Cluster> {
+export async function createCluster(
+  world: World,
+  history?: HistoryOptions,
+  { expansionQuota }: { readonly expansionQuota?: ExpansionQuota } = {},
+): Promise<Cluster> {
   const disk = createDisk(world, 'server')
   const processes: SimProcess[] = []
   const followers: ((store: Store) => void)[] = []
@@ -48,6 +53,7 @@ export async function createCluster(world: World, history?: HistoryOptions): Pro
       log: silentLog,
       kinds: ALL_KINDS,
       gates: allGatesOn,
+      ...(expansionQuota ? { expansionQuota } : {}),
       authenticator: { authenticate: () => ({ is: 'known', user: SYSTEM_USER }), authenticateToken: () => undefined },
       authorizer: { authorize: () => ({ allowed: true }) },
       version: versionInfo(),

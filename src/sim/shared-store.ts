@@ -1,9 +1,10 @@
 // One of several servers' view of a store they share, as it is with etcd: decisions are made on a copy that lags behind,
 // by the production transactor, and are done only if every key they read is still as it was. `shared` is what etcd is
 // there; it ends with the process that holds it, and so must whoever uses this.
-import type { Entry, Revision, Store, StoreEvent, Write } from '../store/index.ts'
+
 import type { Commit, Member } from '../store/etcd/commit-queue.ts'
 import { Transactor } from '../store/etcd/transactor.ts'
+import type { Entry, Revision, Store, StoreEvent, Write } from '../store/index.ts'
 import type { Env } from './process.ts'
 import type { World } from './world.ts'
 
@@ -89,7 +90,9 @@ export async function shareStore({ world, env, shared, latencyMs }: SharedStoreO
         [...held.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
       revision: () => revision,
       reaches: (wanted: Revision): Promise<void> =>
-        wanted <= revision ? Promise.resolve() : new Promise((resolve) => void waiting.push({ revision: wanted, resolve })),
+        wanted <= revision
+          ? Promise.resolve()
+          : new Promise((resolve) => void waiting.push({ revision: wanted, resolve })),
     }
   }
 }

@@ -20,7 +20,7 @@ export function claimAmounts(claim: PersistentVolumeClaim): [string, Quantity][]
     if (className) amounts.push([`${className}${CLASS_SUFFIX}requests.storage`, storage])
   }
   for (const name of IO_RESOURCES) {
-    const held = heldOf(claim, name)
+    const held = withProvided(heldOf(claim, name), claim, name)
     if (held) amounts.push([`limits.${name}`, held], [`requests.${name}`, held])
   }
   return amounts
@@ -40,6 +40,18 @@ function heldOf({ spec, status }: PersistentVolumeClaim, name: string): Quantity
     if (!held || compareQuantities(whole, held) > 0) held = whole
   }
   return held
+}
+
+/** Until the driver has confirmed less, what it provides to a claim that asks for it counts as well. */
+function withProvided(
+  held: Quantity | undefined,
+  { status }: PersistentVolumeClaim,
+  name: string,
+): Quantity | undefined {
+  const provided = amountOf(status?.capacity, name)
+  if (!held || provided === undefined) return held
+  const whole = wholeUnits(parseQuantity(provided))
+  return compareQuantities(whole, held) > 0 ? whole : held
 }
 
 /** Nobody can be given part of a byte: 1001m is charged as 2. */

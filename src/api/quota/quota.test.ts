@@ -26,6 +26,17 @@ describe('what an object uses', () => {
     expect(usage(CLAIMS, { spec })['requests.storage']).toBe(expected)
   })
 
+  it('PIO-7 iops are charged at what is provided until less is confirmed; a claim that asks for none is charged none', () => {
+    const iops = (requests: object, status: object) =>
+      usage(CLAIMS, { spec: { resources: { requests: { storage: '1Gi', ...requests } } }, status })['limits.iops']
+    const capacity = { iops: '500' }
+    expect(iops({ iops: '100' }, { capacity })).toBe('500')
+    expect(iops({ iops: '100' }, { capacity, allocatedResources: { iops: '100' } })).toBe('500')
+    expect(iops({ iops: '100' }, { capacity: { iops: '100' }, allocatedResources: { iops: '100' } })).toBe('100')
+    expect(iops({ iops: '900' }, { capacity })).toBe('900')
+    expect(iops({}, { capacity })).toBeUndefined()
+  })
+
   it('REX-4 names that look alike are not its keys', () => {
     const spec = { storageClassName: 'gold', resources: { requests: { storage: '1Gi' } } }
     expect(Object.keys(usage(CLAIMS, { metadata: {}, spec })).sort()).toEqual([

@@ -103,7 +103,7 @@ describe('the segments of a cluster', () => {
       fc.record({ do: fc.constantFrom('dropNode' as const, 'dropCsi' as const, 'dropDriver' as const), name }),
     )
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
         const { nodes, csiNodes, start } = aCluster()
         const followed = start()
         for (const one of steps) {

@@ -190,7 +190,7 @@ export async function aWorld(given: WorldOptions = {}) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 40 === 39) await trial.clock.advance(500)
+        if (turn % 40 === 39) await trial.clock.advance(1_000)
       }
       const state = JSON.stringify(
         { told, asked: world.asked(), claims: (await client.list(persistentVolumeClaimKind)).items },

@@ -268,7 +268,9 @@ describe('a change that cannot begin', () => {
   })
 
   it('SYS-15 while the server does not serve classes, nothing is decided', async () => {
-    world = await aWorld({ runtimeConfig: 'storage.k8s.io/v1/volumeattributesclasses=false' })
+    const versions = ['v1', 'v1beta1', 'v1alpha1']
+    const off = versions.map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
+    world = await aWorld({ runtimeConfig: off.join(',') })
     await world.aClaim()
     const process = world.start()
     await world.setClass('gold')
@@ -301,6 +303,8 @@ describe('a driver that fails', () => {
     await world.trial.clock.advance(2_000)
     await untilTold('VolumeModify', 2)
     expect(world.asked()).toHaveLength(2)
+    await world.settle()
+    await world.trial.clock.advance(301_000)
     await untilTold('VolumeModifySuccessful')
     expect(world.asked()).toHaveLength(3)
     await world.untilSettled('gold')

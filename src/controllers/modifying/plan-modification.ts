@@ -150,8 +150,9 @@ type Found =
   | { readonly is: 'composed'; readonly attributes: Attributes; readonly replaced: readonly IoName[] }
   | { readonly is: 'missing' | 'foreign' | 'impossible' | 'unknown'; readonly because: string }
 
-function attributesOf({ driverName, classOf, inEffect }: Situation, target: Target): Found {
-  const { className } = target
+function attributesOf(situation: Situation, target: Target): Found {
+  const { driverName, classOf, inEffect, usesClasses } = situation
+  const className = usesClasses ? target.className : undefined
   let ofClass: Attributes = {}
   if (className !== undefined) {
     const found = classOf(className)

@@ -24,6 +24,8 @@ export interface IoProgress {
 
 export interface Situation {
   readonly wanted: Target
+  /** With the gate off, classes are as if there were none: what they once gave stays. */
+  readonly usesClasses: boolean
   /** What the claim's status says the volume has. */
   readonly inEffect: Target
   /** How far a change of the class has come, and to which. */
@@ -96,6 +98,7 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
     wanted: withIo
       ? { ...wanted, className: withClass ? wanted.className : current }
       : { className: withClass ? wanted.className : current, iops: undefined, throughput: undefined },
+    usesClasses: withClass,
     inEffect,
     classStatus: modifyVolumeStatus?.status,
     classTarget: modifyVolumeStatus?.targetVolumeAttributesClassName || undefined,

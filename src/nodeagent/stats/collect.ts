@@ -16,6 +16,8 @@ export interface StatsDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
+  /** Whether pods are being brought up or taken down. */
+  isBusy(): boolean
   /** What the volume at this path does; undefined where its device is not its own. */
   ratesAt(path: string): Promise<IoRates | undefined>
   /** What it may do, each way; undefined for what is not limited. */
@@ -30,6 +32,8 @@ export interface StatsCollector {
 
 const PERIOD_MS = 60_000
 const FIRST_LOOK_MS = 1_000
+/** A burst of pods is not slowed down by questions about those that run already, but not for longer than this. */
+const FIRST_LOOK_MS_MAX = 10_000
 /** Rates need two looks: the second comes soon after the first. */
 const SECOND_LOOK_MS = 2_000
 const STATS_TIMEOUT_MS = 120_000
@@ -40,7 +44,13 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const shown = new Map<string, VolumeLabels[]>()
   const queue = createWorkQueue({ name: 'volume-stats', clock, random, log, workers: WORKERS })
 
+  const isFresh = (uid: string): boolean =>
+    [...(mounted.get(uid)?.values() ?? [])].some(
+      ({ publishedMs }) => clock.monotonicMs() - publishedMs < FIRST_LOOK_MS_MAX,
+    )
+
   async function collect(uid: string): Promise<Outcome> {
+    if (!shown.has(uid) && isFresh(uid) && deps.isBusy()) return retryAfter(FIRST_LOOK_MS, 'other pods come first')
     const labels: VolumeLabels[] = []
     for (const volume of mounted.get(uid)?.values() ?? []) {
       const { namespace = '', name = '' } = volume.csi?.claim?.metadata ?? {}

@@ -65,7 +65,7 @@ describe('the index of capacity reports', () => {
       topology,
     })
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 20 }), fc.dictionary(key, value), (steps, labels) => {
+      fc.property(fc.array(step, { maxLength: 20, size: 'max' }), fc.dictionary(key, value), (steps, labels) => {
         const index = new CapacityIndex()
         const objects = new Map<string, CSIStorageCapacity>()
         for (const { name, remove, className, topology: nodeTopology } of steps) {

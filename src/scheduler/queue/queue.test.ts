@@ -131,7 +131,7 @@ describe('pods that want a node', () => {
       likeness: fc.constantFrom(undefined, 'x', 'y'),
     })
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {
         const { clock, queue } = aQueue()
         const wanted = new Set<string>()
         const inHand = new Map<string, QueuedPod>()

@@ -175,7 +175,7 @@ export class SchedulingQueue {
 
   /** Something changed that could help it. */
   help(pod: QueuedPod): void {
-    if (pod.state !== 'unschedulable') return
+    if (pod.state !== 'unschedulable' || this.#pods.get(pod.key) !== pod) return
     const waitMs = pod.notBeforeMs - this.#clock.monotonicMs()
     this.parked.takeToTry(pod.key)
     if (waitMs > 0) this.#backOff(pod, waitMs)

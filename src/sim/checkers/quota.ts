@@ -14,8 +14,9 @@ export interface QuotaChecker {
   take(changes: readonly Stored[]): void
   readonly quotas: ReadonlyMap<string, any>
   readonly claims: ReadonlyMap<string, any>
-  /** How much a quota with this spec would count now, by key. */
-  addUp(spec: any): Map<string, bigint>
+  /** How much a quota with this spec counts now, by key, or would with one more claim. */
+  addUp(spec: any, another?: any): Map<string, bigint>
+  boundOf(spec: any, key: string): bigint
 }
 
 const CLAIMS = 'core/persistentvolumeclaims/'
@@ -32,33 +33,37 @@ export function createQuotaChecker(namespace: string, convict: (crime: string) =
     { prefix: `${CONFIG_MAPS}${namespace}/`, shelf: configMaps },
   ]
 
-  function judge(name: string, quota: any, before: any, asked: ReadonlyMap<string, any>): void {
+  /** `states`: of this quota, as the commit found it and every one it went through; a charge was judged by one of them. */
+  function judge(name: string, states: readonly any[], asked: readonly any[]): void {
+    const [before] = states
+    const quota = states.at(-1)
     const counted = addUp(quota.spec)
-    // What the claims would come to if every status had stayed as it was: those are never refused.
-    const charged = sumOf(quota.spec, [...asked.values()], configMaps.size, quotas.size)
+    const charged = sumOf(quota.spec, asked, configMaps.size, quotas.size)
+    const isSameQuota = before && states.every((state) => scopeOf(state) === scopeOf(before))
     for (const [key, text] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
       const used = amountOf(text)
       if (used !== counted.get(key)) {
         convict(`quota ${name} says ${key}=${used}, the objects add up to ${counted.get(key)}`)
       }
-      const [hard, hardBefore] = [amountOf(quota.spec.hard[key]), amountOf(before?.spec.hard[key])]
       const usedBefore = before?.status?.used?.[key]
-      if (usedBefore === undefined || hard < hardBefore || !sameScope(quota, before)) continue // the bounds came to it
-      const limit = hard > amountOf(usedBefore) ? hard : amountOf(usedBefore)
+      if (!isSameQuota || usedBefore === undefined) continue // counted just now: what was there may be above the bounds
+      const limit = largest([amountOf(usedBefore), ...states.map(({ spec }) => amountOf(spec.hard[key]))])
       if (used > limit && (charged.get(key) ?? 0n) > limit) {
-        convict(`quota ${name}: a charge has raised ${key} from ${usedBefore} to ${used}, above ${hard}`)
+        convict(`quota ${name}: a charge has raised ${key} from ${usedBefore} to ${used}, above ${limit}`)
       }
     }
   }
 
-  const addUp = (spec: any) => sumOf(spec, [...claims.values()], configMaps.size, quotas.size)
+  const addUp = (spec: any, another?: any) =>
+    sumOf(spec, [...claims.values(), ...(another ? [another] : [])], configMaps.size, quotas.size)
 
   return {
     claims,
     quotas,
     addUp,
+    boundOf: (spec, key) => amountOf(spec.hard[key]),
     take(changes) {
-      const quotasBefore = new Map(quotas)
+      const statesOf = new Map<string, any[]>([...quotas].map(([name, quota]) => [name, [quota]]))
       const claimsBefore = new Map(claims)
       let isOurs = false
       for (const { key, object } of changes) {
@@ -68,10 +73,15 @@ export function createQuotaChecker(namespace: string, convict: (crime: string) =
         const name = key.slice(place.prefix.length)
         if (object === undefined) place.shelf.delete(name)
         else place.shelf.set(name, object)
+        if (place.shelf !== quotas) continue
+        const states = statesOf.get(name) ?? [undefined]
+        if (object === undefined) statesOf.set(name, [undefined])
+        else statesOf.set(name, [...states, object])
       }
       if (!isOurs) return
-      const asked = new Map([...claims].map(([name, claim]) => [name, withStatusOf(claim, claimsBefore.get(name))]))
-      for (const [name, quota] of quotas) judge(name, quota, quotasBefore.get(name), asked)
+      // What the claims would come to if every status had stayed as it was: those are never refused.
+      const asked = [...claims].map(([name, claim]) => withStatusOf(claim, claimsBefore.get(name)))
+      for (const name of quotas.keys()) judge(name, statesOf.get(name) ?? [], asked)
     },
   }
 }
@@ -107,15 +117,13 @@ export function followQuotas(cluster: Cluster, checker: QuotaChecker): void {
 const withStatusOf = (claim: any, before: any) =>
   before && before.metadata.uid === claim.metadata.uid ? { ...claim, status: before.status } : claim
 
-const sameScope = (a: any, b: any): boolean =>
-  JSON.stringify(a.spec.scopeSelector ?? null) === JSON.stringify(b?.spec.scopeSelector ?? null)
+const scopeOf = ({ metadata, spec }: any): string => `${metadata.uid} ${JSON.stringify(spec.scopeSelector ?? null)}`
 
 function sumOf(spec: any, all: readonly any[], configMaps: number, quotas: number): Map<string, bigint> {
   const [requirement] = spec.scopeSelector?.matchExpressions ?? []
   const claims = all.filter((claim) => isCounted(requirement, claim))
   const amounts = (name: string, of = claims) => of.map((claim) => heldOf(claim, name))
   const sum = (list: readonly bigint[]) => list.reduce((total, amount) => total + amount, 0n)
-  const most = (list: readonly bigint[]) => list.reduce((largest, amount) => (amount > largest ? amount : largest), 0n)
   const others = (count: number) => (requirement ? 0n : BigInt(count))
   const used = new Map<string, bigint>()
   for (const key of Object.keys(spec.hard ?? {})) used.set(key, amountFor(key))
@@ -136,7 +144,7 @@ function sumOf(spec: any, all: readonly any[], configMaps: number, quotas: numbe
       case 'limits.iops':
         return sum(amounts('iops'))
       case 'requests.iops':
-        return most(amounts('iops'))
+        return largest(amounts('iops'))
       case 'count/configmaps':
         return others(configMaps)
       case 'resourcequotas':
@@ -164,14 +172,17 @@ function isCounted(requirement: any, { spec, status }: any): boolean {
   }
 }
 
-function heldOf({ spec, status }: any, name: string): bigint {
-  const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources]
-  let largest = 0n
-  for (const list of lists) {
-    const amount = amountOf(list?.[name])
-    if (amount > largest) largest = amount
-  }
-  return largest
+const heldOf = ({ spec, status }: any, name: string): bigint =>
+  largest(
+    [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources].map((list) =>
+      amountOf(list?.[name]),
+    ),
+  )
+
+function largest(amounts: readonly bigint[]): bigint {
+  let found = 0n
+  for (const amount of amounts) if (amount > found) found = amount
+  return found
 }
 
 const FACTORS: Readonly<Record<string, bigint>> = { '': 1n, k: 1_000n, Ki: 1n << 10n, Mi: 1n << 20n, Gi: 1n << 30n }

@@ -1,6 +1,7 @@
 // Prints its figures beside what the authors of the design document published for their run (csi-driver-host-path and the
-// scheduler of its time): 27 and 573 volumes asked for in vain. SCALE=100 adds 100 × 100, which takes some minutes.
-import { describe, expect, it } from 'vitest'
+// scheduler of its time): 27 and 573 volumes asked for in vain. SCALE=100 adds 100 × 100, which takes some minutes;
+// `npm run prove` does.
+import { afterAll, describe, expect, it } from 'vitest'
 import { fillEveryPool, type ScaleOptions, type ScaleRun } from './scheduling-scale.ts'
 
 const SIZES = process.env.SCALE === '100' ? [10, 100] : [10]
@@ -8,15 +9,38 @@ const VOLUMES_PER_NODE = 100
 const PUBLISHED: Readonly<Record<number, number>> = { 10: 27, 100: 573 }
 const HOUR_MS = 3_600_000
 
+const runs: ScaleRun[] = []
+
 async function run(options: ScaleOptions): Promise<ScaleRun> {
   const result = await fillEveryPool(options)
-  const { nodes, capacityReservation, bound, pods, virtualSeconds, attempts, failedCreates } = result
-  console.log(
-    `${nodes} × ${VOLUMES_PER_NODE}, reservation ${capacityReservation ? 'on' : 'off'}: ${bound} of ${pods} pods bound ` +
-      `after ${virtualSeconds.toFixed(1)} s of virtual time, ${attempts} attempts, ${failedCreates} failed CreateVolume ` +
-      `calls (published upstream: ${PUBLISHED[nodes]})`,
-  )
+  runs.push(result)
   return result
+}
+
+afterAll(() => console.log(tableOf(runs)))
+
+/** As docs/scheduling.md has it. */
+function tableOf(results: readonly ScaleRun[]): string {
+  const count = (value: number) => value.toLocaleString('en')
+  const rows = results.map(({ nodes, capacityReservation, bound, pods, virtualSeconds, attempts, failedCreates }) => [
+    `${nodes} × ${VOLUMES_PER_NODE}`,
+    capacityReservation ? 'on' : 'off',
+    `${count(bound)} of ${count(pods)}`,
+    count(failedCreates),
+    count(PUBLISHED[nodes] ?? 0),
+    `${virtualSeconds.toFixed(1)} s`,
+    count(attempts),
+  ])
+  const head = [
+    '',
+    'reservation',
+    'pods bound',
+    'failed CreateVolume',
+    'published upstream',
+    'virtual time',
+    'attempts',
+  ]
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
 describe('pods with volumes of their own until every pool is full, reports late, two classes per pool', () => {

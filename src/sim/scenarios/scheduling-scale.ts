@@ -16,6 +16,8 @@ export interface ScaleOptions {
   readonly nodes: number
   readonly volumesPerNode: number
   readonly capacityReservation: boolean
+  /** Default 1. */
+  readonly seed?: number
 }
 
 export interface ScaleRun extends ScaleOptions {
@@ -34,8 +36,8 @@ const CREATES_AT_ONCE = 64
 const PATIENCE_MS = 3_600_000
 
 export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
-  const { nodes: nodeCount, volumesPerNode, capacityReservation } = options
-  const world = createWorld(1)
+  const { nodes: nodeCount, volumesPerNode, capacityReservation, seed = 1 } = options
+  const world = createWorld(seed)
   const cluster = await createCluster(world)
   const nodes = Array.from({ length: nodeCount }, (_, index) => `node-${index}`)
   const driver = createSimDriver(

@@ -1,0 +1,123 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { planModification, recordedTarget } from './plan-modification.ts'
+import { type ClassLookup, isUncertain, type Situation } from './situation.ts'
+import { sameTarget } from './target.ts'
+
+const DRIVER = 'disks.example.com'
+const CLASSES: Readonly<Record<string, ClassLookup>> = {
+  silver: { is: 'found', driverName: DRIVER, parameters: { iops: '500', tier: 'cool' } },
+  gold: { is: 'found', driverName: DRIVER, parameters: { iops: '1000' } },
+  theirs: { is: 'found', driverName: 'other.example.com', parameters: { iops: '1' } },
+  unseen: { is: 'unknown' },
+}
+const classOf = (name: string): ClassLookup => CLASSES[name] ?? { is: 'missing' }
+
+const maybe = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined })
+const aClassName = fc.constantFrom('silver', 'gold', 'theirs', 'unseen', 'nowhere')
+const anAmount = fc.constantFrom('500', '1000', '7')
+const aTarget = fc.record({
+  className: maybe(aClassName),
+  iops: maybe(anAmount),
+  throughput: maybe(fc.constant('1Mi')),
+})
+const aProgress = fc.record({
+  allocated: maybe(anAmount),
+  status: maybe(
+    fc.constantFrom(
+      'ControllerModifyVolumePending' as const,
+      'ControllerModifyVolumeInProgress' as const,
+      'ControllerModifyVolumeFailed' as const,
+    ),
+  ),
+})
+const aSituation: fc.Arbitrary<Situation> = fc.record({
+  wanted: aTarget,
+  usesClasses: fc.constant(true),
+  inEffect: aTarget,
+  classStatus: maybe(fc.constantFrom('Pending' as const, 'InProgress' as const, 'Infeasible' as const)),
+  classTarget: maybe(aClassName),
+  io: fc.record({ iops: aProgress, throughput: aProgress }),
+  hasConditions: fc.boolean(),
+  undo: maybe(fc.dictionary(fc.constantFrom('iops', 'tier', 'zone'), fc.option(fc.constantFrom('1', '2')))),
+  confirmed: fc.dictionary(fc.constantFrom('iops', 'tier'), fc.constantFrom('1', '2')),
+  driverName: fc.constant(DRIVER),
+  canModify: fc.boolean(),
+  isAnswered: fc.boolean(),
+  resting: fc.constant(undefined),
+  classOf: fc.constant(classOf),
+})
+
+const always = (check: (situation: Situation) => void) => fc.assert(fc.property(aSituation, check), { numRuns: 5_000 })
+
+describe('what is due', () => {
+  it('VAC-8 the driver is never asked when it cannot, for another driver’s class, or for nothing', () => {
+    always((situation) => {
+      const plan = planModification(situation)
+      if (plan.do !== 'ask') return
+      expect(situation.canModify).toBe(true)
+      if (plan.purpose === 'change') expect(plan.target.className).not.toBe('theirs')
+      expect(Object.keys(plan.attributes)).not.toHaveLength(0)
+    })
+  })
+
+  it('VAC-6 a driver that has not answered is asked for the same again, unless the claim goes back', () => {
+    always((situation) => {
+      const plan = planModification(situation)
+      if (plan.do !== 'ask' || plan.purpose === 'cancel' || !isUncertain(situation)) return
+      const recorded = recordedTarget(situation)
+      const lookup = recorded.className === undefined ? undefined : classOf(recorded.className)
+      const isAskable = lookup === undefined || (lookup.is === 'found' && lookup.driverName === DRIVER)
+      const parameters = lookup?.is === 'found' ? lookup.parameters : {}
+      const isConflict =
+        recorded.iops !== undefined && parameters.iops !== undefined && recorded.iops !== parameters.iops
+      const isEmpty = Object.keys(parameters).length === 0 && !recorded.iops && !recorded.throughput
+      if (isAskable && !isConflict && !isEmpty) expect(sameTarget(plan.target, recorded)).toBe(true)
+    })
+  })
+
+  it('VAC-7 what was put on record as changed is put back, whatever is asked for next', () => {
+    always((situation) => {
+      const plan = planModification(situation)
+      if (plan.do !== 'ask' || isUncertain(situation)) return
+      for (const [key, value] of Object.entries(situation.undo ?? {})) {
+        if (value !== null) expect(plan.attributes).toHaveProperty(key)
+      }
+    })
+  })
+
+  it('VAC-7 a change is dropped only when what is wanted is in effect', () => {
+    always((situation) => {
+      if (planModification(situation).do !== 'drop') return
+      const { wanted, inEffect } = situation
+      expect([undefined, inEffect.className]).toContain(wanted.className)
+      if (wanted.iops !== undefined) expect(wanted.iops).toBe(inEffect.iops)
+    })
+  })
+
+  it('PIO-1 one attribute is never sent with two values', () => {
+    always((situation) => {
+      const plan = planModification(situation)
+      if (plan.do !== 'ask' || plan.purpose === 'cancel') return
+      if (plan.target.className === undefined || plan.target.iops === undefined) return
+      const found = classOf(plan.target.className)
+      if (found.is === 'found' && found.parameters.iops) expect(found.parameters.iops).toBe(plan.target.iops)
+    })
+  })
+
+  it('VAC-5 what is in effect and was not begun needs nothing', () => {
+    always((situation) => {
+      const nothing = { allocated: undefined, status: undefined }
+      const settled: Situation = {
+        ...situation,
+        wanted: { ...situation.inEffect, className: undefined },
+        inEffect: { ...situation.inEffect, className: undefined },
+        classStatus: undefined,
+        io: { iops: nothing, throughput: nothing },
+        hasConditions: false,
+        undo: undefined,
+      }
+      expect(planModification(settled).do).toBe('nothing')
+    })
+  })
+})

@@ -1,0 +1,307 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { aWorld, type World, type WorldOptions } from './modifying-trial.ts'
+
+let world: World
+afterEach(() => world.close())
+
+/** 500 iops and 50 MiB/s are requested and provided. */
+async function provisioned(given: WorldOptions = {}): Promise<void> {
+  world = await aWorld(given)
+  await world.aClaim('data', { io: { iops: '500', throughput: '50' }, has: { iops: '500', throughput: '50' } })
+}
+
+const io = async () => {
+  const { capacity, allocatedResources, allocatedResourceStatuses } = await world.status()
+  return { capacity, allocated: allocatedResources, statuses: allocatedResourceStatuses }
+}
+const untilProvided = (amounts: Readonly<Record<string, string>>) =>
+  world.until(async () => {
+    const { capacity, statuses } = await io()
+    return !statuses && Object.entries(amounts).every(([name, amount]) => capacity?.[name] === amount)
+  }, JSON.stringify(amounts))
+const untilStatus = (name: string, status: string) =>
+  world.until(async () => (await io()).statuses?.[name] === status, `${name} ${status}`)
+const untilTold = (reason: string, times = 1) =>
+  world.until(() => world.reasons().filter((one) => one === reason).length >= times, `${times} × ${reason}`)
+
+describe('iops and throughput of a bound claim', () => {
+  it('PIO-1 what is provided already needs nothing', async () => {
+    await provisioned()
+    world.start()
+    await world.settle()
+    expect(world.asked()).toEqual([])
+    expect(world.told).toEqual([])
+  })
+
+  it.each([
+    ['up', { iops: '800', throughput: '80' }, { iops: '800', throughput: '80Mi' }],
+    ['down', { iops: '100', throughput: '10Mi' }, { iops: '100', throughput: '10Mi' }],
+    ['down', { iops: '1k', throughput: '1' }, { iops: '1k', throughput: '1Mi' }],
+  ])('PIO-1 PIO-4 can go %s: %j', async (_way, asked, provided) => {
+    await provisioned()
+    world.start()
+    await world.setIo(asked)
+    await untilProvided(provided)
+    const sent = {
+      iops: String(Number(asked.iops.replace('k', '000'))),
+      throughput: asked.throughput.replace('Mi', ''),
+    }
+    expect(world.has()).toEqual(sent)
+    expect((await io()).allocated).toEqual(provided)
+    expect((await world.volume()).spec?.capacity).toEqual({ storage: '1Gi', ...provided })
+  })
+
+  it('PIO-3 PIO-6 each step is one patch, and events tell it', async () => {
+    await provisioned()
+    world.rules([{ effect: { do: 'hang' } }])
+    const process = world.start()
+    await world.setIo({ iops: '800' })
+    await world.until(() => world.fake.script.hanging === 1, 'the call')
+    expect(await io()).toMatchObject({
+      capacity: { iops: '500', throughput: '50Mi' },
+      allocated: { iops: '800' },
+      statuses: { iops: 'ControllerModifyVolumeInProgress' },
+    })
+    expect((await world.status()).modifyVolumeStatus).toBeUndefined()
+    world.fake.script.release()
+    await untilProvided({ iops: '800' })
+    expect(world.asked()).toEqual([{ iops: '800', throughput: '50' }])
+    expect(world.told.map(({ type, reason, message }) => [type, reason, message])).toEqual([
+      ['Normal', 'VolumeModifyInProgress', 'modifying volume data to iops 800'],
+      ['Normal', 'VolumeModifySuccess', 'modified volume data to iops 800 successfully'],
+    ])
+    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(2)
+    expect((await world.status()).conditions ?? []).toEqual([])
+  })
+
+  it('PIO-1 asked for the first time on a bound claim', async () => {
+    world = await aWorld()
+    await world.aClaim()
+    world.start()
+    await world.setIo({ throughput: '1000M' })
+    await untilProvided({ throughput: '1G' })
+    expect(world.has()).toEqual({ throughput: '954' })
+  })
+
+  it('PIO-3 beside a growth, whose keys are left alone', async () => {
+    await provisioned()
+    const growing = {
+      allocatedResources: { storage: '2Gi' },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
+    }
+    await world.patchClaim('data', { status: growing }, 'status')
+    world.start()
+    await world.setIo({ iops: '800' })
+    await world.until(async () => (await io()).capacity?.iops === '800', 'the change')
+    expect(await io()).toMatchObject({
+      allocated: { storage: '2Gi', iops: '800' },
+      statuses: { storage: 'ControllerResizeInProgress' },
+    })
+    expect((await io()).statuses).not.toHaveProperty('iops')
+  })
+
+  it('PIO-1 no longer asked for: the volume keeps what it has, and the claim is charged nothing for it', async () => {
+    await provisioned()
+    world.start()
+    await world.setIo({ iops: '800' })
+    await untilProvided({ iops: '800' })
+    await world.setIo({ iops: null })
+    await world.until(async () => (await io()).allocated?.iops === undefined, 'the charge to go')
+    expect(await io()).toMatchObject({ capacity: { iops: '800', throughput: '50Mi' } })
+    expect(world.asked()).toHaveLength(1)
+    expect(world.has()).toEqual({ iops: '800', throughput: '50' })
+  })
+})
+
+describe('when the driver says no', () => {
+  it.each(['INVALID_ARGUMENT', 'OUT_OF_RANGE'] as const)(
+    'PIO-5 %s: Failed, the volume as it was, tried slowly; other values at once',
+    async (code) => {
+      await provisioned()
+      world.fails(code, 1)
+      world.start()
+      await world.setIo({ iops: '99999' })
+      await untilStatus('iops', 'ControllerModifyVolumeFailed')
+      expect(await io()).toMatchObject({ capacity: { iops: '500' }, allocated: { iops: '99999' } })
+      expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+      expect(world.reasons()).toEqual(['VolumeModifyInProgress', 'VolumeModifyFailed'])
+      await world.trial.clock.advance(290_000)
+      await world.settle()
+      expect(world.asked()).toHaveLength(1)
+      await world.setIo({ iops: '700' })
+      await world.settle()
+      await untilProvided({ iops: '700' })
+      expect(world.has()).toEqual({ iops: '700', throughput: '50' })
+    },
+  )
+
+  it('PIO-5 NOT_FOUND: in progress, again with backoff', async () => {
+    await provisioned()
+    world.fails('NOT_FOUND', 2)
+    world.start()
+    await world.setIo({ iops: '700' })
+    await untilTold('VolumeModifyFailed')
+    await world.settle()
+    expect((await io()).statuses).toEqual({ iops: 'ControllerModifyVolumeInProgress' })
+    await untilProvided({ iops: '700' })
+    expect(world.asked()).toHaveLength(3)
+  })
+
+  it('PIO-5 FAILED_PRECONDITION: pending while the volume is in use, again with backoff', async () => {
+    await provisioned()
+    world.fails('FAILED_PRECONDITION', 2)
+    world.start()
+    await world.setIo({ iops: '700' })
+    await untilStatus('iops', 'ControllerModifyVolumePending')
+    await untilProvided({ iops: '700' })
+  })
+
+  it('PIO-5 no answer: the values stay as they are until there is one', async () => {
+    await provisioned()
+    world.fails('DEADLINE_EXCEEDED', 2)
+    world.start()
+    await world.setIo({ iops: '700' })
+    await untilTold('VolumeModifyFailed')
+    await world.setIo({ iops: '900' })
+    await untilProvided({ iops: '900' })
+    expect(world.asked().map(({ iops }) => iops)).toEqual(['700', '700', '700', '900'])
+  })
+
+  it('PIO-5 VAC-7 going back undoes what the driver did though its reply was lost', async () => {
+    await provisioned()
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    world.start()
+    await world.setIo({ iops: '700' })
+    await untilTold('VolumeModifyFailed')
+    expect(world.has()).toEqual({ iops: '700', throughput: '50' })
+    await world.setIo({ iops: '500' })
+    await untilProvided({ iops: '500' })
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+    expect((await io()).allocated).toEqual({ iops: '500' })
+  })
+
+  it('PIO-5 VAC-7 going back by asking for none undoes it too', async () => {
+    await provisioned()
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    world.start()
+    await world.setIo({ iops: '700' })
+    await untilTold('VolumeModifyFailed')
+    await world.setIo({ iops: null })
+    await world.until(async () => !(await io()).statuses, 'the end')
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
+    expect(await io()).toMatchObject({ capacity: { iops: '500' } })
+    expect((await io()).allocated?.iops).toBeUndefined()
+  })
+
+  it('PIO-5 VAC-7 going back from Failed asks nothing', async () => {
+    await provisioned()
+    world.fails('OUT_OF_RANGE')
+    world.start()
+    await world.setIo({ iops: '99999' })
+    await untilStatus('iops', 'ControllerModifyVolumeFailed')
+    await world.setIo({ iops: '500' })
+    await untilProvided({ iops: '500' })
+    expect(world.asked()).toHaveLength(1)
+    expect((await io()).allocated).toEqual({ iops: '500' })
+    expect((await world.status()).conditions ?? []).toEqual([])
+  })
+
+  it('VAC-8 a driver without MODIFY_VOLUME: pending, a clear event, nothing called', async () => {
+    await provisioned({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
+    world.start()
+    await world.setIo({ iops: '700' })
+    await untilStatus('iops', 'ControllerModifyVolumePending')
+    expect(world.told).toHaveLength(1)
+    expect(world.told[0]?.message).toContain('cannot give the volume iops 700, throughput 50Mi of the claim')
+    expect((await io()).allocated).toBeUndefined()
+  })
+})
+
+describe('a class and amounts of the claim’s own', () => {
+  async function withClass(): Promise<void> {
+    world = await aWorld()
+    await world.aClass('tiered', { tier: 'hot' })
+    await world.aClass('fast', { tier: 'hot', iops: '1000' })
+    await world.aClaim('data', { className: 'tiered', io: { iops: '500' }, has: { tier: 'hot', iops: '500' } })
+  }
+
+  it('PIO-1 are sent together, in one call', async () => {
+    await withClass()
+    await world.aClass('cool', { tier: 'cool' })
+    world.start()
+    await world.patchClaim('data', {
+      spec: { volumeAttributesClassName: 'cool', resources: { requests: { iops: '700', throughput: '70' } } },
+    })
+    await world.untilSettled('cool')
+    expect(world.asked()).toEqual([{ tier: 'cool', iops: '700', throughput: '70' }])
+    expect(world.reasons().sort()).toEqual(
+      ['VolumeModify', 'VolumeModifyInProgress', 'VolumeModifySuccess', 'VolumeModifySuccessful'].sort(),
+    )
+    expect((await world.volume()).spec).toMatchObject({
+      volumeAttributesClassName: 'cool',
+      capacity: { iops: '700', throughput: '70Mi' },
+    })
+  })
+
+  it('PIO-1 that contradict each other: Infeasible, an event that names both, nothing sent, no timer', async () => {
+    await withClass()
+    const process = world.start()
+    await world.setClass('fast')
+    await untilTold('VolumeModifyFailed')
+    await world.settle()
+    const status = await world.status()
+    expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'fast', status: 'Infeasible' })
+    expect(status.allocatedResourceStatuses).toEqual({ iops: 'ControllerModifyVolumeFailed' })
+    expect(status.conditions).toEqual([
+      expect.objectContaining({ type: 'ModifyVolumeError', reason: 'InvalidArgument' }),
+    ])
+    expect(world.told[0]?.message).toMatch(/requests 500 iops.*says iops "1000"/)
+    await world.trial.clock.advance(3_600_000)
+    await world.settle()
+    expect(world.told).toHaveLength(1)
+    expect(process.standing()?.is).toBe('stuck')
+    expect(world.asked()).toEqual([])
+    await world.setIo({ iops: '1000' })
+    await world.untilSettled('fast')
+    expect(world.asked()).toEqual([{ tier: 'hot', iops: '1000' }])
+    expect((await io()).statuses).toBeUndefined()
+  })
+
+  it('PIO-1 a contradiction taken back leaves nothing behind', async () => {
+    await withClass()
+    world.start()
+    await world.setClass('fast')
+    await untilTold('VolumeModifyFailed')
+    await world.setClass('tiered')
+    await world.untilSettled('tiered')
+    expect(world.asked()).toEqual([])
+    expect(await io()).toMatchObject({ statuses: undefined, capacity: { iops: '500' } })
+  })
+
+  it('PIO-1 an amount that is no longer asked for gives way to the class’s', async () => {
+    world = await aWorld()
+    await world.aClass('fast', { tier: 'hot', iops: '1000' })
+    await world.aClaim('data', { className: 'fast', io: { iops: '1000' }, has: { tier: 'hot', iops: '1000' } })
+    world.start()
+    await world.setIo({ iops: null })
+    await world.until(async () => (await io()).capacity?.iops === undefined, 'the claim to have none of its own')
+    expect((await world.volume()).spec?.capacity).toEqual({ storage: '1Gi' })
+    expect(await io()).toMatchObject({ allocated: undefined, statuses: undefined })
+    expect(world.has()).toEqual({ tier: 'hot', iops: '1000' })
+  })
+
+  it('PIO-3 wait together for a class that does not exist', async () => {
+    await withClass()
+    world.start()
+    await world.patchClaim('data', {
+      spec: { volumeAttributesClassName: 'later', resources: { requests: { iops: '700' } } },
+    })
+    await untilStatus('iops', 'ControllerModifyVolumePending')
+    expect((await world.status()).modifyVolumeStatus).toEqual({ status: 'Pending' })
+    expect((await io()).allocated).toBeUndefined()
+    await world.aClass('later', { tier: 'late' })
+    await world.untilSettled('later')
+    expect(world.has()).toEqual({ tier: 'late', iops: '700' })
+    expect((await io()).statuses).toBeUndefined()
+  })
+})

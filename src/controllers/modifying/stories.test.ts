@@ -1,0 +1,210 @@
+// The user stories of both documents, and what they promise about load, gates, quota and metrics.
+import { Registry } from 'prom-client'
+import { afterEach, describe, expect, it } from 'vitest'
+import { parseFeatureGates } from '../../api/feature-gates.ts'
+import { done } from '../../client/index.ts'
+import { memoryMedium } from '../../store/index.ts'
+import type { Change } from '../changing/index.ts'
+import { createModifyingMetrics } from './index.ts'
+import { aWorld, type World } from './modifying-trial.ts'
+
+let world: World
+afterEach(() => world.close())
+
+const CLAIM = '/api/v1/namespaces/default/persistentvolumeclaims/data'
+const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
+
+async function aGoldenWorld(): Promise<void> {
+  world = await aWorld()
+  await world.aClass('silver', { iops: '500' })
+  await world.aClass('gold', { iops: '1000' })
+}
+
+describe('the rollback of the feature', () => {
+  it('VAC-12 enable, modify, disable, refuse, enable, modify', async () => {
+    const medium = memoryMedium()
+    world = await aWorld({ medium })
+    await world.aClass('silver', { iops: '500' })
+    await world.aClass('gold', { iops: '1000' })
+    await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
+    world.start()
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+    const { fake } = world
+    await world.close()
+
+    const gates = 'VolumeAttributesClass=false'
+    world = await aWorld({ medium, gates, fake })
+    world.start({ gates: parseFeatureGates(gates) })
+    const refused = await world.trial.patch(CLAIM, { spec: { volumeAttributesClassName: 'silver' } })
+    expect([refused.status, refused.json.message]).toEqual([
+      422,
+      'PersistentVolumeClaim "data" is invalid: spec.volumeAttributesClassName: Forbidden: ' +
+        'update is forbidden when the VolumeAttributesClass feature gate is disabled',
+    ])
+    await world.settle()
+    expect(world.has()).toEqual({ iops: '1000' })
+    expect((await world.status()).currentVolumeAttributesClassName).toBe('gold')
+    await world.close()
+
+    world = await aWorld({ medium, fake })
+    world.start()
+    await world.setClass('silver')
+    await world.untilSettled('silver')
+    expect(world.has()).toEqual({ iops: '500' })
+  })
+
+  it('VAC-12 what was under way when the gate went off waits, and goes on when it is on again', async () => {
+    const medium = memoryMedium()
+    world = await aWorld({ medium })
+    await world.aClass('gold', { iops: '1000' })
+    await world.aClaim()
+    world.fails('INTERNAL')
+    world.start()
+    await world.setClass('gold')
+    await world.until(() => world.told.length === 2, 'the failure')
+    const { fake } = world
+    await world.close()
+    const before = fake.record.calls.length
+
+    const gates = 'VolumeAttributesClass=false'
+    world = await aWorld({ medium, gates, fake })
+    world.rules([])
+    world.start({ gates: parseFeatureGates(gates) })
+    await world.settle()
+    expect(fake.record.calls.length - before).toBeLessThanOrEqual(4) // what it is, at the start
+    expect((await world.status()).modifyVolumeStatus?.status).toBe('InProgress')
+    await world.close()
+
+    world = await aWorld({ medium, fake })
+    world.start()
+    await world.untilSettled('gold')
+  })
+
+  it.each([
+    'VolumeAttributesClass=false',
+    'VolumeProvisionedIO=false',
+    'VolumeAttributesClass=false,VolumeProvisionedIO=false',
+  ])('VAC-12 PIO-1 API on, controller with %s: values are stored, and nobody acts on what is off', async (off) => {
+    await aGoldenWorld()
+    await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
+    const gates = parseFeatureGates(off)
+    world.start({ gates })
+    await world.setClass('gold')
+    await world.setIo({ throughput: '10' })
+    await world.settle()
+    const { currentVolumeAttributesClassName, capacity } = await world.status()
+    expect(currentVolumeAttributesClassName).toBe(gates.enabled('VolumeAttributesClass') ? 'gold' : 'silver')
+    expect(capacity?.throughput).toBe(gates.enabled('VolumeProvisionedIO') ? '10Mi' : undefined)
+  })
+})
+
+describe('many claims', () => {
+  it('VAC-14 500 claims changed at once all finish, without an error, at most so many calls at a time', async () => {
+    await aGoldenWorld()
+    const names = Array.from({ length: 500 }, (_, index) => `data-${index}`)
+    for (const name of names) await world.aClaim(name, { className: 'silver', has: { iops: '500' } })
+    let [running, most] = [0, 0]
+    const modify = world.fake.controller.controllerModifyVolume
+    Object.assign(world.fake.controller, {
+      async controllerModifyVolume(...args: Parameters<typeof modify>) {
+        most = Math.max(most, ++running)
+        await new Promise((resolve) => setImmediate(resolve))
+        return modify(...args).finally(() => running--)
+      },
+    })
+    const process = world.start({ workers: 7 })
+    await Promise.all(names.map((name) => world.setClass('gold', name)))
+    await world.until(() => world.reasons().filter((one) => one === 'VolumeModifySuccessful').length === 500, 'all')
+    for (const name of names) expect(world.has(name)).toEqual({ iops: '1000' })
+    expect(world.reasons()).not.toContain('VolumeModifyFailed')
+    expect(most).toBe(7)
+    expect(process.calls.filter((call) => call === 'commit')).toHaveLength(1_000)
+    expect(process.calls.filter((call) => call === 'list' || call === 'get')).toEqual([])
+  })
+
+  it('VAC-14 PLUS-10 a claim that also grows is not changed while it does, and not by more workers', async () => {
+    await aGoldenWorld()
+    await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
+    const order: string[] = []
+    let finish = () => {}
+    const growing: Change = {
+      name: 'expanding',
+      matters: (next, old) => next.spec?.resources?.requests?.storage !== old.spec?.resources?.requests?.storage,
+      async reconcile({ claim }) {
+        if (claim.spec?.resources?.requests?.storage === '1Gi') return done
+        order.push('growing')
+        await new Promise<void>((resolve) => {
+          finish = resolve
+        })
+        order.push('grown')
+        return done
+      },
+    }
+    world.start({ others: [growing] })
+    await world.settle()
+    await world.trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'grows' },
+      provisioner: 'p',
+      allowVolumeExpansion: true,
+    })
+    await world.aClaim('both', { className: 'silver', storageClassName: 'grows', has: { iops: '500' } })
+    await world.settle()
+    await world.patchClaim('both', {
+      spec: { volumeAttributesClassName: 'gold', resources: { requests: { storage: '2Gi' } } },
+    })
+    await world.until(() => order.includes('growing'), 'the growth')
+    await world.settle()
+    expect(world.asked()).toEqual([])
+    finish()
+    await world.untilSettled('gold', 'both')
+    expect(order).toEqual(['growing', 'grown'])
+  })
+})
+
+describe('an administrator’s quota', () => {
+  it('PIO-7 a higher amount is charged at once, a lower one frees quota when the driver has confirmed it', async () => {
+    world = await aWorld()
+    await world.trial.post(QUOTAS, { metadata: { name: 'io' }, spec: { hard: { 'limits.iops': '1000' } } })
+    await world.trial.patch(`${QUOTAS}/io/status`, {
+      status: { hard: { 'limits.iops': '1000' }, used: { 'limits.iops': '0' } },
+    })
+    const used = async () => (await world.trial.get(`${QUOTAS}/io`)).json.status.used['limits.iops']
+    await world.aClaim('data', { io: { iops: '500' }, has: { iops: '500' } })
+    expect(await used()).toBe('500')
+    const refused = await world.trial.patch(CLAIM, { spec: { resources: { requests: { iops: '1001' } } } })
+    expect(refused.status).toBe(403)
+    world.rules([{ effect: { do: 'hang' } }])
+    world.start()
+    await world.setIo({ iops: '100' })
+    await world.until(() => world.fake.script.hanging === 1, 'the call')
+    expect(await used()).toBe('500')
+    world.fake.script.release()
+    await world.until(async () => (await used()) === '100', 'the charge to fall')
+  })
+})
+
+describe('what is counted', () => {
+  it('VAC-11 PIO-9 calls and failures, for classes and for amounts', async () => {
+    await aGoldenWorld()
+    await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
+    const registry = new Registry()
+    world.start({ metrics: createModifyingMetrics(registry) })
+    world.fails('UNAVAILABLE', 1)
+    await world.setClass('gold')
+    await world.untilSettled('gold')
+    world.fails('OUT_OF_RANGE', 1)
+    await world.setIo({ throughput: '10' })
+    await world.until(() => world.reasons().includes('VolumeModifyFailed') && world.asked().length === 3, 'the refusal')
+    const driver = 'driver_name="disks.example.com"'
+    const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('controller_'))
+    expect(lines.sort()).toEqual(
+      [
+        `controller_modify_volume_total{${driver}} 2`,
+        `controller_modify_volume_errors_total{${driver},grpc_status_code="Unavailable"} 1`,
+        `controller_update_io_provisioning_total{${driver}} 1`,
+        `controller_update_io_provisioning_errors_total{${driver},grpc_status_code="OutOfRange"} 1`,
+      ].sort(),
+    )
+  })
+})

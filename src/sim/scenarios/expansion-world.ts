@@ -1,0 +1,145 @@
+// What the scenarios of growth have in common: claims that are bound to volumes of a driver and mounted on a node, and
+// the production code that grows them as processes: the controller's part, and the node agent's.
+import { setMaxListeners } from 'node:events'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { silentLog } from '../../base/log.ts'
+import {
+  type Client,
+  createCacheSet,
+  createController,
+  createEventRecorder,
+  done,
+  keyOfObject,
+  retryAfter,
+  source,
+} from '../../client/index.ts'
+import { createChangingControllers } from '../../controllers/changing/index.ts'
+import { createExpanding } from '../../controllers/expanding/index.ts'
+import { type CsiDriver, oneAtATime } from '../../csi/index.ts'
+import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
+import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
+import type { SimDriver } from '../driver.ts'
+import { premadeVolume } from '../premade-volume.ts'
+import type { Env } from '../process.ts'
+import { factsOf } from './claims-become-volumes-processes.ts'
+
+const GI = 1024 ** 3
+export const gi = (size: number): number => size * GI
+export const handleOf = (claim: string): string => `vol-${claim}`
+const targetOf = (handle: string): string => `/pods/${handle}`
+const NODE_ID = 'node-1'
+
+/** Claims of 1Gi, each bound to a volume that is mounted on the node. */
+export async function boundClaims(client: Client, driver: SimDriver, names: readonly string[], hard: string) {
+  const provisioner = driver.settings.name
+  await client.create(storageClassKind, {
+    metadata: { name: 'grows' },
+    provisioner,
+    allowVolumeExpansion: true,
+  } as never)
+  await client.create(resourceQuotaKind, {
+    metadata: { namespace: 'default', name: 'team' },
+    spec: { hard: { 'requests.storage': hard } },
+  } as never)
+  for (const name of names) {
+    mountedVolume(driver, handleOf(name))
+    const size = { storage: '1Gi' }
+    const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'grows', volumeName: `pv-${name}` }
+    const claim = await client.create(persistentVolumeClaimKind, {
+      metadata: { namespace: 'default', name },
+      spec: { ...spec, resources: { requests: size } },
+    } as never)
+    await client.create(persistentVolumeKind, {
+      metadata: { name: `pv-${name}` },
+      spec: {
+        capacity: size,
+        accessModes: ['ReadWriteOnce'],
+        persistentVolumeReclaimPolicy: 'Retain',
+        storageClassName: 'grows',
+        claimRef: { kind: 'PersistentVolumeClaim', namespace: 'default', name, uid: claim.metadata.uid },
+        csi: { driver: provisioner, volumeHandle: handleOf(name) },
+      },
+    } as never)
+    const status = { phase: 'Bound', capacity: size, accessModes: ['ReadWriteOnce'] }
+    const ref = { namespace: 'default', name }
+    await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body: { status } }, { subresource: 'status' })
+  }
+}
+
+function mountedVolume(driver: SimDriver, handle: string): void {
+  premadeVolume(driver, handle, GI)
+  const capability = 'mount SINGLE_NODE_WRITER'
+  const volume = driver.state().volumes[handle]!
+  const use = { capability, isReadonly: false }
+  driver.state().volumes[handle] = {
+    ...volume,
+    asked: { ...volume.asked, capabilities: [capability] },
+    onNodes: { [NODE_ID]: { staged: {}, published: { [targetOf(handle)]: use }, fileSystemBytes: GI } },
+  }
+}
+
+/** The controller's part. */
+export async function runExpander(env: Env, client: Client, driver: CsiDriver): Promise<void> {
+  const { clock, random, signal } = env
+  const csi = oneAtATime(driver)
+  const facts = await factsOf(csi, env)
+  setMaxListeners(0, signal) // every claim in work listens to it
+  const caches = createCacheSet({ client, clock, random })
+  const deps = { client, caches, clock, random, log: silentLog }
+  const events = createEventRecorder({ ...deps, component: 'expander' })
+  const expanding = createExpanding({ ...deps, driver: csi, facts, events })
+  void events.run(signal)
+  await createChangingControllers({ ...deps, facts, changes: [expanding] }).run(signal)
+}
+
+/** The node's part, for every claim there is. */
+export function runGrowingNode(env: Env, client: Client, driver: CsiDriver, driverName: string): void {
+  const { clock, random, signal } = env
+  setMaxListeners(0, signal)
+  const caches = createCacheSet({ client, clock, random })
+  const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
+  const events = createEventRecorder({ client, clock, random, log: silentLog, component: 'node' })
+  const registered = { name: driverName, csi: oneAtATime(driver), can: new Set(['EXPAND_VOLUME']) }
+  const known = {
+    drivers: { get: () => registered },
+    books: { publication: () => ({}), stagingOf: () => undefined },
+    metrics: { during: (_driver: string, _operation: string, work: () => Promise<unknown>) => work() },
+  }
+  const grow = createGrowVolume({ client, events, clock, random, ...known } as unknown as GrowDeps)
+  const pod = { metadata: { namespace: 'default', name: 'user', uid: 'user' }, spec: {} } as never
+  const controller = createController({
+    name: 'node',
+    clock,
+    random,
+    log: silentLog,
+    sources: [
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)] }),
+      source({ cache: volumes, keysOf: ({ spec }) => (spec?.claimRef ? [`default/${spec.claimRef.name}`] : []) }),
+    ],
+    async reconcile(key) {
+      const claim = claims.get(key)
+      const pv = volumes.get(claim?.spec?.volumeName ?? '')
+      const volume = claim && pv && csiVolumeOf(pv, claim, { isReadOnly: false })
+      if (!volume) return done
+      const { handle, mode } = volume
+      const publication = {
+        uid: 'user',
+        volume: volume.volume,
+        mode,
+        driver: driverName,
+        handle,
+        target: targetOf(handle),
+      }
+      const afterMs = await grow(
+        { pod, volume, publication: { ...publication, isInline: false, attachmentId: '' } },
+        signal,
+      )
+      return afterMs === undefined ? done : retryAfter(afterMs, 'the node tries again')
+    },
+  })
+  void events.run(signal)
+  void controller.run(signal)
+}

@@ -1,0 +1,213 @@
+// Scenario: people grow claims, take that back, ask for too much and change the quota, while everything goes wrong that
+// can: network, disk, driver, and any process at any await. Then all faults end.
+// Promise: on the way nothing shrinks, nobody is told of a size that is not there, and the quota is exact; once it is
+// quiet every claim has the size it asks for, or says why not.
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import type { Client } from '../../client/index.ts'
+import { type FakeRule, fakeSettings } from '../../csi/fake/index.ts'
+import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
+import { createCourt } from '../checkers/conviction.ts'
+import { bytesOf, checkExpansion } from '../checkers/expansion.ts'
+import { createCluster } from '../cluster.ts'
+import { createSimDriver } from '../driver.ts'
+import { createEffects } from '../effects.ts'
+import { oneByOne } from '../one-by-one.ts'
+import type { SimProcess } from '../process.ts'
+import { createWorld, type World } from '../world.ts'
+import { boundClaims, gi, runExpander, runGrowingNode } from './expansion-world.ts'
+
+export interface ExpansionRun {
+  readonly world: World
+  readonly acts: number
+  readonly effects: number
+  readonly crashes: number
+  /** How often a volume really grew. */
+  readonly grown: number
+}
+
+const MINUTE_MS = 60_000
+const HEAL_MS_MAX = 60 * MINUTE_MS
+/** After this long without a change, what is wrong stays wrong: no retry is further away. */
+const STILL_MS = 15 * MINUTE_MS
+const CLAIMS = ['a', 'b', 'c', 'd']
+/** The driver makes no larger volumes; people ask for up to so many more. */
+const MAXIMUM_GI = 12
+const WISH_GI = 16
+
+const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
+const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
+
+export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}): Promise<ExpansionRun> {
+  const world = createWorld(seed)
+  const dice = world.dice('scenario')
+  const followsRealSize = dice() < 0.5
+  const cluster = await createCluster(
+    world,
+    { keepMs: 120_000, entriesMax: 200 },
+    { expansionQuota: followsRealSize ? 'actual' : 'high-water-mark' },
+  )
+  const settings = fakeSettings({
+    pools: [{ name: 'pool', capacityBytes: gi(10_000) }],
+    maximumBytes: gi(MAXIMUM_GI),
+    expandsOnNode: dice() < 0.7,
+  })
+  const driver = createSimDriver(world, 'driver', settings)
+  const court = createCourt(world, `seed ${seed}`, () => checker.text())
+  const checker = checkExpansion({
+    cluster,
+    driver,
+    followsRealSize,
+    maximumBytes: gi(MAXIMUM_GI),
+    convict: court.convict,
+  })
+  await answer((client) => boundClaims(client, driver, CLAIMS, '40Gi'), 'claims and volumes')
+
+  let refusals = 0
+  const scripted = driver.script.take
+  driver.script.take = (method, volumes) => scripted(method, volumes) ?? refusal(method, volumes)
+  const effects = createEffects({}, ({ by, what }) => world.note(`${by}: ${what}`))
+  const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
+  const expander = cluster.add('expander', (env, client) => {
+    const csi = checker.witness(effects.driverOf(env, driver.driverFor(env)))
+    void runExpander(env, inMode(effects.clientOf(env, client)), csi)
+  })
+  const node = cluster.add('node', (env, client) =>
+    runGrowingNode(env, effects.clientOf(env, client), effects.driverOf(env, driver.driverFor(env)), settings.name),
+  )
+  const processes = [expander, node]
+  beginBadDay()
+
+  let acts = 0
+  const untilMs = world.nowMs + minutes * MINUTE_MS
+  while (world.nowMs < untilMs) {
+    await world.runFor(dice() * dice() * MINUTE_MS) // bursts and pauses
+    if (dice() < 0.03) cluster.server.crash()
+    if (dice() < 0.05) driver.process.crash()
+    for (const process of [cluster.server, driver.process, ...processes]) if (dice() < 0.3) process.start()
+    if (dice() < 0.1) driver.script.release()
+    const client = cluster.direct()
+    if (!client) continue
+    if (dice() < 0.1) void changeQuota(client).catch(() => {})
+    for (let left = Math.floor(dice() * 4); left > 0; left--) {
+      acts++
+      void act(client).catch(() => {}) // refused, or the server died over it
+    }
+  }
+
+  await cluster.heal()
+  driver.heal()
+  refusals = 0
+  restart(node) // a driver that refused a volume in use is not asked again before it is mounted anew
+  await settle()
+  for (const process of processes) restart(process)
+  await world.runFor(MINUTE_MS)
+  for (const problem of checker.problems()) court.convict(`after a restart: ${problem}`)
+  for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)
+  court.adjourn()
+  const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
+  const grown = Object.values(driver.state().volumes).filter(({ capacityBytes }) => capacityBytes > gi(1)).length
+  return { world, acts, effects: effects.all.length, crashes, grown }
+
+  function act(client: Client): Promise<unknown> {
+    const name = CLAIMS[Math.floor(dice() * CLAIMS.length)]!
+    const claim = checker.claim(name)
+    const capacity = bytesOf(claim?.status?.capacity?.storage)
+    const roll = dice()
+    const wish =
+      roll < 0.2
+        ? (claim?.status?.capacity?.storage ?? '1Gi') // cancels
+        : roll < 0.4
+          ? `${Math.ceil(capacity / gi(1)) + 1}Gi` // modest
+          : `${1 + Math.floor(dice() * WISH_GI)}Gi`
+    world.note(`people: ${name} is to have ${wish}`)
+    const body =
+      roll < 0.9
+        ? { spec: { resources: { requests: { storage: wish } } } }
+        : { metadata: { labels: { touched: wish } } }
+    return client.patch(persistentVolumeClaimKind, { namespace: 'default', name }, { type: 'merge', body })
+  }
+
+  function changeQuota(client: Client): Promise<unknown> {
+    const hard = { 'requests.storage': `${10 + Math.floor(dice() * 50)}Gi` }
+    world.note(`people: the quota is ${hard['requests.storage']}`)
+    return client.patch(
+      resourceQuotaKind,
+      { namespace: 'default', name: 'team' },
+      { type: 'merge', body: { spec: { hard } } },
+    )
+  }
+
+  /** Any error at all; but a driver that has given a size does not say that it will not. */
+  function refusal(method: string, volumes: readonly string[]): FakeRule | undefined {
+    if (!method.endsWith('ExpandVolume') || dice() >= refusals) return undefined
+    const isGiven = method === 'ControllerExpandVolume' && volumes.some((one) => checker.isGiven(one))
+    const codes = isGiven ? TELLING_NOTHING : ERRORS
+    return { effect: { do: 'fail', code: codes[Math.floor(dice() * codes.length)]!, message: 'a bad day' } }
+  }
+
+  function restart(process: SimProcess): void {
+    process.crash()
+    process.start()
+  }
+
+  /** Every seed is another kind of bad day. */
+  function beginBadDay(): void {
+    Object.assign(cluster.network.faults, {
+      latencyMs: 1 + dice() * 200,
+      loseRequest: dice() * 0.05,
+      loseReply: dice() * 0.05,
+      duplicate: dice() * 0.05,
+      refuse: dice() * 0.1,
+      breakWatch: dice() * 0.05,
+      silenceWatch: dice() * 0.01,
+    })
+    cluster.disk.faults.refuse = dice() * 0.05
+    Object.assign(driver.faults, {
+      latencyMs: 1 + dice() * 500,
+      loseRequest: dice() * 0.1,
+      loseReply: dice() * 0.2,
+      slow: dice() * 0.2,
+      slowMs: 20_000,
+    })
+    refusals = dice() * 0.3
+    driver.process.crashRate = dice() * 0.01
+    if (dice() < 0.3) driver.script.setRules([{ nth: 1 + Math.floor(dice() * 20), effect: { do: 'hang' } }])
+    for (const process of processes) process.crashRate = dice() * dice() * 0.01
+  }
+
+  /** Until all is well; or until nothing moves any more, and it is not. */
+  async function settle(): Promise<void> {
+    let looked = -1
+    let problems: string[] = ['not looked yet']
+    const isOver = () => {
+      const seen = checker.changedMs + driver.record.calls.length
+      if (seen === looked) return problems.length === 0 || world.nowMs - checker.changedMs > STILL_MS
+      looked = seen
+      problems = checker.problems()
+      return problems.length === 0
+    }
+    await world.runUntil(isOver, { withinMs: HEAL_MS_MAX, waitingFor: 'quiet' }).catch((error) => {
+      court.convict(`never quiet: ${(error as Error).message.split('\n')[0]}`)
+    })
+    for (const problem of checker.problems()) court.convict(problem)
+    court.adjourn()
+  }
+
+  /** What the server says to a request past the network. */
+  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
+    let answered: { readonly value: T } | undefined
+    let failure: unknown
+    ask(cluster.direct()!).then(
+      (value) => {
+        answered = { value }
+      },
+      (error) => {
+        failure = error
+      },
+    )
+    await world.runUntil(() => answered !== undefined || failure !== undefined, { withinMs: MINUTE_MS, waitingFor })
+    if (failure) throw failure
+    return answered!.value
+  }
+}

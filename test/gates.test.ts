@@ -1,0 +1,196 @@
+// The documents' rollback story, through servers that are stopped and started again on one store with other flags, while
+// the controllers run on in processes of their own: enable, modify, disable, refuse, enable, modify. What the driver has is
+// looked at, not only what the claim says.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
+import { findKubectls } from './helpers/kubectls.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { type RunningStowage, startStowage } from './helpers/stowage.ts'
+import { createKubectl } from './kubectl/kubectl.ts'
+
+const DRIVER = 'disks.example.com'
+const STORAGE = '/apis/storage.k8s.io'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const MERGE = { 'content-type': 'application/merge-patch+json' }
+const CLASSES_OFF = ['v1', 'v1beta1', 'v1alpha1']
+  .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
+  .join(',')
+const program = (await findKubectls()).at(-1)
+
+describe('a cluster whose API server is started again with other flags', () => {
+  let dir: string
+  let driver: RunningFakeDriver
+  let server: RunningServer
+  let others: RunningStowage[] = []
+
+  const start = async (...flags: string[]) => {
+    const address = server ? ['--listen', `127.0.0.1:${new URL(server.url).port}`] : []
+    server = await startServer({ dataDir: join(dir, 'data'), command: 'server', flags: [...address, ...flags] })
+  }
+  const restart = async (...flags: string[]) => {
+    await server.stop()
+    await start(...flags)
+  }
+  /** Asked again until the test's own limit. */
+  async function until(condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  const claim = async (name: string) => (await server.call('GET', `${CLAIMS}/${name}`)).json
+  const change = (name: string, spec: object) => server.call('PATCH', `${CLAIMS}/${name}`, { spec }, MERGE)
+  /** What the driver does for the claim's volume now. */
+  const attributesOf = async (name: string) => {
+    const { spec } = await claim(name)
+    const { json } = await server.call('GET', `/api/v1/persistentvolumes/${spec.volumeName}`)
+    expect(json.status.phase).toBe('Bound')
+    const { state } = await driver.control.look()
+    return state.volumes[json.spec.csi.volumeHandle]!.mutableParameters
+  }
+  const isInEffect = async (name: string, className: string) => {
+    const { status } = await claim(name)
+    return status?.currentVolumeAttributesClassName === className && !status.modifyVolumeStatus
+  }
+  const aClaim = (name: string, spec: object = {}) =>
+    server.call('POST', CLAIMS, {
+      metadata: { name },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'disks',
+        resources: { requests: { storage: '1Gi' } },
+        ...spec,
+      },
+    })
+  const untilBound = (name: string) => until(async () => (await claim(name)).status?.phase === 'Bound')
+  const kubectl = () =>
+    createKubectl({ program: program!, kubeconfig: server.kubeconfig, namespace: 'default', home: dir })
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-gates-'))
+    driver = await startFakeDriver({ flags: ['--name', DRIVER] })
+    await start()
+    const common = ['--kubeconfig', server.kubeconfig, '--log-level', 'info']
+    const ofDriver = [...common, '--csi-address', driver.endpoint, '--kube-api-qps', '-1']
+    others = await Promise.all([
+      startStowage({ args: ['controllers', ...common, '--no-leader-election'] }),
+      startStowage({ args: ['provisioner', ...ofDriver] }),
+      startStowage({ args: ['resizer', ...ofDriver] }),
+    ])
+    await server.call('POST', `${STORAGE}/v1/storageclasses`, { metadata: { name: 'disks' }, provisioner: DRIVER })
+    for (const [name, iops] of [
+      ['vac1', '100'],
+      ['vac2', '200'],
+    ]) {
+      // In the version of the document's day, which is one and the same object.
+      const body = { metadata: { name }, driverName: DRIVER, parameters: { iops } }
+      await server.call('POST', `${STORAGE}/v1beta1/volumeattributesclasses`, body)
+    }
+  })
+  afterAll(async () => {
+    await Promise.all(others.map((one) => one.stop()))
+    await server?.stop()
+    await driver?.remove()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it('VAC-12 SYS-15 enable, modify; disable: refused in the words of the document; API off: 404, volumes keep working; enable, modify', async () => {
+    // 1. Everything on: made with one class, changed to another.
+    await aClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
+    await untilBound('test-pvc')
+    expect(await attributesOf('test-pvc')).toEqual({ iops: '100' })
+    expect((await change('test-pvc', { volumeAttributesClassName: 'vac2' })).status).toBe(200)
+    await until(() => isInEffect('test-pvc', 'vac2'))
+    expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
+    const before = await claim('test-pvc')
+
+    // 2. The gate off: no other class, and nothing else changes.
+    await restart('--feature-gates', 'VolumeAttributesClass=false')
+    const refused = await change('test-pvc', { volumeAttributesClassName: 'vac1' })
+    const words =
+      'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled'
+    expect([refused.status, refused.json.message]).toEqual([
+      422,
+      `PersistentVolumeClaim "test-pvc" is invalid: ${words}`,
+    ])
+    if (program) {
+      const patch = '{"spec":{"volumeAttributesClassName":"vac1"}}'
+      expect(await kubectl().refusal(['patch', 'pvc', 'test-pvc', '-p', patch])).toContain(
+        `The PersistentVolumeClaim "test-pvc" is invalid: ${words}`,
+      )
+    }
+    expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
+
+    // 3. The API off as well: classes are not there to be seen, everything else is.
+    await restart('--feature-gates', 'VolumeAttributesClass=false', '--runtime-config', CLASSES_OFF)
+    for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
+      const listed = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)
+      expect([listed.status, listed.json.message]).toEqual([404, 'the server could not find the requested resource'])
+    }
+    if (program) {
+      expect(await kubectl().refusal('get volumeattributesclasses.v1beta1.storage.k8s.io')).toMatch(
+        /the server (could not find the requested resource|doesn't have a resource type)/,
+      )
+    }
+    const now = await claim('test-pvc')
+    expect([now.spec, now.status]).toEqual([before.spec, before.status])
+    expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
+    await aClaim('plain')
+    await untilBound('plain') // whoever needs no class is served
+
+    // 4. Both on again: the classes are back, and the change is made.
+    await restart()
+    const { items } = (await server.call('GET', `${STORAGE}/v1/volumeattributesclasses`)).json
+    expect(items.map(({ metadata }: any) => metadata.name)).toEqual(['vac1', 'vac2'])
+    expect((await change('test-pvc', { volumeAttributesClassName: 'vac1' })).status).toBe(200)
+    await until(() => isInEffect('test-pvc', 'vac1'))
+    expect(await attributesOf('test-pvc')).toEqual({ iops: '100' })
+  })
+
+  it('SYS-15 with the gate on and the API off a wish waits, the volume keeps what it has, and the wish comes true when the API is back', async () => {
+    await aClaim('patient', { volumeAttributesClassName: 'vac1' })
+    await untilBound('patient')
+    await restart('--runtime-config', CLASSES_OFF)
+    expect((await change('patient', { volumeAttributesClassName: 'vac2' })).status).toBe(200)
+    await aClaim('newcomer', { volumeAttributesClassName: 'vac1' })
+    await until(async () => {
+      const path = '/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=newcomer'
+      const { items } = (await server.call('GET', path)).json
+      return items.some(({ message }: any) =>
+        message.includes('VolumeAttributesClass "vac1" of the claim could not be read'),
+      )
+    })
+    expect(await attributesOf('patient')).toEqual({ iops: '100' })
+    expect((await claim('newcomer')).status.phase).toBe('Pending') // no volume with other attributes in its place
+    await restart()
+    await until(() => isInEffect('patient', 'vac2'))
+    expect(await attributesOf('patient')).toEqual({ iops: '200' })
+    await untilBound('newcomer')
+    expect(await attributesOf('newcomer')).toEqual({ iops: '100' })
+  })
+
+  it('PIO-1 provisioned IO: enable, modify; disable: refused, the volume keeps its values; enable, modify', async () => {
+    const wish = (iops: string) => change('fast', { resources: { requests: { iops } } })
+    await aClaim('fast', { resources: { requests: { storage: '1Gi', iops: '500' } } })
+    await untilBound('fast')
+    expect(await attributesOf('fast')).toEqual({ iops: '500' })
+    await wish('600')
+    await until(async () => (await attributesOf('fast')).iops === '600')
+    await restart('--feature-gates', 'VolumeProvisionedIO=false')
+    const refused = await wish('700')
+    expect([refused.status, refused.json.message]).toEqual([
+      422,
+      'PersistentVolumeClaim "fast" is invalid: spec.resources.requests.iops: Forbidden: update is forbidden when the ' +
+        'VolumeProvisionedIO feature gate is disabled',
+    ])
+    expect(await attributesOf('fast')).toEqual({ iops: '600' })
+    await restart()
+    expect((await wish('700')).status).toBe(200)
+    await until(async () => (await attributesOf('fast')).iops === '700')
+  })
+
+  it('SYS-15 the core version cannot be switched off: the server says so and does not start', async () => {
+    const attempt = startServer({ dataDir: join(dir, 'refused'), flags: ['--runtime-config', 'v1=false'] })
+    await expect(attempt).rejects.toThrow(/v1 cannot be off: it is the only version of namespaces, claims and volumes/)
+  })
+})

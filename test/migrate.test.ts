@@ -1,0 +1,183 @@
+// `stowage migrate` as its user runs it: a process of its own against a real server on a real store. The test plays the
+// controller that changes volumes; what the command does is in src/cli/migrate*.test.ts.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../src/api/kinds/claim.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { type HttpClient, httpClient, kubeconfigConnection } from '../src/client/index.ts'
+import { buildProgram } from './helpers/build.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const RECORD = 'migrate.stowage.dev/operation'
+const COUNT = 24
+
+describe('stowage migrate, in a process of its own', () => {
+  let dir: string
+  let server: RunningServer
+  let client: HttpClient
+  let stop: AbortController
+  let playing: Promise<void>
+  /** Whether volumes are changed at all. */
+  let isAtWork = true
+
+  const start = async (port = '0') => {
+    server = await startServer({
+      dataDir: join(dir, 'data'),
+      command: 'server',
+      flags: port === '0' ? [] : ['--listen', `127.0.0.1:${port}`],
+    })
+    const clock = systemClock()
+    client = httpClient({ connection: await kubeconfigConnection({ path: server.kubeconfig, clock }), clock })
+    stop = new AbortController()
+    playing = playController().catch((error) => {
+      if (!stop.signal.aborted) throw error
+    })
+  }
+  const endPlaying = async () => {
+    stop.abort()
+    await playing
+    client.close()
+  }
+
+  async function playController(): Promise<void> {
+    for await (const event of client.watch(persistentVolumeClaimKind, { signal: stop.signal })) {
+      if (event.type === 'bookmark' || event.type === 'deleted' || !isAtWork) continue
+      const { metadata, spec, status } = event.object
+      const wanted = spec?.volumeAttributesClassName
+      if (wanted === status?.currentVolumeAttributesClassName) continue
+      await putInEffect(metadata.name!, wanted)
+    }
+  }
+  const putInEffect = async (name: string, className: string | undefined) => {
+    const body = { status: { currentVolumeAttributesClassName: className ?? null } }
+    const ref = { namespace: 'default', name }
+    const options = { subresource: 'status', signal: stop.signal }
+    await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }, options)
+  }
+  const all = async () => (await server.call('GET', CLAIMS)).json.items as any[]
+  const classes = async () => [...new Set((await all()).map(({ spec }) => spec.volumeAttributesClassName))].sort()
+
+  async function migrate(args: readonly string[]) {
+    const program = await buildProgram()
+    const env = { ...process.env, KUBECONFIG: server.kubeconfig }
+    const child: ChildProcess = spawn(process.execPath, [program, 'migrate', ...args], { env })
+    const gone = once(child, 'exit')
+    let [out, err] = ['', '']
+    child.stdout!.setEncoding('utf8').on('data', (text: string) => {
+      out += text
+    })
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      err += text
+    })
+    return {
+      child,
+      out: () => out,
+      /** Until it has said this. */
+      async says(words: string) {
+        while (!out.includes(words)) {
+          if (child.exitCode !== null) throw new Error(`it ended without saying ${words}: ${out}${err}`)
+          await new Promise((resolve) => setTimeout(resolve, 5)) // asked again until the test's own limit
+        }
+      },
+      async ended() {
+        const [code] = await gone
+        return { code, out, err }
+      },
+    }
+  }
+  const FORWARD = ['--from', 'silver', '--to', 'gold', '--rate', '100/s']
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-migrate-'))
+    await start()
+    for (const name of ['silver', 'gold']) {
+      await server.call('POST', '/apis/storage.k8s.io/v1/volumeattributesclasses', {
+        metadata: { name },
+        driverName: 'disks.example.com',
+        parameters: { tier: name },
+      })
+    }
+    for (let index = 0; index < COUNT; index++) {
+      const spec = {
+        accessModes: ['ReadWriteOnce'],
+        resources: { requests: { storage: '1Gi' } },
+        volumeAttributesClassName: 'silver',
+      }
+      await server.call('POST', CLAIMS, { metadata: { name: `db-${index}` }, spec })
+      const status = { phase: 'Bound', currentVolumeAttributesClassName: 'silver' }
+      const type = { 'content-type': 'application/merge-patch+json' }
+      await server.call('PATCH', `${CLAIMS}/db-${index}/status`, { status }, type)
+    }
+  })
+  afterAll(async () => {
+    await endPlaying()
+    await server.stop()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it('PLUS-4 interrupted by Ctrl-C it ends with 130 and says how to go on; the same command goes on, and --undo goes back', async () => {
+    const first = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
+    await first.says('default/db-4: gold is in effect')
+    first.child.kill('SIGINT')
+    const cut = await first.ended()
+    expect(cut.code).toBe(130)
+    expect(cut.out).toMatch(
+      /Run the same command again to go on, or go back:\n {2}stowage migrate --undo --operation m-/,
+    )
+    expect(await classes()).toEqual(['gold', 'silver'])
+
+    const rest = await (await migrate(FORWARD)).ended()
+    expect([rest.code, rest.err]).toEqual([0, ''])
+    expect(rest.out).toContain(`${COUNT} of ${COUNT} claims moved from silver to gold.`)
+    expect(await classes()).toEqual(['gold'])
+    const ids = new Set((await all()).map(({ metadata }) => JSON.parse(metadata.annotations[RECORD]).id))
+    expect(ids.size).toBe(1)
+
+    const back = await (await migrate(['--undo', '--rate', '100/s', '--output', 'json'])).ended()
+    expect(back.code).toBe(0)
+    expect(JSON.parse(back.out)).toMatchObject({ operation: [...ids][0], undo: true, from: 'silver', to: 'gold' })
+    expect(await classes()).toEqual(['silver'])
+    expect((await all()).filter(({ metadata }) => metadata.annotations?.[RECORD])).toEqual([])
+  })
+
+  it('PLUS-4 a killed run leaves its state on the claims, and the next one finishes it', async () => {
+    isAtWork = false
+    const killed = await migrate(FORWARD)
+    while (!(await classes()).includes('gold')) await new Promise((resolve) => setTimeout(resolve, 5))
+    killed.child.kill('SIGKILL')
+    await killed.ended()
+    isAtWork = true
+    for (const { metadata, spec } of await all()) {
+      if (spec.volumeAttributesClassName === 'gold') await putInEffect(metadata.name, 'gold')
+    }
+    const rest = await (await migrate(FORWARD)).ended()
+    expect(rest.code, rest.out + rest.err).toBe(0)
+    expect(rest.out).toContain('It was begun before: going on.')
+    expect(await classes()).toEqual(['gold'])
+    expect((await (await migrate(['--undo', '--rate', '100/s'])).ended()).code).toBe(0)
+  })
+
+  it('PLUS-4 a server that is killed and started again in the middle is waited for', async () => {
+    const running = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
+    await running.says('gold is in effect')
+    const { port } = new URL(server.url)
+    await endPlaying()
+    await server.kill()
+    await start(port)
+    const { code, out, err } = await running.ended()
+    expect(code, out + err).toBe(0)
+    expect(await classes()).toEqual(['gold'])
+  })
+
+  it('SYS-12 what it is and how it ends is in its help; wrong use is 2', async () => {
+    const help = await (await migrate(['--help'])).ended()
+    expect([help.code, help.out]).toEqual([0, expect.stringContaining('Exit code 0: all have arrived')])
+    const wrong = await (await migrate(['--from', 'silver'])).ended()
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Give --from and --to.')])
+  })
+})
