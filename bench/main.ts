@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { measureApi } from './api.ts'
 import { measureClients } from './clients.ts'
 import { measureDriver } from './driver.ts'
+import { measureExpansion } from './expansion.ts'
 import { runBurst } from './lib/burst-role.ts'
 import { runClient } from './lib/client-role.ts'
 import { runEcho } from './lib/echo-role.ts'
@@ -27,6 +28,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   driver: measureDriver,
   pods: measurePods,
   quota: measureQuota,
+  expansion: measureExpansion,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,

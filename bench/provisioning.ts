@@ -121,7 +121,9 @@ async function measureBursts(bench: Bench, { name, targets, prepare, beside = {}
     await prepare(burst)
     const before = processes.map(([, one]) => one.cpuMs())
     const result = await bench.run(burst)
-    const used = processes.map(([who, one], index) => `${who} ${((one.cpuMs() - before[index]!) / count).toFixed(2)} ms`)
+    const used = processes.map(
+      ([who, one], index) => `${who} ${((one.cpuMs() - before[index]!) / count).toFixed(2)} ms`,
+    )
     if (count === WARM_UP_CLAIMS) continue
     // The unavoidable part: as many durable creates of the same claims by the same clients, that nobody binds.
     const idle = await bench.run({ ...(await bench.nextBurst(count)), className: '' }, '"phase":"Pending"')

@@ -25,6 +25,8 @@ describe('a cluster whose API server is started again with other flags', () => {
   let driver: RunningFakeDriver
   let server: RunningServer
   let others: RunningStowage[] = []
+  let resizer: RunningStowage
+  let startResizer: () => Promise<RunningStowage>
 
   const start = async (...flags: string[]) => {
     const address = server ? ['--listen', `127.0.0.1:${new URL(server.url).port}`] : []
@@ -75,8 +77,9 @@ describe('a cluster whose API server is started again with other flags', () => {
     others = await Promise.all([
       startStowage({ args: ['controllers', ...common, '--no-leader-election'] }),
       startStowage({ args: ['provisioner', ...ofDriver] }),
-      startStowage({ args: ['resizer', ...ofDriver] }),
     ])
+    startResizer = () => startStowage({ args: ['resizer', ...ofDriver] })
+    resizer = await startResizer()
     await server.call('POST', `${STORAGE}/v1/storageclasses`, { metadata: { name: 'disks' }, provisioner: DRIVER })
     for (const [name, iops] of [
       ['vac1', '100'],
@@ -88,7 +91,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     }
   })
   afterAll(async () => {
-    await Promise.all(others.map((one) => one.stop()))
+    await Promise.all([...others, resizer].map((one) => one?.stop()))
     await server?.stop()
     await driver?.remove()
     await rm(dir, { recursive: true, force: true })
@@ -150,7 +153,9 @@ describe('a cluster whose API server is started again with other flags', () => {
   it('SYS-15 with the gate on and the API off a wish waits, the volume keeps what it has, and the wish comes true when the API is back', async () => {
     await aClaim('patient', { volumeAttributesClassName: 'vac1' })
     await untilBound('patient')
+    await resizer.stop() // what it has seen of the classes it would go by
     await restart('--runtime-config', CLASSES_OFF)
+    resizer = await startResizer()
     expect((await change('patient', { volumeAttributesClassName: 'vac2' })).status).toBe(200)
     await aClaim('newcomer', { volumeAttributesClassName: 'vac1' })
     await until(async () => {

@@ -1,5 +1,5 @@
-// `stowage migrate` as its user runs it: a process of its own against a real server on a real store. The test plays the
-// controller that changes volumes; what the command does is in src/cli/migrate*.test.ts.
+// `stowage migrate` as its user runs it: a process of its own against a real server on a real store; first with the test in
+// the place of the controller that changes volumes, then with the real one and a driver. Single cases: src/cli/migrate*.test.ts.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -10,6 +10,7 @@ import { persistentVolumeClaimKind } from '../src/api/kinds/claim.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { type HttpClient, httpClient, kubeconfigConnection } from '../src/client/index.ts'
 import { buildProgram } from './helpers/build.ts'
+import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
@@ -181,3 +182,101 @@ describe('stowage migrate, in a process of its own', () => {
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Give --from and --to.')])
   })
 })
+
+describe('stowage migrate with a driver', () => {
+  const DRIVER = 'disks.example.com'
+  const NAMES = Array.from({ length: 8 }, (_, index) => `db-${index}`)
+  let dir: string
+  let driver: RunningFakeDriver
+  let server: RunningServer
+
+  async function until(condition: () => Promise<boolean>): Promise<void> {
+    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50)) // until the test's own limit
+  }
+  const claims = async () => (await server.call('GET', CLAIMS)).json.items as any[]
+  /** What the driver does for each claim's volume. */
+  const attributes = async () => {
+    const { state } = await driver.control.look()
+    const volumes = (await server.call('GET', '/api/v1/persistentvolumes')).json.items as any[]
+    const handles = new Map(volumes.map(({ metadata, spec }) => [metadata.name, spec.csi.volumeHandle]))
+    return Object.fromEntries(
+      (await claims()).map(({ metadata, spec }) => [
+        metadata.name,
+        state.volumes[handles.get(spec.volumeName)]!.mutableParameters.iops,
+      ]),
+    )
+  }
+  const run = (args: readonly string[]) =>
+    runProgram(['migrate', ...args, '--rate', '50/s'], { KUBECONFIG: server.kubeconfig })
+
+  beforeAll(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-migrate-driver-'))
+    driver = await startFakeDriver({ flags: ['--name', DRIVER] })
+    server = await startServer({ dataDir: dir, flags: ['--nodes', '0', '--driver-socket', driver.endpoint] })
+    await server.call('POST', '/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'disks' },
+      provisioner: DRIVER,
+    })
+    for (const [name, iops] of Object.entries({ silver: '100', gold: '900' })) {
+      const body = { metadata: { name }, driverName: DRIVER, parameters: { iops } }
+      await server.call('POST', '/apis/storage.k8s.io/v1/volumeattributesclasses', body)
+    }
+    for (const name of NAMES) {
+      const spec = {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'disks',
+        volumeAttributesClassName: 'silver',
+        resources: { requests: { storage: '1Gi' } },
+      }
+      await server.call('POST', CLAIMS, { metadata: { name }, spec })
+    }
+    await until(async () => (await claims()).every(({ status }) => status?.phase === 'Bound'))
+  })
+  afterAll(async () => {
+    await server?.stop()
+    await driver?.remove()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it('PLUS-4 volumes get the new attributes; what the driver refuses keeps the old ones, and undo brings all of them back', async () => {
+    const all = (iops: string) => Object.fromEntries(NAMES.map((name) => [name, iops]))
+    expect(await attributes()).toEqual(all('100'))
+    const message = 'iops 900: the pool has 500 left'
+    await driver.control.setRules([
+      { method: 'ControllerModifyVolume', effect: { do: 'fail', code: 'INVALID_ARGUMENT', message }, times: 1 },
+    ])
+    const first = await run(['--from', 'silver', '--to', 'gold'])
+    expect(first.code, first.out + first.err).toBe(1)
+    expect(first.out).toContain(`7 of 8 claims moved from silver to gold, 1 failed.`)
+    expect(first.out).toContain(message)
+    expect(Object.values(await attributes()).filter((iops) => iops === '100')).toHaveLength(1)
+
+    const back = await run(['--undo'])
+    expect(back.code, back.out + back.err).toBe(0)
+    expect(await attributes()).toEqual(all('100'))
+    for (const { status, metadata } of await claims()) {
+      expect([status.currentVolumeAttributesClassName, status.modifyVolumeStatus, metadata.annotations[RECORD]]).toEqual([
+        'silver',
+        undefined,
+        undefined,
+      ])
+    }
+
+    const again = await run(['--from', 'silver', '--to', 'gold'])
+    expect(again.code, again.out + again.err).toBe(0)
+    expect(await attributes()).toEqual(all('900'))
+  })
+})
+
+async function runProgram(args: readonly string[], env: Readonly<Record<string, string>>) {
+  const child = spawn(process.execPath, [await buildProgram(), ...args], { env: { ...process.env, ...env } })
+  let [out, err] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text
+  })
+  const [code] = await once(child, 'close')
+  return { code, out, err }
+}

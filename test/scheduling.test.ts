@@ -1,145 +1,40 @@
 // Pods go where their volumes fit, as a user sees it: `stowage up`, HTTP, and a CSI driver in a process of its own. The
-// three examples of the design document, what can go wrong between choosing a node and having the volume there, and an
-// API server that is away for ten seconds. Nodes are plain objects, as an administrator could write them.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// three examples of the design document, what can go wrong between choosing a node and having the volume there, and what
+// people write that makes no sense. Every part in a process of its own is scheduling-processes.test.ts.
 import { afterEach, describe, expect, it } from 'vitest'
-import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
-import { type RunningServer, startServer } from './helpers/server.ts'
-import { type RunningStowage, startStowage } from './helpers/stowage.ts'
+import {
+  aClaim,
+  aClass,
+  aNode,
+  aPod,
+  CAPACITIES,
+  CLAIMS,
+  CSI_NODES,
+  calls,
+  DRIVER,
+  DRIVERS,
+  driver,
+  get,
+  held,
+  list,
+  NO_SPACE,
+  NODES,
+  PODS,
+  patch,
+  placed,
+  post,
+  remove,
+  reported,
+  says,
+  server,
+  spec,
+  start,
+  stopAll,
+  until,
+  VOLUMES,
+} from './helpers/pools-cluster.ts'
 
-const DRIVER = 'pools.example.com'
-const NO_SPACE = 'node(s) did not have enough free storage'
-const PODS = '/api/v1/namespaces/default/pods'
-const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
-const VOLUMES = '/api/v1/persistentvolumes'
-const NODES = '/api/v1/nodes'
-const CSI_NODES = '/apis/storage.k8s.io/v1/csinodes'
-const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
-const DRIVERS = '/apis/storage.k8s.io/v1/csidrivers'
-const CAPACITIES = '/apis/storage.k8s.io/v1/csistoragecapacities'
-
-let dir: string
-let driver: RunningFakeDriver
-let server: RunningServer
-let others: RunningStowage[] = []
-
-/** A pool of this size behind each of the places; `up` speaks to the driver. */
-async function start({ places, sizeGi }: { places: readonly string[]; sizeGi: number }): Promise<void> {
-  await startDriver({ places, sizeGi })
-  const flags = ['--driver-socket', driver.endpoint]
-  server = await startServer({ dataDir: join(dir, 'data'), flags })
-  await post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
-}
-
-async function startDriver({ places, sizeGi }: { places: readonly string[]; sizeGi: number }): Promise<void> {
-  dir = await mkdtemp(join(tmpdir(), 'stowage-scheduling-'))
-  const topology = places.flatMap((place) => ['--topology', place])
-  driver = await startFakeDriver({ flags: ['--name', DRIVER, '--capacity', `${sizeGi}Gi`, ...topology] })
-}
-
-afterEach(async () => {
-  for (const one of others) await one.stop()
-  others = []
-  await server?.stop()
-  await driver?.remove()
-  await rm(dir, { recursive: true, force: true })
-})
-
-async function post(path: string, body: object): Promise<any> {
-  const reply = await server.call('POST', path, body)
-  if (reply.status >= 300) throw new Error(`POST ${path}: ${reply.text}`)
-  return reply.json
-}
-
-async function patch(path: string, body: object): Promise<void> {
-  const reply = await server.call('PATCH', path, body, { 'content-type': 'application/merge-patch+json' })
-  if (reply.status >= 300) throw new Error(`PATCH ${path}: ${reply.text}`)
-}
-
-const get = async (path: string): Promise<any> => (await server.call('GET', path)).json
-const remove = (path: string) => server.call('DELETE', `${path}?gracePeriodSeconds=0`)
-const list = async (path: string): Promise<any[]> => (await get(path)).items
-
-/** Asked again until the test's own limit. */
-async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
-  for (;;) {
-    const answer = await ask()
-    if (answer) return answer
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
-}
-
-async function aNode(name: string, labels: Record<string, string>): Promise<void> {
-  const status = { allocatable: { cpu: '8', memory: '32Gi', pods: '110' } }
-  await post(NODES, { metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } }, status })
-  const drivers = [{ name: DRIVER, nodeID: name, topologyKeys: Object.keys(labels) }]
-  await post(CSI_NODES, { metadata: { name }, spec: { drivers } })
-}
-
-const aClass = (name: string, parts: object = {}) =>
-  post(CLASSES, {
-    metadata: { name },
-    provisioner: DRIVER,
-    volumeBindingMode: 'WaitForFirstConsumer',
-    ...parts,
-  })
-
-const spec = (sizeGi: number, storageClassName: string) => ({
-  accessModes: ['ReadWriteOnce'],
-  storageClassName,
-  resources: { requests: { storage: `${sizeGi}Gi` } },
-})
-
-const aClaim = (name: string, sizeGi: number, storageClassName: string) =>
-  post(CLAIMS, { metadata: { name }, spec: spec(sizeGi, storageClassName) })
-
-interface PodParts {
-  readonly claims?: readonly string[]
-  readonly ephemeral?: Readonly<Record<string, object>>
-  readonly nodeSelector?: Record<string, string>
-}
-
-const aPod = (name: string, { claims = [], ephemeral = {}, ...more }: PodParts = {}) =>
-  post(PODS, {
-    metadata: { name },
-    spec: {
-      containers: [{ name: 'c', image: 'i' }],
-      volumes: [
-        ...claims.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })),
-        ...Object.entries(ephemeral).map(([volume, template]) => ({
-          name: volume,
-          ephemeral: { volumeClaimTemplate: { spec: template } },
-        })),
-      ],
-      ...more,
-    },
-  })
-
-const placed = (pod: string): Promise<string> => until(async () => (await get(`${PODS}/${pod}`)).spec?.nodeName)
-const message = async (pod: string): Promise<string | undefined> =>
-  (await get(`${PODS}/${pod}`)).status?.conditions?.find(
-    ({ type, status }: { type: string; status: string }) => type === 'PodScheduled' && status === 'False',
-  )?.message
-const says = (pod: string, text: string): Promise<string> =>
-  until(async () => {
-    const said = await message(pod)
-    return said?.includes(text) && said
-  })
-const held = async () => Object.values((await driver.control.look()).state.volumes)
-const calls = async (method: string) => (await driver.control.look()).calls.filter((call) => call.method === method)
-
-/** `class place: capacity`, of every object. */
-const reports = async (): Promise<string[]> =>
-  (await list(CAPACITIES))
-    .map(({ storageClassName, nodeTopology, capacity }) => {
-      const places = Object.values(nodeTopology?.matchLabels ?? {}).join(' ')
-      return `${storageClassName} ${places}: ${capacity}`
-    })
-    .sort()
-const reported = (...wanted: string[]) =>
-  until(async () => JSON.stringify(await reports()) === JSON.stringify(wanted.sort()))
+afterEach(stopAll)
 
 describe('the examples of the design document', () => {
   it('CAP-4 CAP-11 CAP-12 CAP-15 local storage: each node its own, and a pod waits until one has room', async () => {
@@ -265,6 +160,41 @@ describe('between choosing a node and having the volume', () => {
     await reported('local n1: 10Gi', 'local n2: 10Gi')
   })
 
+  it('CAP-16 ephemeral volumes that keep a pod where it cannot run are given back, and made where all fit', async () => {
+    await twoNodes()
+    await aPod('first', { ephemeral: { a: spec(3, 'local') }, nodeSelector: { host: 'n1' } })
+    await placed('first')
+    await reported('local n1: 7Gi', 'local n2: 10Gi')
+    const namespaced = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
+    const nodeTopology = { matchLabels: { host: 'n1' } }
+    const promise = { metadata: { name: 'promise' }, storageClassName: 'local', nodeTopology, capacity: '100Gi' }
+    await post(namespaced, promise) // which is not true
+    await aPod('two', { ephemeral: { a: spec(5, 'local'), b: spec(5, 'local') } })
+    expect(await placed('two')).toBe('n2')
+    expect((await calls('CreateVolume')).length).toBeGreaterThan(3) // one of them was made in vain
+    await until(async () => (await held()).length === 3)
+    expect((await held()).filter(({ segments }) => segments?.host === 'n2')).toHaveLength(2)
+  })
+
+  it('CAP-13 a driver that dies while it makes a volume: the pod waits for it, and nothing is made twice', async () => {
+    await twoNodes()
+    await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
+    await aPod('a', { ephemeral: { scratch: spec(5, 'local') } })
+    await until(async () => (await driver.control.look()).hanging > 0)
+    await driver.kill()
+    await driver.start()
+    const node = await placed('a')
+    expect((await held()).map(({ segments }) => segments)).toEqual([{ host: node }])
+  })
+
+  it('CAP-13 a pod that names its node has its volume made there, without the scheduler', async () => {
+    await twoNodes()
+    await aPod('a', { ephemeral: { scratch: spec(5, 'local') }, nodeName: 'n2' })
+    await until(async () => (await held()).length === 1)
+    expect((await held())[0]?.segments).toEqual({ host: 'n2' })
+    await until(async () => (await get(`${CLAIMS}/a-scratch`)).status?.phase === 'Bound')
+  })
+
   it('CAP-13 a node that is deleted while a volume is made there: the pod goes to another', async () => {
     await twoNodes()
     await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
@@ -283,6 +213,43 @@ describe('between choosing a node and having the volume', () => {
     await reported(`local ${node}: 5Gi`)
   })
 })
+
+describe('a pod that waits', () => {
+  it('CAP-12 is not tried again for changes that cannot help it', async () => {
+    await start({ places: ['host=n1', 'host=n2'], sizeGi: 10 })
+    await aClass('local')
+    await aClass('other')
+    for (const name of ['n1', 'n2']) await aNode(name, { host: name })
+    await reported('local n1: 10Gi', 'local n2: 10Gi', 'other n1: 10Gi', 'other n2: 10Gi')
+    await aPod('big', { ephemeral: { scratch: spec(50, 'local') } })
+    await says('big', `2 ${NO_SPACE}`)
+    const before = await attempts()
+    await post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'notes' }, data: { a: 'b' } })
+    await post('/api/v1/namespaces', { metadata: { name: 'elsewhere' } })
+    await aClass('unrelated')
+    await aClaim('nobodys', 1, 'local')
+    await patch(`${PODS}/big`, { metadata: { labels: { seen: 'yes' } } })
+    await patch(`${NODES}/n1`, { metadata: { annotations: { seen: 'yes' } } })
+    const conditions = [{ type: 'Ready', status: 'True', reason: 'StillHere' }]
+    await patch(`${NODES}/n1/status`, { status: { conditions } })
+    const byHand = { storageClassName: 'other', nodeTopology: {}, capacity: '1Ti' }
+    await post('/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities', {
+      metadata: { name: 'of-another-class' },
+      ...byHand,
+    })
+    // One that can be placed at once counts one, and shows that all before it has been seen.
+    await aPod('small', { claims: ['nobodys'] })
+    await placed('small')
+    expect(await attempts()).toMatchObject({ unschedulable: before.unschedulable, scheduled: 1 })
+  })
+})
+
+/** By result, as operators count them. */
+async function attempts(): Promise<Record<string, number>> {
+  const { text } = await server.call('GET', '/metrics')
+  const lines = [...text.matchAll(/^scheduler_schedule_attempts_total\{result="(\w+)",profile="[\w-]*"\} (\d+)$/gm)]
+  return Object.fromEntries(lines.map(([, result, count]) => [result, Number(count)]))
+}
 
 describe('what people write that makes no sense', () => {
   it('CAP-7 CAP-11 CAP-12 the pod says what is wrong, and others are placed as ever', async () => {
@@ -335,44 +302,5 @@ describe('what people write that makes no sense', () => {
     await until(async () => (await calls('CreateVolume')).some(({ outcome }) => outcome === 'RESOURCE_EXHAUSTED'))
     await patch(`${DRIVERS}/${DRIVER}`, { spec: { storageCapacity: true } })
     await says('a', NO_SPACE)
-  })
-})
-
-describe('every part in a process of its own', () => {
-  it('CAP-17 CAP-20 the API server is away for ten seconds: all resume by themselves, and no object is made anew', async () => {
-    const hosts = ['n1', 'n2', 'n3']
-    await startDriver({ places: hosts.map((name) => `host=${name}`), sizeGi: 20 })
-    const dataDir = join(dir, 'data')
-    server = await startServer({ dataDir, command: 'server' })
-    const { kubeconfig } = server
-    const listen = ['--listen', new URL(server.url).host]
-    const run = async (...args: string[]) =>
-      void others.push(
-        await startStowage({ args: [...args, '--kubeconfig', kubeconfig], env: { NAMESPACE: 'kube-system' } }),
-      )
-    await run('controllers', '--no-leader-election')
-    await run('scheduler', '--no-leader-election')
-    await run(
-      ...['provisioner', '--csi-address', driver.endpoint, '--kube-api-qps', '-1', '--strict-topology', 'true'],
-      ...['--enable-capacity', 'central', '--capacity-ownerref-level', '-1', '--kube-api-capacity-qps', '-1'],
-    )
-    await post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
-    await aClass('local')
-    for (const name of hosts) await aNode(name, { host: name })
-    await reported(...hosts.map((name) => `local ${name}: 20Gi`))
-    const uids = async () => (await list(CAPACITIES)).map(({ metadata }) => metadata.uid).sort()
-    const before = await uids()
-
-    const pods = Array.from({ length: 60 }, (_, index) => `p${index}`)
-    for (const name of pods.slice(0, 40)) await aPod(name, { ephemeral: { scratch: spec(1, 'local') } })
-    await server.kill()
-    await new Promise((resolve) => setTimeout(resolve, 10_000)) // the outage itself
-    server = await startServer({ dataDir, command: 'server', flags: listen })
-    for (const name of pods.slice(40)) await aPod(name, { ephemeral: { scratch: spec(1, 'local') } })
-    for (const name of pods) await placed(name)
-    expect(await held()).toHaveLength(pods.length)
-    await reported(...hosts.map((name) => `local ${name}: 0`))
-    expect(await uids()).toEqual(before)
-    expect((await driver.control.look()).overlaps).toEqual([])
   })
 })

@@ -23,7 +23,8 @@ export interface FanOutJob {
 
 /** A request line's method and path, and a body. NUMBER in either becomes a number never used before. */
 export interface RequestText {
-  readonly method: 'GET' | 'POST'
+  /** A patch is a merge patch. */
+  readonly method: 'GET' | 'POST' | 'PATCH'
   readonly path: string
   readonly body?: string
 }
@@ -132,12 +133,14 @@ function requestMaker(text: RequestText): () => Buffer {
   return () => make(++numbersUsed)
 }
 
+const CONTENT_TYPES = { POST: 'application/json', PATCH: 'application/merge-patch+json' }
+
 /** The bytes of a request, with a number in its places. */
 export function numberedRequest({ method, path, body }: RequestText): (number: number) => Buffer {
   const text = body ?? ''
   const head =
     `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\nUser-Agent: bench\r\n` +
-    (method === 'POST' ? `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n` : '')
+    (method === 'GET' ? '' : `Content-Type: ${CONTENT_TYPES[method]}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`)
   const template = Buffer.from(`${head}\r\n${text}`)
   const places: number[] = []
   for (let at = template.indexOf(NUMBER); at >= 0; at = template.indexOf(NUMBER, at + 1)) places.push(at)

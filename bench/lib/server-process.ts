@@ -173,7 +173,9 @@ export async function measureBareNode(): Promise<{ readyMs: number; residentMb: 
 
 /** In ticks of 10 ms, from the 14th and 15th field of what the kernel says; the name in the second may hold spaces. */
 function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ')
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 

@@ -146,3 +146,42 @@ describe('decode', () => {
     )
   })
 })
+
+describe('what was decoded before', () => {
+  const known = Object.freeze({
+    title: 'a',
+    items: Object.freeze([Object.freeze({ name: 'x' })]),
+    one: Object.freeze({ name: 'y', count: 1 }),
+    any: Object.freeze({ k: [1] }),
+  })
+
+  it('SYS-4 is taken as it is where the value has the very same, and the rest is decoded', () => {
+    const value = { ...known, title: 'b', one: { ...known.one, count: 2 } }
+    const { object, unknown } = decode<any>(outer, value, [], { known })
+    expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], one: { name: 'y', count: 2 }, any: { k: [1] } })
+    expect(unknown).toEqual([])
+    expect(object.items).toBe(known.items)
+    expect(object.one).not.toBe(known.one)
+  })
+
+  it('SYS-4 counts only in its own place', () => {
+    const value = { ...known, items: known.one }
+    expect(() => decode(outer, value, [], { known })).toThrow(DecodeError)
+    expect(() => decode(outer, { ...known, one: { name: 7 } }, [], { known })).toThrow(DecodeError)
+    expect(decode(outer, { ...known, one: { ...known.one, other: 1 } }, [], { known }).unknown).toEqual(['one.other'])
+  })
+
+  it('SYS-4 changes nothing about the result', () => {
+    const values = fc.record({
+      title: fc.string(),
+      one: fc.record({ name: fc.string(), count: fc.integer({ min: 0, max: 9 }) }),
+    })
+    fc.assert(
+      fc.property(values, values, fc.boolean(), (before, after, keepsOne) => {
+        const first: any = decode(outer, before).object
+        const value = { ...first, ...after, ...(keepsOne ? { one: first.one } : {}) }
+        expect(decode(outer, value, [], { known: first }).object).toEqual(decode(outer, value).object)
+      }),
+    )
+  })
+})

@@ -21,6 +21,7 @@ import { createCapacityCleaner, createCapacityMetrics } from '../controllers/cap
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
+import { createModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createNamespaceController } from '../controllers/namespaces/index.ts'
 import { createNodeLifecycleControllers, createNodeLifecycleMetrics } from '../controllers/node-lifecycle/index.ts'
 import { createProtectionControllers } from '../controllers/protection/index.ts'
@@ -92,6 +93,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
   const csiMetrics = createCsiMetrics(registry)
   const capacityMetrics = createCapacityMetrics(registry)
   const ephemeralMetrics = createEphemeralMetrics(registry)
+  const modifyingMetrics = createModifyingMetrics(registry)
   const nodeLifecycleMetrics = createNodeLifecycleMetrics(registry)
   const quotaMetrics = createQuotaMetrics(registry)
   const schedulerMetrics = createSchedulerMetrics(registry)
@@ -109,7 +111,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
       namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
       'node-lifecycle': () => createNodeLifecycleControllers({ ...deps, nodeLifecycleMetrics }),
-      protection: () => createProtectionControllers(deps),
+      protection: () => createProtectionControllers({ ...deps, gates }),
       quota: () => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
     }
@@ -126,7 +128,8 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       ),
       ...(options.drivers.length > 0 ? [createSourceProtection(deps)] : []),
       ...options.drivers.map(({ up, ...driver }): Running => {
-        const of = { ...deps, ...driver, gates, csiMetrics, provisioningMetrics, capacityMetrics, ...led }
+        const own = { csiMetrics, provisioningMetrics, capacityMetrics, modifyingMetrics }
+        const of = { ...deps, ...driver, gates, ...own, ...led }
         return {
           async run(over) {
             await up

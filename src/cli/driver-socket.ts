@@ -5,6 +5,7 @@ import { createEventRecorder, type LeaderElection } from '../client/index.ts'
 import { createAttacher } from '../controllers/attaching/index.ts'
 import { type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
+import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import { type CallObserver, connectDriver, driverFacts, oneAtATime, whenReady } from '../csi/index.ts'
@@ -18,6 +19,7 @@ export interface DriverSocket extends ControllerDeps {
   readonly csiMetrics: CallObserver
   readonly provisioningMetrics: ProvisioningMetrics
   readonly capacityMetrics: CapacityMetrics
+  readonly modifyingMetrics: ModifyingMetrics
   readonly election?: LeaderElection
 }
 
@@ -40,6 +42,7 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     csiMetrics,
     provisioningMetrics,
     capacityMetrics,
+    modifyingMetrics,
     election,
     ...deps
   } = of
@@ -63,6 +66,8 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
       ...led,
       ...calls,
       events,
+      gates,
+      modifyingMetrics,
       ...(node ? { node } : {}),
       options: { workers: CHANGE_WORKERS },
     })
@@ -81,7 +86,8 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
         options: { isOneOfSeveral: true, bindsAtOnce: true },
       }),
       createAttacher({ ...common, ...led, ...calls, options: { isOneOfSeveral: true } }),
-      ...(changes ? [changes, events] : []),
+      changes,
+      events,
       ...(facts.controller.has('GET_CAPACITY')
         ? [
             createCapacityControllers({

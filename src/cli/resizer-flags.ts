@@ -48,6 +48,11 @@ const FLAGS = {
     false,
     'refuse growth for which there is no room before the driver is asked; needs to read CSIDrivers and capacities',
   ),
+  extraModifyMetadata: toggle(
+    '--extra-modify-metadata',
+    false,
+    'tell the driver for which claim and volume it changes attributes',
+  ),
   leaderElection: toggle('--leader-election', false, 'of several processes only one works'),
   leaderElectionNamespace: text(
     '--leader-election-namespace',

@@ -10,6 +10,7 @@ import {
   type LeaderElection,
 } from '../client/index.ts'
 import { canExpand } from '../controllers/expanding/index.ts'
+import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
 import type { ResizerRun } from './resizer.ts'
 import { changesComponent, createVolumeChanges } from './volume-changes.ts'
@@ -19,6 +20,7 @@ export interface ResizerWork extends Omit<ResizerRun, 'signal'> {
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly metrics: ClientMetrics
+  readonly modifyingMetrics: ModifyingMetrics
   readonly election?: LeaderElection
 }
 
@@ -27,15 +29,16 @@ export function checkAbleToChange(facts: DriverFacts, address: string): void {
   if (!facts.plugin.has('CONTROLLER_SERVICE')) {
     throw new Error(`${says} does not report the capability CONTROLLER_SERVICE. Run the resizer beside one that does.`)
   }
-  if (canExpand(facts)) return
+  if (canExpand(facts) || facts.controller.has('MODIFY_VOLUME')) return
   throw new Error(
-    `${says} cannot change volumes: it reports the capability EXPAND_VOLUME neither for the controller nor for nodes. ` +
+    `${says} cannot change volumes: it reports the capability EXPAND_VOLUME neither for the controller nor for nodes, ` +
+      'nor MODIFY_VOLUME. ' +
       'Run no resizer beside it.',
   )
 }
 
 export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promise<void> {
-  const { settings, client, clock, random, log, metrics, driver, facts, election } = work
+  const { settings, client, clock, random, log, metrics, driver, facts, election, modifyingMetrics } = work
   setMaxListeners(0, term) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random, log })
   const component = changesComponent(facts)
@@ -50,6 +53,8 @@ export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promi
     driver,
     facts,
     events,
+    gates: settings.gates,
+    modifyingMetrics,
     ...(election ? { election } : {}),
     options: {
       workers: settings.workers,
@@ -61,9 +66,13 @@ export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promi
         handlesInUse: settings.handleVolumeInuseError,
         checksRoom: settings.checkCapacity,
       },
+      modifying: {
+        timeoutMs: settings.timeout,
+        slowRetryMs: settings.retryIntervalMax,
+        extraModifyMetadata: settings.extraModifyMetadata,
+      },
     },
   })
-  if (!controllers) return
   for (const cache of caches.all()) metrics.caches.add(cache)
   const workOver = new AbortController()
   const telling = events.run(workOver.signal)

@@ -2,6 +2,7 @@
 // it is told to stop. What a term of work is made of is resizer-work.ts.
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { createClientMetrics, httpClient, rateLimited } from '../client/index.ts'
+import { createModifyingMetrics } from '../controllers/modifying/index.ts'
 import { connectDriver, createCsiMetrics, driverFacts, oneAtATime, whenReady } from '../csi/index.ts'
 import { serveMonitoring } from './monitoring.ts'
 import type { ResizerSettings } from './resizer-flags.ts'
@@ -35,7 +36,8 @@ export async function runResizer(run: ResizerRun): Promise<void> {
     const facts = await driverFacts(driver, signal)
     checkAbleToChange(facts, address)
     const client = perSecond === -1 ? direct : rateLimited(direct, { perSecond, burst }, clock)
-    const work = { ...run, client, driver: oneAtATime(driver), facts, metrics }
+    const modifyingMetrics = createModifyingMetrics(registry)
+    const work = { ...run, client, driver: oneAtATime(driver), facts, metrics, modifyingMetrics }
 
     const shown = monitoring ? { monitoring: monitoring.url } : {}
     log.info({ driver: facts.name, version: facts.version, server: connection.server, ...shown }, 'started')

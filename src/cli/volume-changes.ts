@@ -1,14 +1,18 @@
 // What changes volumes of a CSI driver while they are bound, put together from what the driver can do. Used beside the
 // other controllers of a driver (driver-socket.ts) and alone (resizer-work.ts).
+import type { FeatureGates } from '../api/feature-gates.ts'
 import type { EventRecorder, LeaderElection } from '../client/index.ts'
 import {
   type ChangingControllers,
   type ChangingOptions,
   createChangingControllers,
+  createPace,
+  type PaceOptions,
   type ServedNode,
 } from '../controllers/changing/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { canExpand, createExpanding, type ExpandingOptions } from '../controllers/expanding/index.ts'
+import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
 
 export interface VolumeChangeDeps extends ControllerDeps {
@@ -17,20 +21,46 @@ export interface VolumeChangeDeps extends ControllerDeps {
   readonly node?: ServedNode
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: LeaderElection
-  readonly options?: ChangingOptions & { readonly expanding?: ExpandingOptions }
+  readonly gates: FeatureGates
+  readonly modifyingMetrics?: ModifyingMetrics
+  readonly options?: ChangingOptions & {
+    readonly expanding?: ExpandingOptions
+    readonly modifying?: ModifyingOptions
+    readonly pace?: PaceOptions
+  }
 }
 
 /** Who tells people about them, as they know it. */
 export const changesComponent = ({ name }: Pick<DriverFacts, 'name'>): string => `external-resizer ${name}`
 
-/** Undefined where the driver can change nothing. */
-export function createVolumeChanges(deps: VolumeChangeDeps): ChangingControllers | undefined {
-  const { options = {}, node, facts, ...rest } = deps
-  const { expanding, ...frame } = options
+export function createVolumeChanges(deps: VolumeChangeDeps): ChangingControllers {
+  const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
+  const { facts } = rest
+  const { expanding, modifying, pace: paceOptions, ...frame } = options
+  // One for both kinds: what one edit asks for is one change.
+  const pace = paceOptions ? { pace: createPace(deps.clock, paceOptions) } : {}
+  const changesAttributes = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const changes = [
     // Room before attributes: what a larger volume may have, a smaller one may not.
-    ...(canExpand(facts) ? [createExpanding({ ...rest, facts, options: expanding ?? {} })] : []),
+    ...(canExpand(facts) ? [createExpanding({ ...rest, ...pace, options: expanding ?? {} })] : []),
+    // Also for a driver that cannot: people are told why nothing happens.
+    ...(changesAttributes
+      ? [
+          createModifying({
+            ...rest,
+            ...pace,
+            gates,
+            options: { ...defaultsOf(facts), ...modifying },
+            ...(modifyingMetrics ? { modifyingMetrics } : {}),
+          }),
+        ]
+      : []),
   ]
-  if (changes.length === 0) return undefined
-  return createChangingControllers({ ...rest, facts, changes, options: frame, ...(node ? { node } : {}) })
+  return createChangingControllers({ ...rest, changes, options: frame, ...(node ? { node } : {}) })
 }
+
+const LOCAL_DRIVER = 'local.csi.stowage.dev'
+
+/** Our own driver takes zero for no limit, which is what a volume has of which nobody said anything. */
+const defaultsOf = ({ name }: DriverFacts): ModifyingOptions =>
+  name === LOCAL_DRIVER ? { defaults: { iops: '0', throughput: '0' } } : {}

@@ -76,6 +76,62 @@ describe('a controller', () => {
     await over
   })
 
+  it('leaves alone what asks for nothing, unless its key is not done or it asked before or is gone', async () => {
+    const { client, clock, caches } = await aWorld()
+    const maps = caches.of(configMapKind)
+    const worked: string[] = []
+    const controller = createController({
+      name: 'test',
+      clock,
+      random: () => 0.5,
+      sources: [
+        source({
+          cache: maps,
+          keysOf: (object) => [keyOfObject(object)],
+          concerns: ({ metadata }) => metadata.labels?.wants !== '',
+        }),
+      ],
+      reconcile: async (key) => {
+        worked.push(`${key} ${maps.get(key)?.metadata.labels?.wants ?? 'gone'}`)
+        return key === 'default/stuck' ? stuck('for good') : done
+      },
+    })
+    const closing = new AbortController()
+    const over = controller.run(closing.signal)
+    const wants = (name: string, value: string) =>
+      client.patch(
+        configMapKind,
+        { namespace: 'default', name },
+        { type: 'merge', body: { metadata: { labels: { wants: value } }, data: { k: `${worked.length}` } } },
+      )
+    const seen = (one: string) => until(() => worked.at(-1) === one)
+    await client.create(configMapKind, map('quiet'))
+    await client.create(configMapKind, map('busy', 'a'))
+    await seen('default/busy a')
+    await wants('quiet', '')
+    await wants('busy', '')
+    await seen('default/busy ')
+    await wants('busy', '')
+    await client.create(configMapKind, map('stuck', 'a'))
+    await seen('default/stuck a')
+    await wants('stuck', '')
+    await seen('default/stuck ')
+    await wants('stuck', '')
+    await until(() => worked.filter((one) => one === 'default/stuck ').length === 2)
+    await client.delete(configMapKind, { namespace: 'default', name: 'quiet' })
+    await seen('default/quiet gone')
+    expect(worked).toEqual([
+      'default/busy a',
+      'default/busy ',
+      'default/stuck a',
+      'default/stuck ',
+      'default/stuck ',
+      'default/quiet gone',
+    ])
+    closing.abort()
+    await over
+  })
+
   it('begins only when everything it reads is there', async () => {
     const { client, clock, caches } = await aWorld()
     await client.create(configMapKind, map('a'))

@@ -238,6 +238,18 @@ describe('the node', () => {
     expect(world.calls()).toEqual(['NodeUnstageVolume'])
   })
 
+  it('SYS-7 a record that a loss of power emptied goes with its directory, unless something is mounted there', async () => {
+    const world = await startAgentTrial({ starts: false })
+    const path = (uid: string) => `${ROOT}/pods/${uid}/volumes/kubernetes.io~csi/pv-x`
+    for (const uid of ['u-1', 'u-2']) world.disk.put(`${path(uid)}/vol_data.json`, 'file', '')
+    world.disk.mountAt(`${path('u-2')}/mount`)
+    world.start()
+    await world.until(() => !(`${ROOT}/pods/u-1` in world.disk.show()), 'the directory of the pod to go')
+    await world.untilQuiet()
+    expect(world.disk.mounted).toContain(`${path('u-2')}/mount`)
+    expect(`${path('u-2')}/vol_data.json` in world.disk.show()).toBe(true)
+  })
+
   it('SYS-7 a record nobody can read is left alone', async () => {
     const world = await startAgentTrial({ starts: false })
     const path = `${ROOT}/pods/u-1/volumes/kubernetes.io~csi/pv-x`

@@ -184,7 +184,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   async function schedule(signal: AbortSignal): Promise<void> {
     // Half the world would look like room that is not there.
-    const seen = await Promise.all([...all.map((one) => one.whenSynced(signal)), capacities?.whenAnswered(signal) ?? true])
+    const seen = await Promise.all([
+      ...all.map((one) => one.whenSynced(signal)),
+      capacities?.whenAnswered(signal) ?? true,
+    ])
     if (!seen.every(Boolean)) return
     const isOurs = ({ spec }: { spec?: { schedulerName?: string } }) =>
       schedulerNames.includes(spec?.schedulerName ?? SCHEDULER_NAMES[0])

@@ -3,6 +3,7 @@
 import type { FieldErrors } from '../field-errors.ts'
 import type { Infer } from '../schema.ts'
 import type { scopeSelector } from '../types/quota.ts'
+import { IO_QUOTA_RESOURCES } from './resource-names.ts'
 
 interface ScopesUnderCheck {
   scopes: readonly string[]
@@ -91,7 +92,7 @@ const RESOURCES_BY_SCOPE: Readonly<Record<string, readonly string[]>> = {
   NotBestEffort: POD_RESOURCES,
   PriorityClass: POD_RESOURCES,
   CrossNamespacePodAffinity: POD_RESOURCES,
-  VolumeAttributesClass: ['persistentvolumeclaims', 'requests.storage'],
+  VolumeAttributesClass: ['persistentvolumeclaims', 'requests.storage', ...IO_QUOTA_RESOURCES],
 }
 
 const isKnown = (scope: string): boolean => Object.hasOwn(RESOURCES_BY_SCOPE, scope)

@@ -58,7 +58,14 @@ describe('ResourceQuota', () => {
   })
 
   it('VAC-10 counts claims by attributes class, and only what claims have', () => {
-    const hard = { persistentvolumeclaims: '1', 'requests.storage': '1Gi', 'count/persistentvolumeclaims': '1' }
+    const hard = {
+      persistentvolumeclaims: '1',
+      'requests.storage': '1Gi',
+      'count/persistentvolumeclaims': '1',
+      'gold.storageclass.storage.k8s.io/requests.storage': '1Gi',
+      'limits.iops': '1000',
+      'requests.throughput': '100Mi',
+    }
     const requirement = { scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }
     expect(errorsOf({ hard, scopes: ['VolumeAttributesClass'] })).toEqual([])
     expect(errorsOf({ hard, scopeSelector: { matchExpressions: [requirement] } })).toEqual([])

@@ -243,11 +243,12 @@ for (const oneByOne of [false, true]) {
 
     it('PROV-4 sizes are compared exactly, however large', async () => {
       await start()
-      await world.volume('pv', { size: '800E', ...AVAILABLE })
-      await world.claim('more', { size: '950E' })
+      const [size, oneByteMore] = ['9223372036854775806', '9223372036854775807'] // the same as floating numbers
+      await world.volume('pv', { size, ...AVAILABLE })
+      await world.claim('more', { size: oneByteMore })
       await world.settle()
       expect((await world.getClaim('more')).status?.phase).toBe('Pending')
-      await world.claim('exact', { size: '800E' })
+      await world.claim('exact', { size })
       await world.settle()
       expect(await boundTo('exact')).toBe('pv')
     })

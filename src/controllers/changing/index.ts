@@ -7,4 +7,5 @@ export {
   createChangingControllers,
 } from './changing-controllers.ts'
 export type { ChangingOptions } from './options.ts'
+export { type ChangeBudget, createPace, delayed, type Pace, type PaceOptions } from './pace.ts'
 export type { ServedNode } from './subjects.ts'

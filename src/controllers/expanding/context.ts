@@ -5,6 +5,7 @@ import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Cache, Client, EventRecorder, LeaderElection } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { Pace } from '../changing/index.ts'
 import type { Answers } from './answers.ts'
 import type { LoweredRequests } from './lowered-requests.ts'
 import type { ExpandingSettings } from './options.ts'
@@ -26,6 +27,8 @@ export interface ExpandingContext {
   readonly pods?: Cache<Pod>
   /** Absent where free storage is not looked at. */
   readonly room?: Room
+  /** Absent: changes wait for nothing. */
+  readonly pace?: Pace
   readonly answers: Answers
   readonly lowered: LoweredRequests
 }

@@ -13,10 +13,10 @@ import { annotationOf } from '../../api/kinds/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { keyOfObject, NotLeaderError, stuck } from '../../client/index.ts'
+import { keyOfObject, NotLeaderError, retryAfter, stuck } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { publishFacts } from '../attaching/attacher/publish-request.ts'
-import type { Subject } from '../changing/index.ts'
+import { delayed, type Subject } from '../changing/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../names.ts'
 import { type Credentials, readCredentials, withoutCredentials } from '../provisioning/csi/index.ts'
 import type { ExpandingContext } from './context.ts'
@@ -61,6 +61,10 @@ export async function expandVolume(
     events.record(persistentVolumeClaimKind, before, resizeFailed(failedText(volumeName, facts.name, because)))
     return (error as { isStuck?: boolean }).isStuck ? stuck(because) : tried(target, because)
   }
+
+  const delay = begins === 'anew' ? context.pace?.begin({ claim: before, volume }) : undefined
+  if (delay?.isNews) events.record(persistentVolumeClaimKind, before, delayed(delay))
+  if (delay) return retryAfter(delay.afterMs, delay.because)
 
   const now = timeText(clock.nowMs())
   const start = { anew: () => started(target, now), again: () => startedAgain(now), goesOn: undefined }[begins]
@@ -167,13 +171,16 @@ async function saveGrown({ claim, volume }: Subject, reply: Reply, context: Expa
   const [said, before] = [sizeOf(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
   // Where only nodes grow volumes, a smaller size after a refused one is the truth; a device does not shrink.
   const size = isNodeOnly || isLess(said, reply.size) ? reply.size : said
-  const annotations =
-    reply.needsNode && before === undefined && isLess(capacityOf(claim), size)
-      ? { [PRE_RESIZE_CAPACITY]: capacityOf(claim) }
-      : undefined
-  const isNews = isLess(said, size) || isLess(size, said) || annotations !== undefined
+  const isForNode = reply.needsNode && before === undefined && isLess(capacityOf(claim), size)
+  const annotations = {
+    ...(isForNode ? { [PRE_RESIZE_CAPACITY]: capacityOf(claim) } : {}),
+    ...context.pace?.changed({ claim, volume }),
+  }
+  const isNews = isLess(said, size) || isLess(size, said) || Object.keys(annotations).length > 0
   const patch = reply.needsNode ? nodesTurn(timeText(clock.nowMs())) : grown(size)
-  const writes = isNews ? [volumeWrite(volume, { size, ...(annotations ? { annotations } : {}) })] : []
+  const writes = isNews
+    ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
+    : []
   const saved = await saveOverEdits(claim, (now) => [...writes, claimWrite(now, patch)], context)
   if (saved) events.record(persistentVolumeClaimKind, saved, reply.needsNode ? needsNode : resized)
   return changed

@@ -9,14 +9,14 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { type EventRecorder, keyOfObject, type LeaderElection, type Source, source } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
-import type { Change } from '../changing/index.ts'
+import type { Change, Pace } from '../changing/index.ts'
 import { claimsOfPod } from '../claims-of-pod.ts'
 import type { ControllerDeps } from '../deps.ts'
 import { Answers } from './answers.ts'
 import type { ExpandingContext } from './context.ts'
 import { LoweredRequests } from './lowered-requests.ts'
 import { type ExpandingOptions, expandingSettings } from './options.ts'
-import { capacityOf, requestOf } from './plan-expansion.ts'
+import { capacityOf, hasError, requestOf } from './plan-expansion.ts'
 import { BY_CLAIM, isOver, reconcileClaim } from './reconcile-claim.ts'
 import { conditionIn, NO_ROOM, stateOf } from './resize-status.ts'
 import { createRoom } from './room.ts'
@@ -29,6 +29,8 @@ export interface ExpandingDeps extends ControllerDeps {
   readonly facts: DriverFacts
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  /** Shared with other kinds of change. */
+  readonly pace?: Pace
   readonly options?: ExpandingOptions
 }
 
@@ -39,7 +41,7 @@ export const canExpand = ({ controller, node }: DriverFacts): boolean =>
 const BY_CLASS_IN_NEED = 'expanding: class without room'
 
 export function createExpanding(deps: ExpandingDeps): Change {
-  const { client, caches, clock, driver, facts, events, election } = deps
+  const { client, caches, clock, driver, facts, events, election, pace } = deps
   const settings = expandingSettings(deps.options)
   const claims = caches.of(persistentVolumeClaimKind)
   const pods = settings.handlesInUse ? caches.of(podKind) : undefined
@@ -59,6 +61,7 @@ export function createExpanding(deps: ExpandingDeps): Change {
     clock,
     events,
     ...(election ? { election } : {}),
+    ...(pace ? { pace } : {}),
     claims,
     volumes: caches.of(persistentVolumeKind),
     ...(pods ? { pods } : {}),
@@ -115,6 +118,7 @@ const isAnotherWish = (next: Claim, old: Claim): boolean =>
   requestOf(next) !== requestOf(old) ||
   capacityOf(next) !== capacityOf(old) ||
   isGoing(next) !== isGoing(old) ||
+  (stateOf(next) === undefined && hasError(next) && !hasError(old)) ||
   (stateOf(next) !== stateOf(old) && !isOurs(stateOf(next)))
 
 const isGoing = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined

@@ -28,6 +28,8 @@ export type ExpansionStep =
   | { readonly do: 'nothing' }
   /** The node is done with what the annotation on the volume was for. */
   | { readonly do: 'tidy' }
+  /** What is said of a growth is of one that is over. */
+  | { readonly do: 'clear' }
   /** Without a time: until something changes. */
   | { readonly do: 'wait'; readonly because: string; readonly afterMs?: number }
   /** Until no pod uses the volume. */
@@ -54,6 +56,7 @@ export function planExpansion(situation: Situation): ExpansionStep {
   const [cap, pvcap] = [capacityOf(claim), sizeOf(volume)]
   if (annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined && !isLess(cap, pvcap)) return { do: 'tidy' }
   if (claim.metadata.deletionTimestamp) return NOTHING
+  if (isToldLate(situation)) return { do: 'clear' }
   return isLess(cap, requestOf(claim)) ? planGrowth(situation) : planEnough(situation)
 }
 
@@ -61,6 +64,17 @@ export const requestOf = ({ spec }: Situation['claim']): string => spec?.resourc
 export const capacityOf = ({ status }: Situation['claim']): string => status?.capacity?.storage ?? '0'
 export const allocatedOf = ({ status }: Situation['claim']): string | undefined => status?.allocatedResources?.storage
 export const sizeOf = ({ spec }: Situation['volume']): string => spec?.capacity?.storage ?? '0'
+
+/** How a growth failed is told whatever became of the claim meanwhile, and so may be told when it is over. */
+function isToldLate({ claim, volume }: Situation): boolean {
+  const [cap, alloc, state] = [capacityOf(claim), allocatedOf(claim), stateOf(claim)]
+  if (isLess(cap, sizeOf(volume))) return false
+  if (state === undefined) return !isLess(cap, requestOf(claim)) && hasError(claim)
+  return state.startsWith('Node') && alloc !== undefined && !isLess(cap, alloc)
+}
+
+export const hasError = (claim: Situation['claim']): boolean =>
+  conditionIn(claim, 'ControllerResizeError') !== undefined || conditionIn(claim, 'NodeResizeError') !== undefined
 
 /** The claim has what it asks for. What was begun before the request was lowered is ended or undone. */
 function planEnough(situation: Situation): ExpansionStep {

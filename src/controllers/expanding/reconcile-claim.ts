@@ -18,7 +18,7 @@ import {
   requestOf,
   type Situation,
 } from './plan-expansion.ts'
-import { cancelled, failureText, refused, stateOf, timeText } from './resize-status.ts'
+import { cancelled, failureText, grownOnNode, refused, stateOf, timeText } from './resize-status.ts'
 import { claimWrite, save, volumeWrite } from './saving.ts'
 import { changed, type Step } from './step.ts'
 import { isLess } from './target-size.ts'
@@ -77,6 +77,9 @@ async function apply(
       await save([volumeWrite(volume, { annotations, isConditional: true })], context)
       return changed
     }
+    case 'clear':
+      await save([claimWrite(claim, grownOnNode(capacityOf(claim)))], context)
+      return changed
     case 'wait':
       return plan.afterMs === undefined ? stuck(plan.because) : retryAfter(plan.afterMs, plan.because)
     case 'hold': {

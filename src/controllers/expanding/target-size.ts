@@ -40,7 +40,7 @@ export function targetOf(sizes: Sizes, { isFinal, isNodeOnly }: TargetFacts): st
     case 'NodeResizeInProgress':
       return isBehind && isLess(pvcap, alloc) ? alloc : undefined
     case 'ControllerResizeInProgress':
-      if (!isFinal) return larger(req, pvcap)
+      if (!isFinal) return alloc
       return larger(req, pvcap)
     case 'ControllerResizeInfeasible':
       return larger(req, pvcap)

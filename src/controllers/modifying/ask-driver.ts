@@ -2,7 +2,7 @@
 // volume and claim. Three writes when all goes well, the last two as one where the server can.
 import { backOff, retryAfter } from '../../client/index.ts'
 import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainAnswer } from '../../csi/index.ts'
-import type { Subject } from '../changing/change.ts'
+import { delayed, type Subject } from '../changing/index.ts'
 import { createMetadata } from '../provisioning/csi/parameters.ts'
 import { withoutCredentials } from '../provisioning/csi/redact.ts'
 import type { Credentials } from '../provisioning/csi/secrets.ts'
@@ -67,6 +67,10 @@ export async function askDriver(
   const patch = beginPatch({ claim, situation, target: ask.target, concern, nowMs: clock.nowMs() }, undo)
   let begun = subject
   if (patch) {
+    // A way back is never held up: until it is gone, the volume is not what anyone says it is.
+    const delay = ask.purpose === 'change' ? context.pace?.begin(subject) : undefined
+    if (delay?.isNews) tell(subject, delayed(delay), context)
+    if (delay) return retryAfter(delay.afterMs, delay.because)
     const written = await writeStatus(subject, patch, context)
     if (written.is !== 'written') return afterWrite(written)
     begun = written.subject
@@ -121,7 +125,7 @@ async function finished(own: Try, context: ModifyingContext): Promise<Step> {
   const { ask, concern, situation, subject } = own
   const { claim, volume } = subject
   const step = { claim, situation, target: ask.target, concern, nowMs: context.clock.nowMs() }
-  const ofVolume = volumePatch(volume, ask, knownAttributes(situation))
+  const ofVolume = volumePatch(volume, ask, knownAttributes(situation), context.pace?.changed(subject))
   const written = await writeBoth(subject, ofVolume, finishPatch(step, ask), context)
   if (written.is !== 'written') return afterWrite(written)
   context.answers.final(claim)

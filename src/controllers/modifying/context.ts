@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Cache, Client, EventRecorder, LeaderElection } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
+import type { Pace } from '../changing/index.ts'
 import type { Answers } from './answers.ts'
 import type { ModifyingMetrics } from './metrics.ts'
 import type { ModifyingSettings } from './options.ts'
@@ -23,6 +24,8 @@ export interface ModifyingContext {
   readonly events: Pick<EventRecorder, 'record'>
   readonly metrics?: ModifyingMetrics
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  /** Absent: changes wait for nothing. */
+  readonly pace?: Pace
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
   readonly answers: Answers

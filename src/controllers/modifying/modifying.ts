@@ -8,7 +8,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { type EventRecorder, keyOfObject, type LeaderElection, source } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
-import type { Change } from '../changing/index.ts'
+import type { Change, Pace } from '../changing/index.ts'
 import type { ControllerDeps } from '../deps.ts'
 import { Answers } from './answers.ts'
 import type { ModifyingContext } from './context.ts'
@@ -26,13 +26,15 @@ export interface ModifyingDeps extends ControllerDeps {
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
   readonly modifyingMetrics?: ModifyingMetrics
+  /** Shared with other kinds of change. */
+  readonly pace?: Pace
   readonly options?: ModifyingOptions
 }
 
 const BY_CLASS = 'modifying: attributes class'
 
 export function createModifying(deps: ModifyingDeps): Change {
-  const { client, caches, clock, log, driver, facts, gates, events, election, modifyingMetrics } = deps
+  const { client, caches, clock, log, driver, facts, gates, events, election, modifyingMetrics, pace } = deps
   const claims = caches.of(persistentVolumeClaimKind)
   const classes = gates.enabled('VolumeAttributesClass') ? caches.of(volumeAttributesClassKind) : undefined
   claims.addIndex(BY_CLASS, classesOf)
@@ -47,6 +49,7 @@ export function createModifying(deps: ModifyingDeps): Change {
     events,
     ...(modifyingMetrics ? { metrics: modifyingMetrics } : {}),
     ...(election ? { election } : {}),
+    ...(pace ? { pace } : {}),
     claims,
     volumes: caches.of(persistentVolumeKind),
     answers: new Answers(clock),

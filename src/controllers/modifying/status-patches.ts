@@ -225,6 +225,7 @@ export function volumePatch(
   volume: Readonly<PersistentVolume>,
   asked: Asked,
   known: Attributes,
+  notes: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, unknown>> | undefined {
   const { metadata, spec = {} } = volume
   const { target, attributes } = asked
@@ -233,10 +234,11 @@ export function volumePatch(
   const provided = Object.entries(providedBy(asked)).filter(([name, amount]) =>
     amount === null ? spec.capacity?.[name] !== undefined : !sameAmount(spec.capacity?.[name], amount),
   )
-  const isSaid = metadata.annotations?.[ATTRIBUTES] === confirmed
+  const annotations = { [ATTRIBUTES]: confirmed, ...notes }
+  const isSaid = Object.entries(annotations).every(([name, text]) => metadata.annotations?.[name] === text)
   if (isSaid && className === spec.volumeAttributesClassName && provided.length === 0) return undefined
   return {
-    metadata: { uid: metadata.uid, ...(isSaid ? {} : { annotations: { [ATTRIBUTES]: confirmed } }) },
+    metadata: { uid: metadata.uid, ...(isSaid ? {} : { annotations }) },
     spec: {
       ...(className === spec.volumeAttributesClassName ? {} : { volumeAttributesClassName: className }),
       ...(provided.length > 0 ? { capacity: Object.fromEntries(provided) } : {}),

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { allGatesOn, type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
+import { ApiError } from '../../api/status-error.ts'
 import { SYSTEM_USER } from '../../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
 import { silentLog } from '../../base/log.ts'
@@ -20,12 +22,15 @@ beforeEach(async () => {
   start()
 })
 
-function start(seenBy: (client: Client) => Client = (client) => client): void {
+const asItIs = (client: Client) => client
+
+function start(seenBy = asItIs, writtenBy = asItIs, gates: FeatureGates = allGatesOn): void {
   const abort = new AbortController()
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const real = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const client = writtenBy(real)
   const common = { clock: trial.clock, random: () => 0.5, log: silentLog }
-  const caches = createCacheSet({ ...common, client: seenBy(client) })
-  const controllers = createProtectionControllers({ ...common, client, caches })
+  const caches = createCacheSet({ ...common, client: seenBy(real) })
+  const controllers = createProtectionControllers({ ...common, client, caches, gates })
   const running = controllers.run(abort.signal)
   isBusy = () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0)
   standings = () => controllers.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? ''))
@@ -185,16 +190,109 @@ describe('protection', () => {
     await until(isGone(`${VOLUMES}/pv`), 'the volume to go')
   })
 
-  it('VAC-9 a class stays while a claim has, had or wants it, and goes with the last one', async () => {
-    await trial.post(CLASSES, { metadata: { name: 'gold' }, driverName: 'd.example.com', parameters: { iops: '1' } })
+  const aClass = (name: string) =>
+    trial.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { iops: '1' } })
+  const finalizersOf = async (path: string) => (await trial.get(path)).json.metadata.finalizers
+
+  it('VAC-9 (62) a class from before the rule gets its finalizer, however often the write fails', async () => {
+    await stop()
+    let failures = 2
+    start(undefined, (client) => ({
+      ...client,
+      patch: (...args) => {
+        if (args[0].kind === 'VolumeAttributesClass' && failures-- > 0) throw new ApiError(500, 'InternalError', 'no')
+        return client.patch(...args)
+      },
+    }))
+    await aClass('gold')
+    await trial.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
+    const isProtected = async () => (await finalizersOf(`${CLASSES}/gold`))?.[0] === 'kubernetes.io/vac-protection'
+    await until(isProtected, 'the class to be protected')
+    expect(failures).toBe(-1)
+    failures = 2
+    await trial.delete(`${CLASSES}/gold`)
+    await until(isGone(`${CLASSES}/gold`), 'the class to go')
+    expect(failures).toBe(-1)
+  })
+
+  it('VAC-9 (59) with the gate off a class is left as it is', async () => {
+    await stop()
+    start(undefined, undefined, parseFeatureGates('VolumeAttributesClass=false'))
+    await aClass('gold')
+    await trial.patch(`${CLASSES}/gold`, { metadata: { finalizers: null } }, 'merge')
+    await untilQuiet()
+    expect(await finalizersOf(`${CLASSES}/gold`)).toBeUndefined()
+  })
+
+  it('VAC-9 (63, 64) a class stays while a claim has, had or wants it, and goes with the last one', async () => {
+    await aClass('gold')
     await aClaim('asks', { volumeAttributesClassName: 'gold' })
+    await aClaim('had')
+    await aClaim('moves')
+    await trial.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
+    const modifyVolumeStatus = { targetVolumeAttributesClassName: 'gold', status: 'InProgress' }
+    await trial.patch(`${CLAIMS}/moves/status`, { status: { modifyVolumeStatus } }, 'merge')
+    await trial.delete(`${CLASSES}/gold`)
+    for (const name of ['asks', 'had', 'moves']) {
+      await until(says(`used by the claim default/${name}`), `the reason ${name}`)
+      await trial.delete(`${CLAIMS}/${name}`)
+    }
+    await until(isGone(`${CLASSES}/gold`), 'the class to go')
+  })
+
+  it('VAC-9 (64) a claim that moves to another class lets go of the one before', async () => {
+    await aClass('gold')
     await aClaim('had')
     await trial.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'gold' } }, 'merge')
     await trial.delete(`${CLASSES}/gold`)
+    await until(says('used by the claim default/had'), 'the reason')
+    await trial.patch(`${CLAIMS}/had/status`, { status: { currentVolumeAttributesClassName: 'silver' } }, 'merge')
+    await until(isGone(`${CLASSES}/gold`), 'the class to go')
+  })
+
+  it('VAC-9 (65) a class stays for a retained volume after its claim is gone, and goes with the volume', async () => {
+    await aClass('gold')
+    expect(await finalizersOf(`${CLASSES}/gold`)).toEqual(['kubernetes.io/vac-protection'])
+    const csi = { driver: 'd.example.com', volumeHandle: 'h' }
+    const spec = {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      csi,
+      volumeAttributesClassName: 'gold',
+    }
+    await trial.post(VOLUMES, { metadata: { name: 'pv' }, spec })
+    await aClaim('asks', { volumeAttributesClassName: 'gold' })
+    await trial.delete(`${CLASSES}/gold`)
     await until(says('used by the claim default/asks'), 'the reason')
     await trial.delete(`${CLAIMS}/asks`)
-    await until(says('used by the claim default/had'), 'the other reason')
-    await trial.delete(`${CLAIMS}/had`)
+    await until(says('used by the volume pv'), 'the other reason')
+    expect((await aClass('gold')).status).toBe(409)
+    await trial.delete(`${VOLUMES}/pv`)
     await until(isGone(`${CLASSES}/gold`), 'the class to go')
+    expect((await aClass('gold')).status).toBe(201)
+  })
+
+  it('VAC-9 500 claims of one class hold it until the last one goes, and nothing is listed for it', async () => {
+    await stop()
+    const listed: string[] = []
+    start(undefined, (client) => ({
+      ...client,
+      list: (kind, request) => {
+        listed.push(kind.kind)
+        return client.list(kind, request)
+      },
+    }))
+    await aClass('gold')
+    const names = Array.from({ length: 500 }, (_, index) => `claim-${index}`)
+    for (const name of names) await aClaim(name, { volumeAttributesClassName: 'gold' })
+    await trial.delete(`${CLASSES}/gold`)
+    await until(says('used by the claim default/claim-0 and 499 more'), 'the reason')
+    for (const name of names.slice(1)) await trial.delete(`${CLAIMS}/${name}`)
+    await until(isGone(`${CLAIMS}/claim-499`), 'all claims but one to go')
+    await untilQuiet()
+    expect((await trial.get(`${CLASSES}/gold`)).status).toBe(200)
+    await trial.delete(`${CLAIMS}/claim-0`)
+    await until(isGone(`${CLASSES}/gold`), 'the class to go')
+    expect(new Set(listed)).toEqual(new Set(['Pod'])) // for claims: a pod may have come a moment ago
   })
 })

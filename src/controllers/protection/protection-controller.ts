@@ -3,7 +3,8 @@
 //   a claim    while a pod that is on a node names it, also one that has ended
 //   a volume   while it is bound
 //   a class    while a claim or volume has, had or wants it
-// Claims and volumes that are older than the admission rule get their finalizer here.
+// Those that are older than the admission rule get their finalizer here.
+import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
@@ -12,6 +13,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
+import type { VolumeAttributesClass } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import {
   backOff,
@@ -33,7 +35,13 @@ import { attributesClassesOf, claimsKeptBy, keepsClaim } from './users.ts'
 const BY_CLAIM = 'protection/claim'
 const BY_CLASS = 'protection/attributes class'
 
-export function createProtectionControllers({ client, caches, clock, random, log, metrics }: ControllerDeps) {
+export interface ProtectionDeps extends ControllerDeps {
+  /** Default: all on. */
+  readonly gates?: FeatureGates
+}
+
+export function createProtectionControllers(deps: ProtectionDeps) {
+  const { client, caches, clock, random, log, metrics, gates = allGatesOn } = deps
   const claims = caches.of(persistentVolumeClaimKind)
   const volumes = caches.of(persistentVolumeKind)
   const classes = caches.of(volumeAttributesClassKind)
@@ -67,10 +75,11 @@ export function createProtectionControllers({ client, caches, clock, random, log
       ...observed('attributes-class-protection'),
       sources: [
         source({ cache: classes, keysOf: (object) => own(object) }),
-        source({ cache: claims, keysOf: attributesClassesOf }),
-        source({ cache: volumes, keysOf: attributesClassOfVolume }),
+        // Whoever begins to use a class changes nothing for it; only one that waits to go has to hear of users.
+        source({ cache: claims, keysOf: attributesClassesOf, concerns: () => false }),
+        source({ cache: volumes, keysOf: attributesClassOfVolume, concerns: () => false }),
       ],
-      reconcile: (key) => reconcileClass(key, { client, classes, claims, volumes }),
+      reconcile: (key) => reconcileClass(key, { client, classes, claims, volumes, gates }),
     }),
   ]
   for (const { queue } of controllers) metrics?.queues.add(queue)
@@ -121,14 +130,20 @@ async function reconcileVolume(
 
 interface ClassDeps {
   readonly client: Client
-  readonly classes: Cache<any>
+  readonly classes: Cache<VolumeAttributesClass>
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
+  readonly gates: FeatureGates
 }
 
-async function reconcileClass(key: string, { client, classes, claims, volumes }: ClassDeps): Promise<Outcome> {
+async function reconcileClass(key: string, deps: ClassDeps): Promise<Outcome> {
+  const { client, classes, claims, volumes, gates } = deps
   const attributesClass = classes.get(key)
-  if (!attributesClass || !isHeldBack(attributesClass, CLASS_FINALIZER)) return done
+  if (!attributesClass) return done
+  if (lacks(attributesClass, CLASS_FINALIZER) && gates.enabled('VolumeAttributesClass')) {
+    return protect(client, volumeAttributesClassKind, attributesClass, CLASS_FINALIZER)
+  }
+  if (!isHeldBack(attributesClass, CLASS_FINALIZER)) return done
   const users = claims.byIndex(BY_CLASS, key)
   if (users.length > 0) return inUse('claim', users)
   const provided = volumes.byIndex(BY_CLASS, key)

@@ -92,7 +92,10 @@ export function createBooks({ disk, paths, nodeName, log }: BooksDeps): Books {
   async function read(directory: string, within?: string): Promise<VolData | undefined> {
     const path = join(directory, VOL_DATA)
     const text = await disk.readText(path)
-    if (text === undefined) {
+    // An empty one comes from a loss of power, which no mount survived.
+    const isEmptied = text === '' && !(within && (await disk.isMountPoint(join(directory, within))))
+    if (isEmptied) await disk.removeFile(path)
+    if (text === undefined || isEmptied) {
       if (within) await disk.removeEmptyDirectory(join(directory, within))
       await disk.removeEmptyDirectory(directory)
       return undefined

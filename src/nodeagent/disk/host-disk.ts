@@ -1,5 +1,5 @@
 // The machine's own files and mounts. Without root nothing can be mounted here; then only what needs a mount fails, with
-// a message that says so.
+// a message that says so. Nothing is flushed: records are about mounts, and no mount survives a loss of power either.
 
 import type { Stats } from 'node:fs'
 import {
@@ -19,12 +19,14 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { readTextIfPresent, syncDirectory, writePrivateFile } from '../../base/files.ts'
+import { readTextIfPresent } from '../../base/files.ts'
 import type { Mounts } from '../../driver/host/index.ts'
 import type { Run } from '../../driver/host/run.ts'
 import type { NodeDisk, PathKind } from './disk.ts'
 import { giveToGroup } from './group.ts'
 import { makeSubPath, withSubPath } from './sub-path.ts'
+
+const RECORD_MODE = 0o600
 
 export interface HostDiskDeps {
   readonly mounts: Mounts
@@ -46,14 +48,17 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
     kindBehind: async (path) => kindOf(await stat(path).catch(ifAbsent)),
     list: async (path) => ((await readdir(path).catch(ifAbsent)) ?? []).sort(),
     readText: readTextIfPresent,
-    writeText: writePrivateFile,
+    async writeText(path, text) {
+      const temporary = `${path}.tmp`
+      await writeFile(temporary, text, { mode: RECORD_MODE })
+      await rename(temporary, path)
+    },
     async makeEmptyFile(path, mode) {
       const file = await open(path, 'a', mode)
       await file.close()
     },
     async removeFile(path) {
       await unlink(path).catch(ifAbsent)
-      await syncDirectory(dirname(path)).catch(ifAbsent)
     },
     async removeEmptyDirectory(path) {
       try {
@@ -79,7 +84,6 @@ export function createHostDisk({ mounts, run }: HostDiskDeps): NodeDisk {
       await rm(temporary, { force: true })
       await symlink(target, temporary)
       await rename(temporary, path)
-      await syncDirectory(dirname(path))
     },
 
     isMountPoint: mounts.isMountPoint,

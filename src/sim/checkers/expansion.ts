@@ -1,7 +1,6 @@
 // Judges growth, commit by commit and call by call, with arithmetic of its own: no size falls, nobody is told of a size
 // that is not there, the driver is never asked for more than is charged nor for less than it has, and what a quota says
 // is what the claims add up to. At rest every claim has what it asks for, or says why not.
-import type { KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
@@ -53,23 +52,24 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   const askedBytes = new Map<string, number>()
   let changedMs = 0
 
-  /** What comes in one call became visible at once. */
+  /** What comes in one call became visible at once. Every write of a claim is there, of a quota only the last. */
   function take(states: readonly { key: string; value: Uint8Array | undefined; revision: number }[]): void {
-    const before = new Map<any, any>()
+    let isNews = false
     for (const { key, value, revision } of states) {
       const of = kept.find(({ prefix }) => key.startsWith(prefix))
-      if (!of) continue
-      const old = of.objects.get(key)
-      if (value === undefined) of.objects.delete(key)
-      else if (old?.metadata.resourceVersion !== String(revision)) {
-        const next: KubeObject = decodeStored({ value, modRevision: revision })
-        if (!before.has(key)) before.set(key, { old, of })
-        of.objects.set(key, next)
+      const old = of?.objects.get(key)
+      if (!of || old?.metadata.resourceVersion === String(revision)) continue
+      isNews = true
+      if (value === undefined) {
+        of.objects.delete(key)
+        continue
       }
+      const next = decodeStored({ value, modRevision: revision })
+      of.objects.set(key, next)
+      of.judge(next, old)
     }
-    if (before.size === 0) return
+    if (!isNews) return
     changedMs = cluster.world.nowMs
-    for (const [key, { old, of }] of before) of.judge(of.objects.get(key), old)
     for (const quota of quotas.values()) judgeSum(quota)
   }
 
@@ -140,6 +140,9 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     const conditions: any[] = claim.status.conditions ?? []
     const told = conditions.filter(({ type }) => RESIZE_CONDITIONS.includes(type)).map(({ type }) => type)
     const [wanted, has] = [requestOf(claim), capacityOf(claim)]
+    // The device has grown, the node would not follow, and the user asks for no more than there was: nothing is left to do.
+    const isGivenUp = state === 'NodeResizeInfeasible' && wanted <= has && told.includes('NodeResizeError')
+    if (isGivenUp) return []
     if (wanted > maximumBytes) {
       const why = conditions.find(({ type }) => type === 'ControllerResizeError')?.message
       return state === 'ControllerResizeInfeasible' && why

@@ -51,6 +51,8 @@ describe('the checker of quotas', () => {
     expect(crimes).toEqual([])
     checker.take([claim('b', '1Gi'), quota(hard, { 'requests.storage': '5Gi' })])
     expect(crimes).toEqual(['quota q: a charge has raised requests.storage from 4Gi to 5368709120, above 4294967296'])
+    checker.take([claim('c', '1Gi', given), quota(hard, { 'requests.storage': '9Gi' })]) // created and told at once
+    expect(crimes).toHaveLength(1)
   })
 
   it('SYS-14 counts the largest single claim, and classes by what a claim wants and has', () => {

@@ -33,12 +33,15 @@ export function createQuotaChecker(namespace: string, convict: (crime: string) =
     { prefix: `${CONFIG_MAPS}${namespace}/`, shelf: configMaps },
   ]
 
-  /** `states`: of this quota, as the commit found it and every one it went through; a charge was judged by one of them. */
-  function judge(name: string, states: readonly any[], asked: readonly any[]): void {
+  /**
+   * `states`: of this quota, as the commit found it and every one it went through; a charge was judged by one of them.
+   * `told`: the claims whose status was written. That is never refused, so what they hold may be above the bounds.
+   */
+  function judge(name: string, states: readonly any[], told: readonly any[]): void {
     const [before] = states
     const quota = states.at(-1)
     const counted = addUp(quota.spec)
-    const charged = sumOf(quota.spec, asked, configMaps.size, quotas.size)
+    const excused = sumOf(quota.spec, told, 0, 0)
     const isSameQuota = before && states.every((state) => scopeOf(state) === scopeOf(before))
     for (const [key, text] of Object.entries(quota.status?.used ?? {}) as [string, string][]) {
       const used = amountOf(text)
@@ -48,7 +51,7 @@ export function createQuotaChecker(namespace: string, convict: (crime: string) =
       const usedBefore = before?.status?.used?.[key]
       if (!isSameQuota || usedBefore === undefined) continue // counted just now: what was there may be above the bounds
       const limit = largest([amountOf(usedBefore), ...states.map(({ spec }) => amountOf(spec.hard[key]))])
-      if (used > limit && (charged.get(key) ?? 0n) > limit) {
+      if (used > limit + (excused.get(key) ?? 0n)) {
         convict(`quota ${name}: a charge has raised ${key} from ${usedBefore} to ${used}, above ${limit}`)
       }
     }
@@ -64,13 +67,14 @@ export function createQuotaChecker(namespace: string, convict: (crime: string) =
     boundOf: (spec, key) => amountOf(spec.hard[key]),
     take(changes) {
       const statesOf = new Map<string, any[]>([...quotas].map(([name, quota]) => [name, [quota]]))
-      const claimsBefore = new Map(claims)
+      const told = new Set<string>()
       let isOurs = false
       for (const { key, object } of changes) {
         const place = shelves.find(({ prefix }) => key.startsWith(prefix))
         if (!place) continue
         isOurs = true
         const name = key.slice(place.prefix.length)
+        if (place.shelf === claims && object && hasNewStatus(object, claims.get(name))) told.add(name)
         if (object === undefined) place.shelf.delete(name)
         else place.shelf.set(name, object)
         if (place.shelf !== quotas) continue
@@ -79,9 +83,8 @@ export function createQuotaChecker(namespace: string, convict: (crime: string) =
         else statesOf.set(name, [...states, object])
       }
       if (!isOurs) return
-      // What the claims would come to if every status had stayed as it was: those are never refused.
-      const asked = [...claims].map(([name, claim]) => withStatusOf(claim, claimsBefore.get(name)))
-      for (const name of quotas.keys()) judge(name, statesOf.get(name) ?? [], asked)
+      const toldClaims = [...told].map((name) => claims.get(name)).filter((claim) => claim !== undefined)
+      for (const name of quotas.keys()) judge(name, statesOf.get(name) ?? [], toldClaims)
     },
   }
 }
@@ -114,8 +117,11 @@ export function followQuotas(cluster: Cluster, checker: QuotaChecker): void {
   cluster.follow((store) => void attach(store))
 }
 
-const withStatusOf = (claim: any, before: any) =>
-  before && before.metadata.uid === claim.metadata.uid ? { ...claim, status: before.status } : claim
+/** Of a claim that is new, anything that a status can count for. */
+function hasNewStatus({ metadata, status = {} }: any, before: any): boolean {
+  if (before?.metadata.uid === metadata.uid) return JSON.stringify(before.status ?? {}) !== JSON.stringify(status)
+  return status.allocatedResources !== undefined || status.currentVolumeAttributesClassName !== undefined
+}
 
 const scopeOf = ({ metadata, spec }: any): string => `${metadata.uid} ${JSON.stringify(spec.scopeSelector ?? null)}`
 

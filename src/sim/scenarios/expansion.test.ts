@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest'
 import { expansionInABadWorld } from './expansion.ts'
 
 const SEEDS = Number(process.env.SIM_SEEDS ?? 100)
+const FIRST = Number(process.env.SIM_FIRST_SEED ?? 1)
 const only = process.env.SIM_SEED
 
 describe('claims that grow in a bad world', () => {
   it(`SYS-14 REX-4 REX-8 PLUS-14 nothing shrinks, the quota is exact, and every claim has its size or says why not (${only ? `seed ${only}` : `${SEEDS} seeds`})`, async () => {
     const total = { acts: 0, effects: 0, crashes: 0, grown: 0, steps: 0, virtualHours: 0 }
-    const seeds = only ? [Number(only)] : Array.from({ length: SEEDS }, (_, index) => index + 1)
+    const seeds = only ? [Number(only)] : Array.from({ length: SEEDS }, (_, index) => index + FIRST)
     for (const seed of seeds) {
       const { world, acts, effects, crashes, grown } = await expansionInABadWorld(seed)
       total.acts += acts

@@ -99,8 +99,9 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
   driver.heal()
   refusals = 0
   restart(node) // a driver that refused a volume in use is not asked again before it is mounted anew
+  await world.runFor(MINUTE_MS) // what people asked for last is under way
   await settle()
-  for (const process of processes) restart(process)
+  for (const process of processes) restart(process) // who starts anew finds nothing to do
   await world.runFor(MINUTE_MS)
   for (const problem of checker.problems()) court.convict(`after a restart: ${problem}`)
   for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)

@@ -19,6 +19,7 @@ describe('quotas in a bad world', () => {
       more.virtualHours += world.nowMs / 3_600_000
     }
     console.log(`quotas in a bad world: ${seeds.length} seeds, ${JSON.stringify({ ...total, ...more })}`)
+    if (only) return
     expect(total.done).toBeGreaterThan(seeds.length * 10)
     expect(total['over quota']).toBeGreaterThan(seeds.length)
     expect(more.crashes).toBeGreaterThan(seeds.length)

@@ -498,6 +498,20 @@ describe('volumes and nodes', () => {
     expect(await trial.nodeOf('db')).toBe('n2')
   })
 
+  it('CAP-16 volumes that were given back are made elsewhere, though the place they came from still promises most', async () => {
+    await localStorage([100, 30])
+    trial.storage.free.set('n1', gi(12))
+    await trial.aPod('db', {
+      ephemeral: {
+        first: { size: '10Gi', storageClassName: 'local' },
+        second: { size: '11Gi', storageClassName: 'local' },
+      },
+    })
+    await placed('db')
+    expect(await trial.nodeOf('db')).toBe('n2')
+    expect(trial.storage.refused).toHaveLength(1)
+  })
+
   it('CAP-16 where reports promise room that is not there, volumes are given back ever more rarely', async () => {
     await localStorage([100])
     trial.storage.free.set('n1', gi(12))

@@ -56,7 +56,7 @@ export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
     // Given back for another try in vain, volumes would be made and deleted over and over.
     const facts = asIfUnbound ? { ...deps, capacity: { ...capacity, isTogether: true } } : deps
     const judge = new NodeJudge(facts, bound, delayed)
-    const avoided = failedPlaces.of(delayed.map(({ claim }) => claim.metadata.uid ?? ''))
+    const avoided = failedPlaces.of([pod.uid, ...delayed.map(({ claim }) => claim.metadata.uid ?? '')])
     return {
       is: 'judge',
       refuses: (node) => judge.judge(node),
@@ -98,7 +98,8 @@ function reserve(deps: VolumeBindingDeps, pod: PodFacts, node: NodeView, plan: N
       } catch (error) {
         deps.onError('bind')
         if (error instanceof BindingFailed && error.isPlaceFault) {
-          for (const { claim } of plan.make) deps.failedPlaces.note(claim.claim.metadata.uid ?? '', node.name)
+          const claimUids = plan.make.map(({ claim }) => claim.claim.metadata.uid ?? '')
+          for (const uid of [pod.uid, ...claimUids]) deps.failedPlaces.note(uid, node.name)
         }
         throw new Error(duringBinding(error instanceof Error ? error.message : String(error)), { cause: error })
       }

@@ -1,0 +1,201 @@
+// The whole program against a real server and a driver behind a real socket; and what its flags mean.
+import { setMaxListeners } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { create } from '@bufbuild/protobuf'
+import { Command } from 'commander'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { systemClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { manualClock } from '../base/manual-clock.ts'
+import { startHttpTrial } from '../client/http-trial.ts'
+import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
+import { CreateVolumeRequestSchema } from '../csi/gen/csi_pb.js'
+import { serveDriver } from '../csi/index.ts'
+import { buildKubeconfig } from './kubeconfig.ts'
+import { createProgram } from './program.ts'
+import { runResizer } from './resizer.ts'
+import { readResizerSettings } from './resizer-flags.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const VOLUMES = '/api/v1/persistentvolumes'
+const DRIVER = 'fake.stowage.example'
+const GI = 1024 ** 3
+const PATIENCE = { timeout: 20_000, interval: 20 }
+
+interface RunOptions {
+  readonly driver?: Partial<FakeSettings>
+  readonly flags?: Record<string, string>
+}
+
+async function start({ driver = {}, flags = {} }: RunOptions = {}) {
+  const clock = systemClock()
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-resizer-'))
+  const { trial, pki, connection, stop: stopServer } = await startHttpTrial()
+  const fake = createFakeDriver({ clock, settings: fakeSettings({ ...driver }) })
+  const endpoint = join(dir, 'csi.sock')
+  const { identity, controller } = fake
+  const served = await serveDriver({ endpoint, identity, controller, node: fake.node('node-1'), clock, log: silentLog })
+  const kubeconfig = join(dir, 'kubeconfig')
+  await writeFile(
+    kubeconfig,
+    buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential: { ...pki.admin, user: 'admin' } }),
+  )
+  const abort = new AbortController()
+  setMaxListeners(0, abort.signal)
+  const settings = readResizerSettings({
+    csiAddress: endpoint,
+    kubeconfig,
+    retryIntervalStart: '10ms',
+    kubeApiQps: '-1',
+    ...flags,
+  })
+  const lines: { fields: any; message: string }[] = []
+  const write = (fields: object, message: string) => void lines.push({ fields, message })
+  const log = { debug: write, info: write, warn: write, error: write }
+  const running = runResizer({ settings, clock, random: Math.random, log, signal: abort.signal, env: {} })
+  onTestFinished(async () => {
+    abort.abort()
+    await Promise.allSettled([running])
+    await served.stop()
+    await stopServer()
+    await rm(dir, { recursive: true })
+  })
+
+  /** A claim of 1Gi, bound to a volume of the driver, that asks for 2Gi. */
+  async function aGrowingClaim(name: string): Promise<void> {
+    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'growing' },
+      provisioner: DRIVER,
+      allowVolumeExpansion: true,
+    })
+    const request = create(CreateVolumeRequestSchema, {
+      name,
+      capacityRange: { requiredBytes: BigInt(GI) },
+      volumeCapabilities: [{ accessMode: { mode: 1 }, accessType: { case: 'mount', value: {} } }],
+    })
+    const { volume } = await fake.controller.createVolume(request, { signal: abort.signal })
+    const resources = (storage: string) => ({ resources: { requests: { storage } } })
+    const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'growing' }
+    const { json } = await trial.post(CLAIMS, {
+      metadata: { name },
+      spec: { ...common, volumeName: `pv-${name}`, ...resources('1Gi') },
+    })
+    await trial.post(VOLUMES, {
+      metadata: { name: `pv-${name}` },
+      spec: {
+        ...common,
+        capacity: { storage: '1Gi' },
+        claimRef: { namespace: 'default', name, uid: json.metadata.uid },
+        csi: { driver: DRIVER, volumeHandle: volume!.volumeId },
+      },
+    })
+    const status = { phase: 'Bound', capacity: { storage: '1Gi' } }
+    await trial.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+    const { status: code } = await trial.patch(`${CLAIMS}/${name}`, { spec: resources('2Gi') }, 'merge')
+    expect(code).toBe(200)
+  }
+
+  const untilPending = (name: string) =>
+    vi.waitFor(async () => {
+      const { json } = await trial.get(`${CLAIMS}/${name}`)
+      expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
+    }, PATIENCE)
+  return { trial, fake, running, lines, aGrowingClaim, untilPending, stop: () => abort.abort() }
+}
+
+describe('stowage resizer', () => {
+  it('REX-1 SYS-5 grows volumes of any server’s claims, tells people, and shows its metrics', async () => {
+    const { trial, lines, aGrowingClaim, untilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    expect((await trial.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
+    await vi.waitFor(async () => {
+      const { items } = (await trial.get('/api/v1/events')).json
+      const told = items.map(({ reason, source }: any) => `${source.component}: ${reason}`)
+      expect(told).toEqual(
+        expect.arrayContaining([
+          `external-resizer ${DRIVER}: Resizing`,
+          `external-resizer ${DRIVER}: FileSystemResizeRequired`,
+        ]),
+      )
+    }, PATIENCE)
+    const { monitoring } = lines.find(({ message }) => message === 'started')!.fields
+    const text = await (await fetch(`${monitoring}/metrics`)).text()
+    expect(text).toMatch(/csi_sidecar_operations_seconds_count\{.*\/csi.v1.Controller\/ControllerExpandVolume.*\} 1/)
+    expect(text).toContain(`workqueue_depth{name="${DRIVER}-pvc"}`)
+    expect((await fetch(`${monitoring}/healthz/leader-election`)).status).toBe(200)
+  })
+
+  it('REX-8 SYS-8 of several only the leader works, under the lease that other resizers take', async () => {
+    const { trial, aGrowingClaim, untilPending } = await start({ flags: { leaderElection: 'true' } })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    const { status } = await trial.get(
+      '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example',
+    )
+    expect(status).toBe(200)
+  })
+
+  it('REX-1 (20) says what the driver lacks, and ends', async () => {
+    const cannot = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
+    await expect(cannot.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
+    const alone = await start({ driver: { plugin: [] } })
+    await expect(alone.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
+  })
+
+  it('REX-1 (20) works with a driver that grows volumes on their nodes only', async () => {
+    const { fake, aGrowingClaim, untilPending } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    expect(fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
+  })
+})
+
+describe('the flags of stowage resizer', () => {
+  const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
+  /** As the command line gives them to the command. */
+  function parse(...args: string[]) {
+    const command = createProgram(deps).commands.find((one) => one.name() === 'resizer')!
+    const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
+    for (const option of command.options) parser.addOption(option)
+    return readResizerSettings(parser.parse(args, { from: 'user' }).opts())
+  }
+
+  it('REX-1 mean, when they are not given, what they mean to the external resizer', () => {
+    expect(parse()).toMatchObject({
+      csiAddress: '/run/csi/socket',
+      timeout: 10_000,
+      kubeApiQps: 5,
+      kubeApiBurst: 10,
+      workers: 10,
+      retryIntervalStart: 1_000,
+      retryIntervalMax: 300_000,
+      handleVolumeInuseError: true,
+      checkCapacity: false,
+      leaderElection: false,
+      leaderElectionLeaseDuration: 15_000,
+      leaderElectionRenewDeadline: 10_000,
+      leaderElectionRetryPeriod: 5_000,
+      metricsPath: '/metrics',
+      monitoring: undefined,
+    })
+  })
+
+  it('REX-1 take what deployments of the external resizer give', () => {
+    const settings = parse(
+      ...['--csi-address=/csi/csi.sock', '--leader-election', '--workers=100', '--resync-period=5m', '--v=5'],
+      ...['--handle-volume-inuse-error=false', '--feature-gates=AnnotateFsResize=true', '--http-endpoint=:8080'],
+    )
+    expect(settings).toMatchObject({ workers: 100, leaderElection: true, handleVolumeInuseError: false })
+    expect(settings.monitoring).toMatchObject({ port: 8080 })
+  })
+
+  it('SYS-10 refuse what makes no sense, by name', () => {
+    expect(() => parse('--workers=none')).toThrow(/^--workers "none": expected a whole number of 1 or more$/)
+    expect(() => parse('--http-endpoint=:1', '--metrics-address=:2')).toThrow(/not both/)
+    expect(() => parse('--metrics-path=metrics')).toThrow(/--metrics-path/)
+    expect(() => parse('--feature-gates=AnnotateFsResize=false')).toThrow(/always true here/)
+  })
+})

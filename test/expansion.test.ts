@@ -1,0 +1,166 @@
+// Growth as a user sees it: `stowage up` with one node, a pod that reads and writes without a pause, and a claim that is
+// edited. Then a size that is impossible, given up, and a smaller one that works. The data is what it was.
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, open, realpath, rm, stat, statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { type Traces, tracesBelow } from './helpers/traces.ts'
+
+const noLoops = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'ext4'])
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const PODS = '/api/v1/namespaces/default/pods'
+const GI = 1024 ** 3
+const MERGE = { 'content-type': 'application/merge-patch+json' }
+
+describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`, () => {
+  let dir: string
+  let traces: Traces
+  let server: RunningServer
+  beforeAll(async () => {
+    dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-expansion-')))
+    await mkdir(join(dir, 'data'))
+    traces = await tracesBelow(dir)
+    server = await startServer({ dataDir: join(dir, 'data'), nodes: 1, flags: ['--pool-size', '5Gi'] })
+  })
+  afterAll(async () => {
+    await server?.stop()
+    await traces?.scrub()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  const claim = async () => (await server.call('GET', `${CLAIMS}/orders`)).json
+  const ask = async (storage: string) => {
+    const { status } = await server.call(
+      'PATCH',
+      `${CLAIMS}/orders`,
+      { spec: { resources: { requests: { storage } } } },
+      MERGE,
+    )
+    expect(status).toBe(200)
+  }
+  const events = async (reason: string): Promise<string[]> => {
+    const { json } = await server.call('GET', '/api/v1/events')
+    return json.items.filter((event: any) => event.reason === reason).map(({ message }: any) => message)
+  }
+  const grownTo = (size: string) => until(async () => (await claim()).status.capacity.storage === size)
+
+  /** Where the pod has its volume. */
+  async function aPodWithClaim(): Promise<string> {
+    const resources = { requests: { storage: '1Gi' } }
+    await server.call('POST', CLAIMS, {
+      metadata: { name: 'orders' },
+      spec: { accessModes: ['ReadWriteOnce'], resources },
+    })
+    await server.call('POST', PODS, {
+      metadata: { name: 'shop' },
+      spec: {
+        containers: [{ name: 'main', image: 'none', volumeMounts: [{ name: 'orders', mountPath: '/orders' }] }],
+        volumes: [{ name: 'orders', persistentVolumeClaim: { claimName: 'orders' } }],
+      },
+    })
+    await until(async () => (await server.call('GET', `${PODS}/shop`)).json.status.phase === 'Running')
+    const pod = (await server.call('GET', `${PODS}/shop`)).json
+    const { volumeName } = (await claim()).spec
+    const root = join(dir, 'data', 'nodes', pod.spec.nodeName, 'agent', 'pods', pod.metadata.uid)
+    return join(root, 'volumes', 'kubernetes.io~csi', volumeName, 'mount')
+  }
+
+  it('REX-1 REX-2 REX-7 PLUS-12 online, under verified IO; an impossible size is given up, a smaller one works', async () => {
+    const path = await aPodWithClaim()
+    const io = await verifiedIo(join(path, 'log'))
+    try {
+      await io.hasWritten(100)
+      expect((await statfs(path)).blocks * (await statfs(path)).bsize).toBeLessThan(1.05 * GI)
+
+      await ask('2Gi')
+      await grownTo('2Gi')
+      const { bsize, blocks } = await statfs(path)
+      expect(blocks * bsize).toBeGreaterThan(1.8 * GI)
+      await promisify(execFile)('fallocate', ['-l', '1200M', join(path, 'more-than-there-was')])
+      expect((await stat(join(path, 'more-than-there-was'))).size).toBe(1200 * 1024 ** 2)
+      const after = (await claim()).status
+      expect(after.allocatedResourceStatuses).toBeUndefined()
+      expect(after.conditions ?? []).toEqual([])
+      expect((await events('FileSystemResizeSuccessful')).length).toBeGreaterThan(0)
+      await io.hasWritten(100)
+
+      await ask('500Gi')
+      await until(
+        async () => (await claim()).status.allocatedResourceStatuses?.storage === 'ControllerResizeInfeasible',
+      )
+      expect((await events('VolumeResizeFailed')).at(-1)).toMatch(/takes 498Gi more, and .* are missing/)
+      await ask('2Gi')
+      await until(async () => (await claim()).status.allocatedResourceStatuses === undefined)
+      expect((await claim()).status).toMatchObject({ capacity: { storage: '2Gi' } })
+      expect((await claim()).status.conditions ?? []).toEqual([])
+      expect((await events('StorageRequestLowered')).length).toBeGreaterThan(0)
+
+      await ask('3Gi')
+      await grownTo('3Gi')
+      await io.hasWritten(100)
+    } finally {
+      await io.stop()
+    }
+    expect(await io.check()).toBeGreaterThan(300)
+    const left = await claim()
+    expect(left.spec.allocatedResources.storage, 'the mark stays').toBe('500Gi')
+  }, 120_000)
+})
+
+const BLOCK_BYTES = 64 * 1024
+
+/** Writes blocks whose content tells their place, each synced and read back; any difference is an error. */
+async function verifiedIo(path: string) {
+  const file = await open(path, 'w+')
+  let written = 0
+  let isOver = false
+  const blockAt = (index: number): Buffer => {
+    const seed = createHash('sha256').update(`block ${index}`).digest()
+    return Buffer.alloc(BLOCK_BYTES, seed)
+  }
+  async function verify(index: number): Promise<void> {
+    const read = Buffer.alloc(BLOCK_BYTES)
+    await file.read(read, 0, BLOCK_BYTES, index * BLOCK_BYTES)
+    if (!read.equals(blockAt(index))) throw new Error(`block ${index} is not what was written`)
+  }
+  const running = (async () => {
+    while (!isOver) {
+      await file.write(blockAt(written), 0, BLOCK_BYTES, written * BLOCK_BYTES)
+      await file.datasync()
+      await verify(written)
+      await verify(Math.floor(written / 2))
+      written++
+    }
+  })()
+  let failure: unknown
+  running.catch((error) => {
+    failure = error
+  })
+  return {
+    async hasWritten(blocks: number): Promise<void> {
+      const goal = written + blocks
+      await until(async () => written >= goal || failure !== undefined)
+      if (failure) throw failure
+    },
+    async stop() {
+      isOver = true
+      await running
+    },
+    /** All of it, once more. */
+    async check(): Promise<number> {
+      for (let index = 0; index < written; index++) await verify(index)
+      await file.close()
+      return written
+    },
+  }
+}
+
+/** Asked again until the test's own limit. */
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
+}

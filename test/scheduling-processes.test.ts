@@ -1,0 +1,104 @@
+// Scheduler, controllers, provisioner and cleaner, each in a process of its own beside an API server that is killed or
+// frozen for ten seconds, and a node that is taken away with its driver.
+import { afterEach, describe, expect, it } from 'vitest'
+import {
+  aClass,
+  aNode,
+  aPod,
+  CAPACITIES,
+  CSI_NODES,
+  driver,
+  held,
+  list,
+  NODES,
+  placed,
+  post,
+  remove,
+  reported,
+  run,
+  server,
+  spec,
+  startAgain,
+  startApart,
+  stopAll,
+  until,
+} from './helpers/pools-cluster.ts'
+
+afterEach(stopAll)
+
+const AWAY_MS = 10_000
+const away = () => new Promise((resolve) => setTimeout(resolve, AWAY_MS)) // the outage itself
+
+const OUTAGES: Readonly<Record<string, () => Promise<void>>> = {
+  async killed() {
+    await server.kill()
+    await away()
+    await startAgain()
+  },
+  async frozen() {
+    process.kill(server.pid, 'SIGSTOP')
+    await away()
+    process.kill(server.pid, 'SIGCONT')
+  },
+}
+
+describe('every part in a process of its own', () => {
+  it.each(Object.entries(OUTAGES))(
+    'CAP-17 CAP-20 the API server is %s for ten seconds: all resume by themselves, and no object is made anew',
+    async (_what, outage) => {
+      const hosts = ['n1', 'n2', 'n3']
+      await startApart({ places: hosts.map((name) => `host=${name}`), sizeGi: 20 })
+      await run(['controllers', '--no-leader-election'])
+      await run(['scheduler', '--no-leader-election'])
+      await run([
+        ...['provisioner', '--csi-address', driver.endpoint, '--kube-api-qps', '-1', '--strict-topology', 'true'],
+        ...['--enable-capacity', 'central', '--capacity-ownerref-level', '-1', '--kube-api-capacity-qps', '-1'],
+      ])
+      await aClass('local')
+      for (const name of hosts) await aNode(name, { host: name })
+      await reported(...hosts.map((name) => `local ${name}: 20Gi`))
+      const uids = async () => (await list(CAPACITIES)).map(({ metadata }) => metadata.uid).sort()
+      const before = await uids()
+
+      const pods = Array.from({ length: 60 }, (_, index) => `p${index}`)
+      for (const name of pods.slice(0, 40)) await aPod(name, { ephemeral: { scratch: spec(1, 'local') } })
+      await outage()
+      for (const name of pods.slice(40)) await aPod(name, { ephemeral: { scratch: spec(1, 'local') } })
+      for (const name of pods) await placed(name)
+      expect(await held()).toHaveLength(pods.length)
+      await reported(...hosts.map((name) => `local ${name}: 0`))
+      expect(await uids()).toEqual(before)
+      expect((await driver.control.look()).overlaps).toEqual([])
+    },
+  )
+
+  it('CAP-5 CAP-9 a node that goes with its driver leaves its capacity object behind, and the cleaner removes it', async () => {
+    await startApart({ places: ['host=n1'], sizeGi: 20 })
+    await aClass('local')
+    for (const name of ['n1', 'n2']) await aNode(name, { host: name })
+    const provisioner = await run(
+      [
+        ...['provisioner', '--csi-address', driver.endpoint, '--node-deployment', '--enable-capacity', 'local'],
+        ...['--capacity-ownerref-level', '-1'],
+      ],
+      { NODE_NAME: 'n1' },
+    )
+    await reported('local n1: 20Gi')
+    const labels = (node: string) => ({
+      'csi.storage.k8s.io/drivername': 'pools.example.com',
+      'csi.storage.k8s.io/managed-by': `external-provisioner-${node}`,
+    })
+    const another = { storageClassName: 'local', nodeTopology: { matchLabels: { host: 'n2' } }, capacity: '7Gi' }
+    await post('/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities', {
+      metadata: { name: 'of-n2', labels: labels('n2') },
+      ...another,
+    })
+    await run(['capacity-cleanup', '--driver-name', 'pools.example.com', '--gone-for', '1s', '--no-leader-election'])
+    await provisioner.stop()
+    await remove(`${CSI_NODES}/n1`)
+    await remove(`${NODES}/n1`)
+    await reported('local n2: 7Gi') // whose driver is still there
+    await remove(`${CSI_NODES}/n2`)
+    await until(async () => (await list(CAPACITIES)).length === 0)
+  })
+})
