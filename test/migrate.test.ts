@@ -255,11 +255,11 @@ describe('stowage migrate with a driver', () => {
     expect(back.code, back.out + back.err).toBe(0)
     expect(await attributes()).toEqual(all('100'))
     for (const { status, metadata } of await claims()) {
-      expect([status.currentVolumeAttributesClassName, status.modifyVolumeStatus, metadata.annotations[RECORD]]).toEqual([
-        'silver',
-        undefined,
-        undefined,
-      ])
+      expect([
+        status.currentVolumeAttributesClassName,
+        status.modifyVolumeStatus,
+        metadata.annotations[RECORD],
+      ]).toEqual(['silver', undefined, undefined])
     }
 
     const again = await run(['--from', 'silver', '--to', 'gold'])

@@ -98,8 +98,12 @@ export const noSuchPath = (): ApiError =>
   new ApiError(404, 'NotFound', 'the server could not find the requested resource')
 
 /** The server has no such kind, or no longer, or not yet: 404 about no object in particular. */
-export const isNotServed = (error: unknown): error is ApiError =>
+export const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && !error.details?.name
+
+/** This very object is not there. A 404 of another kind (a version switched off, a proxy's page) says nothing about it. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 404 && Boolean(error.details?.name)
 
 export const methodNotAllowed = (): ApiError =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')

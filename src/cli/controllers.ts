@@ -18,6 +18,7 @@ import {
 import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
 import { createCapacityCleaner, createCapacityMetrics } from '../controllers/capacity/index.ts'
+import type { PaceOptions } from '../controllers/changing/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
@@ -65,6 +66,8 @@ export interface ControllersRun {
   readonly gates: FeatureGates
   /** Whether the scheduler holds back capacity that is promised and not yet reported. Default true. */
   readonly capacityReservation?: boolean
+  /** How fast volumes of each driver may be changed. Absent: as fast as it goes. */
+  readonly pace?: PaceOptions
   /** Makers of volumes in this process. */
   readonly inProcess: readonly Provisioner[]
   /** CSI drivers whose volumes are provided from here. */
@@ -85,7 +88,7 @@ const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export async function runControllers(options: ControllersRun): Promise<void> {
   const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess, gates } = options
-  const { capacityReservation = true } = options
+  const { capacityReservation = true, pace } = options
   const metrics = createClientMetrics(registry)
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
@@ -129,7 +132,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       ...(options.drivers.length > 0 ? [createSourceProtection(deps)] : []),
       ...options.drivers.map(({ up, ...driver }): Running => {
         const own = { csiMetrics, provisioningMetrics, capacityMetrics, modifyingMetrics }
-        const of = { ...deps, ...driver, gates, ...own, ...led }
+        const of = { ...deps, ...driver, gates, ...own, ...led, ...(pace ? { pace } : {}) }
         return {
           async run(over) {
             await up

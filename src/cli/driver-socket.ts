@@ -4,6 +4,7 @@ import type { FeatureGates } from '../api/feature-gates.ts'
 import { createEventRecorder, type LeaderElection } from '../client/index.ts'
 import { createAttacher } from '../controllers/attaching/index.ts'
 import { type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
+import type { PaceOptions } from '../controllers/changing/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
@@ -20,6 +21,7 @@ export interface DriverSocket extends ControllerDeps {
   readonly provisioningMetrics: ProvisioningMetrics
   readonly capacityMetrics: CapacityMetrics
   readonly modifyingMetrics: ModifyingMetrics
+  readonly pace?: PaceOptions
   readonly election?: LeaderElection
 }
 
@@ -43,6 +45,7 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     provisioningMetrics,
     capacityMetrics,
     modifyingMetrics,
+    pace,
     election,
     ...deps
   } = of
@@ -50,11 +53,14 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
   try {
     const facts = await factsOf()
     if (!facts) return
-    if (!facts.controller.has('CREATE_DELETE_VOLUME')) {
-      log.warn({ driver: facts.name, address }, 'the driver cannot make volumes (no CREATE_DELETE_VOLUME): left alone')
-      return
+    const makesVolumes = facts.controller.has('CREATE_DELETE_VOLUME')
+    if (makesVolumes) {
+      log.info({ driver: facts.name, version: facts.version, address }, 'providing volumes of a CSI driver')
+    } else {
+      const message =
+        'the driver cannot make volumes (no CREATE_DELETE_VOLUME): those that are there are attached and changed'
+      log.warn({ driver: facts.name, address }, message)
     }
-    log.info({ driver: facts.name, version: facts.version, address }, 'providing volumes of a CSI driver')
     const common = { ...deps, clock, log }
     const calls = { driver: oneAtATime(driver), facts }
     const node = name === undefined ? undefined : { ...NODE_RACE, name, segments: await segmentsOf() }
@@ -69,25 +75,25 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
       gates,
       modifyingMetrics,
       ...(node ? { node } : {}),
-      options: { workers: CHANGE_WORKERS },
+      options: { workers: CHANGE_WORKERS, ...(pace ? { pace } : {}) },
     })
-    const provisioner = createCsiProvisioner({
-      ...common,
-      ...calls,
-      // Without a node of its own there may be none that the driver was registered on.
-      options: { gates, immediateTopology: false, ...(node ? { node } : {}) },
-    })
-    const controllers = [
+    const provide = () =>
       createProvisioningControllers({
         ...common,
         ...led,
-        provisioner,
+        provisioner: createCsiProvisioner({
+          ...common,
+          ...calls,
+          // Without a node of its own there may be none that the driver was registered on.
+          options: { gates, immediateTopology: false, ...(node ? { node } : {}) },
+        }),
         provisioningMetrics,
         options: { isOneOfSeveral: true, bindsAtOnce: true },
-      }),
+      })
+    const controllers = [
+      ...(makesVolumes ? [provide()] : []),
       createAttacher({ ...common, ...led, ...calls, options: { isOneOfSeveral: true } }),
       changes,
-      events,
       ...(facts.controller.has('GET_CAPACITY')
         ? [
             createCapacityControllers({
@@ -101,7 +107,14 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
           ]
         : []),
     ]
-    await Promise.all(controllers.map((controller) => controller.run(signal)))
+    const workOver = new AbortController()
+    const telling = events.run(workOver.signal)
+    try {
+      await Promise.all(controllers.map((controller) => controller.run(signal)))
+    } finally {
+      workOver.abort() // what the last of them had to say is still told
+      await telling
+    }
   } finally {
     driver.close()
   }

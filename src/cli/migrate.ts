@@ -147,7 +147,7 @@ async function migrate(
 const notBegun = (key: ObjectKey, { isDryRun }: MigrateRequest): ClaimResult => ({
   key,
   is: 'untouched',
-  says: isDryRun ? 'would be moved' : 'nothing was changed, because others cannot be moved',
+  says: isDryRun ? '' : 'nothing was changed, because others cannot be moved',
 })
 
 /** Claims of which it is known before the start how they end: they have arrived, are not ours, or cannot be moved. */

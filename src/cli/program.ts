@@ -18,6 +18,7 @@ import { addGrow } from './grow-flags.ts'
 import { addMigrate } from './migrate-flags.ts'
 import { addNode } from './node-flags.ts'
 import type { NodesReady } from './nodes.ts'
+import { changeBudgetOption, changeCooldownOption, parsePace } from './pace-flags.ts'
 import { addProvisioner } from './provisioner-flags.ts'
 import { addResizer } from './resizer-flags.ts'
 
@@ -77,6 +78,8 @@ export function createProgram(deps: ProgramDeps): Command {
     )
     .option('--feature-gates <gates>', 'switch features, e.g. VolumeAttributesClass=false', '')
     .addOption(driverSocketOption())
+    .addOption(changeBudgetOption())
+    .addOption(changeCooldownOption())
     .option('--no-leader-election', 'work at once, without asking whether another process does')
     .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
     .addOption(
@@ -255,6 +258,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
         poolBytes: poolBytesOf(flags.poolSize),
         runCommands: flags.runCommands === true,
         capacityReservation: flags.capacityReservation !== 'off',
+        pace: parsePace(flags),
         controllers,
         clock: deps.clock,
         random: deps.random,
@@ -284,6 +288,8 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
     .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
     .addOption(capacityReservationOption())
+    .addOption(changeBudgetOption())
+    .addOption(changeCooldownOption())
 }
 
 function addDriver(program: Command, deps: ProgramDeps): void {

@@ -8,8 +8,9 @@ import { findServer } from '../sdk/find-server.ts'
 import { CONTROLLERS, type ControllerName, runControllers } from './controllers.ts'
 import { parseListen, UsageError } from './flags.ts'
 import { serveMonitoring } from './monitoring.ts'
+import { type PaceFlags, parsePace } from './pace-flags.ts'
 
-export interface RemoteControllersFlags {
+export interface RemoteControllersFlags extends PaceFlags {
   readonly kubeconfig?: string
   /** As --controllers gives them, separated by commas. */
   readonly controllers?: string
@@ -31,6 +32,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
   const { clock, log } = deps
   const names = parseControllers(flags.controllers)
   const gates = gatesOf(flags.featureGates)
+  const pace = parsePace(flags)
   const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
     throw new UsageError((error as Error).message)
   })
@@ -54,6 +56,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
       registry,
       names,
       gates,
+      ...(pace ? { pace } : {}),
       isShared: flags.leaderElection,
       inProcess: [],
       drivers: [...new Set(flags.driverSocket)].map((address) => ({ address })),

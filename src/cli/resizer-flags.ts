@@ -2,7 +2,9 @@
 // program and keep its arguments. What they set is resizer.ts.
 import { type Command, Option } from 'commander'
 import type { FeatureGates } from '../api/feature-gates.ts'
+import type { PaceOptions } from '../controllers/changing/index.ts'
 import { parseListen, UsageError } from './flags.ts'
+import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parsePace } from './pace-flags.ts'
 import type { ProgramDeps } from './program.ts'
 import {
   addFlags,
@@ -53,6 +55,8 @@ const FLAGS = {
     false,
     'tell the driver for which claim and volume it changes attributes',
   ),
+  changeBudget: text('--change-budget', '', CHANGE_BUDGET_DOC),
+  changeCooldown: text('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
   leaderElection: toggle('--leader-election', false, 'of several processes only one works'),
   leaderElectionNamespace: text(
     '--leader-election-namespace',
@@ -84,8 +88,12 @@ const FLAGS = {
 const SETTLED = { AnnotateFsResize: true, ReleaseLeaderElectionOnExit: true }
 
 export interface ResizerSettings
-  extends Omit<FlagValues<typeof FLAGS>, 'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'resyncPeriod'> {
+  extends Omit<
+    FlagValues<typeof FLAGS>,
+    'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'resyncPeriod' | 'changeBudget' | 'changeCooldown'
+  > {
   readonly gates: FeatureGates
+  readonly pace: PaceOptions | undefined
   readonly monitoring: { readonly host: string; readonly port: number } | undefined
 }
 
@@ -114,11 +122,20 @@ export function addResizer(program: Command, deps: ProgramDeps, logLevels: reado
 }
 
 export function readResizerSettings(given: Readonly<Record<string, unknown>>): ResizerSettings {
-  const { featureGates, httpEndpoint, metricsAddress, resyncPeriod: _, ...settings } = readFlags(FLAGS, given)
+  const {
+    featureGates,
+    httpEndpoint,
+    metricsAddress,
+    resyncPeriod: _,
+    changeBudget,
+    changeCooldown,
+    ...settings
+  } = readFlags(FLAGS, given)
   if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
   if (!settings.metricsPath.startsWith('/'))
     throw wrong('--metrics-path', settings.metricsPath, 'a path such as /metrics')
   const address = httpEndpoint || metricsAddress
   const monitoring = address ? parseListen(address) : undefined
-  return { ...settings, gates: readGates(featureGates, SETTLED), monitoring }
+  const pace = parsePace({ changeBudget, changeCooldown })
+  return { ...settings, gates: readGates(featureGates, SETTLED), pace, monitoring }
 }

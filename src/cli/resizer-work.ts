@@ -60,6 +60,7 @@ export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promi
       workers: settings.workers,
       retryIntervalStartMs: settings.retryIntervalStart,
       retryIntervalMaxMs: settings.retryIntervalMax,
+      ...(settings.pace ? { pace: settings.pace } : {}),
       expanding: {
         timeoutMs: settings.timeout,
         slowRetryMs: settings.retryIntervalMax,

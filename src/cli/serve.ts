@@ -21,6 +21,7 @@ import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
 import { inProcessClient } from '../client/index.ts'
+import type { PaceOptions } from '../controllers/changing/index.ts'
 import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
@@ -58,6 +59,8 @@ export interface ServeOptions {
   readonly runCommands: boolean
   /** Whether the scheduler holds back capacity that is promised and not yet reported. */
   readonly capacityReservation: boolean
+  /** How fast volumes of each driver may be changed. */
+  readonly pace: PaceOptions | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -162,7 +165,16 @@ export async function serve(options: ServeOptions): Promise<void> {
       }
       if (options.controllers) {
         const isShared = place.is === 'etcd'
-        parts.controllers = runControllers({ ...common, isShared, gates, capacityReservation, drivers, inProcess })
+        const pace = options.pace ? { pace: options.pace } : {}
+        parts.controllers = runControllers({
+          ...common,
+          ...pace,
+          isShared,
+          gates,
+          capacityReservation,
+          drivers,
+          inProcess,
+        })
         ends.push(parts.controllers)
       }
       await Promise.race(ends)

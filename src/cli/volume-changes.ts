@@ -11,7 +11,7 @@ import {
   type ServedNode,
 } from '../controllers/changing/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
-import { canExpand, createExpanding, type ExpandingOptions } from '../controllers/expanding/index.ts'
+import { canExpand, createCannotExpand, createExpanding, type ExpandingOptions } from '../controllers/expanding/index.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
 
@@ -42,7 +42,7 @@ export function createVolumeChanges(deps: VolumeChangeDeps): ChangingControllers
   const changesAttributes = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const changes = [
     // Room before attributes: what a larger volume may have, a smaller one may not.
-    ...(canExpand(facts) ? [createExpanding({ ...rest, ...pace, options: expanding ?? {} })] : []),
+    canExpand(facts) ? createExpanding({ ...rest, ...pace, options: expanding ?? {} }) : createCannotExpand(rest),
     // Also for a driver that cannot: people are told why nothing happens.
     ...(changesAttributes
       ? [

@@ -16,9 +16,17 @@ const claim = { metadata: { namespace: 'default', name: 'orders', uid: 'u1', res
 async function aRecorder() {
   const { server, clock } = await startTrial()
   const client = inProcessClient(server.objects, SYSTEM_USER)
-  const failing = { error: undefined as Error | undefined }
+  const failing = { error: undefined as Error | undefined, losesAnswers: false }
+  const commits: number[] = []
   const guarded = {
     ...client,
+    commit: (async (...args: Parameters<typeof client.commit>) => {
+      if (failing.error) throw failing.error
+      commits.push(args[0].length)
+      const left = await client.commit(...args)
+      if (failing.losesAnswers) throw new ApiError(503, 'ServiceUnavailable', 'the connection broke')
+      return left
+    }) as typeof client.commit,
     create: (async (...args: Parameters<typeof client.create>) => {
       if (failing.error) throw failing.error
       return client.create(...args)
@@ -50,7 +58,7 @@ async function aRecorder() {
     await turn()
   }
   const events = async () => (await client.list(eventKind)).items
-  return { client, clock, recorder, failing, lines, closing, running, tell, quiet, events }
+  return { client, clock, recorder, failing, commits, lines, closing, running, tell, quiet, events }
 }
 
 describe('an event recorder', () => {
@@ -140,12 +148,49 @@ describe('an event recorder', () => {
   it('never throws and never grows without bound while the server is away', async () => {
     const { clock, recorder, failing, tell, quiet, events } = await aRecorder()
     failing.error = new ApiError(503, 'ServiceUnavailable', 'away')
-    for (let i = 0; i < 5_000; i++) tell('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
-    expect(recorder.stats().pending).toBeLessThanOrEqual(1_000)
+    for (let i = 0; i < 10_000; i++) tell('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
+    expect(recorder.stats().pending).toBeLessThanOrEqual(5_000)
     failing.error = undefined
-    await clock.advance(60_000)
+    for (let seconds = 0; seconds < 60 && recorder.stats().pending > 0; seconds++) await clock.advance(1_000)
     await quiet()
-    expect((await events()).length).toBeGreaterThan(900)
+    expect((await events()).length).toBeGreaterThan(4_900)
+  })
+
+  it('SYS-11 sends what waits together in one commit, and rests while there is more', async () => {
+    const { clock, commits, recorder, tell, events } = await aRecorder()
+    for (let i = 0; i < 100; i++) tell('m', { metadata: { ...claim.metadata, name: `c${i}`, uid: `u${i}` } })
+    for (let i = 0; i < 50; i++) await turn()
+    expect(commits).toEqual([64])
+    expect(recorder.stats()).toMatchObject({ sent: 64, pending: 36, dropped: 0 })
+    await clock.advance(250)
+    for (let i = 0; i < 50; i++) await turn()
+    expect(commits).toEqual([64, 36])
+    expect(await events()).toHaveLength(100)
+  })
+
+  it('SYS-11 tells the rest of what waits together when the server refuses one of it', async () => {
+    const { client, lines, recorder, tell, quiet, events } = await aRecorder()
+    await client.create(namespaceKind, { metadata: { name: 'going', finalizers: ['example.com/hold'] } })
+    await client.delete(namespaceKind, { name: 'going' })
+    tell('a')
+    tell('b', { metadata: { ...claim.metadata, namespace: 'going' } })
+    tell('c')
+    await quiet()
+    await quiet()
+    expect((await events()).map(({ message }) => message).sort()).toEqual(['a', 'c'])
+    expect(recorder.stats()).toMatchObject({ sent: 2, dropped: 1 })
+    expect(lines).toEqual(['debug: event not recorded: its namespace is being terminated'])
+  })
+
+  it('SYS-11 tells nothing twice where the answer to a commit was lost', async () => {
+    const { failing, recorder, tell, quiet, events } = await aRecorder()
+    failing.losesAnswers = true
+    tell('a')
+    tell('b')
+    await quiet()
+    await quiet()
+    expect((await events()).map(({ message }) => message).sort()).toEqual(['a', 'b'])
+    expect(recorder.stats()).toMatchObject({ sent: 2, dropped: 0 })
   })
 
   it('gives up what the server refuses, without blocking the rest', async () => {

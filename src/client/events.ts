@@ -1,6 +1,7 @@
 // Tells people what happens to objects: core Event objects, the same thing told again as a higher count on the first.
 // Recording never waits, never throws and never floods: what is pending is bounded, each object may say only so much,
-// and too many variations of one reason become a single event.
+// and too many variations of one reason become a single event. What waits together travels together, where the server
+// commits atomically; if it refuses, each goes alone.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { eventKind } from '../api/kinds/event.ts'
 import { ApiError } from '../api/status-error.ts'
@@ -9,7 +10,7 @@ import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import { backoffMs } from './backoff.ts'
-import type { Client } from './client.ts'
+import type { Client, CommitWrite } from './client.ts'
 
 export interface EventRecorderOptions {
   readonly client: Client
@@ -37,7 +38,10 @@ export interface EventRecorder {
   stats(): { readonly pending: number; readonly dropped: number; readonly sent: number }
 }
 
-const PENDING_MAX = 1_000 // beyond this, new happenings are dropped and counted
+const PENDING_MAX = 5_000 // beyond this, new happenings are dropped and counted
+/** Sent in one commit. Where more is pending much is being done, and telling must not hold that up: the rest waits. */
+const BATCH_MAX = 64
+const BATCH_PAUSE_MS = 250
 const REMEMBERED_MAX = 4_096 // beyond this, the one told longest ago starts a new event
 const MESSAGE_BYTES_MAX = 1_024
 /** Each object may tell this many at once, and one more every five minutes. */
@@ -58,6 +62,14 @@ interface Pending {
   count: number
   firstMs: number
   lastMs: number
+  /** What its event is called, once that was tried. */
+  name?: string
+}
+
+/** How it is told, and what is then to be remembered. */
+interface Sending {
+  readonly write: Extract<CommitWrite, { do: 'create' | 'patch' }>
+  readonly told: Told
 }
 
 interface Told {
@@ -128,34 +140,68 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   }
 
   async function send(one: Pending): Promise<void> {
-    const before = told.get(one.key)
-    if (before && one.lastMs - before.lastMs < SAME_EVENT_MS) {
+    const counting = countOn(one)
+    if (counting) {
       try {
-        await countOn(one, before)
+        await sendAlone(counting)
+        told.set(one.key, counting.told)
         return
       } catch (error) {
         if (!(error instanceof ApiError && error.code === 404)) throw error // it has expired: a new one then
       }
     }
-    await tellNew(one)
+    const telling = tellNew(one)
+    await sendAlone(telling)
+    told.set(one.key, telling.told)
   }
 
-  async function countOn(one: Pending, before: Told): Promise<void> {
+  /** All of them or none; false when it was none, or nobody knows. */
+  async function sendTogether(batch: readonly Pending[]): Promise<boolean> {
+    const sendings = batch.map((one) => countOn(one) ?? tellNew(one))
+    try {
+      if (!(await client.commitsAtomically())) return false
+      await client.commit(sendings.map(({ write }) => write))
+    } catch {
+      return false // sent alone, each shows whether it was the reason
+    }
+    for (const [index, { key }] of batch.entries()) told.set(key, sendings[index]!.told)
+    sent += batch.length
+    return true
+  }
+
+  async function sendAlone({ write }: Sending): Promise<void> {
+    if (write.do === 'patch') return void (await client.patch(write.kind, write.ref, write.patch))
+    try {
+      await client.create(write.kind, write.object)
+    } catch (error) {
+      // Nobody else makes up that name: it is in from an earlier try whose answer was lost.
+      if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error
+    }
+  }
+
+  /** Nothing where it was not told before, or too long ago. */
+  function countOn(one: Pending): Sending | undefined {
+    const before = told.get(one.key)
+    if (!before || one.lastMs - before.lastMs >= SAME_EVENT_MS) return undefined
     const { namespace, name } = before
     const count = before.count + one.count
     const { message } = one.happening
     // Both ways of counting: `count` for those who know events of old, the series for those who read events.k8s.io.
     const series = { count, lastObservedTime: microTimestamp(one.lastMs) }
     const body = { count, message, lastTimestamp: timestamp(one.lastMs), series }
-    await client.patch(eventKind, { namespace, name }, { type: 'strategic', body })
-    told.set(one.key, { namespace, name, count, lastMs: one.lastMs })
+    const patch = { type: 'strategic', body } as const
+    return {
+      write: { do: 'patch', kind: eventKind, ref: { namespace, name }, patch },
+      told: { namespace, name, count, lastMs: one.lastMs },
+    }
   }
 
-  async function tellNew({ key, about, happening, count, firstMs, lastMs }: Pending): Promise<void> {
+  function tellNew(one: Pending): Sending {
+    const { about, happening, count, firstMs, lastMs } = one
     const namespace = about.namespace ?? 'default' // where those of cluster-wide objects live
-    const name = `${(about.name ?? '').slice(0, 200)}.${randomUuid(random).replaceAll('-', '').slice(0, 16)}`
-    await client.create(eventKind, {
-      metadata: { namespace, name },
+    one.name ??= `${(about.name ?? '').slice(0, 200)}.${randomUuid(random).replaceAll('-', '').slice(0, 16)}`
+    const event: Event = {
+      metadata: { namespace, name: one.name },
       involvedObject: about,
       type: happening.type,
       reason: happening.reason,
@@ -167,8 +213,11 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       source: { component, host: instance },
       reportingComponent: component,
       reportingInstance: instance,
-    })
-    told.set(key, { namespace, name, count, lastMs })
+    }
+    return {
+      write: { do: 'create', kind: eventKind, object: event },
+      told: { namespace, name: one.name, count, lastMs },
+    }
   }
 
   /** Tries a few times; whatever cannot be told is dropped with a line in the log. */
@@ -197,16 +246,21 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const stop = () => wake?.()
     signal.addEventListener('abort', stop, { once: true })
     while (!signal.aborted || pending.size > 0) {
-      const [one] = pending.values()
-      if (!one) {
+      const batch: Pending[] = []
+      for (const one of pending.values()) if (batch.push(one) === BATCH_MAX) break
+      if (batch.length === 0) {
         await new Promise<void>((resolve) => {
           wake = resolve
         })
         wake = undefined
         continue
       }
-      pending.delete(one.key)
-      await deliver(one, signal)
+      for (const { key } of batch) pending.delete(key)
+      if (batch.length > 1 && (await sendTogether(batch))) {
+        if (pending.size > 0) await clock.sleep(BATCH_PAUSE_MS, signal).catch(() => {})
+        continue
+      }
+      for (const one of batch) await deliver(one, signal)
     }
     signal.removeEventListener('abort', stop)
   }

@@ -130,13 +130,14 @@ function wait(
 }
 
 /** Volumes of the pod's own that keep it where it cannot run, when without them there is a node for all of it. */
-function strandedClaims(facts: PodFacts, { volumeBinding, plugins, cluster, random, rotation }: ScheduleDeps) {
-  const candidates = volumeBinding.returnable(facts)
-  if (candidates.length === 0) return candidates
-  const opinions = opinionsWithout(candidates, facts, plugins, volumeBinding)
-  if (!Array.isArray(opinions)) return []
-  const search = findNode(opinions, { nodes: cluster.nodes, startAt: rotation.startAt, random })
-  return search.is === 'found' ? candidates : []
+function strandedClaims(facts: PodFacts, deps: ScheduleDeps): readonly ObjectKey[] {
+  const { volumeBinding, plugins, cluster, random, rotation } = deps
+  const isWayOut = (claims: readonly ObjectKey[]) => {
+    const opinions = opinionsWithout(claims, facts, plugins, volumeBinding)
+    if (!Array.isArray(opinions)) return false
+    return findNode(opinions, { nodes: cluster.nodes, startAt: rotation.startAt, random }).is === 'found'
+  }
+  return volumeBinding.waysOut(facts).find(isWayOut) ?? []
 }
 
 /** What there is to say about the pod if it gave these volumes back. */
@@ -163,10 +164,11 @@ export function refusalOf(
   const opinions = opinionsOn(facts, plugins)
   if (!Array.isArray(opinions)) return { by: opinions.plugin, reasons: [opinions.because] }
   const refusal = firstRefusal(opinions, node)
-  const returnable = refusal ? volumeBinding.returnable(facts) : []
-  if (returnable.length === 0) return refusal
-  const without = opinionsWithout(returnable, facts, plugins, volumeBinding)
-  return Array.isArray(without) && !firstRefusal(without, node) ? undefined : refusal
+  const isWayOut = (claims: readonly ObjectKey[]) => {
+    const without = opinionsWithout(claims, facts, plugins, volumeBinding)
+    return Array.isArray(without) && !firstRefusal(without, node)
+  }
+  return refusal && volumeBinding.waysOut(facts).some(isWayOut) ? undefined : refusal
 }
 
 /** At once the first time, and then ever later: see given-back.ts. By then the pod may have been helped otherwise. */

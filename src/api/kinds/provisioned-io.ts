@@ -39,15 +39,18 @@ export function withoutNewClaimIo(
   if (!spec.resources) return spec
   const resources = { ...spec.resources }
   for (const part of RESOURCE_PARTS) {
-    const list = resources[part]
-    if (!list) continue
-    const kept = Object.entries(list).filter(
-      ([name]) => !isIoResource(name) || amountOf(stored?.resources?.[part], name) !== undefined,
-    )
-    if (kept.length > 0) resources[part] = Object.fromEntries(kept)
+    const kept = withoutNewIo(resources[part], stored?.resources?.[part])
+    if (kept && Object.keys(kept).length > 0) resources[part] = kept
     else delete resources[part]
   }
   return { ...spec, resources }
+}
+
+/** A list without IO resources, except those the stored one has. */
+export function withoutNewIo<L extends ResourceList | undefined>(list: L, stored: ResourceList | undefined): L {
+  if (!list) return list
+  const kept = Object.entries(list).filter(([name]) => !isIoResource(name) || amountOf(stored, name) !== undefined)
+  return Object.fromEntries(kept) as L
 }
 
 export function validateClaimIo(

@@ -8,7 +8,7 @@ import { type PersistentVolume, type PersistentVolumeSpec, persistentVolume } fr
 import { shortAccessModes } from './access-modes.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, volumeClassName } from './class-names.ts'
 import { nodeSelectorTermWarnings } from './deprecated-labels.ts'
-import { amountOf, isIoResource, withIoInBytes } from './provisioned-io.ts'
+import { amountOf, isIoResource, withIoInBytes, withoutNewIo } from './provisioned-io.ts'
 import { type VolumeSourceName, volumeSources } from './volume-source-rules.ts'
 import { validateVolumeSpec } from './volume-spec-rules.ts'
 import { validateVolumeUpdate } from './volume-update-rules.ts'
@@ -130,6 +130,7 @@ function preparedSpec(
 ): PersistentVolumeSpec {
   const next = { ...spec }
   if (next.capacity) next.capacity = withIoInBytes(next.capacity)
+  if (!gates.enabled('VolumeProvisionedIO')) next.capacity = withoutNewIo(next.capacity, stored?.capacity)
   if (!gates.enabled('VolumeAttributesClass') && stored?.volumeAttributesClassName === undefined) {
     delete next.volumeAttributesClassName
   }

@@ -107,6 +107,77 @@ describe('quota of claims', () => {
     expect((await dry('1Gi')).status).toBe(403)
   })
 
+  it('SYS-4 (74) a dry run of a change is judged alike, charges nothing and leaves no event', async () => {
+    await growingClass()
+    await aQuota('team', { hard: { 'requests.storage': '5Gi' } })
+    await bound('a')
+    const before = trial.store.revision
+    const dry = (size: string) => trial.patch(`${CLAIMS}/a?dryRun=All`, { spec: storage(size) }, 'merge')
+    expect((await dry('5Gi')).status).toBe(200)
+    expect((await dry('6Gi')).json).toMatchObject({ code: 403, message: expect.stringContaining('exceeded quota') })
+    expect(trial.store.revision).toBe(before)
+  })
+
+  it('SYS-4 (76) an apply that creates is charged as a create', async () => {
+    await aQuota('team', { hard: { persistentvolumeclaims: '1' } })
+    const apply = (name: string) => {
+      const spec = { accessModes: ['ReadWriteOnce'], ...storage('1Gi') }
+      const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name }, spec }
+      const headers = { 'content-type': 'application/apply-patch+yaml' }
+      return trial.call('PATCH', `${CLAIMS}/${name}?fieldManager=me`, JSON.stringify(object), headers)
+    }
+    expect((await apply('a')).status).toBe(201)
+    expect((await apply('a')).status).toBe(200)
+    expect(await used('team')).toEqual({ persistentvolumeclaims: '1' })
+    expect((await apply('b')).status).toBe(403)
+  })
+
+  it('SYS-4 (76) a deletion is never refused, however far above its bounds the quota is', async () => {
+    for (const name of ['a', 'b', 'c']) await created(name)
+    await aQuota('team', { hard: { persistentvolumeclaims: '0', 'requests.storage': '0' } })
+    expect((await claim('d')).status).toBe(403)
+    for (const name of ['a', 'b']) await remove(name)
+    expect(await used('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '1Gi' })
+  })
+
+  it('SYS-4 of creates that are stored together, watchers are shown the sum once, and each claim its own version', async () => {
+    await aQuota('team', { hard: { persistentvolumeclaims: '30', 'requests.storage': '1Ti' } })
+    await created('first')
+    const seen: any[] = []
+    const watch = trial.store.watch({
+      prefix: 'core/resourcequotas/default/',
+      afterRevision: trial.store.revision,
+      onEvents: (events) => seen.push(...events.map(({ entry }) => JSON.parse(Buffer.from(entry!.value).toString()))),
+      onEnd: () => {},
+    })
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => claim(`c${n}`)))
+    const versions = answers.filter(({ status }) => status === 201).map(({ json }) => json.metadata.resourceVersion)
+    expect(new Set(versions).size).toBe(29)
+    expect(seen.at(-1).status.used).toEqual({ persistentvolumeclaims: '30', 'requests.storage': '30Gi' })
+    expect(seen.length).toBeLessThan(10)
+    expect(await used('team')).toEqual(seen.at(-1).status.used)
+    watch.close()
+    for (const version of versions) {
+      const { json } = await trial.get(`${CLAIMS}?resourceVersion=${version}&resourceVersionMatch=Exact`)
+      expect(json.items.map(({ metadata }: any) => metadata.resourceVersion)).toContain(version)
+    }
+  })
+
+  it('SYS-4 an edit among creates that are stored together is judged by those after it', async () => {
+    await aQuota('team', { hard: { persistentvolumeclaims: '3' } })
+    await created('first')
+    const few = ['a', 'b', 'c'].map((name) => claim(name))
+    const edit = trial.patch(`${QUOTAS}/team`, { spec: { hard: { persistentvolumeclaims: '5' } } }, 'merge')
+    const more = ['d', 'e', 'f'].map((name) => claim(name))
+    const outcomes = (await Promise.all([...few, ...more])).map(({ status }) => status)
+    expect((await edit).status).toBe(200)
+    expect(outcomes.sort()).toEqual([201, 201, 201, 201, 403, 403])
+    expect((await trial.get(`${QUOTAS}/team`)).json.status).toEqual({
+      hard: { persistentvolumeclaims: '5' },
+      used: { persistentvolumeclaims: '5' },
+    })
+  })
+
   it('REX-4 a quota that is created over existing claims counts them, and lets them stay though they exceed it', async () => {
     for (const name of ['a', 'b', 'c']) await created(name)
     await aQuota('late', { hard: { persistentvolumeclaims: '2', 'requests.storage': '4Gi' } })
@@ -329,6 +400,38 @@ describe('quota by attributes class', () => {
     await setStatus('a', { currentVolumeAttributesClassName: 'silver', modifyVolumeStatus: null })
     expect(await counts('gold', 'silver')).toEqual(['0', '1'])
     await created('b', { volumeAttributesClassName: 'gold' })
+  })
+
+  it('VAC-10 (71) each class that is newly wanted is charged in full, and moving on to one that is charged writes no quota', async () => {
+    const versions = async () =>
+      (await trial.get(QUOTAS)).json.items.map(({ metadata }: any) => metadata.resourceVersion)
+    await bound('a', storage('3Gi'))
+    await setStatus('a', { currentVolumeAttributesClassName: 'bronze' })
+    for (const name of ['gold', 'silver', 'copper']) {
+      expect((await change('a', { volumeAttributesClassName: name })).status).toBe(200)
+      expect(await used(name)).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '3Gi' })
+      const before = await versions()
+      await setStatus('a', { modifyVolumeStatus: { targetVolumeAttributesClassName: name, status: 'InProgress' } })
+      expect(await versions(), name).toEqual(before)
+      await setStatus('a', { currentVolumeAttributesClassName: name, modifyVolumeStatus: null })
+    }
+    expect(await counts('gold', 'silver', 'copper')).toEqual(['0', '0', '1'])
+  })
+
+  it('VAC-10 PIO-7 bounds iops and throughput of the claims of a class', async () => {
+    const { scopeSelector } = byClass('gold')
+    await aQuota('io', { hard: { 'limits.iops': '1000', 'requests.throughput': '50Mi' }, scopeSelector })
+    const asking = (requests: object, volumeAttributesClassName: string) => ({
+      volumeAttributesClassName,
+      resources: { requests: { storage: '1Gi', ...requests } },
+    })
+    await created('a', asking({ iops: '900', throughput: '40Mi' }, 'gold'))
+    await created('b', asking({ iops: '900' }, 'silver'))
+    expect(await used('io')).toEqual({ 'limits.iops': '900', 'requests.throughput': '40Mi' })
+    await trial.delete(`${QUOTAS}/gold`)
+    expect((await claim('c', asking({ iops: '200' }, 'gold'))).json.message).toContain(
+      'exceeded quota: io, requested: limits.iops=200, used: limits.iops=900, limited: limits.iops=1k',
+    )
   })
 
   it('VAC-10 (72) a status is charged and never refused; a spec is', async () => {

@@ -2,7 +2,7 @@
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, isMissing } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
@@ -59,7 +59,7 @@ async function readAndLearn<T extends PersistentVolumeClaim | PersistentVolume>(
     cache.learn(object)
     return object
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return undefined
+    if (isMissing(error)) return undefined // anything less sure would give up a volume
     throw error
   }
 }

@@ -20,7 +20,7 @@ async function start(through?: Parameters<typeof startBindingTrial>[0]) {
 }
 
 describe('what the binder counts', () => {
-  it('PROV-4 volumes and claims by what they are, as they come and go', async () => {
+  it('PROV-4 VAC-11 volumes and claims by what they are, as they come and go', async () => {
     const lines = await start()
     await world.volume('bound', AVAILABLE)
     await world.volume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE })

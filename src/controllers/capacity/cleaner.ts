@@ -4,7 +4,7 @@
 // How long it is missing is counted from when this cleaner first saw it missing: after a restart it is counted anew, so
 // that nothing is ever deleted too early.
 import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isMissing } from '../../api/status-error.ts'
 import type { CSINode, CSIStorageCapacity } from '../../api/types/storage.ts'
 import {
   type Cache,
@@ -185,7 +185,7 @@ async function nodeOrNothing(client: Client, name: string, signal: AbortSignal) 
   try {
     return await client.get(csiNodeKind, { name }, { signal })
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return undefined
+    if (isMissing(error)) return undefined
     throw error
   }
 }

@@ -77,7 +77,7 @@ export function createPace(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, options:
       volumes.set(uid, { wish: '', ...known, told: wish })
       return { afterMs, because, isNews }
     },
-    changed({ claim, volume }) {
+    changed({ claim, volume }): Readonly<Record<string, string>> {
       if (cooldownMs === 0) return {}
       const known = { wish: wishOf(claim), changedMs: clock.nowMs() }
       volumes.set(volume.metadata.uid ?? '', known)

@@ -28,6 +28,7 @@ import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
 import { type Change, changeKey, createChangingControllers, type ServedNode } from '../changing/index.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../names.ts'
 import { type Life, mortal, type ProcessOptions, processClient } from '../provisioning/provisioning-trial.ts'
+import { createCannotExpand } from './cannot-expand.ts'
 import { canExpand, createExpanding } from './expanding.ts'
 import type { ExpandingOptions } from './options.ts'
 import { grownOnNode, nodeFailed, nodeRefused, nodeStarted, type StatusPatch, timeText } from './resize-status.ts'
@@ -129,9 +130,9 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
     const election = options.election ? { election: options.election } : {}
     const mine = mortalDriver(driver, life)
     const changes = [
-      ...(canExpand(facts)
-        ? [createExpanding({ ...deps, ...election, driver: mine, facts, events, options: options.options ?? {} })]
-        : []),
+      canExpand(facts)
+        ? createExpanding({ ...deps, ...election, driver: mine, facts, events, options: options.options ?? {} })
+        : createCannotExpand({ facts, events }),
       ...(options.changes ?? []),
     ]
     const { node } = options

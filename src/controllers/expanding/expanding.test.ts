@@ -169,14 +169,18 @@ describe('a claim that asks for more', () => {
     expect(world.asked('there')).toEqual([])
   })
 
-  it('REX-1 (36) gets nothing from a driver that cannot, and is told by nobody', async () => {
+  it('REX-1 (36) gets nothing from a driver that cannot, and is told so', async () => {
     await open({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
     await world.aClaim()
-    world.start()
+    const process = world.start()
     await world.ask('20Gi')
     await world.settle()
     expect((await world.view()).conditions).toEqual([])
-    expect(world.told).toEqual([])
+    expect(world.told).toEqual([
+      expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringMatching(/EXPAND_VOLUME.*10Gi$/) }),
+    ])
+    await world.ask('10Gi')
+    await world.until(() => process.standing() === undefined, 'nothing to be wanted any more')
   })
 
   it('REX-1 (20) (8) is left to the nodes where only they grow volumes, which may refuse', async () => {

@@ -21,7 +21,8 @@ import {
   fakeSettings,
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../../csi/index.ts'
-import { type Change, changeKey, createChangingControllers } from '../changing/index.ts'
+import { type Change, changeKey, createChangingControllers, createPace, type PaceOptions } from '../changing/index.ts'
+import { createExpanding } from '../expanding/index.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning-trial.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from './index.ts'
 
@@ -38,6 +39,9 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly metrics?: ModifyingMetrics
   readonly gates?: FeatureGates
   readonly workers?: number
+  readonly pace?: PaceOptions
+  /** Volumes grow as well. */
+  readonly grows?: boolean
   /** Other kinds of change beside this one; they come first. */
   readonly others?: readonly Change[]
 }
@@ -72,22 +76,28 @@ export async function aWorld(given: WorldOptions = {}) {
     const abort = new AbortController()
     setMaxListeners(0, abort.signal) // every claim in work listens to it
     const common = { caches, clock: trial.clock, random: () => 0.5, log: silentLog, facts }
-    const change = createModifying({
+    const controller = life.wrapAll(driver.controller, ['controllerModifyVolume', 'controllerExpandVolume'])
+    const ofDriver = {
       ...common,
       client: own,
-      driver: { ...driver, controller: life.wrapAll(driver.controller, ['controllerModifyVolume']) },
-      gates: given.gates ?? allGatesOn,
+      driver: { ...driver, controller },
       events: {
         record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) => {
           if (!life.isDead) told.push({ ...happening, about: metadata.name ?? '' })
         },
       },
+      ...(given.pace ? { pace: createPace(trial.clock, given.pace) } : {}),
+    }
+    const growing = given.grows ? [createExpanding({ ...ofDriver, options: { checksRoom: false } })] : []
+    const change = createModifying({
+      ...ofDriver,
+      gates: given.gates ?? allGatesOn,
       ...(given.options ? { options: given.options } : {}),
       ...(given.metrics ? { modifyingMetrics: given.metrics } : {}),
     })
     const controllers = createChangingControllers({
       ...common,
-      changes: [...(given.others ?? []), change],
+      changes: [...(given.others ?? []), ...growing, change],
       options: given.workers === undefined ? {} : { workers: given.workers },
     })
     const running = controllers.run(abort.signal)

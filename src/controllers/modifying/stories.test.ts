@@ -162,6 +162,70 @@ describe('many claims', () => {
   })
 })
 
+describe('size and attributes in one edit', () => {
+  async function aGrowingClaim(): Promise<void> {
+    await aGoldenWorld()
+    await world.trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'grows' },
+      provisioner: 'disks.example.com',
+      allowVolumeExpansion: true,
+    })
+    await world.aClaim('data', { className: 'silver', storageClassName: 'grows', has: { iops: '500' } })
+  }
+  const edit = (size: string, volumeAttributesClassName: string) =>
+    world.patchClaim('data', { spec: { volumeAttributesClassName, resources: { requests: { storage: size } } } })
+  const changes = () => world.fake.record.calls.map(({ method }) => method).filter((one) => /Expand|Modify/.test(one))
+
+  it('PLUS-10 are one plan: room first, then attributes', async () => {
+    await aGrowingClaim()
+    world.start({ grows: true })
+    await edit('2Gi', 'gold')
+    await world.until(() => changes().length === 2, 'both')
+    await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'gold', 'the class')
+    expect(changes()).toEqual(['ControllerExpandVolume', 'ControllerModifyVolume'])
+    expect(world.fake.state.volumes['vol-data']).toMatchObject({ capacityBytes: 2 * 1024 ** 3 })
+    expect(world.has()).toEqual({ iops: '1000' })
+    expect(world.fake.record.overlaps).toEqual([])
+  })
+
+  it('PLUS-10 a size that cannot be does not keep the attributes from changing', async () => {
+    await aGrowingClaim()
+    world.fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE' } }])
+    world.start({ grows: true })
+    await edit('2Gi', 'gold')
+    await world.until(async () => (await world.status()).currentVolumeAttributesClassName === 'gold', 'the class')
+    expect((await world.status()).allocatedResourceStatuses).toEqual({ storage: 'ControllerResizeInfeasible' })
+  })
+
+  it('PLUS-10 count as one change: the volume rests before the next edit, and people are told', async () => {
+    await aGrowingClaim()
+    world.start({ grows: true, pace: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 60_000 } } })
+    await edit('2Gi', 'gold')
+    await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'gold', 'the class')
+    expect(changes()).toHaveLength(2)
+    await edit('2Gi', 'silver')
+    await world.until(() => world.reasons().includes('VolumeChangeDelayed'), 'the news')
+    await world.trial.clock.advance(3_000_000)
+    await world.settle()
+    expect(changes()).toHaveLength(2)
+    await world.trial.clock.advance(900_000)
+    await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'silver', 'the class')
+    expect(world.reasons().filter((one) => one === 'VolumeChangeDelayed')).toHaveLength(1)
+    expect(world.has()).toEqual({ iops: '500' })
+  })
+
+  it('PLUS-10 a way back is never held up', async () => {
+    await aGrowingClaim()
+    world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+    world.start({ pace: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 3_600_000 } } })
+    await world.setClass('gold')
+    await world.until(() => world.reasons().includes('VolumeModifyFailed'), 'the failure')
+    await world.setClass('silver')
+    await world.untilSettled('silver')
+    expect(world.has()).toEqual({ iops: '500' })
+  })
+})
+
 describe('an administrator’s quota', () => {
   it('PIO-7 a higher amount is charged at once, a lower one frees quota when the driver has confirmed it', async () => {
     world = await aWorld()

@@ -3,7 +3,7 @@
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { ApiError, isMissing } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import {
@@ -170,7 +170,7 @@ async function read<T extends KubeObject>(
   try {
     return await client.get(kind, ref)
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return undefined
+    if (isMissing(error)) return undefined
     throw error
   }
 }

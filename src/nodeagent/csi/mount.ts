@@ -117,7 +117,7 @@ async function holdAttached({ metadata }: Readonly<VolumeAttachment>, { volume, 
   await deps.inUse.add(volume)
   const name = metadata.name ?? ''
   const now = await deps.client.get(volumeAttachmentKind, { name }, { signal }).catch(ifMissing)
-  if (now?.metadata.uid === metadata.uid && isOffered(now)) return
+  if (now && now.metadata.uid === metadata.uid && isOffered(now)) return
   throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
 }
 

@@ -14,7 +14,7 @@ export interface NodeDisk {
   /** Names in a directory, sorted; none if it is not there. */
   list(path: string): Promise<string[]>
   readText(path: string): Promise<string | undefined>
-  /** Whole or not at all, also through a loss of power. */
+  /** Whole or not at all, however the agent ends. Through a loss of power it may be missing or empty. */
   writeText(path: string, text: string): Promise<void>
   makeEmptyFile(path: string, mode: number): Promise<void>
   /** A file or link; nothing if it is gone. */

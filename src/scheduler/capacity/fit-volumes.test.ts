@@ -35,6 +35,26 @@ describe('whether volumes fit', () => {
     expect(fitting(want('a', 50), want('b', 51))).toBe(undefined)
   })
 
+  it('CAP-12 PLUS-3 what is missing is told: by itself, or beside the other volumes of the pod', () => {
+    const { report, index, reservations } = aPlace()
+    report('r', { capacity: '1000Mi' })
+    const shortage = (...sizes: number[]) => {
+      const demands = sizes.map((size, nth) => want(String(nth), size * 1024 ** 2))
+      const fitter = new VolumeFitter({ index, reservations }, demands)
+      fitter.fit(HERE)
+      return fitter.shortage()
+    }
+    const asked = (size: string) => `A volume of ${size} of class "fast" is asked for, and`
+    expect(shortage(1001)).toBe(`${asked('1001Mi')} at most 1000Mi is free on any of the nodes.`)
+    expect(shortage(600, 500)).toBe(
+      `${asked('500Mi')} at most 400Mi is left on any of the nodes beside another volume of the pod.`,
+    )
+    expect(shortage(500, 500, 500)).toBe(
+      `${asked('500Mi')} nothing is left on any of the nodes beside 2 other volumes of the pod.`,
+    )
+    expect(shortage(1000)).toBe(undefined)
+  })
+
   it('PLUS-3 also across classes of one driver, but not across drivers', () => {
     const { report, fitting } = aPlace()
     report('r', { capacity: '100' })

@@ -32,7 +32,7 @@ export class VolumeFitter {
   readonly #demands: readonly Demand[]
   readonly #own: readonly ObjectKey[]
   readonly #verdicts = new Map<readonly CapacityReport[], Fit | undefined>()
-  #mostFree: { demand: Demand; bytes: bigint } | undefined
+  #mostFree: { demand: Demand; bytes: bigint; besides: number } | undefined
   #unreported: Demand | undefined
 
   constructor(facts: CapacityFacts, demands: readonly Demand[]) {
@@ -57,8 +57,10 @@ export class VolumeFitter {
   shortage(): string | undefined {
     const most = this.#mostFree
     if (most) {
-      const free = most.bytes > 0n ? `at most ${shown(most.bytes)} is` : 'nothing is'
-      return `A volume of ${shown(most.demand.bytes)} of class "${most.demand.className}" is asked for, and ${free} free on any of the nodes.`
+      const { demand, bytes, besides } = most
+      const amount = bytes > 0n ? `at most ${shown(bytes)}` : 'nothing'
+      const free = besides === 0 ? 'free on any of the nodes' : `left on any of the nodes ${besidesText(besides)}`
+      return `A volume of ${shown(demand.bytes)} of class "${demand.className}" is asked for, and ${amount} is ${free}.`
     }
     if (!this.#unreported) return undefined
     return `No capacity is reported on any of the nodes for class "${this.#unreported.className}".`
@@ -82,7 +84,7 @@ export class VolumeFitter {
     for (const report of reports) {
       const room = this.#room(report, demand, chosen)
       if (room === undefined) continue
-      this.#noteRoom(demand, room)
+      this.#noteRoom(demand, room, chosen.length)
       if (room < demand.bytes) continue
       if (!best || room > bestRoom || (room === bestRoom && report.key < best.key)) {
         best = report
@@ -113,10 +115,13 @@ export class VolumeFitter {
     return smaller(free, limitBytes)
   }
 
-  #noteRoom(demand: Demand, bytes: bigint): void {
+  #noteRoom(demand: Demand, bytes: bigint, besides: number): void {
     if (bytes >= demand.bytes) return
-    if (!this.#mostFree || bytes > this.#mostFree.bytes) this.#mostFree = { demand, bytes }
+    if (!this.#mostFree || bytes > this.#mostFree.bytes) this.#mostFree = { demand, bytes, besides }
   }
 }
+
+const besidesText = (volumes: number): string =>
+  volumes === 1 ? 'beside another volume of the pod' : `beside ${volumes} other volumes of the pod`
 
 const shown = (bytes: bigint): string => formatQuantity(quantityFromBytes(bytes))

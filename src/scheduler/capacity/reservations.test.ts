@@ -178,6 +178,18 @@ describe('capacity that is spoken for', () => {
     expect(ledger.freed).toHaveLength(2)
   })
 
+  it('PLUS-3 a volume that was made elsewhere frees its bytes, and the place is refused as if the driver had said no', async () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    const wanted = ledger.wanted('c', 10)
+    make(ledger, 'c', 10)
+    ledger.reservations.madeElsewhere(wanted)
+    expect(ledger.held('fast')).toBe(0)
+    expect(ledger.index.get('ns/fast')?.ledger.refused).toBe(10n)
+    await ledger.clock.advance(61_000)
+    expect(ledger.index.get('ns/fast')?.ledger.refused).toBe(undefined)
+  })
+
   it('PLUS-3 a claim does not stand in its own way, and its successor of the same name is another', () => {
     const ledger = aLedger()
     ledger.report('fast', 100)

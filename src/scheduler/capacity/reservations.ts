@@ -16,7 +16,7 @@
 //   `reportedWithinMs`; those that are asked for and never made, after `madeWithinMs`.
 //
 //   assumed ──asked──→ asked ──made──→ made ──counted or in time──→ gone
-//      └─ given up ──→ gone   └─ failed ──→ gone, and the driver's no is remembered for a while
+//      └─ given up ──→ gone   └─ failed, or made elsewhere ──→ gone, and the driver's no is remembered for a while
 
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
@@ -136,14 +136,15 @@ export class Reservations {
   failed(claimKey: ObjectKey, claimUid: string): void {
     const known = this.#byClaim.get(claimKey)
     if (!known || known.claimUid !== claimUid || known.state !== 'asked') return
-    const endsAtMs = this.#now() + (this.#options.refusedForMs ?? REFUSED_FOR_MS)
-    const ledger = this.#options.index.get(known.ownReport)?.ledger
-    if (ledger) {
-      ledger.refused = smaller(known.bytes, ledger.refused ?? known.bytes)
-      this.#refusals.set(known.ownReport, { driver: known.driver, endsAtMs })
-    }
-    this.#sweepBy(endsAtMs)
+    this.#refuse(known.ownReport, known)
     this.#end(known)
+  }
+
+  /** It was made, and not where it was asked for: a driver that may choose has said no to that place in its own way. */
+  madeElsewhere(wanted: WantedVolume): void {
+    this.#refuse(wanted.report.key, wanted)
+    const known = this.#byClaim.get(wanted.claimKey)
+    if (known?.claimUid === wanted.claimUid) this.#end(known)
   }
 
   /** The claim is gone. Its volume may still be made, and then deleted; the reports will tell, or time. */
@@ -335,6 +336,15 @@ export class Reservations {
     const freed = reservation.held.size > 0
     for (const [report, amount] of [...reservation.held]) this.#letGo(report, reservation, amount)
     if (freed) this.#options.onFreed(reservation.driver)
+  }
+
+  #refuse(report: ObjectKey, { driver, bytes }: Pick<WantedVolume, 'driver' | 'bytes'>): void {
+    const ledger = this.#options.index.get(report)?.ledger
+    if (!ledger) return
+    ledger.refused = smaller(bytes, ledger.refused ?? bytes)
+    const endsAtMs = this.#now() + (this.#options.refusedForMs ?? REFUSED_FOR_MS)
+    this.#refusals.set(report, { driver, endsAtMs })
+    this.#sweepBy(endsAtMs)
   }
 
   #forgetRefusal(report: ObjectKey): void {

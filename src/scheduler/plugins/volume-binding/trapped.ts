@@ -6,6 +6,7 @@ import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
+import { getOrMake } from '../../get-or-make.ts'
 import type { Refusals } from '../../plugin.ts'
 import { canMake } from './judge-node.ts'
 import type { BoundClaim, DelayedClaim, VolumeCaches } from './pod-volumes.ts'
@@ -41,13 +42,19 @@ const names = (claims: readonly { readonly name: string }[]): string =>
 
 const isPlaced = ({ spec }: Readonly<PersistentVolume>): boolean => spec?.nodeAffinity?.required !== undefined
 
-/** Claims of the pod's own whose volumes tie it to a place, and can be made again somewhere else. */
-export function returnable(bound: readonly BoundClaim[], { classes }: VolumeCaches): ObjectKey[] {
-  return bound
-    .filter(({ isEphemeral, volume, claim }) => {
-      if (!isEphemeral || !volume || !isPlaced(volume)) return false
-      const storageClass = classes.get(claimClassName(claim) ?? '')
-      return storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && canMake(storageClass.provisioner)
-    })
-    .map(({ key }) => key)
+/**
+ * Ways out, each a set of claims of the pod's own whose volumes tie it to a place, and can be made again somewhere else.
+ * Where they are in several places, those in one of them may stay; giving back all of them comes last.
+ */
+export function waysOut(bound: readonly BoundClaim[], { classes }: VolumeCaches): ObjectKey[][] {
+  const places = new Map<string, ObjectKey[]>()
+  for (const { isEphemeral, volume, claim, key } of bound) {
+    if (!isEphemeral || !volume || !isPlaced(volume)) continue
+    const storageClass = classes.get(claimClassName(claim) ?? '')
+    if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer' || !canMake(storageClass.provisioner)) continue
+    getOrMake(places, JSON.stringify(volume.spec?.nodeAffinity?.required), () => []).push(key)
+  }
+  const all = [...places.values()].flat()
+  if (places.size < 2) return all.length > 0 ? [all] : []
+  return [...[...places.values()].map((staying) => all.filter((key) => !staying.includes(key))), all]
 }

@@ -8,9 +8,10 @@ import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { annotationOf } from '../../../api/kinds/class-names.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import type { Client, ObjectKey } from '../../../client/index.ts'
+import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
 import { isReservedFor, type Volume } from '../../../controllers/binding/wish.ts'
 import { BOUND_BY_CONTROLLER, SELECTED_NODE } from '../../../controllers/names.ts'
-import type { Reservations } from '../../capacity/reservations.ts'
+import type { Reservations, WantedVolume } from '../../capacity/reservations.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { INDIFFERENT, type Judgement, type Plugin, type Reserved } from '../../plugin.ts'
 import type { PodFacts } from '../../pod-facts.ts'
@@ -21,7 +22,7 @@ import { type JudgeFacts, NodeJudge, type NodePlan } from './judge-node.ts'
 import { podVolumes, type VolumeCaches } from './pod-volumes.ts'
 import { duringBinding, REASON_NO_SPACE } from './reasons.ts'
 import { scoreOf } from './score.ts'
-import { explainTrap, returnable } from './trapped.ts'
+import { explainTrap, waysOut } from './trapped.ts'
 
 export const VOLUME_BINDING = 'VolumeBinding'
 
@@ -41,8 +42,8 @@ export interface VolumeBindingDeps extends JudgeFacts {
 export interface VolumeBinding extends Plugin {
   /** As if these of its claims had no volume yet. */
   prepareWithout(pod: PodFacts, claims: ReadonlySet<ObjectKey>): Judgement
-  /** Claims made for the pod alone that tie it to a place. */
-  returnable(pod: PodFacts): readonly ObjectKey[]
+  /** Sets of claims made for the pod alone, any of which it could give back not to be tied to where they are. */
+  waysOut(pod: PodFacts): readonly (readonly ObjectKey[])[]
 }
 
 export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
@@ -80,9 +81,9 @@ export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
     weight: 1,
     prepare: (pod) => prepare(pod),
     prepareWithout: prepare,
-    returnable(pod) {
+    waysOut(pod) {
       const volumes = podVolumes(pod, caches)
-      return volumes.is === 'known' ? returnable(volumes.bound, caches) : []
+      return volumes.is === 'known' ? waysOut(volumes.bound, caches) : []
     },
   }
 }
@@ -98,8 +99,7 @@ function reserve(deps: VolumeBindingDeps, pod: PodFacts, node: NodeView, plan: N
       } catch (error) {
         deps.onError('bind')
         if (error instanceof BindingFailed && error.isPlaceFault) {
-          const claimUids = plan.make.map(({ claim }) => claim.claim.metadata.uid ?? '')
-          for (const uid of [pod.uid, ...claimUids]) deps.failedPlaces.note(uid, node.name)
+          notePlaceFault(deps, pod, node, plan)
         }
         throw new Error(duringBinding(error instanceof Error ? error.message : String(error)), { cause: error })
       }
@@ -136,12 +136,28 @@ function setAside(
   for (const { claim, volume } of bind) {
     inHand.give(claim.key, { nodeName, podKey, volume: volume.metadata.name ?? '' })
   }
-  for (const { claim, report } of make) {
-    inHand.give(claim.key, { nodeName, podKey })
-    if (!report) continue
-    const { uid: claimUid = '' } = claim.claim.metadata
-    const { provisioner: driver } = claim.storageClass
-    reservations?.assume({ claimKey: claim.key, claimUid, driver, bytes: claim.bytes, report })
+  for (const one of make) {
+    inHand.give(one.claim.key, { nodeName, podKey })
+    const wanted = wantedOf(one)
+    if (wanted) reservations?.assume(wanted)
+  }
+}
+
+/** As it is told to reservations; undefined where nobody reports capacity. */
+function wantedOf({ claim, report }: NodePlan['make'][number]): WantedVolume | undefined {
+  if (!report) return undefined
+  const { uid: claimUid = '' } = claim.claim.metadata
+  return { claimKey: claim.key, claimUid, driver: claim.storageClass.provisioner, bytes: claim.bytes, report }
+}
+
+/** The pod goes elsewhere first; and where a volume was made in another place, this one had no room. */
+function notePlaceFault(deps: VolumeBindingDeps, pod: PodFacts, node: NodeView, { make }: NodePlan): void {
+  deps.failedPlaces.note(pod.uid, node.name)
+  for (const one of make) {
+    deps.failedPlaces.note(one.claim.claim.metadata.uid ?? '', node.name)
+    const volume = deps.caches.volumes.get(deps.caches.claims.get(one.claim.key)?.spec?.volumeName ?? '')
+    const wanted = wantedOf(one)
+    if (wanted && volume && !isReachableFrom(volume, node)) deps.capacity.reservations?.madeElsewhere(wanted)
   }
 }
 

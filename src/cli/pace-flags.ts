@@ -1,0 +1,37 @@
+// --change-budget and --change-cooldown: how fast volumes of a driver may be changed. Shared by everything that changes
+// volumes: up, controllers and resizer.
+import { Option } from 'commander'
+import type { PaceOptions } from '../controllers/changing/index.ts'
+import { parseDuration } from '../sdk/duration.ts'
+import { UsageError } from './flags.ts'
+
+export interface PaceFlags {
+  readonly changeBudget?: string
+  readonly changeCooldown?: string
+}
+
+export const CHANGE_BUDGET_DOC = 'how many changes of volumes may begin in which time, for each driver: 10/1m'
+export const CHANGE_COOLDOWN_DOC = 'how long a volume is left alone after it was changed: 6h'
+
+export const changeBudgetOption = () => new Option('--change-budget <changes/time>', CHANGE_BUDGET_DOC)
+export const changeCooldownOption = () => new Option('--change-cooldown <duration>', CHANGE_COOLDOWN_DOC)
+
+/** Nothing where nothing was said: then changes wait for nothing. */
+export function parsePace({ changeBudget = '', changeCooldown = '' }: PaceFlags): PaceOptions | undefined {
+  const budget = changeBudget === '' ? undefined : budgetOf(changeBudget)
+  const cooldownMs = changeCooldown === '' || changeCooldown === '0' ? 0 : parseDuration(changeCooldown)
+  if (cooldownMs === undefined) {
+    throw new UsageError(`--change-cooldown ${JSON.stringify(changeCooldown)}: expected a duration such as 30m or 6h`)
+  }
+  return budget || cooldownMs > 0 ? { ...(budget ? { budget } : {}), cooldownMs } : undefined
+}
+
+function budgetOf(text: string) {
+  const [, count = '', time = ''] = /^(\d{1,6})\/(.+)$/.exec(text) ?? []
+  const changes = Number(count)
+  const periodMs = parseDuration(/^\d/.test(time) ? time : `1${time}`)
+  if (changes < 1 || !periodMs) {
+    throw new UsageError(`--change-budget ${JSON.stringify(text)}: expected changes and a time, such as 10/1m`)
+  }
+  return { changes, periodMs }
+}
