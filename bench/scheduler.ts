@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
+import { nodesToFind } from '../src/scheduler/find-node.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import { type Endpoint, openConnection } from './lib/http-connection.ts'
@@ -59,6 +60,7 @@ export async function measureScheduler(options: SuiteOptions): Promise<Figure[]>
 
 async function measureDecisions(options: Scratch): Promise<Figure[]> {
   const figures: Figure[] = []
+  const msPerPod = new Map<number, number>()
   for (const nodes of CLUSTERS) {
     const bench = await openBench(options, nodes)
     try {
@@ -68,6 +70,7 @@ async function measureDecisions(options: Scratch): Promise<Figure[]> {
         const claims = CLAIMS_PATH(burst.namespace)
         const result = await bench.run(burst, { create: podOf(burst), watch: claims, until: SELECTED })
         if (count !== DECISIONS) continue
+        msPerPod.set(nodes, (result.seconds * 1_000) / count)
         const target = DECISIONS_PER_SECOND_MIN[nodes]
         figures.push({
           name: `decisions, ${bench.sizeText}`,
@@ -81,7 +84,20 @@ async function measureDecisions(options: Scratch): Promise<Figure[]> {
       await bench.close()
     }
   }
-  return figures
+  return [...figures, growthOf(msPerPod)]
+}
+
+/** Ten times the nodes may cost no more than what ten times the candidates would. */
+function growthOf(msPerPod: ReadonlyMap<number, number>): Figure {
+  const [few, many] = [CLUSTERS[0]!, CLUSTERS.at(-1)!]
+  const growth = nodesToFind(many) / nodesToFind(few)
+  return {
+    name: `time per decision at ${many.toLocaleString('en')} nodes`,
+    unit: 'ms',
+    value: msPerPod.get(many)!,
+    limit: { value: msPerPod.get(few)! * growth, of: `that at ${few} nodes × ${growth}, as candidate nodes grow` },
+    target: { ratioMin: 1 },
+  }
 }
 
 async function measurePods(options: Scratch): Promise<Figure[]> {
@@ -97,10 +113,6 @@ async function measurePods(options: Scratch): Promise<Figure[]> {
         const result = await bench.run(burst, { create: podOf(burst), watch: pods, until: '"nodeName":"' })
         if (count !== PODS) continue
         const wrote = (await bench.capacityWrites()) - wroteBefore
-        options.note(
-          `${bench.sizeText}: ${wrote} writes of capacity objects while ${count} volumes were made ` +
-            `(each volume concerns one object; at most one write for each is allowed).`,
-        )
         const target = PODS_PER_SECOND_MIN[nodes]
         figures.push(
           {
@@ -112,6 +124,8 @@ async function measurePods(options: Scratch): Promise<Figure[]> {
           },
           { name: 'the same, p50', unit: 'ms', value: result.p50Ms },
           { name: 'the same, p99', unit: 'ms', value: result.p99Ms },
+          // Each volume concerns one object, since each burst is of one class.
+          { name: 'capacity objects written meanwhile', unit: 'writes', value: wrote, target: { valueMax: count } },
         )
       }
     } finally {
@@ -143,7 +157,7 @@ async function measureTracking(options: Scratch): Promise<Figure[]> {
   }
   return [
     {
-      name: 'claims provisioned with capacity tracked',
+      name: 'SYS-16 claims provisioned with capacity tracked',
       unit: '/s',
       value: medianOf(rates.on),
       limit: { value: medianOf(rates.off), of: 'the same without tracking' },

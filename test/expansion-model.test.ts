@@ -27,7 +27,7 @@ import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../src/csi/
 import { checkExpansion, type ExpansionRules } from '../src/sim/checkers/expansion.ts'
 import { openLmdbStore, type Store } from '../src/store/index.ts'
 
-const SEQUENCES = Number(process.env.EXPANSION_SEQUENCES ?? 150)
+const SEQUENCES = Number(process.env.EXPANSION_SEQUENCES ?? 400)
 const GI = 1024 ** 3
 const CLAIMS = ['a', 'b', 'c']
 const MAXIMUM_GI = 12
@@ -81,7 +81,7 @@ const commands: fc.Arbitrary<Command[]> = fc.array(
     { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), seconds: fc.constantFrom(1, 5, 30, 400) }) },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('node' as const), claim, refuses: fc.boolean() }) },
   ),
-  { minLength: 3, maxLength: 14 },
+  { minLength: 3, maxLength: 20 },
 )
 
 describe('growth against a model', () => {

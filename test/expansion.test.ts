@@ -33,11 +33,11 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
     await rm(dir, { recursive: true, force: true })
   })
 
-  const claim = async () => (await server.call('GET', `${CLAIMS}/orders`)).json
-  const ask = async (storage: string) => {
+  const claim = async (name = 'orders') => (await server.call('GET', `${CLAIMS}/${name}`)).json
+  const ask = async (storage: string, name = 'orders') => {
     const { status } = await server.call(
       'PATCH',
-      `${CLAIMS}/orders`,
+      `${CLAIMS}/${name}`,
       { spec: { resources: { requests: { storage } } } },
       MERGE,
     )
@@ -47,31 +47,40 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
     const { json } = await server.call('GET', '/api/v1/events')
     return json.items.filter((event: any) => event.reason === reason).map(({ message }: any) => message)
   }
-  const grownTo = (size: string) => until(async () => (await claim()).status.capacity.storage === size)
+  const grownTo = (size: string, name?: string) =>
+    until(async () => (await claim(name)).status.capacity.storage === size)
+
+  const aClaim = (name: string, storage: string, volumeMode = 'Filesystem') =>
+    server.call('POST', CLAIMS, {
+      metadata: { name },
+      spec: { accessModes: ['ReadWriteOnce'], volumeMode, resources: { requests: { storage } } },
+    })
 
   /** Where the pod has its volume. */
-  async function aPodWithClaim(): Promise<string> {
-    const resources = { requests: { storage: '1Gi' } }
-    await server.call('POST', CLAIMS, {
-      metadata: { name: 'orders' },
-      spec: { accessModes: ['ReadWriteOnce'], resources },
-    })
+  async function aPodOn(name: string, isDevice = false): Promise<string> {
+    const use = isDevice
+      ? { volumeDevices: [{ name, devicePath: '/dev/raw' }] }
+      : { volumeMounts: [{ name, mountPath: '/data' }] }
     await server.call('POST', PODS, {
-      metadata: { name: 'shop' },
+      metadata: { name },
       spec: {
-        containers: [{ name: 'main', image: 'none', volumeMounts: [{ name: 'orders', mountPath: '/orders' }] }],
-        volumes: [{ name: 'orders', persistentVolumeClaim: { claimName: 'orders' } }],
+        terminationGracePeriodSeconds: 1,
+        containers: [{ name: 'main', image: 'none', ...use }],
+        volumes: [{ name, persistentVolumeClaim: { claimName: name } }],
       },
     })
-    await until(async () => (await server.call('GET', `${PODS}/shop`)).json.status.phase === 'Running')
-    const pod = (await server.call('GET', `${PODS}/shop`)).json
-    const { volumeName } = (await claim()).spec
+    await until(async () => (await server.call('GET', `${PODS}/${name}`)).json.status?.phase === 'Running')
+    const pod = (await server.call('GET', `${PODS}/${name}`)).json
+    const { volumeName } = (await claim(name)).spec
     const root = join(dir, 'data', 'nodes', pod.spec.nodeName, 'agent', 'pods', pod.metadata.uid)
-    return join(root, 'volumes', 'kubernetes.io~csi', volumeName, 'mount')
+    return isDevice
+      ? join(root, 'volumeDevices', 'kubernetes.io~csi', volumeName)
+      : join(root, 'volumes', 'kubernetes.io~csi', volumeName, 'mount')
   }
 
   it('REX-1 REX-2 REX-7 PLUS-12 online, under verified IO; an impossible size is given up, a smaller one works', async () => {
-    const path = await aPodWithClaim()
+    await aClaim('orders', '1Gi')
+    const path = await aPodOn('orders')
     const io = await verifiedIo(join(path, 'log'))
     try {
       await io.hasWritten(100)
@@ -110,6 +119,50 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
     const left = await claim()
     expect(left.spec.allocatedResources.storage, 'the mark stays').toBe('500Gi')
   }, 120_000)
+
+  it('REX-1 a device grows while it is in use, and keeps its bytes', async () => {
+    await aClaim('raw', '64Mi', 'Block')
+    const device = await open(await aPodOn('raw', true), 'r+')
+    try {
+      await device.write('bytes', 0)
+      await device.sync()
+      const beyond = 100 * 1024 ** 2
+      expect((await device.read(Buffer.alloc(4), 0, 4, beyond)).bytesRead).toBe(0)
+      await ask('128Mi', 'raw')
+      await grownTo('128Mi', 'raw')
+      expect((await device.read(Buffer.alloc(4), 0, 4, beyond)).bytesRead).toBe(4)
+      expect((await device.read(Buffer.alloc(5), 0, 5, 0)).buffer.toString()).toBe('bytes')
+    } finally {
+      await device.close()
+    }
+  }, 60_000)
+
+  it('REX-1 (37) a volume that nobody uses waits for the next pod, which finds it grown', async () => {
+    await aClaim('quiet', '320Mi')
+    await aPodOn('quiet')
+    await server.call('DELETE', `${PODS}/quiet`)
+    await until(async () => (await server.call('GET', `${PODS}/quiet`)).status === 404)
+    await ask('400Mi', 'quiet')
+    await until(async () => (await claim('quiet')).status.allocatedResourceStatuses?.storage === 'NodeResizePending')
+    const waiting = (await claim('quiet')).status
+    expect(waiting.conditions.map(({ type }: any) => type).sort()).toEqual(['FileSystemResizePending', 'Resizing'])
+    expect(waiting.capacity.storage).toBe('320Mi')
+    const path = await aPodOn('quiet')
+    await grownTo('400Mi', 'quiet')
+    const { bsize, blocks } = await statfs(path)
+    expect(blocks * bsize).toBeGreaterThan(320 * 1024 ** 2)
+    expect((await claim('quiet')).status.allocatedResourceStatuses).toBeUndefined()
+  }, 60_000)
+
+  it('SYS-7 after everything is deleted, nothing of it is on the machine', async () => {
+    const remaining = async (path: string) => (await server.call('GET', path)).json.items.length
+    for (const path of [PODS, CLAIMS]) {
+      await server.call('DELETE', path)
+      await until(async () => (await remaining(path)) === 0)
+    }
+    await until(async () => (await remaining('/api/v1/persistentvolumes')) === 0)
+    expect(await traces.list()).toEqual([])
+  }, 60_000)
 })
 
 const BLOCK_BYTES = 64 * 1024

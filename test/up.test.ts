@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { createDaemon } from './helpers/daemon.ts'
 import { startFakeDriver } from './helpers/fake-driver.ts'
 import { type RunningServer, type ServerOptions, startServer } from './helpers/server.ts'
 import { type Traces, tracesBelow } from './helpers/traces.ts'
@@ -129,6 +130,36 @@ describe('an end', () => {
       await server.call('POST', `${CORE}/persistentvolumeclaims`, aClaim('waits', { storageClassName: 'slow' }))
       await until(async () => (await driver.control.look()).calls.some(({ method }) => method === 'CreateVolume'))
       expect(await endOf(server)).toBe(0)
+    } finally {
+      await driver.remove()
+    }
+  })
+
+  it('SYS-1 SYS-7 of `stowage node` comes while its driver does not answer', async () => {
+    const driver = await startFakeDriver({ flags: ['--name', 'slow.example'] })
+    try {
+      await driver.control.setRules([{ method: 'NodeStageVolume', effect: { do: 'hang' } }])
+      const server = await start({ flags: ['--driver-socket', driver.endpoint] })
+      const spec = { attachRequired: false }
+      await server.call('POST', `${STORAGE}/csidrivers`, { metadata: { name: 'slow.example' }, spec })
+      const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+      const metadata = { name: 'slow', annotations }
+      await server.call('DELETE', `${STORAGE}/storageclasses/directory`)
+      await server.call('POST', `${STORAGE}/storageclasses`, { metadata, provisioner: 'slow.example' })
+      const node = await createDaemon({
+        name: 'node',
+        args: [
+          ...['node', '--kubeconfig', server.kubeconfig, '--node-name', 'node-1', '--root-dir', join(dir, 'agent')],
+          ...['--driver-socket', driver.endpoint.replace('unix://', '')],
+        ],
+      })
+      await node.start()
+      await makeAPod(server, 'waits')
+      await until(async () => (await driver.control.look()).calls.some(({ method }) => method === 'NodeStageVolume'))
+      const startMs = performance.now()
+      await node.stop()
+      expect(performance.now() - startMs).toBeLessThan(END_MS_MAX)
+      expect(node.log()).toContain('volumes stay mounted')
     } finally {
       await driver.remove()
     }

@@ -11,7 +11,12 @@ import {
   type ServedNode,
 } from '../controllers/changing/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
-import { canExpand, createCannotExpand, createExpanding, type ExpandingOptions } from '../controllers/expanding/index.ts'
+import {
+  canExpand,
+  createCannotExpand,
+  createExpanding,
+  type ExpandingOptions,
+} from '../controllers/expanding/index.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
 

@@ -18,4 +18,7 @@ export const hopeless = (nodes: number, because: string): string => `0/${nodes} 
 
 export const assigned = (podKey: string, node: string): string => `Successfully assigned ${podKey} to ${node}`
 
+export const volumesToCome = (nodeName: string): string =>
+  `Node ${JSON.stringify(nodeName)} is chosen, and not all volumes are there yet. The events of the pod's claims say why.`
+
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -10,7 +10,8 @@ import { backoffMs } from '../client/backoff.ts'
 import type { Cache, Client, EventRecorder, ObjectKey } from '../client/index.ts'
 
 export interface WaitReport {
-  readonly reason: 'Unschedulable' | 'SchedulerError'
+  /** The last: it has a node, and its volumes are being made. */
+  readonly reason: 'Unschedulable' | 'SchedulerError' | 'WaitingForVolumes'
   readonly message: string
 }
 
@@ -76,19 +77,20 @@ export function createWaitReporter({ client, pods, clock, random, log, events }:
     const { namespace, name = '', uid } = pod.metadata
     const known = pods.get(key)
     if (!known || known.metadata.uid !== uid || known.spec?.nodeName) return
+    const { resourceVersion } = known.metadata // it may have been bound since: then nothing is to be said any more
     const before = known.status?.conditions?.find(({ type }) => type === 'PodScheduled')
     if (before?.status === 'False' && before.reason === reason && before.message === message) return
     const lastTransitionTime =
       before?.status === 'False' && before.lastTransitionTime ? before.lastTransitionTime : timestamp(clock.nowMs())
     const condition = { type: 'PodScheduled', status: 'False', reason, message, lastTransitionTime }
-    const body = { metadata: { uid }, status: { conditions: [condition] } }
+    const body = { metadata: { uid, resourceVersion }, status: { conditions: [condition] } }
     try {
       const ref = { name, ...(namespace ? { namespace } : {}) }
       pods.learn(await client.patch(podKind, ref, { type: 'strategic', body }, { subresource: 'status' }))
     } catch (error) {
-      const isGone = error instanceof ApiError && (error.code === 404 || error.code === 409)
-      if (isGone) return
-      if (letter.failures === 0)
+      const code = error instanceof ApiError ? error.code : undefined
+      if (code === 404) return
+      if (code !== 409 && letter.failures === 0)
         log.warn({ err: error, pod: key }, 'a pod could not be told why it waits; trying again')
       sendAgain(key, letter)
     }
@@ -96,7 +98,9 @@ export function createWaitReporter({ client, pods, clock, random, log, events }:
 
   return {
     report(pod, key, report) {
-      events.record(podKind, pod, { type: 'Warning', reason: 'FailedScheduling', message: report.message })
+      const { reason, message } = report
+      if (reason === 'WaitingForVolumes') events.record(podKind, pod, { type: 'Normal', reason, message })
+      else events.record(podKind, pod, { type: 'Warning', reason: 'FailedScheduling', message })
       send(key, { pod, report, failures: 0 })
     },
     async stop() {

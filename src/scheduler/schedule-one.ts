@@ -16,7 +16,7 @@ import type { NodeView } from './cluster/node-view.ts'
 import { type HelpFacts, interestsOf, type Refusal } from './events-to-queue.ts'
 import { findNode, firstRefusal, type Opinion, opinionsOn } from './find-node.ts'
 import type { GivenBack } from './given-back.ts'
-import { assigned, hopeless, NO_NODES, noNodeWouldDo } from './messages.ts'
+import { assigned, hopeless, NO_NODES, noNodeWouldDo, volumesToCome } from './messages.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import type { Plugin, Reserved } from './plugin.ts'
 import type { VolumeCaches } from './plugins/volume-binding/pod-volumes.ts'
@@ -211,7 +211,7 @@ async function carryOut(
 ): Promise<void> {
   const { facts } = queued
   try {
-    for (const one of reserved) await one.commit()
+    await commitAll(facts, nodeName, reserved, deps)
     await bindPod(facts, nodeName, deps)
     deps.events.record(podKind, facts.pod, {
       type: 'Normal',
@@ -226,6 +226,21 @@ async function carryOut(
     if (!signal.aborted) fail(queued, error, deps)
     for (const one of reserved) one.release()
     if (deps.cluster.forget(facts.key)) deps.onUnplaced(facts, nodeName)
+  }
+}
+
+/** After this long a pod says that it waits for its volumes; what it said before it had a node is not true any more. */
+const VOLUMES_TOLD_AFTER_MS = 60_000
+
+async function commitAll(facts: PodFacts, nodeName: string, reserved: readonly Reserved[], deps: ScheduleDeps) {
+  if (reserved.length === 0) return
+  const message = volumesToCome(nodeName)
+  const tell = () => deps.reporter.report(facts.pod, facts.key, { reason: 'WaitingForVolumes', message })
+  const cancel = deps.clock.after(VOLUMES_TOLD_AFTER_MS, tell)
+  try {
+    for (const one of reserved) await one.commit()
+  } finally {
+    cancel()
   }
 }
 

@@ -4,6 +4,7 @@
 //              that became free and fits (matchmaker.ts)
 //   a volume   by itself, the claim it belongs to or that names it, and pods that keep it from being recycled
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
+import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { claimClassName } from '../../api/kinds/class-names.ts'
 import { isMarkedDefault } from '../../api/kinds/default-class.ts'
@@ -90,7 +91,7 @@ export function createBindingControllers(options: BindingOptions) {
     ...common,
     ...observed('claim-binding'),
     sources: [
-      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)] }),
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherClaim }),
       source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
       source({ cache: classes, keysOf: (one) => claimsOfClass(one, context) }),
       source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isScheduledOrEnded }),
@@ -102,7 +103,7 @@ export function createBindingControllers(options: BindingOptions) {
     ...observed('volume-binding'),
     sources: [
       source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)] }),
-      source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context) }),
+      source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isAnotherClaim }),
       source({ cache: pods, keysOf: (pod) => recycledVolumesOf(pod, context), matters: isScheduledOrEnded }),
     ],
     reconcile: (key) => reconcileVolume(key, context),
@@ -154,6 +155,15 @@ const recycledVolumesOf = (pod: Readonly<Pod>, { index }: BindingContext): Objec
     .flatMap((key) => index.reservedFor(key))
     .filter(({ spec }) => spec?.persistentVolumeReclaimPolicy === 'Recycle')
     .map(keyOfObject)
+
+/** What others hold a claim by, and how people label it, is nothing to the binder. */
+const isAnotherClaim = (next: Claim, old: Claim): boolean =>
+  next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
+  !isSame(next.metadata.annotations, old.metadata.annotations) ||
+  !isSame(next.spec, old.spec) ||
+  !isSame(next.status, old.status)
+
+const isSame = (a: unknown, b: unknown): boolean => jsonEquals(a as JsonValue | undefined, b as JsonValue | undefined)
 
 const isScheduledOrEnded = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
   next.spec?.nodeName !== old.spec?.nodeName || next.status?.phase !== old.status?.phase

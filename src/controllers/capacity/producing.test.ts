@@ -186,7 +186,7 @@ describe('what follows changes', () => {
     expect(trial.writes).toEqual(['create', 'create', 'patch'])
   })
 
-  it('CAP-8 a batch of volumes is one question and one write per object it concerns, and no other object is asked about', async () => {
+  it('CAP-8 SYS-16 a batch of volumes is one question and one write per object it concerns, and no other object is asked about', async () => {
     const trial = await twoZones()
     await trial.aClass('fast')
     await trial.aClass('mirrored', { copies: '2' })

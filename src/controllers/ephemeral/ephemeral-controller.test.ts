@@ -118,4 +118,21 @@ describe('ephemeral volumes', () => {
     const now = async () => (await trial.get(`${CLAIMS}/web-v`)).json.metadata?.uid
     await until(async () => ![undefined, uid].includes(await now()), 'another claim')
   })
+
+  it('SYS-4 a claim that a quota refuses is told on the pod, and made once there is room', async () => {
+    const quotas = '/api/v1/namespaces/default/resourcequotas'
+    await trial.post(quotas, { metadata: { name: 'team' }, spec: { hard: { persistentvolumeclaims: '0' } } })
+    await aPod('p')
+    await until(() => told.length > 0, 'a word')
+    expect(told[0]).toBe(
+      'p Warning FailedBinding: ephemeral volume v: create PVC p-v: persistentvolumeclaims "p-v" is forbidden: ' +
+        'exceeded quota: team, requested: persistentvolumeclaims=1, used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0',
+    )
+    await trial.patch(`${quotas}/team`, { spec: { hard: { persistentvolumeclaims: '1' } } }, 'merge')
+    const isThere = exists(`${CLAIMS}/p-v`)
+    await until(async () => {
+      await trial.clock.advance(1_000)
+      return isThere()
+    }, 'the claim')
+  })
 })

@@ -120,12 +120,28 @@ async function reconcilePod(key: ObjectKey, deps: EphemeralDeps): Promise<Outcom
   for (const volume of ephemeralVolumes(pod)) {
     const wanted = claimFromTemplate(pod, volume)
     if (!wanted) continue
-    const existing = deps.claims.get(keyOfObject(wanted)) ?? (await make(wanted, deps))
+    const existing = deps.claims.get(keyOfObject(wanted)) ?? (await makeOrTell(wanted, volume.name, pod, deps))
     if (!existing || isMadeFor(existing, pod)) continue
     conflict = `ephemeral volume ${volume.name}: ${notMadeFor(keyOfObject(existing), key)}`
     deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedBinding', message: conflict })
   }
   return conflict === undefined ? done : stuck(conflict)
+}
+
+/** A pod whose claim a quota refuses would otherwise wait without a word. */
+async function makeOrTell(
+  claim: PersistentVolumeClaim,
+  volumeName: string,
+  pod: Readonly<Pod>,
+  deps: EphemeralDeps,
+): Promise<Readonly<PersistentVolumeClaim> | undefined> {
+  try {
+    return await make(claim, deps)
+  } catch (error) {
+    const message = `ephemeral volume ${volumeName}: create PVC ${claim.metadata.name}: ${(error as Error).message}`
+    deps.events.record(podKind, pod, { type: 'Warning', reason: 'FailedBinding', message })
+    throw error
+  }
 }
 
 /** The claim that was in the way, if there is one that the cache does not show yet. */

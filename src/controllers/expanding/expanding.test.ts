@@ -5,6 +5,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { done } from '../../client/index.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
 import type { Change } from '../changing/index.ts'
+import { PRE_RESIZE_CAPACITY } from '../names.ts'
 import { aWorld, DRIVER, type World, type WorldOptions } from './expanding-trial.ts'
 
 const GI = 1024 ** 3
@@ -215,6 +216,38 @@ describe('a claim that asks for more', () => {
     await world.until(async () => (await world.view()).alloc === '30Gi', 'the next growth')
     await world.untilState('NodeResizePending')
     expect(world.asked()).toEqual([20 * GI, 30 * GI])
+  })
+
+  it('REX-1 (38) bound to a volume whose node never did its part: the node is asked, and the sizes meet', async () => {
+    await world.aClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
+    await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
+    world.start()
+    await world.untilState('NodeResizePending')
+    expect(await world.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', alloc: '20Gi', before: '10Gi' })
+    await world.nodeEnds('20Gi')
+    await world.until(async () => (await world.view()).before === undefined, 'the annotation to go')
+    expect(await world.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
+  })
+
+  it('REX-1 (22) writes its steps only on the claim it read, and what failed whatever it has become', async () => {
+    const bodies: any[] = []
+    world.answers(fail('INTERNAL'), 1)
+    await world.aClaim()
+    const intercept = (verb: string, args: readonly any[]) => {
+      if (verb === 'commit') for (const { patch, kind } of args[0]) bodies.push([kind.kind, patch.body])
+    }
+    world.start({ intercept })
+    await world.ask('20Gi')
+    await world.untilState('NodeResizePending')
+    expect(
+      bodies.map(([kind, { metadata }]) => `${kind} ${metadata.resourceVersion === undefined ? 'any' : 'read'}`),
+    ).toEqual([
+      'PersistentVolumeClaim read', // started
+      'PersistentVolumeClaim any', // failed
+      'PersistentVolume any', // grown
+      'PersistentVolumeClaim read', // the node's turn
+    ])
+    expect(bodies.every(([, { metadata }]) => metadata.uid !== undefined)).toBe(true)
   })
 
   it('REX-1 writes three things for a growth, and two where commits are atomic', async () => {

@@ -32,6 +32,8 @@ export interface ExpansionChecker {
   readonly claims: ReadonlyMap<string, any>
   readonly volumes: ReadonlyMap<string, any>
   readonly changedMs: number
+  /** Counts what was seen: several changes may come in one moment. */
+  readonly changes: number
   /** For the one who reads a failing run. */
   text(): string
 }
@@ -51,9 +53,11 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
   ]
   const askedBytes = new Map<string, number>()
   let changedMs = 0
+  let changes = 0
 
   /** What comes in one call became visible at once. Every write of a claim is there, of a quota only the last. */
   function take(states: readonly { key: string; value: Uint8Array | undefined; revision: number }[]): void {
+    const judgements: (() => void)[] = []
     let isNews = false
     for (const { key, value, revision } of states) {
       const of = kept.find(({ prefix }) => key.startsWith(prefix))
@@ -66,10 +70,12 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
       }
       const next = decodeStored({ value, modRevision: revision })
       of.objects.set(key, next)
-      of.judge(next, old)
+      judgements.push(() => of.judge(next, old))
     }
     if (!isNews) return
+    for (const judge of judgements) judge()
     changedMs = cluster.world.nowMs
+    changes++
     for (const quota of quotas.values()) judgeSum(quota)
   }
 
@@ -176,6 +182,9 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
     isGiven: (volumeId) => (driver.state().volumes[volumeId]?.capacityBytes ?? 0) >= (askedBytes.get(volumeId) ?? 0),
     get changedMs() {
       return changedMs
+    },
+    get changes() {
+      return changes
     },
     witness: (to) =>
       driverOver((method, request, options) => {

@@ -104,21 +104,19 @@ export async function expansionCrash(
   }
 
   const end = () => endState(checker, driver)
-  ;(globalThis as any).debugStories = stories
   if (expected === undefined) {
     await world.runUntil(isTold, { withinMs: END_MS_MAX, waitingFor: 'the end of the stories' })
     await world.runFor(UNDISTURBED_MS)
   } else {
-    let sinceMs = -1
+    let looked = -1
     const isAsExpected = () => {
-      if (checker.changedMs === sinceMs || !isTold()) return false
-      sinceMs = checker.changedMs
+      if (checker.changes === looked || !isTold()) return false
+      looked = checker.changes
       return end() === expected
     }
     try {
       await world.runUntil(isAsExpected, { withinMs: END_MS_MAX, waitingFor: 'the end that was expected' })
     } catch (error) {
-      court.convict(JSON.stringify((globalThis as any).debugStories))
       court.convict(`it ends with\n${end()}\ninstead of\n${expected}\n(${(error as Error).message.split('\n')[0]})`)
     }
     await world.runFor(STAYS_MS)

@@ -182,7 +182,7 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
     let looked = -1
     let problems: string[] = ['not looked yet']
     const isOver = () => {
-      const seen = checker.changedMs + driver.record.calls.length
+      const seen = checker.changes + driver.record.calls.length
       if (seen === looked) return problems.length === 0 || world.nowMs - checker.changedMs > STILL_MS
       looked = seen
       problems = checker.problems()

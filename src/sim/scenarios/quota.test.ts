@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { quotasHold } from './quota.ts'
 
-const SEEDS = Number(process.env.SIM_SEEDS ?? 25)
+const SEEDS = Number(process.env.SIM_SEEDS ?? 20)
 const only = process.env.SIM_SEED
 
 describe('quotas in a bad world', () => {

@@ -4,7 +4,7 @@ import { csiDriverKind } from '../../../api/kinds/csi-driver.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity.ts'
 import { nodeKind } from '../../../api/kinds/node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
-import { SELECTED_NODE } from '../../../controllers/names.ts'
+import { BIND_COMPLETED, SELECTED_NODE } from '../../../controllers/names.ts'
 import {
   DRIVER,
   gi,
@@ -236,6 +236,21 @@ describe('volumes and nodes', () => {
     expect(await trial.message('late')).toContain('persistentvolumeclaim "nothing" is being deleted')
   })
 
+  it('CAP-11 a claim whose volume does not exist keeps its pod waiting, until the volume is there', async () => {
+    await again({ controllers: false })
+    await trial.aNode('n1')
+    await trial.aClass('local')
+    const bound = { [BIND_COMPLETED]: 'yes' }
+    await trial.aClaim('data', { spec: { volumeName: 'lost' }, metadata: { annotations: bound } })
+    await trial.aPod('db', { claims: ['data'] })
+    await waits('db')
+    expect(await trial.message('db')).toBe(
+      '0/1 nodes are available: 1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s).',
+    )
+    await trial.aVolume('lost', { phase: 'Bound' })
+    await placed('db')
+  })
+
   it('CAP-15 bound volumes keep a pod where they are', async () => {
     await localStorage()
     await trial.aClaim('data')
@@ -336,6 +351,27 @@ describe('volumes and nodes', () => {
     await trial.aPod('next', { claims: ['data'] })
     await placed('next')
     expect(trial.storage.made).toBe(1)
+  })
+
+  it('CAP-12 CAP-13 a pod that has a node and waits long for its volume says so, and no more why it had none before', async () => {
+    await trial.aNode('n1')
+    await trial.aPod('db', { claims: ['data'] })
+    await waits('db')
+    const held: (() => void)[] = []
+    trial.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+    await trial.aDriver(false)
+    await trial.aClass('local')
+    trial.storage.free.set('n1', gi(10))
+    await trial.aClaim('data', { size: '10Gi' })
+    await trial.until(() => held.length > 0, 'the driver to be asked')
+    expect(await trial.message('db')).toContain('"data" not found')
+    await trial.trial.clock.advance(60_000)
+    const chosen = 'Node "n1" is chosen, and not all volumes are there yet'
+    await trial.until(async () => (await trial.message('db'))?.includes(chosen), 'the pod to say so')
+    expect(trial.told('db').at(-1)).toContain('Normal WaitingForVolumes')
+    trial.storage.before = async () => {}
+    for (const letGo of held) letGo()
+    await placed('db')
   })
 
   it('CAP-13 a pod whose volume does not come is tried anew after a while', async () => {
