@@ -73,7 +73,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     driver = await startFakeDriver({ flags: ['--name', DRIVER] })
     await start()
     const common = ['--kubeconfig', server.kubeconfig, '--log-level', 'info']
-    const ofDriver = [...common, '--csi-address', driver.endpoint, '--kube-api-qps', '-1']
+    const ofDriver = [...common, '--csi-address', driver.endpoint, '--kube-api-qps', '-1', '--retry-interval-max', '2s']
     others = await Promise.all([
       startStowage({ args: ['controllers', ...common, '--no-leader-election'] }),
       startStowage({ args: ['provisioner', ...ofDriver] }),

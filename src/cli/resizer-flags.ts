@@ -100,9 +100,10 @@ export interface ResizerSettings
 export function addResizer(program: Command, deps: ProgramDeps, logLevels: readonly string[]): void {
   const command = program
     .command('resizer')
-    .summary('grow volumes of claims, with a CSI driver')
+    .summary('grow volumes of claims and change their attributes, with a CSI driver')
     .description(
-      'Runs beside a CSI driver and grows its volumes for the claims of a Kubernetes API server, ours or another.',
+      'Runs beside a CSI driver; grows its volumes and changes their attributes for the claims of a Kubernetes API server, ' +
+        'ours or another.',
     )
   addFlags(command, FLAGS)
   command

@@ -73,17 +73,17 @@ export async function expansionCrash(
   const inMode = mode === 'transactions' ? (client: Client) => client : oneByOne
   let isPrepared = false
   const stories = storiesOf(checker, driver)
-  void boundClaims(cluster.direct()!, driver, Object.keys(stories), '100Gi').then(() => {
+  void boundClaims(cluster.direct()!, driver, Object.keys(stories), '500Gi').then(() => {
     isPrepared = true
   })
   await world.runUntil(() => isPrepared, { withinMs: 60_000, waitingFor: 'claims and volumes' })
   processes.expander = cluster.add('expander', (env, client) => {
     const csi = checker.witness(effects.driverOf(env, driver.driverFor(env)))
-    void runExpander(env, inMode(effects.clientOf(env, client)), csi)
+    void runExpander(env, { client: inMode(effects.clientOf(env, client)), chatter: client }, csi)
   })
   processes.node = cluster.add('node', (env, client) => {
     const csi = effects.driverOf(env, driver.driverFor(env))
-    runGrowingNode(env, effects.clientOf(env, client), csi, driver.settings.name)
+    runGrowingNode(env, { client: effects.clientOf(env, client), chatter: client }, csi, driver.settings.name)
   })
 
   const isTold = () => Object.values(stories).every((steps) => steps.length === 0)
@@ -117,6 +117,8 @@ export async function expansionCrash(
     try {
       await world.runUntil(isAsExpected, { withinMs: END_MS_MAX, waitingFor: 'the end that was expected' })
     } catch (error) {
+      const untold = Object.entries(stories).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`))
+      if (untold.length > 0) court.convict(`nobody could ask for ${untold.join(', ')}`)
       court.convict(`it ends with\n${end()}\ninstead of\n${expected}\n(${(error as Error).message.split('\n')[0]})`)
     }
     await world.runFor(STAYS_MS)

@@ -81,27 +81,33 @@ function mountedVolume(driver: SimDriver, handle: string): void {
   }
 }
 
+/** A process's ways to the server: nobody's data depends on what it tells people there. */
+export interface Ways {
+  readonly client: Client
+  readonly chatter: Client
+}
+
 /** The controller's part. */
-export async function runExpander(env: Env, client: Client, driver: CsiDriver): Promise<void> {
+export async function runExpander(env: Env, { client, chatter }: Ways, driver: CsiDriver): Promise<void> {
   const { clock, random, signal } = env
   const csi = oneAtATime(driver)
   const facts = await factsOf(csi, env)
   setMaxListeners(0, signal) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random })
   const deps = { client, caches, clock, random, log: silentLog }
-  const events = createEventRecorder({ ...deps, component: 'expander' })
+  const events = createEventRecorder({ ...deps, client: chatter, component: 'expander' })
   const expanding = createExpanding({ ...deps, driver: csi, facts, events })
   void events.run(signal)
   await createChangingControllers({ ...deps, facts, changes: [expanding] }).run(signal)
 }
 
 /** The node's part, for every claim there is. */
-export function runGrowingNode(env: Env, client: Client, driver: CsiDriver, driverName: string): void {
+export function runGrowingNode(env: Env, { client, chatter }: Ways, driver: CsiDriver, driverName: string): void {
   const { clock, random, signal } = env
   setMaxListeners(0, signal)
   const caches = createCacheSet({ client, clock, random })
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
-  const events = createEventRecorder({ client, clock, random, log: silentLog, component: 'node' })
+  const events = createEventRecorder({ client: chatter, clock, random, log: silentLog, component: 'node' })
   const registered = { name: driverName, csi: oneAtATime(driver), can: new Set(['EXPAND_VOLUME']) }
   const known = {
     drivers: { get: () => registered },

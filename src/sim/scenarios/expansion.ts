@@ -70,11 +70,12 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
   const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
   const expander = cluster.add('expander', (env, client) => {
     const csi = checker.witness(effects.driverOf(env, driver.driverFor(env)))
-    void runExpander(env, inMode(effects.clientOf(env, client)), csi)
+    void runExpander(env, { client: inMode(effects.clientOf(env, client)), chatter: client }, csi)
   })
-  const node = cluster.add('node', (env, client) =>
-    runGrowingNode(env, effects.clientOf(env, client), effects.driverOf(env, driver.driverFor(env)), settings.name),
-  )
+  const node = cluster.add('node', (env, client) => {
+    const csi = effects.driverOf(env, driver.driverFor(env))
+    runGrowingNode(env, { client: effects.clientOf(env, client), chatter: client }, csi, settings.name)
+  })
   const processes = [expander, node]
   beginBadDay()
 
