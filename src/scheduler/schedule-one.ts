@@ -230,7 +230,7 @@ async function carryOut(
 }
 
 /** After this long a pod says that it waits for its volumes; what it said before it had a node is not true any more. */
-const VOLUMES_TOLD_AFTER_MS = 60_000
+const VOLUMES_TOLD_AFTER_MS = 120_000
 
 async function commitAll(facts: PodFacts, nodeName: string, reserved: readonly Reserved[], deps: ScheduleDeps) {
   if (reserved.length === 0) return

@@ -365,7 +365,7 @@ describe('volumes and nodes', () => {
     await trial.aClaim('data', { size: '10Gi' })
     await trial.until(() => held.length > 0, 'the driver to be asked')
     expect(await trial.message('db')).toContain('"data" not found')
-    await trial.trial.clock.advance(60_000)
+    await trial.trial.clock.advance(120_000)
     const chosen = 'Node "n1" is chosen, and not all volumes are there yet'
     await trial.until(async () => (await trial.message('db'))?.includes(chosen), 'the pod to say so')
     expect(trial.told('db').at(-1)).toContain('Normal WaitingForVolumes')
