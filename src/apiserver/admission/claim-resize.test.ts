@@ -1,6 +1,7 @@
 // Which sizes a claim may be given, asked of the whole server. The rules themselves are src/api/kinds/claim-update-rules.ts
 // and claim-resize.ts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { tally, textOf } from '../../api/quota/index.ts'
 import { memoryMedium } from '../../store/index.ts'
 import { startTrial, type TrialServer } from '../server-trial.ts'
 
@@ -324,6 +325,10 @@ describe('quota that follows the real size', () => {
     const settled = await setStatus({ capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
     expect(settled.spec.allocatedResources).toEqual({ storage: '20Gi' })
     expect(await used()).toBe('20Gi')
+    const counted = tally({ hard: { 'requests.storage': '100Gi' } }, ['requests.storage'], () => [settled])
+    expect(textOf(counted), 'whoever counts comes to the same, without knowing of the flag').toEqual({
+      'requests.storage': '20Gi',
+    })
     await accepted('100Gi')
     expect(await used()).toBe('100Gi')
   })
