@@ -1,5 +1,5 @@
 // What a claim's status may hold. Controllers write it through /status; parts whose gate is off are dropped unless
-// the stored claim has them already. The one thing in spec that a status may move is the mark that quota charges.
+// the stored claim has them already. All in spec that a status may move are the marks that quota charges.
 import type { FieldErrors } from '../field-errors.ts'
 import type { RuleContext } from '../kind.ts'
 import { qualifiedNameProblems } from '../names.ts'
@@ -7,6 +7,7 @@ import { quantitySign, quantityToBytes } from '../quantity.ts'
 import { ALLOCATED_RESOURCE_STATUSES, type PersistentVolumeClaim } from '../types/claim.ts'
 import { conditionReasonProblems } from './condition-reason.ts'
 import { withProvenMark } from './high-water-mark.ts'
+import { withKeptIo } from './kept-io.ts'
 import { IO_RESOURCES, isIoResource } from './provisioned-io.ts'
 
 export function prepareClaimStatus(
@@ -31,7 +32,9 @@ export function prepareClaimStatus(
     else delete status[part]
   }
   next.status = status
-  if (next.spec) next.spec = withProvenMark(next, context)
+  if (!next.spec) return
+  next.spec = withProvenMark(next, context)
+  next.spec = withKeptIo(next, old)
 }
 
 export function validateClaimStatus(

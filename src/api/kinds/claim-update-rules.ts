@@ -102,7 +102,7 @@ const storageIn = (list: Record<string, string> | undefined): string => amountOf
 
 /** The claim already uses recovery, so it keeps its rules even while the gate is off. */
 const hasAllocatedResources = ({ spec, status }: PersistentVolumeClaim): boolean =>
-  spec?.allocatedResources !== undefined ||
+  hasOtherThanIo(spec?.allocatedResources) ||
   hasOtherThanIo(status?.allocatedResources) ||
   hasOtherThanIo(status?.allocatedResourceStatuses)
 

@@ -12,6 +12,7 @@ import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts
 import { validateClaimUpdate } from './claim-update-rules.ts'
 import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, claimClassName } from './class-names.ts'
 import { withHighWaterMark, withProvenMark } from './high-water-mark.ts'
+import { withKeptIo } from './kept-io.ts'
 import { amountOf, RESOURCE_PARTS, withClaimIoInBytes, withoutNewClaimIo } from './provisioned-io.ts'
 
 export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
@@ -35,6 +36,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   prepareForUpdate(next, old, context) {
     next.spec = preparedSpec(next.spec ?? {}, old.spec ?? {}, context)
     next.spec = withProvenMark(next, context)
+    next.spec = withKeptIo(next, old)
   },
   validate(claim, errors, { gates }, old) {
     validateClaimSpec(

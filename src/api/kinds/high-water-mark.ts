@@ -1,4 +1,5 @@
-// spec.allocatedResources of a claim: the largest storage it ever asked for, kept by the server alone.
+// spec.allocatedResources of a claim: the largest storage it ever asked for, kept by the server alone (iops and throughput
+// are in kept-io.ts).
 // Quota charges it, so growing and shrinking quickly never frees quota. It rises and, unless the operator wants it to
 // follow the real size, never falls; what a client sends there is ignored, and it never makes a write fail.
 //   request   10Gi  20Gi  15Gi  30Gi

@@ -5,7 +5,7 @@ import { createdAtColumn, nameColumn } from '../columns.ts'
 import type { FieldErrors } from '../field-errors.ts'
 import { defineKind, type RuleContext } from '../kind.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../names.ts'
-import { quantitySign } from '../quantity.ts'
+import { quantityIsInteger, quantitySign } from '../quantity.ts'
 import { normalizeThroughput } from '../throughput.ts'
 import { type LimitRange, type LimitRangeItem, limitRange } from '../types/quota.ts'
 import { validateOrder } from './limit-order.ts'
@@ -97,7 +97,7 @@ function validateItem(item: LimitRangeItem, field: string, errors: FieldErrors):
       validateName(name, `${field}.${part}[${name}]`, errors)
       if (quantitySign(amount) < 0) {
         errors.invalid(`${field}.${part}[${name}]`, amount, 'must be greater than or equal to 0')
-      }
+      } else if (limitsClaims(item)) validateClaimAmount({ part, name, amount }, field, errors)
     }
   }
   if (item.type === 'PersistentVolumeClaim' && !boundsSomething(item)) {
@@ -115,6 +115,21 @@ function validateItem(item: LimitRangeItem, field: string, errors: FieldErrors):
       ratio: amountOf(item.maxLimitRequestRatio, name),
       errors,
     })
+  }
+}
+
+/** What no claim may ask for is not given to one either: whoever left it open could not tell what is wrong. */
+function validateClaimAmount(
+  { part, name, amount }: { part: (typeof MAPS)[number]; name: string; amount: string },
+  field: string,
+  errors: FieldErrors,
+): void {
+  if (part === 'maxLimitRequestRatio') return
+  const isDefault = part === 'default' || part === 'defaultRequest'
+  if (isIoResource(name) && !quantityIsInteger(amount)) {
+    errors.invalid(`${field}.${part}[${name}]`, amount, 'must be an integer')
+  } else if (isDefault && quantitySign(amount) === 0 && (isIoResource(name) || name === 'storage')) {
+    errors.invalid(`${field}.${part}[${name}]`, amount, 'must be greater than zero')
   }
 }
 

@@ -1,7 +1,7 @@
 // LimitRange items for claims: of type PersistentVolumeClaim, or of type Container with nothing but iops and throughput.
 // Requests count; limits exist for iops and throughput alone. A claim that asks for no iops is not made to by a bound.
 import { limitsClaims } from '../kinds/limit-range.ts'
-import { amountOf, isIoResource } from '../kinds/provisioned-io.ts'
+import { amountOf, isIoResource, withClaimIoInBytes } from '../kinds/provisioned-io.ts'
 import { compareQuantities, isQuantity, parseQuantity, type Quantity } from '../quantity.ts'
 import type { PersistentVolumeClaim } from '../types/claim.ts'
 import type { LimitRange, LimitRangeItem } from '../types/quota.ts'
@@ -15,6 +15,7 @@ export function applyClaimDefaults(
   range: Readonly<LimitRange>,
   fromClass: (name: string) => boolean,
 ): void {
+  if (claim.spec) claim.spec = withClaimIoInBytes(claim.spec) // as the range has it: 100 (MiB/s) is more than 50Mi
   for (const item of itemsOf(range)) {
     const names = new Set([...Object.keys(item.defaultRequest ?? {}), ...Object.keys(item.default ?? {})])
     for (const name of names) {

@@ -62,7 +62,7 @@ export const persistentVolumeClaimSpec = object(
     allocatedResources: opt(
       0,
       map(quantity),
-      'Largest storage size the claim ever asked for, charged to quota; kept by the server, not writable.',
+      'Largest storage size the claim ever asked for, and the iops and throughput its volume keeps without being asked any more; charged to quota, kept by the server, not writable.',
     ),
   },
 )

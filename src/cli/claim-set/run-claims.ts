@@ -181,21 +181,3 @@ function changesOf(claims: Cache<PersistentVolumeClaim>): Changes {
       }),
   }
 }
-
-/** The same for each, so many at a time; results in the order of what was given. */
-export async function inLanes<T, R>(
-  all: readonly T[],
-  lanes: number,
-  one: (item: T, index: number) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = []
-  let next = 0
-  const lane = async () => {
-    while (next < all.length) {
-      const index = next++
-      results[index] = await one(all[index]!, index)
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(lanes, all.length) }, lane))
-  return results
-}

@@ -87,21 +87,25 @@ describe('any sequence of wishes, answers and crashes', () => {
   it.each([
     ['one after the other', false],
     ['all at once', true],
-  ])('VAC-5 VAC-7 PIO-4 ends with driver, volume and claim in agreement (%s)', async (_how, isLate) => {
-    await fc.assert(
-      fc.asyncProperty(fc.boolean(), fc.array(anAct, { maxLength: 12 }), async (hasClass, acts) => {
-        const world = await aWorld()
-        try {
-          for (const [name, parameters] of Object.entries(CLASSES)) await world.aClass(name, parameters)
-          const silver = { className: 'silver', has: { iops: '500', tier: 'silver' } }
-          await world.aClaim('data', hasClass ? silver : {})
-          await live(world, acts, isLate)
-          await verify(world)
-        } finally {
-          await world.close()
-        }
-      }),
-      { numRuns: SEQUENCES },
-    )
-  }, 600_000)
+  ])(
+    'VAC-5 VAC-7 PIO-4 ends with driver, volume and claim in agreement (%s)',
+    async (_how, isLate) => {
+      await fc.assert(
+        fc.asyncProperty(fc.boolean(), fc.array(anAct, { maxLength: 12 }), async (hasClass, acts) => {
+          const world = await aWorld()
+          try {
+            for (const [name, parameters] of Object.entries(CLASSES)) await world.aClass(name, parameters)
+            const silver = { className: 'silver', has: { iops: '500', tier: 'silver' } }
+            await world.aClaim('data', hasClass ? silver : {})
+            await live(world, acts, isLate)
+            await verify(world)
+          } finally {
+            await world.close()
+          }
+        }),
+        { numRuns: SEQUENCES },
+      )
+    },
+    600_000,
+  )
 })

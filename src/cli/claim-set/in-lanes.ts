@@ -1,0 +1,19 @@
+// Something done with each of many things, so many of them at a time.
+
+/** Results in the order of what was given. The first failure is everyone's. */
+export async function inLanes<T, R>(
+  all: readonly T[],
+  lanes: number,
+  one: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = []
+  let next = 0
+  const lane = async () => {
+    while (next < all.length) {
+      const index = next++
+      results[index] = await one(all[index]!, index)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(lanes, all.length) }, lane))
+  return results
+}
