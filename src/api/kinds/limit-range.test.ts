@@ -109,6 +109,19 @@ describe('LimitRange', () => {
     ])
   })
 
+  it('PIO-7 takes no amount for claims that none of them could ask for', () => {
+    expect(errorsOf({ type: claims, max: { iops: '1.5', throughput: '500m' } })).toEqual([
+      'spec.limits[0].max[iops]: Invalid value: "1500m": must be an integer',
+      'spec.limits[0].max[throughput]: Invalid value: "500m": must be an integer',
+    ])
+    expect(errorsOf({ type: claims, max: { storage: '1Gi' }, default: { iops: '0', storage: '0' } })).toEqual([
+      'spec.limits[0].default[iops]: Invalid value: "0": must be greater than zero',
+      'spec.limits[0].default[storage]: Invalid value: "0": must be greater than zero',
+    ])
+    const noneAtAll = { max: { iops: '0' }, min: { iops: '0' }, maxLimitRequestRatio: { throughput: '1.5' } }
+    expect(errorsOf({ type: claims, ...noneAtAll })).toEqual([])
+  })
+
   it('PIO-7 refuses a defaultRequest above default and max, whichever type names it', () => {
     const item = {
       type: 'Container',

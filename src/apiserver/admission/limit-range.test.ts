@@ -80,6 +80,14 @@ describe('limit ranges of claims', () => {
     expect((await resourcesOf(claim('d', { storage: '1Gi', iops: '1k' }))).limits).toEqual({ throughput: '5Mi' })
   })
 
+  it('PIO-7 a request in MiB/s above the default limit gets no limit, as one in bytes/s does not', async () => {
+    await aRange('defaults', forClaims({ default: { throughput: '50Mi' }, max: { throughput: '200' } }))
+    for (const throughput of ['100', '100Mi']) {
+      const resources = await resourcesOf(claim(`asks-${throughput.toLowerCase()}`, { storage: '1Gi', throughput }))
+      expect(resources).toEqual({ requests: { storage: '1Gi', throughput: '100Mi' } })
+    }
+  })
+
   it('PIO-7 defaults do not contradict the attributes class of the claim', async () => {
     await trial.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'gold' },

@@ -163,7 +163,8 @@ function sumOf(spec: any, all: readonly any[], configMaps: number, quotas: numbe
 
 function isCounted(requirement: any, { spec, status }: any): boolean {
   if (!requirement) return true
-  const classes = [spec.volumeAttributesClassName, status?.currentVolumeAttributesClassName].filter(Boolean)
+  const target = status?.modifyVolumeStatus?.targetVolumeAttributesClassName
+  const classes = [spec.volumeAttributesClassName, status?.currentVolumeAttributesClassName, target].filter(Boolean)
   const has = classes.some((name) => requirement.values?.includes(name))
   const hasOther = classes.some((name) => !requirement.values?.includes(name))
   switch (requirement.operator) {
