@@ -3,11 +3,12 @@ import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
 import type { Logger } from '../base/log.ts'
 import { CsiError, goNameOf } from '../csi/errors.ts'
+import { createLogLines } from './log-lines.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 
 /** Writes to standard error, unless told otherwise. */
-export const createLog = (level: string, to: DestinationStream = pino.destination(2)): Logger =>
+export const createLog = (level: string, to: DestinationStream = standardError()): Logger =>
   pino(
     {
       level,
@@ -18,6 +19,12 @@ export const createLog = (level: string, to: DestinationStream = pino.destinatio
     },
     to,
   )
+
+function standardError(): DestinationStream {
+  const lines = createLogLines(2)
+  process.once('exit', lines.flush)
+  return lines
+}
 
 /** Answers of a server or a driver say all there is to say; where they were thrown helps nobody. The rest is a surprise. */
 function described(error: Error): object {

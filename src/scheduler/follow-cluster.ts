@@ -10,7 +10,7 @@ import type { Reservations } from './capacity/reservations.ts'
 import type { ClusterState } from './cluster/cluster-state.ts'
 import { type Changes, type HelpFacts, tellQueue } from './events-to-queue.ts'
 import type { BindingWaits } from './plugins/volume-binding/binding-waits.ts'
-import { type FollowFacts, followClaim } from './plugins/volume-binding/follow-claims.ts'
+import { type FollowFacts, followClaim, followDeletedVolume } from './plugins/volume-binding/follow-claims.ts'
 import type { FreeVolumes } from './plugins/volume-binding/free-volumes.ts'
 import type { VolumeCaches } from './plugins/volume-binding/pod-volumes.ts'
 import type { VolumeLimits } from './plugins/volume-limits/volume-limits.ts'
@@ -96,6 +96,7 @@ export function followCluster(deps: FollowDeps): () => void {
       deleted(volume) {
         free.remove(volume.metadata.name ?? '')
         waits.volumeChanged(volume)
+        if (deps.follow) followDeletedVolume(volume, deps.follow)
       },
     }),
     deps.caches.claims.subscribe({

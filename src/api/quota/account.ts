@@ -1,6 +1,6 @@
 // A quota with its bounds and its use as numbers: what charging works on (charge.ts). In a busy namespace one write follows
 // the other, and only the last of a group commit is put into words again.
-import { canonicalQuantity, formatQuantity, parseQuantity, type Quantity } from '../quantity.ts'
+import { canonicalQuantity, compareQuantities, formatQuantity, parseQuantity, type Quantity } from '../quantity.ts'
 import type { ResourceQuota } from '../types/quota.ts'
 
 export class QuotaAccount {
@@ -41,6 +41,15 @@ export class QuotaAccount {
 const amountsOf = (entries: readonly [string, string][]): Map<string, Quantity> =>
   new Map(entries.map(([key, amount]) => [key, parseQuantity(amount)]))
 
-/** Written as it is read back: a sum of a binary format that no binary suffix fits is a decimal number. */
 export const textOf = (used: ReadonlyMap<string, Quantity>): Record<string, string> =>
-  Object.fromEntries([...used].map(([key, amount]) => [key, canonicalQuantity(formatQuantity(amount))]))
+  Object.fromEntries([...used].map(([key, amount]) => [key, textOfAmount(amount)]))
+
+/**
+ * Written as it is read back: a sum of a binary format that no binary suffix fits is a decimal number, and so is one
+ * above 8Ei, where binary amounts end.
+ */
+function textOfAmount(amount: Quantity): string {
+  const text = canonicalQuantity(formatQuantity(amount))
+  if (compareQuantities(text, amount) === 0) return text
+  return formatQuantity({ nanos: amount.nanos, format: 'decimal' })
+}

@@ -37,6 +37,15 @@ describe('what an object uses', () => {
     expect(iops({}, { capacity })).toBeUndefined()
   })
 
+  it('SYS-10 a sum that no binary amount can hold is written so that it is read back whole', () => {
+    const claim = (name: string) => ({ metadata: { name }, spec: { resources: { requests: { storage: '7Ei' } } } })
+    const hard = { 'requests.storage': '1e30' }
+    const counted = textOf(tally({ hard }, ['requests.storage'], () => [claim('a'), claim('b'), claim('c')]))
+    expect(counted).toEqual({ 'requests.storage': String(21n * 2n ** 60n) })
+    const quota = { metadata: { name: 'q' }, spec: { hard }, status: { used: counted } } as ResourceQuota
+    expect(textOf(QuotaAccount.of(quota).used)).toEqual(counted)
+  })
+
   it('REX-4 names that look alike are not its keys', () => {
     const spec = { storageClassName: 'gold', resources: { requests: { storage: '1Gi' } } }
     expect(Object.keys(usage(CLAIMS, { metadata: {}, spec })).sort()).toEqual([

@@ -486,6 +486,18 @@ describe('quota of iops and throughput', () => {
     await setStatus('a', { allocatedResources: { iops: '100' } })
     expect(await used('io')).toEqual({ 'limits.iops': '100' })
   })
+
+  it('PIO-7 taking a request back frees nothing that the volume keeps, until a class decides over it', async () => {
+    await aQuota('io', { hard: { 'limits.iops': '1k', 'requests.iops': '1k' } })
+    await bound('a', io({ iops: '800' }))
+    await setStatus('a', { capacity: { iops: '800' } })
+    expect((await change('a', io({ iops: null }))).status).toBe(200)
+    expect(await used('io')).toEqual({ 'limits.iops': '800', 'requests.iops': '800' })
+    expect((await claim('b', io({ iops: '300' }))).status).toBe(403)
+    await setStatus('a', { capacity: { iops: null }, currentVolumeAttributesClassName: 'gold' })
+    expect(await used('io')).toEqual({ 'limits.iops': '0', 'requests.iops': '0' })
+    await created('b', io({ iops: '300' }))
+  })
 })
 
 describe('quota of other objects', () => {

@@ -1,5 +1,7 @@
 // Counts what is used of a quota that an administrator has created or changed. The API server charges every write from
-// then on; a write that comes before us counts by itself, and then there is nothing left to do.
+// then on; a write that comes before us counts by itself, and then there is nothing left to do. Bounds that somebody wrote
+// into the status are put right as well: nothing judges by them, but people read them.
+import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
 import { tally, textOf } from '../../api/quota/index.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -12,11 +14,27 @@ export async function countQuota(key: string, deps: ContentsDeps): Promise<Outco
   if (!(await client.commitsAtomically())) return stuck('this server keeps its quotas itself')
   const ref = refOfKey(key)
   const quota = await client.get(resourceQuotaKind, ref).catch(unlessGone)
-  if (!quota || uncountedKeys(quota).length === 0) return done
-  const contents = await readContents(ref.namespace ?? '', [quota], deps)
-  const counted = textOf(tally(quota.spec, uncountedKeys(quota), contents))
-  return writeUse(client, quota, { ...quota.status?.used, ...counted })
+  if (!quota || saysAll(quota)) return done
+  return writeUse(client, quota, { ...knownUse(quota), ...(await newlyCounted(quota, deps)) })
 }
+
+async function newlyCounted(quota: Readonly<ResourceQuota>, deps: ContentsDeps): Promise<Record<string, string>> {
+  const keys = uncountedKeys(quota)
+  if (keys.length === 0) return {}
+  const contents = await readContents(quota.metadata.namespace ?? '', [quota], deps)
+  return textOf(tally(quota.spec, keys, contents))
+}
+
+/** Whether the status speaks of what the spec bounds, and of nothing else. */
+export function saysAll(quota: Readonly<ResourceQuota>): boolean {
+  const { spec, status } = quota
+  const isSameBound = jsonEquals((spec?.hard ?? {}) as JsonValue, (status?.hard ?? {}) as JsonValue)
+  const said = Object.keys(status?.used ?? {}).length
+  return isSameBound && uncountedKeys(quota).length === 0 && said === Object.keys(spec?.hard ?? {}).length
+}
+
+const knownUse = ({ spec, status }: Readonly<ResourceQuota>): Record<string, string> =>
+  Object.fromEntries(Object.entries(status?.used ?? {}).filter(([key]) => Object.hasOwn(spec?.hard ?? {}, key)))
 
 /** Keys of which the quota does not say how much is used. */
 export const uncountedKeys = ({ spec, status }: Readonly<ResourceQuota>): string[] =>

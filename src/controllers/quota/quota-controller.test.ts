@@ -134,6 +134,20 @@ describe('the quota controller', () => {
     ])
   })
 
+  it('SYS-4 bounds and keys that somebody wrote into a status are put right at once', async () => {
+    start()
+    await aClaim('a', '1Gi')
+    const hard = { persistentvolumeclaims: '10' }
+    await aQuota('team', hard)
+    await until(async () => (await statusOf('team')) !== undefined, 'the count')
+    await trial.patch(`${QUOTAS}/team/status`, { status: { hard: { persistentvolumeclaims: '99' } } }, 'merge')
+    await until(async () => (await statusOf('team')).hard.persistentvolumeclaims === '10', 'the bound')
+    await trial.patch(`${QUOTAS}/team/status`, { status: { hard: { pods: '1' }, used: { pods: '1' } } }, 'merge')
+    await until(async () => (await statusOf('team')).used.pods === undefined, 'the keys')
+    expect(await statusOf('team')).toEqual({ hard, used: { persistentvolumeclaims: '1' } })
+    expect(await differences()).toBe(0)
+  })
+
   it('SYS-4 a quota that changes while it is verified is not judged', async () => {
     let reads = 0
     start((inner) => ({

@@ -6,7 +6,7 @@ import type { ResourceQuota } from '../../api/types/quota.ts'
 import type { Cache } from '../../client/index.ts'
 import { createController, keyOfObject, source } from '../../client/index.ts'
 import type { ControllerDeps } from '../deps.ts'
-import { countQuota, uncountedKeys } from './count-quota.ts'
+import { countQuota, saysAll } from './count-quota.ts'
 import type { QuotaMetrics } from './metrics.ts'
 import { verifyQuotas } from './verify-quotas.ts'
 
@@ -33,7 +33,7 @@ export function createQuotaController(options: QuotaControllerOptions) {
     sources: [
       source({
         cache: quotas,
-        keysOf: (quota) => (uncountedKeys(quota).length > 0 ? [keyOfObject(quota)] : []),
+        keysOf: (quota) => (saysAll(quota) ? [] : [keyOfObject(quota)]),
       }),
     ],
     reconcile: (key) => countQuota(key, { client, kinds }),

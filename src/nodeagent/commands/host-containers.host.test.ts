@@ -157,6 +157,22 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(await readFile(join(volume, 'order'), 'utf8')).toBe('one\ntwo\nmain\n')
   })
 
+  it('SYS-7 a command that fails again and again says how it ended, and where what it printed is', async () => {
+    const { view } = await untilEnded(aPod(['sh', '-c', 'echo why; exit 3'], {}, { restartPolicy: 'Always' }))
+    expect(view).toMatchObject({ is: 'waiting', reason: 'CrashLoopBackOff', last: { code: 3, reason: 'Error' } })
+    const log = /What it printed is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
+    expect(await readFile(log, 'utf8')).toBe('why\n')
+  })
+
+  it('SYS-7 a volume that would take the place of the whole root is refused', async () => {
+    const pod = aPod(['true'], { volumeMounts: [{ name: 'data', mountPath: '//.' }] })
+    expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({
+      is: 'waiting',
+      reason: 'CreateContainerConfigError',
+      message: expect.stringContaining('volumeMount "data"'),
+    })
+  })
+
   it('SYS-7 what cannot be provided is refused by name, before anything runs', async () => {
     const pod = aPod(['true'], { env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] })
     expect((await containers.advance(pod, volumes())).main[0]).toMatchObject({

@@ -1,14 +1,14 @@
 // Containers as processes of this machine, where the operator turned it on. One process a container, started again as the
 // pod's restart policy says, in the pod's own cgroup; it outlives the agent and is found again by its records.
 // How a process is started is launch.ts; what of it is kept, records.ts.
-import { join } from 'node:path'
+import { join, normalize } from 'node:path'
 import type { Container } from '../../api/types/container.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
-import type { ContainerView, PodView } from '../pods/pod-status.ts'
+import type { ContainerView, EndedRun, PodView } from '../pods/pod-status.ts'
 import { openPodCgroups, type PodCgroups } from './cgroup.ts'
 import type { Containers, VolumePaths } from './containers.ts'
 import { ConfigError, commandOf, environmentOf } from './environment.ts'
@@ -34,6 +34,8 @@ interface Latest {
   /** Counted from 0. */
   readonly run: number
   readonly state: RunState
+  /** How the run before it ended. */
+  readonly last?: EndedRun
 }
 
 export async function createHostContainers(deps: HostContainersDeps): Promise<Containers> {
@@ -57,11 +59,15 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     )
   }
 
+  const filesOf = (uid: string, name: string, run: number) => runFiles(join(paths.container(uid, name), String(run)))
+
   async function latestOf(uid: string, name: string): Promise<Latest | undefined> {
     const runs = (await disk.list(paths.container(uid, name))).map(Number).filter(Number.isInteger)
     for (const run of runs.sort((a, b) => b - a)) {
-      const state = await readRun(runFiles(join(paths.container(uid, name), String(run))), disk)
-      if (state) return { run, state }
+      const state = await readRun(filesOf(uid, name, run), disk)
+      if (!state) continue
+      const before = run > 0 ? await readRun(filesOf(uid, name, run - 1), disk) : undefined
+      return { run, state, ...(before?.is === 'ended' ? { last: endedRun(before) } : {}) }
     }
     return undefined
   }
@@ -70,7 +76,7 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     const uid = pod.metadata.uid ?? ''
     const env = environmentOf(pod, container)
     const command = asUser(pod, container, commandOf(container, env), isRoot)
-    const files = runFiles(join(paths.container(uid, container.name), String(run)))
+    const files = filesOf(uid, container.name, run)
     const scratch = join(files.directory, 'scratch')
     await disk.makeDirectory(scratch, DIRECTORY_MODE)
     const mounts = await mountsOf(uid, container, volumes)
@@ -103,6 +109,11 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
     for (const [index, { name, mountPath, subPath, readOnly = false }] of (container.volumeMounts ?? []).entries()) {
       const volume = volumes.get(name)
       if (!volume) continue
+      if (normalize(mountPath) === '/') {
+        throw new ConfigError(
+          `volumeMount "${name}": a volume at / would hide the programs of the machine. Mount it elsewhere`,
+        )
+      }
       let from = volume.path
       if (subPath && isRoot) {
         from = join(paths.subPaths(uid), name, container.name, String(index))
@@ -142,8 +153,10 @@ export async function createHostContainers(deps: HostContainersDeps): Promise<Co
       const waitMs = state.startedMs + restartDelayMs(run) - clock.nowMs()
       if (waitMs > 0) {
         wakeIn(uid, waitMs)
-        const message = `back-off ${Math.ceil(waitMs / 1_000)}s restarting failed container=${container.name}`
-        return { is: 'waiting', reason: 'CrashLoopBackOff', message, restarts: run }
+        const message =
+          `back-off ${Math.ceil(waitMs / 1_000)}s restarting failed container=${container.name}. ` +
+          `What it printed is in ${filesOf(uid, container.name, run).log}`
+        return { is: 'waiting', reason: 'CrashLoopBackOff', message, restarts: run, last: endedRun(state) }
       }
       await start(pod, container, run + 1, volumes)
       return viewOf((await latestOf(uid, container.name))!)
@@ -238,11 +251,14 @@ const isEmpty = ({ command = [] }: Readonly<Container>) => command.length === 0
 /** Ten seconds after the first start, then twice as long each time, up to five minutes. */
 export const restartDelayMs = (run: number): number => Math.min(FIRST_RESTART_MS * 2 ** run, LAST_RESTART_MS)
 
-function viewOf({ run: restarts, state }: Latest): ContainerView {
+function viewOf({ run: restarts, state, last }: Latest): ContainerView {
   const { startedMs } = state
-  if (state.is === 'running') return { is: 'running', startedMs, restarts }
-  const reason = state.isLost ? 'ContainerStatusUnknown' : state.code === 0 ? 'Completed' : 'Error'
-  return { is: 'ended', code: state.code, reason, startedMs, restarts }
+  if (state.is === 'running') return { is: 'running', startedMs, restarts, ...(last ? { last } : {}) }
+  return { is: 'ended', ...endedRun(state), restarts }
+}
+
+function endedRun({ code, startedMs, isLost }: Extract<RunState, { is: 'ended' }>): EndedRun {
+  return { code, reason: isLost ? 'ContainerStatusUnknown' : code === 0 ? 'Completed' : 'Error', startedMs }
 }
 
 /** With the user and groups the pod names; the machine has no other confinement to offer. */

@@ -1,5 +1,5 @@
 // One contract, both disks: the modelled one can be trusted where they agree. Mounts are tested where mounts can be made.
-import { lstat, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -125,6 +125,20 @@ describe('subPaths on a real disk', () => {
       { numRuns: 300 },
     )
     await rm(top, { recursive: true, force: true })
+  })
+
+  it('SYS-7 one that is made can be written to by whoever may write to its volume', async () => {
+    const volume = await realpath(await mkdtemp(join(tmpdir(), 'stowage-sub-')))
+    await chmod(volume, 0o2775)
+    await mkdir(join(volume, 'there'))
+    await chmod(join(volume, 'there'), 0o700)
+    const disk = DISKS.host()
+    await disk.makeSubPath(volume, 'new/inner')
+    await disk.makeSubPath(volume, 'there')
+    const modeOf = async (...parts: string[]) => (await stat(join(volume, ...parts))).mode & 0o7777
+    expect([await modeOf('new'), await modeOf('new', 'inner')]).toEqual([0o2775, 0o2775])
+    expect(await modeOf('there')).toBe(0o700)
+    await rm(volume, { recursive: true })
   })
 
   it('SYS-7 the parts of a subPath hold no way up', () => {

@@ -5,7 +5,8 @@ import { type FileHandle, mkdir, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SubPathError } from './disk.ts'
 
-const DIRECTORY_MODE = 0o750
+/** What a directory that is made takes over from its volume, so that whoever may write to the one may to the other. */
+const MODE_BITS = 0o2777
 const OPEN_PART = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 export const makeSubPath = (root: string, subPath: string): Promise<string> =>
@@ -21,8 +22,9 @@ export async function withSubPath<T>(
   const top = await realpath(root) // a directory-backed volume is itself a link, made by its driver
   let at = await open(top, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
+    const mode = (await at.stat()).mode & MODE_BITS
     for (const [index, part] of parts.entries()) {
-      const next = await openPart(at, part, { subPath, isLast: index === parts.length - 1 })
+      const next = await openPart(at, part, { subPath, mode, isLast: index === parts.length - 1 })
       await at.close()
       at = next
     }
@@ -44,7 +46,7 @@ export function partsOf(subPath: string): string[] {
 async function openPart(
   directory: FileHandle,
   part: string,
-  { subPath, isLast }: { readonly subPath: string; readonly isLast: boolean },
+  { subPath, mode, isLast }: { readonly subPath: string; readonly mode: number; readonly isLast: boolean },
 ): Promise<FileHandle> {
   // Names the opened directory itself, wherever it has been moved to since.
   const path = join('/proc/self/fd', String(directory.fd), part)
@@ -54,12 +56,18 @@ async function openPart(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') {
-      await mkdir(path, { mode: DIRECTORY_MODE }).catch((failure: NodeJS.ErrnoException) => {
-        if (failure.code !== 'EEXIST') throw failure // EEXIST: made by another pod meanwhile, or a link now
-      })
-      return open(path, OPEN_PART | constants.O_DIRECTORY).catch((failure) => {
+      const isOurs = await mkdir(path, { mode }).then(
+        () => true,
+        (failure: NodeJS.ErrnoException) => {
+          if (failure.code !== 'EEXIST') throw failure
+          return false // made by another pod meanwhile, or a link now
+        },
+      )
+      const made = await open(path, OPEN_PART | constants.O_DIRECTORY).catch((failure) => {
         throw refusal(failure, part, subPath)
       })
+      if (isOurs) await made.chmod(mode) // what the process's umask took from it
+      return made
     }
     throw refusal(error as NodeJS.ErrnoException, part, subPath)
   }

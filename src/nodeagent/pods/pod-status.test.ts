@@ -79,6 +79,24 @@ describe('status', () => {
     })
   })
 
+  it('SYS-7 how the run before ended is told also when nobody saw it end, and its time does not move', () => {
+    const pod = aPod('Always')
+    const last = { code: 127, reason: 'Error', startedMs: NOW }
+    const lastState = {
+      terminated: {
+        exitCode: 127,
+        reason: 'Error',
+        startedAt: '2026-01-01T00:00:00Z',
+        finishedAt: '2026-01-01T00:00:01Z',
+      },
+    }
+    const begun = statusOf(pod, everyContainer(pod, running), NOW)
+    const waiting = statusOf({ ...pod, status: begun }, everyContainer(pod, { ...crashed, last } as never), NOW + 1_000)
+    expect(waiting.containerStatuses?.[0]).toMatchObject({ lastState })
+    const again = statusOf({ ...pod, status: waiting }, everyContainer(pod, { is: 'running', last }), NOW + 9_000)
+    expect(again.containerStatuses?.[0]).toMatchObject({ lastState })
+  })
+
   it('SYS-7 a pod that is taken down has ended, whatever its policy', () => {
     const pod = aPod('Always')
     const status = statusOf(pod, everyContainer(pod, ended(0)), NOW, { isOver: true })

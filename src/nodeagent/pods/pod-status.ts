@@ -4,8 +4,20 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Pod, PodStatus } from '../../api/types/pod.ts'
 
 export type ContainerView =
-  | { readonly is: 'waiting'; readonly reason: string; readonly message?: string; readonly restarts?: number }
-  | { readonly is: 'running'; readonly startedMs?: number; readonly restarts?: number; readonly id?: string }
+  | {
+      readonly is: 'waiting'
+      readonly reason: string
+      readonly message?: string
+      readonly restarts?: number
+      readonly last?: EndedRun
+    }
+  | {
+      readonly is: 'running'
+      readonly startedMs?: number
+      readonly restarts?: number
+      readonly id?: string
+      readonly last?: EndedRun
+    }
   | {
       readonly is: 'ended'
       readonly code: number
@@ -16,6 +28,13 @@ export type ContainerView =
       readonly restarts?: number
       readonly id?: string
     }
+
+/** How the run before this one ended. */
+export interface EndedRun {
+  readonly code: number
+  readonly reason: string
+  readonly startedMs: number
+}
 
 export interface PodView {
   /** In the order of the spec. */
@@ -109,15 +128,14 @@ function containerStatusOf(
   now: string,
 ): ContainerStatus {
   const restartCount = view.restarts ?? old?.restartCount ?? 0
-  const common = { name, image, imageID: '', restartCount, ...(old?.lastState ? { lastState: old.lastState } : {}) }
+  const lastState = lastStateOf(view, old, now)
+  const common = { name, image, imageID: '', restartCount, ...(lastState ? { lastState } : {}) }
   const startedBefore = old?.state?.running?.startedAt ?? old?.state?.terminated?.startedAt
   switch (view.is) {
     case 'waiting': {
       const { reason, message } = view
-      const ended = old?.state?.terminated
       return {
         ...common,
-        ...(ended ? { lastState: { terminated: ended } } : {}),
         ready: false,
         started: false,
         state: { waiting: { reason, ...(message === undefined ? {} : { message }) } },
@@ -136,6 +154,21 @@ function containerStatusOf(
       return { ...common, ready: false, started: false, state: { terminated }, ...idOf(view) }
     }
   }
+}
+
+/** As told by whoever runs it; else as the status before remembers it. */
+function lastStateOf(
+  view: ContainerView,
+  old: ContainerStatus | undefined,
+  now: string,
+): ContainerStatus['lastState'] | undefined {
+  const known = old?.lastState
+  const ended = old?.state?.terminated
+  if (view.is === 'ended' || !view.last) return view.is === 'waiting' && ended ? { terminated: ended } : known
+  const { code: exitCode, reason, startedMs } = view.last
+  const startedAt = timestamp(startedMs)
+  const told = [ended, known?.terminated].find((one) => one?.startedAt === startedAt)
+  return { terminated: { exitCode, reason, startedAt, finishedAt: told?.finishedAt ?? now } }
 }
 
 const idOf = ({ id }: { readonly id?: string }) => (id === undefined ? {} : { containerID: id })

@@ -55,6 +55,19 @@ describe('whether volumes fit', () => {
     expect(shortage(1000)).toBe(undefined)
   })
 
+  it('CAP-12 PLUS-3 what is promised to others is told, where the report does not show it', () => {
+    const { report, index, reservations } = aPlace()
+    const now = report('r', { capacity: '1000Mi' })
+    const bytes = 700n * 1024n ** 2n
+    reservations?.assume({ claimKey: 'ns/other', claimUid: 'other', driver: DRIVER, bytes, report: now })
+    const fitter = new VolumeFitter({ index, reservations }, [want('a', 400 * 1024 ** 2)])
+    fitter.fit(HERE)
+    expect(fitter.shortage()).toBe(
+      'A volume of 400Mi of class "fast" is asked for, and at most 300Mi is free on any of the nodes ' +
+        '(700Mi there is promised to other volumes, and not yet reported as used).',
+    )
+  })
+
   it('PLUS-3 also across classes of one driver, but not across drivers', () => {
     const { report, fitting } = aPlace()
     report('r', { capacity: '100' })

@@ -32,7 +32,7 @@ export class VolumeFitter {
   readonly #demands: readonly Demand[]
   readonly #own: readonly ObjectKey[]
   readonly #verdicts = new Map<readonly CapacityReport[], Fit | undefined>()
-  #mostFree: { demand: Demand; bytes: bigint; besides: number } | undefined
+  #mostFree: { demand: Demand; bytes: bigint; besides: number; promised: bigint } | undefined
   #unreported: Demand | undefined
 
   constructor(facts: CapacityFacts, demands: readonly Demand[]) {
@@ -57,10 +57,12 @@ export class VolumeFitter {
   shortage(): string | undefined {
     const most = this.#mostFree
     if (most) {
-      const { demand, bytes, besides } = most
+      const { demand, bytes, besides, promised } = most
       const amount = bytes > 0n ? `at most ${shown(bytes)}` : 'nothing'
       const free = besides === 0 ? 'free on any of the nodes' : `left on any of the nodes ${besidesText(besides)}`
-      return `A volume of ${shown(demand.bytes)} of class "${demand.className}" is asked for, and ${amount} is ${free}.`
+      const held =
+        promised > 0n ? ` (${shown(promised)} there is promised to other volumes, and not yet reported as used)` : ''
+      return `A volume of ${shown(demand.bytes)} of class "${demand.className}" is asked for, and ${amount} is ${free}${held}.`
     }
     if (!this.#unreported) return undefined
     return `No capacity is reported on any of the nodes for class "${this.#unreported.className}".`
@@ -84,7 +86,7 @@ export class VolumeFitter {
     for (const report of reports) {
       const room = this.#room(report, demand, chosen)
       if (room === undefined) continue
-      this.#noteRoom(demand, room, chosen.length)
+      this.#noteRoom(demand, room, chosen.length, report)
       if (room < demand.bytes) continue
       if (!best || room > bestRoom || (room === bestRoom && report.key < best.key)) {
         best = report
@@ -115,9 +117,11 @@ export class VolumeFitter {
     return smaller(free, limitBytes)
   }
 
-  #noteRoom(demand: Demand, bytes: bigint, besides: number): void {
-    if (bytes >= demand.bytes) return
-    if (!this.#mostFree || bytes > this.#mostFree.bytes) this.#mostFree = { demand, bytes, besides }
+  #noteRoom(demand: Demand, bytes: bigint, besides: number, report: CapacityReport): void {
+    if (bytes >= demand.bytes || (this.#mostFree && bytes <= this.#mostFree.bytes)) return
+    const isByPromises = bytes < (report.limitBytes ?? 0n)
+    const promised = isByPromises ? (this.#facts.reservations?.heldBack(report, this.#own) ?? 0n) : 0n
+    this.#mostFree = { demand, bytes, besides, promised }
   }
 }
 

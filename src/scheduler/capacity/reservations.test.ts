@@ -165,6 +165,31 @@ describe('capacity that is spoken for', () => {
     expect(ledger.freed).toEqual([DRIVER])
   })
 
+  it('PLUS-3 a volume that is deleted before any report has counted it is held back no longer', () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    make(ledger, 'short', 10)
+    ledger.reservations.orphaned('ns/short')
+    ledger.reservations.deleted('ns/short', 'another uid')
+    expect(ledger.held('fast')).toBe(10)
+    ledger.reservations.deleted('ns/short', 'short')
+    expect(ledger.held('fast')).toBe(0)
+    expect(ledger.freed).toEqual([DRIVER])
+  })
+
+  it('PLUS-3 a claim that is deleted while its volume is asked for is held back for as long as a call may take', async () => {
+    const ledger = aLedger()
+    ledger.report('fast', 100)
+    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.asked('ns/c', 'c')
+    ledger.reservations.orphaned('ns/c')
+    await ledger.clock.advance(14_000)
+    expect(ledger.held('fast')).toBe(10)
+    await ledger.clock.advance(2_000)
+    expect(ledger.held('fast')).toBe(0)
+    expect(ledger.freed).toEqual([DRIVER])
+  })
+
   it('PLUS-3 a creation that failed frees its bytes, and the place is refused for that size until it reports or for a minute', async () => {
     const ledger = aLedger()
     ledger.report('fast', 100)

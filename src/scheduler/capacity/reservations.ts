@@ -12,10 +12,12 @@
 //   of the others turns out to be made after all, it was that one that the report counted.
 // - Once the report of its own class has counted a volume, the others are given `othersCountWithinMs`: those that have
 //   not gone down by then are of another pool.
-// - Volumes that no report ever counts (thin ones, or one deleted at the same moment) stop being held back after
-//   `reportedWithinMs`; those that are asked for and never made, after `madeWithinMs`.
+// - Volumes that no report ever counts (thin ones) stop being held back after `reportedWithinMs`; those that are asked
+//   for and never made, after `madeWithinMs`, or `orphanMadeWithinMs` after their claim is gone.
+// - A volume that is deleted is held back no longer. Short-lived pods come and go between two reports, and none of those
+//   ever shows their volumes.
 //
-//   assumed ──asked──→ asked ──made──→ made ──counted or in time──→ gone
+//   assumed ──asked──→ asked ──made──→ made ──counted, deleted or in time──→ gone
 //      └─ given up ──→ gone   └─ failed, or made elsewhere ──→ gone, and the driver's no is remembered for a while
 
 import type { Clock } from '../../base/clock.ts'
@@ -34,6 +36,7 @@ export interface ReservationOptions {
   readonly reportedWithinMs?: number
   readonly othersCountWithinMs?: number
   readonly madeWithinMs?: number
+  readonly orphanMadeWithinMs?: number
   readonly refusedForMs?: number
 }
 
@@ -50,6 +53,8 @@ export interface WantedVolume {
 const REPORTED_WITHIN_MS = 120_000
 const OTHERS_COUNT_WITHIN_MS = 10_000
 const MADE_WITHIN_MS = 900_000
+/** A call of the driver, and a little for the volume to be told of. */
+const ORPHAN_MADE_WITHIN_MS = 15_000
 const REFUSED_FOR_MS = 60_000
 const SWEEP_MS_MIN = 1_000
 
@@ -150,9 +155,19 @@ export class Reservations {
   /** The claim is gone. Its volume may still be made, and then deleted; the reports will tell, or time. */
   orphaned(claimKey: ObjectKey): void {
     const known = this.#byClaim.get(claimKey)
-    if (!known) return
-    if (known.state === 'assumed') this.#end(known)
-    else if (known.state === 'asked') this.#becomeMade(known)
+    if (!known || known.state === 'made') return
+    if (known.state === 'assumed') {
+      this.#end(known)
+      return
+    }
+    this.#becomeMade(known)
+    this.#endsBy(known, this.#options.orphanMadeWithinMs ?? ORPHAN_MADE_WITHIN_MS)
+  }
+
+  /** The volume is gone again. What no report has counted, none has to. */
+  deleted(claimKey: ObjectKey, claimUid: string): void {
+    const known = this.#byClaim.get(claimKey)
+    if (known?.claimUid === claimUid && known.state === 'made') this.#end(known)
   }
 
   /** Tells of a report that is new or has changed; `before` is what it said until now. */

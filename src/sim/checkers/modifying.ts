@@ -40,7 +40,8 @@ const CLAIMS = 'core/persistentvolumeclaims/default/'
 const VOLUMES = 'core/persistentvolumes/'
 const EVENTS = 'core/events/'
 const CLASSES = collectionPrefix(volumeAttributesClassKind)
-const UNDO = 'modifying.stowage.dev/undo'
+export const UNDO = 'modifying.stowage.dev/undo'
+export const ATTRIBUTES = 'modifying.stowage.dev/attributes'
 const AMOUNTS = ['iops', 'throughput'] as const
 const CONDITIONS = ['ModifyingVolume', 'ModifyVolumeError']
 const CHANGES: readonly string[] = ['ControllerModifyVolume', 'ControllerExpandVolume']
@@ -140,6 +141,9 @@ export function checkModifying(rules: ModifyingRules): ModifyingChecker {
       if (capacityOf(claim, key) !== amountIn(volumeOf(claim)?.spec.capacity, key))
         problems.push(`${name} and its volume do not agree on ${key}`)
     }
+    const noted = JSON.parse(volumeOf(claim)?.metadata.annotations?.[ATTRIBUTES] ?? '{}').attributes ?? {}
+    if (Object.entries(noted).some(([key, value]) => attributesOf(claim)?.[key] !== value))
+      problems.push(`the volume of ${name} notes ${textOf(noted)}, the driver has ${has}`)
     const expected = expectedOf(claim)
     const status = claim.status?.modifyVolumeStatus?.status
     const said = (claim.status?.conditions ?? []).filter(({ type }: any) => CONDITIONS.includes(type))
@@ -247,10 +251,10 @@ const PROGRESS = { Pending: 'Pending', Infeasible: 'Failed' } as const
 const currentOf = (claim: any): string | undefined => claim?.status?.currentVolumeAttributesClassName
 const capacityOf = (claim: any, key: Amount): string | undefined => amountIn(claim?.status?.capacity, key)
 
-/** As a driver is told: a count, or whole MiB/s. Only such amounts occur in these worlds. */
+/** As a driver is told: a count, or whole MiB/s. Only such amounts occur in these worlds; the server writes 1000 as 1k. */
 function amountIn(list: Readonly<Record<string, string>> | undefined, key: Amount): string | undefined {
   const amount = list?.[key]
-  return key === 'throughput' ? amount?.replace(/Mi$/, '') : amount
+  return key === 'throughput' ? amount?.replace(/Mi$/, '') : amount?.replace(/k$/, '000')
 }
 
 const textOf = (attributes: Attributes): string => JSON.stringify(Object.entries(attributes).sort())

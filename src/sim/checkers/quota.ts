@@ -179,12 +179,12 @@ function isCounted(requirement: any, { spec, status }: any): boolean {
   }
 }
 
-const heldOf = ({ spec, status }: any, name: string): bigint =>
-  largest(
-    [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources].map((list) =>
-      amountOf(list?.[name]),
-    ),
-  )
+/** An amount that is being lowered counts until the volume has less. */
+function heldOf({ spec, status }: any, name: string): bigint {
+  const lists = [spec.resources?.requests, spec.allocatedResources, status?.allocatedResources]
+  const held = largest(lists.map((list) => amountOf(list?.[name])))
+  return name === 'iops' && held > 0n ? largest([held, amountOf(status?.capacity?.[name])]) : held
+}
 
 function largest(amounts: readonly bigint[]): bigint {
   let found = 0n

@@ -3,6 +3,7 @@
 import { annotationOf, claimClassName } from '../../../api/kinds/class-names.ts'
 import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
 import { keyOfObject } from '../../../client/index.ts'
+import { claimKeyOf, type Volume } from '../../../controllers/binding/wish.ts'
 import { SELECTED_NODE } from '../../../controllers/names.ts'
 import type { CapacityIndex } from '../../capacity/capacity-index.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'
@@ -33,6 +34,13 @@ export function followClaim(claim: Claim, old: Claim | undefined, facts: FollowF
   if (!node || reservations.asked(key, uid)) return
   const wanted = wantedVolume(claim, node, facts)
   if (wanted) reservations.found(wanted)
+}
+
+/** Where the policy is to delete, the object outlives the volume: its bytes are free already. */
+export function followDeletedVolume(volume: Volume, { reservations }: FollowFacts): void {
+  const claim = claimKeyOf(volume)
+  if (!claim || volume.spec?.persistentVolumeReclaimPolicy !== 'Delete') return
+  reservations.deleted(claim, volume.spec.claimRef?.uid ?? '')
 }
 
 function wantedVolume(claim: Claim, nodeName: string, facts: FollowFacts): WantedVolume | undefined {

@@ -3,6 +3,7 @@ import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { csiDriverKind } from '../../../api/kinds/csi-driver.ts'
 import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity.ts'
 import { nodeKind } from '../../../api/kinds/node.ts'
+import { podKind } from '../../../api/kinds/pod.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../../../controllers/names.ts'
 import {
@@ -78,6 +79,21 @@ describe('volumes and nodes', () => {
       `0/6 nodes are available: 6 ${NO_SPACE}. ` +
         'A volume of 10Gi of class "local" is asked for, and at most 9Gi is free on any of the nodes.',
     )
+  })
+
+  it('PLUS-3 pods that come and go between two reports leave their room to the next', async () => {
+    await localStorage([10])
+    await trial.aPod('first', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
+    await placed('first')
+    await trial.aPod('second', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
+    await trial.until(async () => (await trial.message('second'))?.includes(NO_SPACE), 'second to say why it waits')
+    const leftAt = trial.trial.clock.monotonicMs()
+    // Nobody collects garbage here: the pod's claim goes by hand. No report has changed.
+    await trial.client.delete(podKind, { namespace: 'default', name: 'first' }, { gracePeriodSeconds: 0 })
+    await trial.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first-scratch' })
+    await placed('second')
+    expect(trial.trial.clock.monotonicMs() - leftAt).toBeLessThan(15_000)
+    expect(trial.storage.refused).toEqual([])
   })
 
   it('CAP-11 a class that nobody reports capacity for is told by name', async () => {

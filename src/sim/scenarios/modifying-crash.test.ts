@@ -1,0 +1,61 @@
+// A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone, step for step.
+import { describe, expect, it } from 'vitest'
+import { MODES, modifyingCrash } from './modifying-crash.ts'
+import { type CrashPoint, VICTIMS } from './provisioning-crash.ts'
+
+const only = process.env.CRASH_POINT
+
+describe('attributes that change, with one death at any moment', () => {
+  for (const mode of MODES) {
+    it(`VAC-5 VAC-6 VAC-7 undisturbed, every claim has its attributes or says why not (${mode})`, async () => {
+      const { end, told } = await modifyingCrash(mode)
+      const lines = end.split('\n')
+      const ofAmounts = [
+        'in the driver: vol-all, 3Gi, iops 1000 throughput 30 tier silver',
+        'in the driver: vol-both, 1Gi, iops 700 throughput 20 tier bronze',
+        'in the driver: vol-fast, 1Gi, iops 500 throughput 10 tier silver',
+      ]
+      expect(lines.filter((line) => line.startsWith('in the driver'))).toEqual([
+        ...(mode === 'transactions' ? ofAmounts : []),
+        'in the driver: vol-larger, 3Gi, iops 1000 tier silver',
+        'in the driver: vol-patient, 1Gi, iops 300 tier late',
+        'in the driver: vol-plain, 1Gi, iops 1000 tier silver',
+        'in the driver: vol-refused, 1Gi, iops 500 tier silver',
+        'in the driver: vol-stubborn, 1Gi, iops 500 tier silver',
+        'in the driver: vol-undone, 1Gi, iops 500 tier silver',
+      ])
+      expect(end.match(/"status":"(Pending|InProgress|Infeasible)"/g)).toEqual(['"status":"Infeasible"'])
+      expect(end).toContain(`quota gold-only: {"persistentvolumeclaims":"${mode === 'transactions' ? 3 : 2}"}`)
+      const reasons = (name: string) => told[name]?.map((text) => text.split(':')[0])
+      expect(reasons('plain')).toEqual(['VolumeModify', 'VolumeModifyFailed', 'VolumeModifySuccessful'])
+      expect(reasons('refused')).toEqual(['VolumeModify', 'VolumeModifyFailed', 'VolumeModifyCanceled'])
+      expect(reasons('stubborn')).toEqual(['VolumeModify', 'VolumeModifyFailed'])
+      expect(told.patient).toEqual([
+        'VolumeModifyFailed: VAC "late" does not exist.',
+        'VolumeModify: external resizer is modifying volume patient with vac late',
+        'VolumeModifySuccessful: external resizer modified volume patient with vac late successfully',
+      ])
+    })
+
+    it(`VAC-7 PIO-4 PLUS-10 whoever dies right before or right after any effect, the end is the same (${mode})`, async () => {
+      const { effects, end } = await modifyingCrash(mode)
+      const points = effects.flatMap((_, index) =>
+        (['before', 'after'] as const).flatMap((when) =>
+          VICTIMS.map((victim): CrashPoint => ({ effect: index + 1, when, victim })),
+        ),
+      )
+      const chosen = only
+        ? points.filter(({ effect, when, victim }) => only === `${mode}, ${effect} ${when} ${victim}`)
+        : points
+      const failures: string[] = []
+      for (const at of chosen) {
+        await modifyingCrash(mode, { at, expected: end }).catch((error: Error) => {
+          failures.push(`${effects[at.effect - 1]}: ${error.message}`)
+        })
+      }
+      console.log(`${mode}: ${effects.length} effects, ${chosen.length} crash points, ${failures.length} failed`)
+      expect(failures[0] ?? '').toBe('')
+      expect(effects.length).toBeGreaterThan(30)
+    }, 600_000)
+  }
+})
