@@ -67,6 +67,20 @@ describe('a start', () => {
     expect(await classes(await start({ nodes: 1 }))).toEqual({ directory: 'true' })
   })
 
+  it('SYS-1 SYS-7 with fewer nodes than before says so, and sends no pod to those that are not there', async () => {
+    await (await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })).stop()
+    const fewer = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
+    expect(fewer.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
+    expect(await readyNodes(fewer)).toEqual(['node-1'])
+    const names = ['a', 'b', 'c', 'd']
+    for (const name of names) await runAPod(fewer, name)
+    await removeAll(fewer, names)
+    await fewer.stop()
+    const all = await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })
+    expect(all.nodes).toMatchObject({ idle: [] })
+    await until(async () => (await readyNodes(all)).length === 3)
+  })
+
   it('SYS-1 on a machine that cannot make file systems keeps volumes as directories, and says why once', async () => {
     const bin = join(dir, 'bin')
     await mkdir(bin)

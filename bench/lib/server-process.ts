@@ -123,11 +123,14 @@ interface ProgramOptions {
   readonly isReady?: (said: { readonly stdout: string; readonly stderr: string }) => boolean
 }
 
+/** As in the first line of every program, see scripts/build.mjs. */
+const NODE_FLAGS = ['--max-semi-space-size=32']
+
 /** One of the programs beside this one. */
 async function startProgram(options: ProgramOptions): Promise<Program> {
   const { file, args, profileDir, isReady = ({ stdout }) => stdout.includes('\n') } = options
   const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
-  const child = spawn(process.execPath, [...profile, join(dirname(process.argv[1]!), file), ...args], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, ...profile, join(dirname(process.argv[1]!), file), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...options.env },
   })

@@ -3,6 +3,7 @@
 import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
 import { eventKind } from '../api/kinds/event.ts'
 import { podKind } from '../api/kinds/pod.ts'
+import { compareQuantities } from '../api/quantity.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import { type Client, keyOfObject, type ObjectRef } from '../client/index.ts'
@@ -55,7 +56,7 @@ export function growingClaim(claim: Claim, wish: Wish, client: Client): GrowingC
     },
     async look(now) {
       const standing = lookAtGrowth(now, to)
-      return standing.is === 'waits for a node' ? whoGrowsTheFileSystem(client, now!) : standing
+      return standing.is === 'waits for a node' ? whoGrowsTheFileSystem(client, now!, to) : standing
     },
     explain: () => latestWarning(client, ref),
   }
@@ -96,7 +97,7 @@ export async function closeRecord(client: Client, ref: ObjectRef): Promise<void>
 }
 
 /** The storage has grown. Its file system does when a pod uses it; without one there is nothing to wait for. */
-async function whoGrowsTheFileSystem(client: Client, claim: Claim): Promise<Standing> {
+async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): Promise<Standing> {
   const key = keyOfObject(claim)
   const { namespace = '' } = claim.metadata
   try {
@@ -109,13 +110,18 @@ async function whoGrowsTheFileSystem(client: Client, claim: Claim): Promise<Stan
         pod.status?.phase !== 'Failed',
     )
     if (user) return { is: 'working', says: `node ${user.spec?.nodeName} is to grow its file system` }
-    const size = claim.status?.allocatedResources?.storage ?? claim.spec?.resources?.requests?.storage
+    const size = claim.status?.allocatedResources?.storage ?? claim.spec?.resources?.requests?.storage ?? to
+    if (compareQuantities(size, to) < 0) return { is: 'failed', says: afterThisOne(size, to) }
     return { is: 'done', says: `grown to ${size} in the storage; its file system follows when a pod next uses it` }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     return { is: 'working', says: 'its file system is to grow on a node' } // not ours to see who uses it
   }
 }
+
+/** A growth before this one is half done, and only a pod can end it. */
+const afterThisOne = (size: string, to: string): string =>
+  `the storage was grown to ${size} before, and ${to} follows when a pod has used the volume and its file system has ${size}; it goes on without us`
 
 async function latestWarning(client: Client, { namespace = '', name }: ObjectRef): Promise<string | undefined> {
   const fieldSelector = `involvedObject.name=${name},type=Warning`

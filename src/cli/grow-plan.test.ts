@@ -50,7 +50,7 @@ describe('growing a claim to a size', () => {
       { request: '20Gi', capacity: '20Gi', state: 'NodeResizeInProgress' },
       { do: 'follow' },
     ],
-    ['asks where the volume is large and the request small', { capacity: '50Gi' }, { do: 'grow', from: '50Gi' }],
+    ['has nothing to do where only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
     ['refuses what waits for its volume', { phase: 'Pending' }, { do: 'refuse', because: /it is Pending/ }],
     ['refuses what is being deleted', { deleting: true }, { do: 'refuse', because: /being deleted/ }],
     [
@@ -98,6 +98,18 @@ describe('growing a claim by a size', () => {
     const grown = aClaim({ request: '15Gi', capacity: '15Gi', record })
     expect(planGrowth(grown, by('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
     expect(planGrowth(grown, by('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
+  })
+
+  it('PLUS-13 does not count from a size that was refused, and does from one that is on its way', () => {
+    const wanted = { request: '60Gi', tried: '60Gi' }
+    expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
+      do: 'refuse',
+      because: 'it asks for 60Gi, which cannot be had; lower its request first',
+    })
+    expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInProgress' }), by('5Gi'))).toMatchObject({
+      do: 'grow',
+      to: '65Gi',
+    })
   })
 
   it('PLUS-13 refuses another size while a run is interrupted, and a record that is none', () => {

@@ -40,6 +40,8 @@ function planGrowthBy(claim: Claim, { by, run, goesOn }: Extract<Wish, { by: str
   if (record === 'unreadable') return refuse(`its annotation ${GROW_RECORD} cannot be read; remove it`)
   const isOfInterrupted = record !== undefined && goesOn.includes(record.run)
   if (!isOfInterrupted) {
+    // On top of a size that cannot be had there is none that can, and quota would charge it for good.
+    if (isRefused(claim)) return refuse(`it asks for ${requestOf(claim)}, which cannot be had; lower its request first`)
     const to = canonicalQuantity(addQuantities(larger(requestOf(claim), capacityOf(claim)), by))
     return towards(claim, to, { record: { run, by, to } })
   }
@@ -54,10 +56,10 @@ function planGrowthBy(claim: Claim, { by, run, goesOn }: Extract<Wish, { by: str
 function towards(claim: Claim, to: string, rest: { readonly record?: GrowRecord | null }): GrowPlan {
   const from = sizeOf(claim)
   const request = requestOf(claim)
-  if (compareQuantities(request, to) < 0) return { do: 'grow', from, to, ...rest }
   if (hasGrown(claim, to)) return { do: 'nothing', from, to }
+  if (compareQuantities(request, to) < 0) return { do: 'grow', from, to, ...rest }
   if (compareQuantities(request, to) === 0) return { do: 'follow', from, to }
-  const because = `it asks for ${request} already, which its volume does not have yet; nothing is ever lowered by growing`
+  const because = `it asks for ${request} already, which its volume does not have yet; growing lowers nothing: wait, or lower its request first`
   return { do: 'refuse', from, because }
 }
 
@@ -98,6 +100,13 @@ const working = (failure: string | undefined, usual: string): Standing => ({
 /** The volume has the size, and nobody is still at work on it. */
 const hasGrown = (claim: Claim, to: string): boolean =>
   compareQuantities(capacityOf(claim), to) >= 0 && claim.status?.allocatedResourceStatuses?.storage === undefined
+
+/** What it asks for was refused, and nothing else has been asked for since. */
+function isRefused(claim: Claim): boolean {
+  const { allocatedResourceStatuses, allocatedResources } = claim.status ?? {}
+  if (allocatedResourceStatuses?.storage !== 'ControllerResizeInfeasible') return false
+  return compareQuantities(allocatedResources?.storage ?? '0', requestOf(claim)) === 0
+}
 
 const requestOf = ({ spec }: Claim): string => spec?.resources?.requests?.storage ?? '0'
 const capacityOf = ({ status }: Claim): string => status?.capacity?.storage ?? '0'

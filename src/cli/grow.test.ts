@@ -287,6 +287,19 @@ describe('stowage grow', () => {
     expect((await busy).out).toContain('default/busy: node n1 is to grow its file system\ndefault/busy: grown to 20Gi')
   })
 
+  it('PLUS-13 does not take a growth that a pod has yet to end for the one it asked for', async () => {
+    await aClaim('idle')
+    controller = () => ({
+      allocatedResources: { storage: '15Gi' },
+      allocatedResourceStatuses: { storage: 'NodeResizePending' },
+    })
+    const { code, out } = await grow({ names: ['idle'], to: '20Gi' })
+    expect(code).toBe(1)
+    expect(out).toContain(
+      'FAILED: the storage was grown to 15Gi before, and 20Gi follows when a pod has used the volume',
+    )
+  })
+
   it('PLUS-13 waits for a server that is out of reach, and asks once', async () => {
     await aClaim('a')
     let refusals = 0
@@ -455,5 +468,18 @@ describe('stowage grow --by', () => {
     controller = (_name, storage) => ({ capacity: { storage } })
     expect((await grow({ names: ['a'], to: '18Gi' })).code).toBe(0)
     expect(await recordOf('a')).toBeNull()
+  })
+
+  it('PLUS-13 --to settles a run that was interrupted after the claim had grown', async () => {
+    await aClaim('a')
+    controller = () => undefined
+    const stop = new AbortController()
+    const first = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
+    await until(async () => (await requestOf('a')) === '15Gi')
+    stop.abort()
+    await first
+    await setStatus('a', { capacity: { storage: '15Gi' } })
+    expect((await grow({ names: ['a'], to: '15Gi' })).code).toBe(0)
+    expect((await grow({ names: ['a'], by: '7Gi', dryRun: true })).code).toBe(0)
   })
 })

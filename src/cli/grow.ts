@@ -82,7 +82,8 @@ export async function growClaims(client: Client, request: Request, deps: GrowDep
   const isWhole = countOf(results, 'done', 'nothing') === results.length
   deps.write(request.output === 'json' ? jsonOf(works, results, request) : textOf(works, results, request))
   // After it was said: whoever saw nothing of it may run the same again without growing anything twice.
-  if (isWhole && 'by' in wish && !request.isDryRun) await closeRecords(client, results, deps.clock)
+  if (isWhole && ('by' in wish || goesOn.length > 0) && !request.isDryRun)
+    await closeRecords(client, results, deps.clock)
   if (deps.signal.aborted && !isWhole) throw new Unsuccessful(INTERRUPTED)
   if (request.isDryRun ? refusals.length > 0 : !isWhole) throw new Unsuccessful(1)
 }

@@ -36,6 +36,9 @@ export interface NodesReady {
   readonly shortcomings: readonly string[]
 }
 
+/** Also those of earlier starts that are not started now. */
+export type NodesTold = NodesReady & { readonly idle: readonly string[] }
+
 export interface RunningNodes {
   readonly drivers: readonly ProvidedDriver[]
   /** Once all of them take pods. Never, if one cannot or the signal fires before. */

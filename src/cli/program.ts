@@ -17,7 +17,7 @@ import {
 import { addGrow } from './grow-flags.ts'
 import { addMigrate } from './migrate-flags.ts'
 import { addNode } from './node-flags.ts'
-import type { NodesReady } from './nodes.ts'
+import type { NodesTold } from './nodes.ts'
 import { changeBudgetOption, changeCooldownOption, parsePace } from './pace-flags.ts'
 import { addProvisioner } from './provisioner-flags.ts'
 import { addResizer } from './resizer-flags.ts'
@@ -369,9 +369,15 @@ const capacityReservationOption = () =>
     .choices(['on', 'off'])
     .default('on')
 
-function nodesText({ names, backend, poolBytes, shortcomings }: NodesReady, startMs: number): string {
+function nodesText({ names, backend, poolBytes, shortcomings, idle }: NodesTold, startMs: number): string {
   const kept = backend === 'loop' ? 'loop devices' : 'directories'
-  const notes = shortcomings.map((text) => `  note        ${text}\n`).join('')
+  const notes = [...shortcomings, ...idleNotes(idle)].map((text) => `  note        ${text}\n`).join('')
   const size = formatQuantity(quantityFromBytes(poolBytes))
   return `\nThe nodes take pods (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${kept}, ${size} each\n${notes}`
+}
+
+function idleNotes(idle: readonly string[]): string[] {
+  if (idle.length === 0) return []
+  const count = idle.at(-1)!.split('-').at(-1)
+  return [`From an earlier start, and not started now: ${idle.join(', ')}. --nodes ${count} starts them again.`]
 }

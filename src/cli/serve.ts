@@ -30,8 +30,9 @@ import { type ProvidedDriver, runControllers } from './controllers.ts'
 import { endWithin } from './end-within.ts'
 import { directoryClass, introduceLocalDriver } from './first-objects.ts'
 import { type ListenAddress, UsageError, urlOf } from './flags.ts'
+import { markIdleNodes } from './idle-nodes.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
-import { type NodesReady, startNodes } from './nodes.ts'
+import { type NodesTold, startNodes } from './nodes.ts'
 import { openStore, parseStore, type TlsFiles } from './store-flag.ts'
 
 export interface ServeOptions {
@@ -68,7 +69,7 @@ export interface ServeOptions {
   /** The API answers. */
   onReady(ready: Ready): void
   /** The nodes take pods. */
-  onNodes(nodes: NodesReady): void
+  onNodes(nodes: NodesTold): void
 }
 
 export interface Ready {
@@ -144,6 +145,11 @@ export async function serve(options: ServeOptions): Promise<void> {
       const client = inProcessClient(server.objects, CONTROLLERS_USER)
       await createBuiltIns(server.objects, volumesRoot ? [directoryClass(nodeCount === 0)] : [])
       if (nodeCount > 0) await introduceLocalDriver(client)
+      const nodesDir = join(dataDir, 'nodes')
+      const hasNodes = options.controllers && place.is === 'embedded'
+      const idle = hasNodes ? await markIdleNodes({ dir: nodesDir, count: nodeCount, client, clock }) : []
+      if (idle.length > 0)
+        log.warn({ nodes: idle }, 'nodes of an earlier start are not started: --nodes is too small for them')
       const url = urlOf(listener)
       const kubeconfig = join(dataDir, 'admin.kubeconfig')
       await writePrivateFile(kubeconfig, buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki.admin }))
@@ -157,8 +163,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       const { poolBytes, runCommands, capacityReservation } = options
       const drivers: ProvidedDriver[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
-        const nodes = startNodes({ ...common, count: nodeCount, dir: join(dataDir, 'nodes'), poolBytes, runCommands })
-        void nodes.ready.then(options.onNodes)
+        const nodes = startNodes({ ...common, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
+        void nodes.ready.then((ready) => options.onNodes({ ...ready, idle }))
         stopNodes = nodes.stop
         ends.push(nodes.gaveUp)
         drivers.unshift(...nodes.drivers)

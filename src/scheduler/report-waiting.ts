@@ -1,6 +1,6 @@
-// Tells a pod's owner why it has no node yet: the PodScheduled condition and an event. What is said last counts; a pod
-// that is judged again before it was told is told once. A message that the server does not take now is tried again: the
-// pod may not be judged anew for a long time.
+// Tells a pod's owner why it has no node yet: the PodScheduled condition and an event. What is said last counts: a pod
+// that is judged again before it was told is told once, and never two things at a time. A message that the server does
+// not take now is tried again: the pod may not be judged anew for a long time.
 import { podKind } from '../api/kinds/pod.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Pod } from '../api/types/pod.ts'
@@ -42,17 +42,29 @@ interface Letter {
 export function createWaitReporter({ client, pods, clock, random, log, events }: WaitReporterDeps): WaitReporter {
   const pending = new Map<ObjectKey, Letter>() // at most one per pod, as is the next
   const returned = new Map<ObjectKey, () => void>()
+  const underWay = new Set<ObjectKey>()
   const running = new Set<Promise<void>>()
   let isStopped = false
 
   async function deliverAll(): Promise<void> {
     for (;;) {
-      const [entry] = pending
-      if (!entry) return
-      const [key, letter] = entry
+      const next = nextLetter()
+      if (!next) return
+      const [key, letter] = next
       pending.delete(key)
-      await deliver(key, letter)
+      underWay.add(key)
+      try {
+        await deliver(key, letter)
+      } finally {
+        underWay.delete(key)
+      }
     }
+  }
+
+  /** Whoever delivers a pod's last letter looks for its next, so that one passed over here is not forgotten. */
+  function nextLetter(): [ObjectKey, Letter] | undefined {
+    for (const entry of pending) if (!underWay.has(entry[0])) return entry
+    return undefined
   }
 
   function send(key: ObjectKey, letter: Letter): void {

@@ -135,14 +135,28 @@ function askFor(situation: Situation, target: Target): Ask | undefined {
   return { do: 'ask', target, attributes, replaced, purpose: 'change' }
 }
 
-/** What the status says is being tried. */
-export function recordedTarget({ classStatus, classTarget, inEffect, io }: Situation): Target {
-  const amount = (name: IoName) =>
-    io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocated : inEffect[name]
-  return {
-    className: (classStatus === undefined ? undefined : classTarget) ?? inEffect.className,
-    iops: amount('iops'),
-    throughput: amount('throughput'),
+/** What the status says is being tried. A class that was refused or is missing is no part of it, though its name stays told. */
+export function recordedTarget({ classStatus, classTarget, inEffect, io, classOf }: Situation): Target {
+  const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? inEffect.className
+  const found = className === undefined ? undefined : classOf(className)
+  const ofClass = found?.is === 'found' ? found.parameters : {}
+  const amount = (name: IoName) => {
+    const own = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocated : inEffect[name]
+    // Two values for one attribute are never sent: the class's was to take the place of the claim's own.
+    return contradicts(ofClass, name, own) ? undefined : own
+  }
+  return { className, iops: amount('iops'), throughput: amount('throughput') }
+}
+
+function contradicts(ofClass: Attributes, name: IoName, own: string | undefined): boolean {
+  if (own === undefined || !Object.hasOwn(ofClass, name)) return false
+  const alone = { className: undefined, iops: undefined, throughput: undefined, [name]: own }
+  try {
+    composed({ [name]: ofClass[name]! }, alone)
+    return false
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return true
   }
 }
 

@@ -1,4 +1,6 @@
 // The door of node lifecycle.
+export { conditionsOfSilence } from './conditions.ts'
+export { timestamp } from './context.ts'
 export { createNodeLifecycleMetrics, type NodeLifecycleMetrics } from './metrics.ts'
 export {
   createNodeLifecycleControllers,
@@ -6,3 +8,4 @@ export {
   type NodeLifecycleDeps,
   type NodeLifecycleOptions,
 } from './node-lifecycle-controllers.ts'
+export { taintsDue } from './taints.ts'

@@ -166,9 +166,10 @@ export async function modifyingCrash(
   } else {
     let looked = -1
     const isAsExpected = () => {
-      if (growth.changes === looked || !isTold()) return false
-      looked = growth.changes
-      return end() === expected
+      const seen = growth.changes + checker.heard
+      if (seen === looked || !isTold()) return false
+      looked = seen
+      return end() === expected && checker.problems().length === 0
     }
     try {
       await world.runUntil(isAsExpected, { withinMs: END_MS_MAX, waitingFor: 'the end that was expected' })

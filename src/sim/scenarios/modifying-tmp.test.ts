@@ -4,7 +4,8 @@ it('seeds', async () => {
   const first = Number(process.env.SIM_FIRST_SEED ?? 1)
   let failed = 0
   const t = Date.now()
-  for (let seed = first; seed < first + Number(process.env.SIM_SEEDS); seed++) {
+  const list = process.env.LIST?.split(",").map(Number) ?? Array.from({ length: Number(process.env.SIM_SEEDS) }, (_, i) => first + i)
+  for (const seed of list) {
     await modifyingInABadWorld(seed).catch((e: Error) => {
       failed++
       console.log(e.message.split('-- what is there')[0])

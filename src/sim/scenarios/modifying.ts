@@ -108,9 +108,9 @@ export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}):
   restart(node) // a driver that refused a volume in use is not asked again before it is mounted anew
   await world.runFor(MINUTE_MS) // what people asked for last is under way
   await settle()
-  for (const process of processes) restart(process) // who starts anew finds nothing to do
+  for (const process of processes) restart(process) // who starts anew leaves it so
   await world.runFor(MINUTE_MS)
-  for (const problem of problems()) convict(`after a restart: ${problem}`)
+  await settle()
   for (const { volume } of driver.record.overlaps) convict(`two operations on ${volume} ran at once`)
   adjourn()
   const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
@@ -197,7 +197,7 @@ export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}):
     let looked = -1
     let found: string[] = ['not looked yet']
     const isOver = () => {
-      const seen = growth.changes + driver.record.calls.length
+      const seen = growth.changes + driver.record.calls.length + checker.heard
       if (seen === looked) return found.length === 0 || world.nowMs - growth.changedMs > STILL_MS
       looked = seen
       found = problems()

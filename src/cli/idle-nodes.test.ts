@@ -1,0 +1,59 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { nodeKind } from '../api/kinds/node.ts'
+import { SYSTEM_USER } from '../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../apiserver/server-trial.ts'
+import { type Client, inProcessClient } from '../client/index.ts'
+import { markIdleNodes } from './idle-nodes.ts'
+
+describe('nodes that are not started', () => {
+  let dir: string
+  let trial: TrialServer
+  let client: Client
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-idle-'))
+    trial = await startTrial()
+    client = inProcessClient(trial.server.objects, SYSTEM_USER)
+    for (const name of ['node-1', 'node-2', 'node-10', 'other']) await aNode(name)
+  })
+  afterEach(() => rm(dir, { recursive: true }))
+
+  async function aNode(name: string) {
+    await mkdir(join(dir, name))
+    await client.create(nodeKind, { metadata: { name } } as never)
+    const body = { status: { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] } }
+    await client.patch(nodeKind, { name }, { type: 'merge', body }, { subresource: 'status' })
+  }
+  const mark = (count: number) => markIdleNodes({ dir, count, client, clock: trial.clock })
+  const standing = async (name: string) => {
+    const { spec, status } = await client.get(nodeKind, { name })
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+    return { ready: ready?.status, message: ready?.message, taints: spec?.taints?.map(({ effect }) => effect) ?? [] }
+  }
+
+  it('SYS-1 say so, with how to have them back, and pods keep away from them', async () => {
+    expect(await mark(1)).toEqual(['node-2', 'node-10'])
+    expect(await standing('node-10')).toEqual({
+      ready: 'Unknown',
+      message: 'stowage up was started without this node. --nodes 10 starts it again.',
+      taints: ['NoSchedule', 'NoExecute'],
+    })
+    for (const name of ['node-1', 'other']) expect(await standing(name)).toMatchObject({ ready: 'True', taints: [] })
+  })
+
+  it('SYS-1 said so before stay as they are', async () => {
+    await mark(1)
+    const before = await client.get(nodeKind, { name: 'node-2' })
+    expect(await mark(1)).toEqual(['node-2', 'node-10'])
+    expect(await client.get(nodeKind, { name: 'node-2' })).toEqual(before)
+  })
+
+  it('SYS-1 and that were deleted are not spoken of; where there never were nodes there are none', async () => {
+    await client.delete(nodeKind, { name: 'node-2' })
+    await writeFile(join(dir, 'node-3'), '')
+    expect(await mark(1)).toEqual(['node-10'])
+    expect(await markIdleNodes({ dir: join(dir, 'none'), count: 0, client, clock: trial.clock })).toEqual([])
+  })
+})
