@@ -120,7 +120,7 @@ function figuresOf(rounds: readonly Round[], { note }: SuiteOptions): Figure[] {
   ]
 }
 
-async function countWrites(endpoint: Endpoint, run: () => Promise<BurstResult>) {
+export async function countWrites(endpoint: Endpoint, run: () => Promise<BurstResult>) {
   let writes = 0
   const watchers = []
   for (const path of [CLAIMS, VOLUMES]) {
@@ -147,7 +147,7 @@ async function quiet(count: () => number): Promise<void> {
   }
 }
 
-async function post(endpoint: Endpoint, path: string, body: object): Promise<void> {
+export async function post(endpoint: Endpoint, path: string, body: object): Promise<void> {
   const connection = await openConnection(endpoint, () => {})
   const request = numberedRequest({ method: 'POST', path, body: JSON.stringify(body) })(0)
   const { status } = await new Promise<{ status: number }>((resolve) => connection.ask(request, resolve))

@@ -15,6 +15,7 @@ import { servePools } from './lib/pools-role.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
 import type { Suite } from './lib/suite.ts'
 import { tableOf } from './lib/table.ts'
+import { measureModify } from './modify.ts'
 import { measurePods } from './pods.ts'
 import { measureProvisioning } from './provisioning.ts'
 import { measureQuota } from './quota.ts'
@@ -29,6 +30,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   pods: measurePods,
   quota: measureQuota,
   expansion: measureExpansion,
+  modify: measureModify,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -47,7 +49,8 @@ Suites: ${Object.keys(SUITES).join(', ')} (default: all)
   --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts; clients has
                   writes, events, memory, etcd; provisioning has binding, inProcess, alone, memory;
                   scheduler has decisions, pods, tracking;
-                  driver has one, many; pods has loop, directory
+                  driver has one, many; pods has loop, directory;
+                  modify has thousand, tenThousand, creates, stress
   --dir DIR       make scratch directories there, to measure that disk
   --profile DIR   leave CPU profiles of the measured processes there
   --help          this text

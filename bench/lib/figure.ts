@@ -3,7 +3,7 @@
 
 export interface Figure {
   readonly name: string
-  readonly unit: '/s' | 'ms' | 'MB' | 'kB' | 'writes'
+  readonly unit: '/s' | 'ms' | 'MB' | 'kB' | 'writes' | 'cores'
   readonly value: number
   /** The unavoidable part, in the same unit, and what it is. */
   readonly limit?: { readonly value: number; readonly of: string }

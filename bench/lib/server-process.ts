@@ -104,6 +104,18 @@ export const startProvisioner = (options: {
     isReady: ({ stderr }) => stderr.includes('"started"'),
   })
 
+export const startResizer = (options: {
+  kubeconfig: string
+  socket: string
+  profileDir?: string | undefined
+}): Promise<Program> =>
+  startProgram({
+    file: 'stowage.js',
+    args: ['resizer', '--kubeconfig', options.kubeconfig, '--csi-address', options.socket, '--kube-api-qps', '-1'],
+    profileDir: options.profileDir,
+    isReady: ({ stderr }) => stderr.includes('"started"'),
+  })
+
 export interface Program {
   readonly pid: number
   /** Its first line. */

@@ -44,6 +44,15 @@ export function parseParameters(parameters: Parameters, mutable: Parameters): Cl
   }
 }
 
+const RESERVED_PREFIX = 'csi.storage.k8s.io/'
+
+/** Those of a class as it was written: who asks for capacity leaves in what is for the system around the driver. */
+export function withoutReserved(parameters: Parameters): Parameters {
+  const own = Object.fromEntries(Object.entries(parameters).filter(([key]) => !key.startsWith(RESERVED_PREFIX)))
+  const fsType = parameters[`${RESERVED_PREFIX}fstype`]
+  return fsType ? { fsType, ...own } : own
+}
+
 /** The keys that are there, parsed; zero means that the limit is to be lifted. */
 export function parseMutableParameters(mutable: Parameters): RateLimits {
   refuseUnknown(mutable, MUTABLE_KEYS, 'mutable parameter')

@@ -41,22 +41,42 @@ function fillIn(claim: PersistentVolumeClaim, name: string, item: LimitRangeItem
   claim.spec = { ...claim.spec, resources }
 }
 
-/** What is wrong with a claim by this range, one sentence each. */
-export function claimViolations({ spec }: PersistentVolumeClaim, range: Readonly<LimitRange>): string[] {
+/**
+ * What is wrong with a claim by this range, one sentence each. Of a claim that exists (`old`), what comes closer to a bound
+ * or stays as it was is not: the range may be younger, and a growth that fails must not be held where it is.
+ */
+export function claimViolations(
+  { spec }: PersistentVolumeClaim,
+  range: Readonly<LimitRange>,
+  old?: PersistentVolumeClaim,
+): string[] {
   const requested = (name: string) => quantityIn(spec?.resources?.requests, name)
   const limited = (name: string) => (isIoResource(name) ? quantityIn(spec?.resources?.limits, name) : undefined)
   const bounded = (name: string) => ({ type: TYPE, name, request: requested(name), limit: limited(name) })
   const isOpen = (name: string) => isIoResource(name) && requested(name) === undefined
+  const { requests: requestsBefore, limits: limitsBefore } = old?.spec?.resources ?? {}
+  const change = (name: string) => order(requested(name), quantityIn(requestsBefore, name))
+  const isNoMore = (name: string) => [-1, 0].includes(change(name))
+  const isNoLess = (name: string) => [0, 1].includes(change(name))
+  const isSame = (name: string) => change(name) === 0 && order(limited(name), quantityIn(limitsBefore, name)) === 0
   return itemsOf(range)
     .flatMap(({ min, max, maxLimitRequestRatio }) => [
-      ...entries(min).map(([name, amount]) => (isOpen(name) ? undefined : tooLittle(bounded(name), amount))),
-      ...entries(max).map(([name, amount]) => (isOpen(name) ? undefined : tooMuchRequested(bounded(name), amount))),
+      ...entries(min).map(([name, amount]) =>
+        isOpen(name) || isNoLess(name) ? undefined : tooLittle(bounded(name), amount),
+      ),
+      ...entries(max).map(([name, amount]) =>
+        isOpen(name) || isNoMore(name) ? undefined : tooMuchRequested(bounded(name), amount),
+      ),
       ...entries(maxLimitRequestRatio).map(([name, ratio]) =>
-        requested(name) && limited(name) ? tooFarApart(bounded(name), ratio) : undefined,
+        requested(name) && limited(name) && !isSame(name) ? tooFarApart(bounded(name), ratio) : undefined,
       ),
     ])
     .filter((violation) => violation !== undefined)
 }
+
+/** Not a number where there is nothing to compare with. */
+const order = (now: Quantity | undefined, before: Quantity | undefined): number =>
+  now && before ? compareQuantities(now, before) : Number.NaN
 
 const itemsOf = (range: Readonly<LimitRange>): readonly LimitRangeItem[] =>
   range.spec?.limits.filter(limitsClaims) ?? []

@@ -138,6 +138,30 @@ describe('limit ranges of claims', () => {
     expect(await resourcesOf(claim('a', {}))).toEqual({ requests: { storage: '5Gi' } })
   })
 
+  it('REX-2 what comes closer to a younger bound is let through: a growth that fails can be taken back', async () => {
+    const spec = { storageClassName: 'grows' }
+    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'grows' },
+      provisioner: 'd.example.com',
+      allowVolumeExpansion: true,
+    })
+    await claim('a', { storage: '5Gi', iops: '50' }, spec)
+    await trial.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
+    const ask = async (resources: object) =>
+      (await trial.patch(`${CLAIMS}/a`, { spec: { resources } }, 'merge')).json.message
+    expect(await ask({ requests: { storage: '300Gi' } })).toBeUndefined()
+    const item = { max: { storage: '4Gi' }, min: { iops: '100' }, maxLimitRequestRatio: { iops: '2' } }
+    await aRange('late', forClaims(item))
+    expect(await ask({ requests: { storage: '301Gi', iops: '49' } })).toBe(
+      'persistentvolumeclaims "a" is forbidden: [minimum iops usage per PersistentVolumeClaim is 100, but request is 49, ' +
+        'maximum storage usage per PersistentVolumeClaim is 4Gi, but request is 301Gi]',
+    )
+    expect(await ask({ requests: { storage: '5Gi' } })).toBeUndefined()
+    expect(await ask({ requests: { iops: '60' } })).toBeUndefined()
+    expect(await ask({ limits: { iops: '121' } })).toContain('iops max limit to request ratio per')
+    expect(await ask({ limits: { iops: '120' } })).toBeUndefined()
+  })
+
   it('SYS-4 what exists stays: it is judged when it asks for something else', async () => {
     await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
@@ -150,6 +174,7 @@ describe('limit ranges of claims', () => {
     const change = (body: object) => trial.patch(`${CLAIMS}/a`, body, 'merge')
     expect((await change({ metadata: { labels: { x: 'y' } } })).status).toBe(200)
     expect((await change({ spec: { resources: { requests: { storage: '6Gi' } } } })).status).toBe(403)
+    expect((await change({ spec: { resources: { requests: { iops: '100' } } } })).status, 'the same size').toBe(200)
     await trial.delete(`${CLAIMS}/a`)
     expect((await change({ metadata: { finalizers: null } })).status).toBe(200)
     expect((await trial.get(`${CLAIMS}/a`)).status).toBe(404)

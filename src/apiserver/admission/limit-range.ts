@@ -1,8 +1,10 @@
 // Holds new pods and claims to the namespace's limit ranges: fills in defaults before they are validated, refuses what is
-// out of bounds after. A claim that exists is judged again when it asks for something else, not when a range changes.
+// out of bounds after. A claim that exists is judged again when it asks for something else, not when a range changes, and
+// only for what goes further than before.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { applyClaimDefaults, applyPodDefaults, claimViolations, podViolations } from '../../api/limits/index.ts'
 import { forbidden } from '../../api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { limitRangesOf } from './namespace-limits.ts'
 
@@ -22,7 +24,10 @@ export const limitRange: AdmissionPlugin = {
     const limited = limitedKind(request)
     if (!limited || !object || old?.metadata.deletionTimestamp || (old && !asksAnew(request))) return undefined
     for (const range of limitRangesOf(request)) {
-      const violations = limited === 'pods' ? podViolations(object, range) : claimViolations(object, range)
+      const violations =
+        limited === 'pods'
+          ? podViolations(object, range)
+          : claimViolations(object, range, old as PersistentVolumeClaim | undefined)
       if (violations.length === 1) throw forbidden(resource, name, violations[0] as string)
       if (violations.length > 1) throw forbidden(resource, name, `[${violations.join(', ')}]`)
     }

@@ -120,4 +120,47 @@ describe('what is due', () => {
       expect(planModification(settled).do).toBe('nothing')
     })
   })
+
+  const begun = { allocated: '500', status: 'ControllerModifyVolumeInProgress' as const }
+  const none = { allocated: undefined, status: undefined }
+  const nothing = { className: undefined, iops: undefined, throughput: undefined }
+  const unanswered: Situation = {
+    wanted: nothing,
+    usesClasses: true,
+    inEffect: nothing,
+    classStatus: undefined,
+    classTarget: undefined,
+    io: { iops: none, throughput: none },
+    hasConditions: true,
+    undo: undefined,
+    confirmed: {},
+    driverName: DRIVER,
+    canModify: true,
+    isAnswered: false,
+    resting: undefined,
+    classOf,
+  }
+
+  it('VAC-6 PIO-4 a class that was refused before is not sent again with amounts that were not answered', () => {
+    const plan = planModification({
+      ...unanswered,
+      classStatus: 'Infeasible',
+      classTarget: 'silver',
+      io: { iops: begun, throughput: none },
+    })
+    expect(plan).toMatchObject({ do: 'ask', target: { ...nothing, iops: '500' }, attributes: { iops: '500' } })
+  })
+
+  it('VAC-6 PIO-1 a class whose amount takes the place of the claim’s is asked for until the driver answers', () => {
+    const plan = planModification({
+      ...unanswered,
+      wanted: { ...nothing, className: 'silver', iops: '7' },
+      inEffect: { ...nothing, iops: '500' },
+      classStatus: 'InProgress',
+      classTarget: 'gold',
+      io: { iops: begun, throughput: none },
+    })
+    const target = { ...nothing, className: 'gold' }
+    expect(plan).toMatchObject({ do: 'ask', target, attributes: { iops: '1000' }, replaced: ['iops'] })
+  })
 })

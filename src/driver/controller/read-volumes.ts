@@ -11,7 +11,7 @@ import { wishOn } from '../capabilities.ts'
 import { type DriverContext, isHere, volumeOf } from '../context.ts'
 import { missing, noVolume } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
-import { parseParameters } from '../parameters.ts'
+import { parseParameters, withoutReserved } from '../parameters.ts'
 import type { AccessType, VolumeRecord } from '../records.ts'
 import { pageOf } from './pages.ts'
 import { conditionOf, volumeMessage } from './volume-message.ts'
@@ -69,7 +69,7 @@ export async function getCapacity(request: GetCapacityRequest, driver: DriverCon
   if (request.accessibleTopology && !isHere(driver, request.accessibleTopology.segments))
     return { availableCapacity: 0n }
   try {
-    const parameters = parseParameters(request.parameters, {})
+    const parameters = parseParameters(withoutReserved(request.parameters), {})
     const wishes = request.volumeCapabilities.map((each) => wishOn(driver.backend, each, parameters.fsType))
     const fsType = parameters.fsType ?? wishes.find((wish) => wish.fsType)?.fsType ?? driver.backend.defaultFsType
     const accessTypes: AccessType[] = wishes.length > 0 ? wishes.map((wish) => wish.accessType) : ['mount']

@@ -146,7 +146,8 @@ export function checkModifying(rules: ModifyingRules): ModifyingChecker {
   function problemsOf(claim: any): string[] {
     const { name, annotations = {} } = claim.metadata
     const isKnown = ([key]: [string, string]) => !unknown.get(name)?.has(key)
-    const known = (attributes: Attributes = {}) => textOf(Object.fromEntries(Object.entries(attributes).filter(isKnown)))
+    const known = (attributes: Attributes = {}) =>
+      textOf(Object.fromEntries(Object.entries(attributes).filter(isKnown)))
     const [has, amounts] = [known(attributesOf(claim)), known(amountsTo.get(name))]
     const problems = has === amounts ? [] : [`${name}: the driver has ${has}, the status amounts to ${amounts}`]
     if (currentOf(claim) !== volumeOf(claim)?.spec.volumeAttributesClassName)
