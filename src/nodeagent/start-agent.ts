@@ -8,7 +8,7 @@ import { Registry } from 'prom-client'
 import type { Clock, Random } from '../base/clock.ts'
 import { readTextIfPresent, writePrivateFile } from '../base/files.ts'
 import { randomUuid } from '../base/identifiers.ts'
-import type { Logger } from '../base/log.ts'
+import { type Logger, silentLog } from '../base/log.ts'
 import { type Client, createCacheSet } from '../client/index.ts'
 import { connectDriver } from '../csi/index.ts'
 import { createCounters } from '../driver/host/counters.ts'
@@ -17,6 +17,7 @@ import type { IoRates, Mounts } from '../driver/host/index.ts'
 import { createMounts } from '../driver/host/mounts.ts'
 import { createRun } from '../driver/host/run.ts'
 import { createNodeAgent, type NodeAgent } from './agent.ts'
+import { noMoreContainers } from './commands/containers.ts'
 import { createHostContainers } from './commands/host-containers.ts'
 import { createHostDisk } from './disk/host-disk.ts'
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
@@ -86,7 +87,9 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<Running
       driverSockets: options.driverSockets ?? [],
       connect: (address) => connectDriver({ address, clock, log, metrics: metrics.calls }),
       ratesAt: createRates(root, mounts, clock),
-      ...(options.runCommands ? { containers: await createHostContainers({ paths, disk, clock, log }) } : {}),
+      containers: options.runCommands
+        ? await createHostContainers({ paths, disk, clock, log })
+        : noMoreContainers(await createHostContainers({ paths, disk, clock, log: silentLog })),
       ...(options.labels ? { labels: options.labels } : {}),
       ...(options.podsMax === undefined ? {} : { podsMax: options.podsMax }),
       version: options.version,

@@ -108,15 +108,24 @@ function planForward(situation: Situation, goal: Target): Plan {
       return { do: 'wait', because: found.because }
     case 'missing':
     case 'foreign':
-      return { do: 'hold', target: goal, because: found.because }
+      return afterWayBack(situation, { do: 'hold', target: goal, because: found.because })
     case 'impossible':
-      return { do: 'refuse', target: goal, because: found.because }
+      return afterWayBack(situation, { do: 'refuse', target: goal, because: found.because })
     case 'composed': {
       const attributes = { ...putBack(situation.undo ?? {}), ...found.attributes }
       const { replaced } = found
       return unlessResting(situation, { do: 'ask', target: goal, attributes, replaced, purpose: 'change' })
     }
   }
+}
+
+/**
+ * Nothing else can be asked for, not even what was not answered, as its class is gone: what the driver may have done of it
+ * is put back first, or it would stay for as long.
+ */
+function afterWayBack(situation: Situation, plan: Plan): Plan {
+  const back = isUncertain(situation) ? planWayBack(situation, situation.inEffect) : plan
+  return back.do === 'ask' ? back : plan
 }
 
 function unlessResting(situation: Situation, ask: Ask): Plan {

@@ -1,4 +1,5 @@
 // ControllerExpandVolume: a larger promise, a longer file, a longer device. The file system follows on the node.
+import { CsiError } from '../../csi/errors.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
 import { wishOn } from '../capabilities.ts'
 import { rangeOf } from '../capacity.ts'
@@ -26,13 +27,27 @@ export async function expandVolume(request: ControllerExpandVolumeRequest, drive
       )
     }
     await mustBeWhole(driver, volume, 'expanded')
-    const grown = range.requiredBytes > volume.capacityBytes ? await grow(volume, range.requiredBytes, driver) : volume
+    const grown =
+      range.requiredBytes > volume.capacityBytes ? await growOrRefuse(volume, range.requiredBytes, driver) : volume
     const isBlock = wish ? wish.accessType === 'block' : !volume.accessTypes.includes('mount')
     return {
       capacityBytes: BigInt(grown.capacityBytes),
       nodeExpansionRequired: driver.backend.growsOnNode && !isBlock,
     }
   })
+}
+
+/**
+ * No room is a final no here. RESOURCE_EXHAUSTED leaves open what has become of the volume, and resizers then hold on to
+ * the size: a request that was lowered to one that fits would never reach us.
+ */
+async function growOrRefuse(volume: VolumeRecord, toBytes: number, driver: DriverContext): Promise<VolumeRecord> {
+  try {
+    return await grow(volume, toBytes, driver)
+  } catch (error) {
+    if (error instanceof CsiError && error.codeName === 'RESOURCE_EXHAUSTED') throw outOfRange(error.message)
+    throw error
+  }
 }
 
 /** The intent is on the disk before the file grows: reconcile.ts carries on from it. */

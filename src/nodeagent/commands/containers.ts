@@ -32,3 +32,12 @@ export const noContainers = (): Containers => ({
   forget: async () => {},
   onChange() {},
 })
+
+/**
+ * The same where processes were allowed before: none is started any more, and those that run still end with their pod.
+ * Left alone they would keep its volumes mounted, and write to them beside the next pod.
+ */
+export const noMoreContainers = (before: Containers): Containers => ({
+  ...before,
+  advance: noContainers().advance,
+})

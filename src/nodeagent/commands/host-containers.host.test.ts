@@ -1,5 +1,5 @@
 // Real processes, on a machine where mounts can be made. Each test has a root of its own.
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { createMounts } from '../../driver/host/mounts.ts'
 import { createRun } from '../../driver/host/run.ts'
 import { createHostDisk } from '../disk/host-disk.ts'
 import { agentPaths } from '../paths.ts'
-import type { Containers, VolumePath } from './containers.ts'
+import { type Containers, noMoreContainers, type VolumePath } from './containers.ts'
 import { createHostContainers } from './host-containers.ts'
 
 const skipped = skipReason(await probeThisMachine(), ['mount'])
@@ -132,6 +132,21 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 137 })
   })
 
+  it('SYS-7 a command that runs ends with its pod also where commands are not allowed any more', async () => {
+    const pod = aPod(['sh', '-c', 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'])
+    await containers.advance(pod, volumes())
+    while ((await disk.kindOf(join(volume, 'up'))) === undefined) await clock.sleep(10)
+    containers = noMoreContainers(await open())
+    const other = aPod(['touch', '/data/inner/never'], { name: 'other' })
+    expect((await containers.advance(other, volumes())).main[0]).toEqual({ is: 'running' })
+    expect(await containers.stop(UID, 30)).toBe(false)
+    while (!(await containers.stop(UID, 30))) await changed()
+    expect((await containers.ended(pod)).main[0]).toMatchObject({ is: 'ended', code: 9 })
+    await containers.forget(UID)
+    expect(await disk.list(agentPaths(root).pod(UID))).toEqual([])
+    expect(await disk.list(volume)).toEqual(['up'])
+  })
+
   it('SYS-7 a command that ends when asked says so by its own exit code', async () => {
     const script = 'trap "exit 9" TERM; touch /data/inner/up; while :; do sleep 0.05; done'
     const pod = aPod(['sh', '-c', script])
@@ -162,6 +177,23 @@ describe.skipIf(skipped)(`commands of pods${skipped ? ` (${skipped})` : ''}`, ()
     expect(view).toMatchObject({ is: 'waiting', reason: 'CrashLoopBackOff', last: { code: 3, reason: 'Error' } })
     const log = /What it printed is in (.*)$/.exec((view as { message: string }).message)?.[1] ?? ''
     expect(await readFile(log, 'utf8')).toBe('why\n')
+  })
+
+  it('SYS-7 on a machine that does not let it have mounts of its own, a command has failed and its pod can go', async () => {
+    const bin = join(root, 'bin')
+    await mkdir(bin)
+    await writeFile(join(bin, 'unshare'), '#!/bin/sh\necho "unshare failed: Operation not permitted" >&2\nexit 1\n')
+    await chmod(join(bin, 'unshare'), 0o755)
+    const path = process.env.PATH
+    process.env.PATH = `${bin}:${path}`
+    try {
+      const { view, log } = await untilEnded(aPod(['true']))
+      expect(view).toMatchObject({ is: 'ended', reason: 'ContainerStatusUnknown' })
+      expect(log).toContain('Operation not permitted')
+      expect(await containers.stop(UID, 30)).toBe(true)
+    } finally {
+      process.env.PATH = path
+    }
   })
 
   it('SYS-7 a volume that would take the place of the whole root is refused', async () => {

@@ -40,7 +40,8 @@ export async function readRun(files: RunFiles, disk: NodeDisk): Promise<RunState
   const exit = await disk.readText(files.exit)
   const code = exit === undefined ? Number.NaN : Number.parseInt(exit, 10) // empty while it runs
   if (!Number.isNaN(code)) return { is: 'ended', code, startedMs, isLost: false }
-  if (pid > 0 && (await startTicksOf(pid)) === startTicks) return { is: 'running', pid, startedMs }
+  // Without a start time it had ended before anyone could look: there are machines where nothing may be launched at all.
+  if (pid > 0 && startTicks !== '' && (await startTicksOf(pid)) === startTicks) return { is: 'running', pid, startedMs }
   return { is: 'ended', code: LOST_CODE, startedMs, isLost: true }
 }
 

@@ -64,7 +64,7 @@ describe('whether volumes fit', () => {
     fitter.fit(HERE)
     expect(fitter.shortage()).toBe(
       'A volume of 400Mi of class "fast" is asked for, and at most 300Mi is free on any of the nodes ' +
-        '(700Mi there is promised to other volumes, and not yet reported as used).',
+        '(700Mi there is promised to other volumes).',
     )
   })
 

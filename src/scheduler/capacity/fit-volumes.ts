@@ -60,8 +60,7 @@ export class VolumeFitter {
       const { demand, bytes, besides, promised } = most
       const amount = bytes > 0n ? `at most ${shown(bytes)}` : 'nothing'
       const free = besides === 0 ? 'free on any of the nodes' : `left on any of the nodes ${besidesText(besides)}`
-      const held =
-        promised > 0n ? ` (${shown(promised)} there is promised to other volumes, and not yet reported as used)` : ''
+      const held = promised > 0n ? ` (${shown(promised)} there is promised to other volumes)` : ''
       return `A volume of ${shown(demand.bytes)} of class "${demand.className}" is asked for, and ${amount} is ${free}${held}.`
     }
     if (!this.#unreported) return undefined
