@@ -8,6 +8,7 @@ import type { Pod } from '../../api/types/pod.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { isReachableFrom } from '../../controllers/binding/node-affinity.ts'
 import { SELECTED_NODE } from '../../controllers/names.ts'
+import { INTENT_PREFIX } from '../../controllers/provisioning/intent.ts'
 import type { SimDriver } from '../driver.ts'
 import type { SchedulingView } from './scheduling-view.ts'
 
@@ -74,10 +75,14 @@ const poolProblems = (world: QuietScheduling): string[] =>
   })
 
 function leaks({ view, driver }: QuietScheduling): string[] {
-  const held = new Set(Object.keys(driver.state().volumes))
+  const volumes = driver.state().volumes
+  const held = new Set(Object.keys(volumes))
   const known = new Set([...view.volumes.values()].map(({ spec }) => spec?.csi?.volumeHandle ?? ''))
+  const awaited = new Set([...view.claims.values()].filter(isOpen).map(({ metadata }) => `pvc-${metadata.uid}`))
   return [
-    ...[...held].filter((id) => !known.has(id)).map((id) => `${id} leaked: no volume stands for it`),
+    ...[...held]
+      .filter((id) => !known.has(id) && !awaited.has(volumes[id]!.name))
+      .map((id) => `${id} leaked: no volume stands for it`),
     ...[...known].filter((id) => !held.has(id)).map((id) => `a volume stands for ${id}, which is gone`),
     ...[...view.volumes.values()].flatMap(({ metadata: { name }, status, spec }) => {
       const claim = view.claims.get(`${spec?.claimRef?.namespace}/${spec?.claimRef?.name}`)
@@ -86,6 +91,14 @@ function leaks({ view, driver }: QuietScheduling): string[] {
     }),
   ]
 }
+
+/**
+ * Its maker died not knowing whether there is a volume, and its node was lost: it cannot be asked for as it was. The
+ * intent on the claim stands for it until another node is chosen.
+ */
+const isOpen = (claim: Claim): boolean =>
+  !annotationOf(claim, SELECTED_NODE) &&
+  (claim.metadata.finalizers ?? []).some((finalizer) => finalizer.startsWith(INTENT_PREFIX))
 
 /** Every node and class has one report, and it says what the driver has. Where there is nothing, there may be none. */
 function reportProblems(world: QuietScheduling): string[] {
