@@ -101,11 +101,27 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     checkAnswer(request, answer, before, wrong)
     if (answer.stream) await tryStream(answer.stream, wrong)
     const changes = isWrite(request.method) && answer.status < 300 && !isDryRun(request) && !isQuestion(request)
-    if (store.revision !== before && !changes && !waited) {
+    if (store.revision === before + 1 && isOverQuota(answer)) await followRefusal(request, wrong)
+    else if (store.revision !== before && !changes && !waited) {
       wrong.push(`the store went from ${before} to ${store.revision} on a request that may change nothing`)
     }
     if (answer.status < 300 && isWrite(request.method) && !isQuestion(request)) await followUp(request, answer, wrong)
     return { answer, wrong }
+  }
+
+  /** A quota that refuses a change says so in an event on the object, and does nothing else. */
+  async function followRefusal(request: FuzzRequest, wrong: string[]): Promise<void> {
+    const { namespace, name } = addressOf(request.path)!
+    const address = addressOf(`/api/v1/namespaces/${namespace}/events`)!
+    const { items } = parse(await read(`/api/v1/namespaces/${namespace}/events`), wrong)
+    const written = items.filter(({ metadata }: any) => metadata.resourceVersion === String(store.revision))
+    const [event] = written
+    if (written.length !== 1 || event.reason !== 'ExceededQuota' || event.involvedObject.name !== name) {
+      wrong.push(`the store went on to ${store.revision} on a refusal, and not by an event that tells of it`)
+    }
+    for (const item of written) {
+      records.set({ ...address, name: item.metadata.name, object: { kind: 'Event', apiVersion: 'v1', ...item } })
+    }
   }
 
   /** What a write answered is what is stored, and the second opinion has nothing against it. */
@@ -204,6 +220,8 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     close: () => store.close(),
   }
 }
+
+const isOverQuota = (answer: ApiAnswer) => answer.status === 403 && text(answer).includes('exceeded quota')
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
