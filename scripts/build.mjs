@@ -1,6 +1,5 @@
 // Bundles the command line program, the SDK for provisioners, the fake CSI driver and the benchmarks into dist/.
 // Native and worker-based packages stay outside the bundle.
-// What one request leaves behind is garbage before long: with a larger young generation little of it is ever moved.
 
 import { chmod, readFile } from 'node:fs/promises'
 import { build } from 'esbuild'
@@ -29,7 +28,7 @@ await build({
   chunkNames: 'chunks/[name]-[hash]',
   define: { STOWAGE_VERSION: JSON.stringify(version) },
   banner: {
-    js: "#!/usr/bin/env -S node --max-semi-space-size=32\nimport { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
+    js: "#!/usr/bin/env node\nimport { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   },
   logLevel: 'warning',
 })

@@ -24,13 +24,21 @@ export interface ServerOptions {
   readonly flags?: readonly string[]
 }
 
+/** Most of what a request leaves behind is garbage soon: a larger young generation seldom has to move it. */
+const AS_NPM_START = ['--max-semi-space-size=32']
+
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { dataDir, store, profileDir, command = 'server', flags: more = [] } = options
   const flags = ['--data-dir', dataDir, '--listen', '127.0.0.1:0', '--output', 'json', '--log-level', 'warn', ...more]
   if (store) flags.push('--store', store)
   if (command === 'up') flags.push('--nodes', '0')
   const startMs = performance.now()
-  const program = await startProgram({ file: 'stowage.js', args: [command, ...flags], profileDir })
+  const program = await startProgram({
+    file: 'stowage.js',
+    args: [command, ...flags],
+    profileDir,
+    nodeFlags: AS_NPM_START,
+  })
   return {
     port: Number(new URL(JSON.parse(program.said).url).port),
     readyMs: performance.now() - startMs,
@@ -129,20 +137,18 @@ interface ProgramOptions {
   readonly file: string
   readonly args: readonly string[]
   readonly profileDir?: string | undefined
+  readonly nodeFlags?: readonly string[]
   /** Beside this process's own. */
   readonly env?: Readonly<Record<string, string>>
   /** By what it has said. Default: a line. */
   readonly isReady?: (said: { readonly stdout: string; readonly stderr: string }) => boolean
 }
 
-/** As in the first line of every program, see scripts/build.mjs. */
-const NODE_FLAGS = ['--max-semi-space-size=32']
-
 /** One of the programs beside this one. */
 async function startProgram(options: ProgramOptions): Promise<Program> {
-  const { file, args, profileDir, isReady = ({ stdout }) => stdout.includes('\n') } = options
+  const { file, args, profileDir, nodeFlags = [], isReady = ({ stdout }) => stdout.includes('\n') } = options
   const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
-  const child = spawn(process.execPath, [...NODE_FLAGS, ...profile, join(dirname(process.argv[1]!), file), ...args], {
+  const child = spawn(process.execPath, [...nodeFlags, ...profile, join(dirname(process.argv[1]!), file), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...options.env },
   })
