@@ -6,12 +6,12 @@ import type { PaceOptions } from '../controllers/changing/index.ts'
 import { parseListen, UsageError } from './flags.ts'
 import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parsePace } from './pace-flags.ts'
 import type { ProgramDeps } from './program.ts'
+import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from './sidecar-flags.ts'
 import {
   addFlags,
   duration,
   type FlagValues,
   number,
-  rate,
   readFlags,
   readGates,
   text,
@@ -20,16 +20,7 @@ import {
 } from './typed-flags.ts'
 
 const FLAGS = {
-  csiAddress: text('--csi-address', '/run/csi/socket', 'socket of the CSI driver'),
-  timeout: duration('--timeout', '10s', 'for one call of the driver'),
-  kubeconfig: text(
-    '--kubeconfig',
-    '',
-    'kubeconfig of the server (default: $KUBECONFIG, else the cluster this runs in)',
-  ),
-  master: text('--master', '', 'address of the server, in place of the one in the kubeconfig'),
-  kubeApiQps: rate('--kube-api-qps', 5, 'requests to the server per second; -1 for no limit'),
-  kubeApiBurst: number('--kube-api-burst', 10, 'how many of them may go at once after a quiet time'),
+  ...CONNECTION_FLAGS,
   workers: number('--workers', 10, 'claims worked on at once'),
   retryIntervalStart: duration('--retry-interval-start', '1s', 'first wait after a failure; it doubles'),
   retryIntervalMax: duration(
@@ -57,30 +48,8 @@ const FLAGS = {
   ),
   changeBudget: text('--change-budget', '', CHANGE_BUDGET_DOC),
   changeCooldown: text('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
-  leaderElection: toggle('--leader-election', false, 'of several processes only one works'),
-  leaderElectionNamespace: text(
-    '--leader-election-namespace',
-    '',
-    "where its lease is (default: this pod's namespace)",
-  ),
-  leaderElectionLeaseDuration: duration(
-    '--leader-election-lease-duration',
-    '15s',
-    'how long others wait for the leader',
-  ),
-  leaderElectionRenewDeadline: duration(
-    '--leader-election-renew-deadline',
-    '10s',
-    'how long a leader believes it is one',
-  ),
-  leaderElectionRetryPeriod: duration(
-    '--leader-election-retry-period',
-    '5s',
-    'between two tries to get or keep the lease',
-  ),
-  httpEndpoint: text('--http-endpoint', '', 'HOST:PORT for metrics, /healthz and /healthz/leader-election'),
-  metricsAddress: text('--metrics-address', '', 'the same, as it was called before'),
-  metricsPath: text('--metrics-path', '/metrics', 'where the metrics are'),
+  ...ELECTION_FLAGS,
+  ...MONITORING_FLAGS,
   featureGates: text('--feature-gates', '', 'switch features: VolumeAttributesClass, VolumeProvisionedIO'),
 }
 
