@@ -4,6 +4,7 @@ import { EXPANSION_QUOTAS } from '../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../api/quantity.ts'
 import { stowageVersion, versionInfo } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
+import { addBackup } from './backup-flags.ts'
 import { completionScript, SHELLS } from './completion.ts'
 import {
   DEFAULT_LISTEN,
@@ -63,6 +64,7 @@ export function createProgram(deps: ProgramDeps): Command {
   addNode(program, deps, LOG_LEVELS)
   addGrow(program, deps)
   addMigrate(program, deps)
+  addBackup(program, deps)
 
   program
     .command('controllers')

@@ -134,6 +134,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       authorizer: createBasicAuthorizer(),
       version: versionInfo(),
     })
+    showCertificates(server.metrics.registry, pki)
     const bootstrap = server.health.addReadiness('bootstrap')
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
     // Whatever ends first ends the others: the process must not stay for a part of it.

@@ -1,6 +1,7 @@
 // The door of the store: everything else in this folder is private to it.
 export { type EtcdStoreOptions, type EtcdTls, openEtcdStore } from './etcd/index.ts'
 export { type LmdbStoreOptions, openLmdbStore } from './lmdb.ts'
+export { copyLmdbStore, STORE_FILE } from './lmdb-copy.ts'
 export { AppendRefusedError, type Medium, type MediumBatch, type MediumRecord } from './medium.ts'
 export { type MemoryStoreOptions, memoryMedium, openMemoryStore } from './memory.ts'
 export { entryOfPut } from './put-entry.ts'

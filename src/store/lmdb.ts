@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
+import { STORE_FILE } from './lmdb-copy.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
 import { AppendRefusedError, type Floors, type Medium, type MediumBatch, NO_FLOORS } from './medium.ts'
 import {
@@ -27,7 +28,6 @@ import {
 import { openRevisionedStore } from './revisioned-store.ts'
 import type { HistoryOptions, Revision, Store } from './store.ts'
 
-const FILE = 'store.mdb'
 const STORE_FORMAT = 2
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
@@ -66,7 +66,7 @@ export async function openLmdbStore({ dir, clock, history }: LmdbStoreOptions): 
 async function openLmdbMedium(dir: string): Promise<Medium> {
   const topmostMade = await mkdir(dir, { recursive: true, mode: 0o700 })
   const lock = await lockDirectory(dir)
-  const path = join(dir, FILE)
+  const path = join(dir, STORE_FILE)
   let db: Db | undefined
   try {
     await checkLmdbFile(path)

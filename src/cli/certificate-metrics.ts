@@ -1,0 +1,18 @@
+// When the server's certificates end, so that somebody is told in time: they are renewed at a start, and a process
+// can outlive them.
+import { X509Certificate } from 'node:crypto'
+import { Gauge, type Registry } from 'prom-client'
+import type { Pki } from '../apiserver/index.ts'
+
+export function showCertificates(registry: Registry, pki: Pick<Pki, 'caCert' | 'servingCert' | 'admin' | 'viewer'>) {
+  const ends = new Gauge({
+    name: 'stowage_certificate_expiration_timestamp_seconds',
+    help: 'Until when a certificate is valid, since the epoch.',
+    labelNames: ['certificate'],
+    registers: [registry],
+  })
+  const { caCert: ca, servingCert: serving, admin, viewer } = pki
+  for (const [certificate, pem] of Object.entries({ ca, serving, admin: admin.cert, viewer: viewer.cert })) {
+    ends.set({ certificate }, Date.parse(new X509Certificate(pem).validTo) / 1_000)
+  }
+}
