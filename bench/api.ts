@@ -1,29 +1,34 @@
 // The API server, measured from outside over HTTPS: durable creates, gets, a long list, fan-out to watchers, start-up
 // and memory. Figures and their limits are measured in turns, so that both meet the same machine.
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { get } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadOrCreatePki, type Pki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { claimNamed, fillDirectory, storedClaim } from './lib/claims.ts'
 import type { EchoJob } from './lib/echo-role.ts'
-import { type Figure, medianOf } from './lib/figure.ts'
+import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
 import { measureGroupCommit } from './lib/group-commit.ts'
+import { growthOfAll } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { type FanOutJob, type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { measureBareNode, type ServerProcess, startServer } from './lib/server-process.ts'
-import type { SuiteOptions } from './lib/suite.ts'
+import type { PartOptions, Suite } from './lib/suite.ts'
+import { count } from './lib/text.ts'
 
-const ROUNDS = 3
-const WARM_UP_MS = 2_000
-const MEASURE_MS = 2_000
+const SHORT = { rounds: 3, fanOutRounds: 2, measureMs: 700, startRounds: 2 }
+const LONG = { rounds: 5, fanOutRounds: 3, measureMs: 2_000, startRounds: 3 }
+/** Of a part's first round; the later ones find everything compiled and connect only. */
+const FIRST_WARM_UP_MS = 2_000
+const WARM_UP_MS = 200
 const COMMIT_MS = 400
 const CREATING_CLIENTS = [1, 16, 256]
 const GETTING_CLIENTS = 16
-const LISTED_CLAIMS = 10_000
-const WATCHERS = 1_000
+/** Each in a namespace of its own; the last is the figure. */
+const LISTED_CLAIMS = [1_000, 3_000, 10_000]
+/** The last is the figure. */
+const WATCHERS = [100, 300, 1_000]
 const FAN_OUT_CREATES = 25
 const FULL_DIRECTORY_CLAIMS = 100_000
 const IDLE_MS = 2_000
@@ -32,31 +37,27 @@ const CREATE_RATIO_MIN = 0.4
 const READY_MS_MAX = { empty: 500, full: 3_000 }
 const RESIDENT_MB_MAX = 120
 
-const CLAIMS_PATH = '/api/v1/namespaces/default/persistentvolumeclaims'
+const LISTED_PATH = (claims: number) => `/api/v1/namespaces/listed-${claims}/persistentvolumeclaims`
 const CREATES_PATH = '/api/v1/namespaces/kube-public/persistentvolumeclaims'
 const CREATE: RequestText = { method: 'POST', path: CREATES_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
 const HTTPS_LIMIT = 'HTTPS with as many bytes'
 const DISK_LIMIT = 'group commit of as many bytes'
 
-export async function measureApi(options: SuiteOptions): Promise<Figure[]> {
-  const dir = await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-'))
-  const parts = { creates: measureCreates, reads: measureReads, watches: measureFanOut }
-  const wanted = (part: string) => options.parts.length === 0 || options.parts.includes(part)
-  const figures: Figure[] = []
+export const apiSuite: Suite = {
+  parts: {
+    creates: (options) => withBench(options, measureCreates),
+    reads: (options) => withBench(options, measureReads),
+    watches: (options) => withBench(options, measureFanOut),
+    starts: measureStarts,
+  },
+}
+
+async function withBench(options: PartOptions, measure: (bench: Bench) => Promise<Figure[]>): Promise<Figure[]> {
+  const bench = await openBench(options)
   try {
-    if (Object.keys(parts).some(wanted)) {
-      options.progress(`making a directory with ${LISTED_CLAIMS} claims`)
-      const bench = await openBench({ ...options, dir })
-      try {
-        for (const [part, measure] of Object.entries(parts)) if (wanted(part)) figures.push(...(await measure(bench)))
-      } finally {
-        await bench.close()
-      }
-    }
-    if (wanted('starts')) figures.push(...(await measureStarts({ ...options, dir })))
-    return figures
+    return await measure(bench)
   } finally {
-    await rm(dir, { recursive: true, force: true })
+    await bench.close()
   }
 }
 
@@ -66,14 +67,15 @@ interface Bench {
   readonly echo: Role<EchoJob, number>
   readonly api: Endpoint
   readonly echoed: Endpoint
+  readonly size: typeof SHORT
   readonly progress: (text: string) => void
   close(): Promise<void>
 }
 
 /** A server with claims in it, an echo beside it, and a load generator for both. */
-async function openBench({ dir, profileDir, progress }: SuiteOptions & { dir: string }): Promise<Bench> {
+async function openBench({ dir, profileDir, long, progress }: PartOptions): Promise<Bench> {
   const dataDir = join(dir, 'data')
-  await fillDirectory(dataDir, LISTED_CLAIMS)
+  for (const claims of LISTED_CLAIMS) await fillDirectory(dataDir, claims, `listed-${claims}`)
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const server = await startServer({ dataDir, profileDir })
   const load = startRole<RequestsJob | FanOutJob, LoadResult>('load')
@@ -86,6 +88,7 @@ async function openBench({ dir, profileDir, progress }: SuiteOptions & { dir: st
     echo,
     api: endpoint(server.port),
     echoed: endpoint(echoPort),
+    size: long ? LONG : SHORT,
     progress,
     close: async () => {
       load.stop()
@@ -97,14 +100,15 @@ async function openBench({ dir, profileDir, progress }: SuiteOptions & { dir: st
 
 const servingPart = ({ caCert, servingCert, servingKey }: Pki) => ({ caCert, servingCert, servingKey })
 
-async function measureCreates({ dir, load, echo, api, echoed, progress }: Bench): Promise<Figure[]> {
+async function measureCreates({ dir, load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
   const figures: Figure[] = []
   const valueBytes = storedClaim(`claim-${NUMBER}`, 'default').length
   for (const clients of CREATING_CLIENTS) {
     const rounds = { creates: [] as number[], echoes: [] as number[], commits: [] as number[] }
-    for (let round = 1; round <= ROUNDS; round++) {
-      progress(`creates with ${clients} clients, round ${round} of ${ROUNDS}`)
-      const request = { do: 'requests', clients, request: CREATE, warmUpMs: WARM_UP_MS, measureMs: MEASURE_MS } as const
+    for (let round = 1; round <= size.rounds; round++) {
+      progress(`${clients} clients, round ${round} of ${size.rounds}`)
+      const isFirst = round === 1 && clients === CREATING_CLIENTS[0]
+      const request = { do: 'requests', clients, request: CREATE, ...windowOf(size, isFirst) } as const
       const created = await load.run({ ...request, endpoint: api })
       await echo.run({ do: 'answer', bodyBytes: created.bodyBytes })
       const answered = await load.run({ ...request, endpoint: echoed })
@@ -117,54 +121,79 @@ async function measureCreates({ dir, load, echo, api, echoed, progress }: Bench)
     const https = { value: medianOf(rounds.echoes), of: HTTPS_LIMIT }
     const disk = { value: medianOf(rounds.commits), of: DISK_LIMIT }
     const [lower, higher] = https.value < disk.value ? [https, disk] : [disk, https]
-    const target = clients === Math.max(...CREATING_CLIENTS) ? { ratioMin: CREATE_RATIO_MIN } : undefined
-    figures.push({ name, unit: '/s', value, limit: lower, target }, { name, unit: '/s', value, limit: higher })
+    const target = clients === Math.max(...CREATING_CLIENTS) ? { target: { ratioMin: CREATE_RATIO_MIN } } : {}
+    figures.push({ name, unit: '/s', value, limit: lower, ...target }, { name, unit: '/s', value, limit: higher })
   }
   return figures
 }
 
-async function measureReads({ load, echo, api, echoed, progress }: Bench): Promise<Figure[]> {
-  const compare = async (clients: number, request: RequestText) => {
+async function measureReads({ load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
+  let isFirst = true
+  const read = async (clients: number, path: string, options: { withEcho: boolean }) => {
     const rounds = { answers: [] as number[], echoes: [] as number[] }
-    for (let round = 1; round <= ROUNDS; round++) {
-      progress(`GET ${request.path} with ${clients} clients, round ${round} of ${ROUNDS}`)
-      const job = { do: 'requests', clients, request, warmUpMs: WARM_UP_MS, measureMs: MEASURE_MS } as const
+    for (let round = 1; round <= size.rounds; round++) {
+      progress(`GET ${path} with ${clients} clients, round ${round} of ${size.rounds}`)
+      const request: RequestText = { method: 'GET', path }
+      const job = { do: 'requests', clients, request, ...windowOf(size, isFirst) } as const
+      isFirst = false
       const answered = await load.run({ ...job, endpoint: api })
-      await echo.run({ do: 'answer', bodyBytes: answered.bodyBytes })
       rounds.answers.push(rateOf(answered))
+      if (!options.withEcho) continue
+      await echo.run({ do: 'answer', bodyBytes: answered.bodyBytes })
       rounds.echoes.push(rateOf(await load.run({ ...job, endpoint: echoed })))
     }
-    return { value: medianOf(rounds.answers), limit: { value: medianOf(rounds.echoes), of: HTTPS_LIMIT } }
+    return { rate: medianOf(rounds.answers), echo: medianOf(rounds.echoes) }
   }
-  const gets = await compare(GETTING_CLIENTS, { method: 'GET', path: `${CLAIMS_PATH}/stored-005000` })
-  const lists = await compare(1, { method: 'GET', path: CLAIMS_PATH })
-  return [
-    { name: `gets, ${GETTING_CLIENTS} clients`, unit: '/s', ...gets },
+  const full = Math.max(...LISTED_CLAIMS)
+  const gets = await read(GETTING_CLIENTS, `${LISTED_PATH(full)}/stored-005000`, { withEcho: true })
+  const figures: Figure[] = [
     {
-      name: `list of ${LISTED_CLAIMS.toLocaleString('en')} claims`,
-      unit: 'ms',
-      value: 1000 / lists.value,
-      limit: { ...lists.limit, value: 1000 / lists.limit.value },
+      name: `gets, ${GETTING_CLIENTS} clients`,
+      unit: '/s',
+      value: gets.rate,
+      limit: { value: gets.echo, of: HTTPS_LIMIT },
     },
   ]
+  const points: GrowthPoint[] = []
+  for (const claims of LISTED_CLAIMS) {
+    const lists = await read(1, LISTED_PATH(claims), { withEcho: claims === full })
+    points.push({ size: claims, ms: 1000 / lists.rate })
+    if (claims !== full) continue
+    const limit = { value: 1000 / lists.echo, of: HTTPS_LIMIT }
+    figures.push({ name: `list of ${count(claims)} claims`, unit: 'ms', value: 1000 / lists.rate, limit })
+  }
+  return [...figures, growthOfAll('a list, by its claims', { of: 'claims', points })]
 }
 
-async function measureFanOut({ load, echo, api, echoed, progress }: Bench): Promise<Figure[]> {
+async function measureFanOut({ load, echo, api, echoed, size, progress }: Bench): Promise<Figure[]> {
   const lineBytes = storedClaim(`claim-${NUMBER}`, 'default').length + EVENT_FRAME_BYTES
   await echo.run({ do: 'answer', bodyBytes: lineBytes, lineBytes })
-  const rounds = { delivered: [] as number[], echoes: [] as number[] }
-  for (let round = 1; round <= ROUNDS; round++) {
-    progress(`fan-out to ${WATCHERS} watchers, round ${round} of ${ROUNDS}`)
-    const job = { do: 'fanOut', watchers: WATCHERS, create: CREATE, creates: FAN_OUT_CREATES } as const
-    const version = await newestVersion(api)
-    const watch: RequestText = { method: 'GET', path: `${CREATES_PATH}?watch=1&resourceVersion=${version}` }
-    rounds.delivered.push(rateOf(await load.run({ ...job, watch, endpoint: api })))
-    rounds.echoes.push(rateOf(await load.run({ ...job, watch, endpoint: echoed })))
+  const points: GrowthPoint[] = []
+  const figures: Figure[] = []
+  for (const watchers of WATCHERS) {
+    const rounds = { delivered: [] as number[], echoes: [] as number[] }
+    for (let round = 1; round <= size.fanOutRounds; round++) {
+      progress(`${watchers} watchers, round ${round} of ${size.fanOutRounds}`)
+      const job = { do: 'fanOut', watchers, create: CREATE, creates: FAN_OUT_CREATES } as const
+      const version = await newestVersion(api)
+      const watch: RequestText = { method: 'GET', path: `${CREATES_PATH}?watch=1&resourceVersion=${version}` }
+      rounds.delivered.push(rateOf(await load.run({ ...job, watch, endpoint: api })))
+      if (watchers === Math.max(...WATCHERS))
+        rounds.echoes.push(rateOf(await load.run({ ...job, watch, endpoint: echoed })))
+    }
+    const value = medianOf(rounds.delivered)
+    points.push({ size: watchers, ms: (1000 * watchers) / value })
+    if (rounds.echoes.length === 0) continue
+    const limit = { value: medianOf(rounds.echoes), of: HTTPS_LIMIT }
+    figures.push({ name: `events to ${count(watchers)} watchers`, unit: '/s', value, limit })
   }
-  const limit = { value: medianOf(rounds.echoes), of: HTTPS_LIMIT }
-  const name = `events to ${WATCHERS.toLocaleString('en')} watchers`
-  return [{ name, unit: '/s', value: medianOf(rounds.delivered), limit }]
+  return [...figures, growthOfAll('a change told to all watchers', { of: 'watchers', points })]
 }
+
+const windowOf = ({ measureMs }: typeof SHORT, isFirst: boolean) => ({
+  warmUpMs: isFirst ? FIRST_WARM_UP_MS : WARM_UP_MS,
+  measureMs,
+})
 
 function newestVersion({ port, ca, cert, key }: Endpoint): Promise<string> {
   const path = `${CREATES_PATH}?limit=1`
@@ -180,16 +209,17 @@ const EVENT_FRAME_BYTES = 120
 
 const rateOf = ({ count, seconds }: LoadResult): number => count / seconds
 
-async function measureStarts({ dir, progress, profileDir }: SuiteOptions & { dir: string }): Promise<Figure[]> {
+async function measureStarts({ dir, progress, profileDir, long }: PartOptions): Promise<Figure[]> {
+  const { startRounds } = long ? LONG : SHORT
   const full = join(dir, 'full')
-  progress(`making a directory with ${FULL_DIRECTORY_CLAIMS} claims`)
+  progress(`making a directory with ${count(FULL_DIRECTORY_CLAIMS)} claims`)
   await mkdir(full)
   await fillDirectory(full, FULL_DIRECTORY_CLAIMS)
 
   const bare: { readyMs: number; residentMb: number }[] = []
   const started = { empty: [] as Started[], full: [] as Started[] }
-  for (let round = 1; round <= ROUNDS; round++) {
-    progress(`start to ready, round ${round} of ${ROUNDS}`)
+  for (let round = 1; round <= startRounds; round++) {
+    progress(`round ${round} of ${startRounds}`)
     bare.push(await measureBareNode())
     started.empty.push(await measureStart({ dataDir: join(dir, `empty-${round}`), profileDir }))
     started.full.push(await measureStart({ dataDir: full, profileDir }))
@@ -197,7 +227,7 @@ async function measureStarts({ dir, progress, profileDir }: SuiteOptions & { dir
   const bareReady = { value: medianOf(bare.map(({ readyMs }) => readyMs)), of: 'node that runs nothing' }
   const bareResident = { value: medianOf(bare.map(({ residentMb }) => residentMb)), of: 'node that runs nothing' }
   return (['empty', 'full'] as const).flatMap((which): Figure[] => {
-    const of = which === 'empty' ? 'empty' : `${FULL_DIRECTORY_CLAIMS.toLocaleString('en')} claims`
+    const of = which === 'empty' ? 'empty' : `${count(FULL_DIRECTORY_CLAIMS)} claims`
     return [
       {
         name: `start to ready, ${of}`,
@@ -211,7 +241,7 @@ async function measureStarts({ dir, progress, profileDir }: SuiteOptions & { dir
         unit: 'MB',
         value: medianOf(started[which].map(({ residentMb }) => residentMb)),
         limit: bareResident,
-        target: which === 'empty' ? { valueMax: RESIDENT_MB_MAX } : undefined,
+        ...(which === 'empty' ? { target: { valueMax: RESIDENT_MB_MAX } } : {}),
       },
     ]
   })

@@ -1,7 +1,5 @@
 // The client library, measured from its callers' side: writes and watched caches without the wire and over it, what a
 // cached claim weighs, and durable creates on an etcd. Figures and their limits are measured in turns.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
@@ -10,24 +8,31 @@ import { type CallersOptions, type Calls, callsPerSecond } from './lib/callers.t
 import { boundClaim, claimNamed } from './lib/claims.ts'
 import type { ClientJob, ClientResults } from './lib/client-role.ts'
 import type { EtcdJob } from './lib/etcd-role.ts'
-import { type Figure, medianOf } from './lib/figure.ts'
+import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
 import { measureGroupCommit } from './lib/group-commit.ts'
+import { growthOfAll } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
+import { profileFlags } from './lib/profiles.ts'
 import { startRole } from './lib/role.ts'
 import { type ServerOptions, type ServerProcess, startServer } from './lib/server-process.ts'
-import type { SuiteOptions } from './lib/suite.ts'
+import type { PartOptions, Suite } from './lib/suite.ts'
+import { count } from './lib/text.ts'
 
 const ROUNDS = 3
 const CALLERS: CallersOptions = { callers: 256, warmUpMs: 300, measureMs: 1_000 }
 /** Connections are made and code is compiled before anything counts: on etcd both take longer than a second. */
-const ETCD_CALLERS: CallersOptions = { callers: 256, warmUpMs: 3_000, measureMs: 3_000 }
+const ETCD_CALLERS = {
+  short: { callers: 256, warmUpMs: 1_500, measureMs: 1_500 },
+  long: { callers: 256, warmUpMs: 3_000, measureMs: 3_000 },
+}
 const COMMIT_MS = 400
 const FOLLOWED_CLAIMS = 2_000
 /** A burst fits into what a server keeps for a reader that is behind: a longer one would measure reconnects. */
 const BURST_CHANGES = 4_000
 const BURSTS = 3
-const WEIGHED_CLAIMS = 20_000
+/** Each is listed into a new cache; the last is weighed. */
+const CACHED_CLAIMS = [2_500, 10_000, 40_000]
 
 const CACHED_CLAIM_KB_MAX = 3
 const ETCD_RATIO_MIN = 0.5
@@ -37,21 +42,8 @@ const CLAIMS_PATH = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CREATE: RequestText = { method: 'POST', path: CLAIMS_PATH, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) }
 const IN_PROCESS = 'the same in the process of the server'
 
-type Scratch = SuiteOptions & { readonly dir: string }
-
-export async function measureClients(options: SuiteOptions): Promise<Figure[]> {
-  const dir = await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-'))
-  const parts = { writes: measureWrites, events: measureEvents, memory: measureMemory, etcd: measureEtcd }
-  const figures: Figure[] = []
-  try {
-    for (const [part, measure] of Object.entries(parts)) {
-      if (options.parts.length > 0 && !options.parts.includes(part)) continue
-      figures.push(...(await measure({ ...options, dir })))
-    }
-    return figures
-  } finally {
-    await rm(dir, { recursive: true, force: true })
-  }
+export const clientsSuite: Suite = {
+  parts: { writes: measureWrites, events: measureEvents, memory: measureMemory, etcd: measureEtcd },
 }
 
 /** A process that holds the server and calls it directly, and one that reaches it over HTTPS. */
@@ -65,9 +57,13 @@ interface ClientProcess {
   run<Job extends ClientJob>(job: Job): Promise<ClientResults[Job['do']]>
 }
 
-async function startPair(server: Omit<Extract<ClientJob, { do: 'serve' }>, 'do'>): Promise<Pair> {
-  const start = () => startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc'] })
-  const [inProcess, overHttp] = [start(), start()]
+async function startPair(
+  server: Omit<Extract<ClientJob, { do: 'serve' }>, 'do'>,
+  profileDir: string | undefined,
+): Promise<Pair> {
+  const start = (name: string) =>
+    startRole<ClientJob, any>('client', { nodeFlags: ['--expose-gc', ...profileFlags(profileDir, name)] })
+  const [inProcess, overHttp] = [start('in-process'), start('over-http')]
   const to = await inProcess.run({ do: 'serve', ...server })
   await overHttp.run({ do: 'connect', to })
   return {
@@ -80,11 +76,11 @@ async function startPair(server: Omit<Extract<ClientJob, { do: 'serve' }>, 'do'>
   }
 }
 
-async function measureWrites({ dir, progress, note }: Scratch): Promise<Figure[]> {
+async function measureWrites({ dir, profileDir, progress, note }: PartOptions): Promise<Figure[]> {
   note('Over HTTP the client has a process of its own beside that of the server; in process both share one.')
   const figures: Figure[] = []
   for (const store of ['memory', 'lmdb'] as const) {
-    const pair = await startPair({ store, dir: join(dir, store), claims: 0 })
+    const pair = await startPair({ store, dir: join(dir, store), claims: 0 }, profileDir)
     try {
       const { inProcess, overHttp, limit } = await medianOfRounds(progress, `creates, ${store}`, async () => {
         const created = await pair.inProcess.run({ do: 'create', ...CALLERS })
@@ -113,10 +109,10 @@ async function writeLimit(
   return measureGroupCommit({ dir, valueBytes, writers: CALLERS.callers, measureMs: COMMIT_MS })
 }
 
-async function measureEvents({ dir, progress }: Scratch): Promise<Figure[]> {
-  const pair = await startPair({ store: 'memory', dir: join(dir, 'events'), claims: FOLLOWED_CLAIMS })
+async function measureEvents({ dir, profileDir, progress }: PartOptions): Promise<Figure[]> {
+  const pair = await startPair({ store: 'memory', dir: join(dir, 'events'), claims: FOLLOWED_CLAIMS }, profileDir)
   try {
-    const what = `${(BURSTS * BURST_CHANGES).toLocaleString('en')} changes to a cache`
+    const what = `${count(BURSTS * BURST_CHANGES)} changes to a cache`
     const { inProcess, overHttp } = await medianOfRounds(progress, what, async () => ({
       inProcess: await eventRate(() => followHere(pair)),
       overHttp: await eventRate(() => followOverHttp(pair)),
@@ -147,23 +143,30 @@ async function followOverHttp({ inProcess, overHttp }: Pair): Promise<Calls> {
   return followed
 }
 
-async function measureMemory({ dir, progress }: Scratch): Promise<Figure[]> {
-  progress(`a cache of ${WEIGHED_CLAIMS} claims`)
-  const pair = await startPair({ store: 'memory', dir: join(dir, 'memory'), claims: WEIGHED_CLAIMS })
-  try {
-    const overHttp = await pair.overHttp.run({ do: 'weigh' })
-    const inProcess = await pair.inProcess.run({ do: 'weigh' })
-    const figure = (name: string, { bytesPerClaim }: { bytesPerClaim: number }): Figure => ({
-      name,
-      unit: 'kB',
-      value: bytesPerClaim / 1000,
-      limit: { value: keptBytes() / 1000, of: 'what is kept of it, as JSON' },
-      target: { valueMax: CACHED_CLAIM_KB_MAX },
-    })
-    return [figure('memory per cached claim, over HTTP', overHttp), figure('the same in process', inProcess)]
-  } finally {
-    pair.stop()
+async function measureMemory({ dir, profileDir, progress }: PartOptions): Promise<Figure[]> {
+  const figures: Figure[] = []
+  const points: GrowthPoint[] = []
+  for (const claims of CACHED_CLAIMS) {
+    progress(`a cache of ${count(claims)} claims`)
+    const pair = await startPair({ store: 'memory', dir: join(dir, String(claims)), claims }, profileDir)
+    try {
+      const overHttp = await pair.overHttp.run({ do: 'weigh' })
+      points.push({ size: claims, ms: overHttp.fillMs })
+      if (claims !== CACHED_CLAIMS.at(-1)) continue
+      const inProcess = await pair.inProcess.run({ do: 'weigh' })
+      const figure = (name: string, { bytesPerClaim }: { bytesPerClaim: number }): Figure => ({
+        name,
+        unit: 'kB',
+        value: bytesPerClaim / 1000,
+        limit: { value: keptBytes() / 1000, of: 'what is kept of it, as JSON' },
+        target: { valueMax: CACHED_CLAIM_KB_MAX },
+      })
+      figures.push(figure('memory per cached claim, over HTTP', overHttp), figure('the same in process', inProcess))
+    } finally {
+      pair.stop()
+    }
   }
+  return [...figures, growthOfAll('a cache filled over HTTP', { of: 'claims', points })]
 }
 
 /** Caches drop the managed fields. */
@@ -173,10 +176,12 @@ function keptBytes(): number {
   return Buffer.byteLength(JSON.stringify({ metadata: kept, ...rest }))
 }
 
-async function measureEtcd({ dir, profileDir, progress, note }: Scratch): Promise<Figure[]> {
-  const missing = etcdMissing()
-  if (missing) {
-    note(`Creates on etcd are left out: ${missing}.`)
+async function measureEtcd({ dir, profileDir, long, progress, note, missing }: PartOptions): Promise<Figure[]> {
+  const because = etcdMissing()
+  const job = long ? ETCD_CALLERS.long : ETCD_CALLERS.short
+  const name = `durable creates on etcd, ${job.callers} clients`
+  if (because) {
+    missing(name, because)
     return []
   }
   note('On etcd the load, the API server and etcd share the processors; the limit has one process less among them.')
@@ -190,21 +195,21 @@ async function measureEtcd({ dir, profileDir, progress, note }: Scratch): Promis
   const embedded = await startWithKeys({ dataDir: join(dir, 'embedded') })
   const load = startRole<RequestsJob, LoadResult>('load')
   const raw = startRole<EtcdJob, Calls>('etcd')
-  const { callers, ...times } = ETCD_CALLERS
+  const { callers, ...times } = job
   try {
     const { creates, transactions, others } = await medianOfRounds(progress, 'creates on etcd', async () => {
-      const job = { do: 'requests', clients: callers, request: CREATE, ...times } as const
-      const created = await load.run({ ...job, endpoint: onEtcd.endpoint })
+      const requests = { do: 'requests', clients: callers, request: CREATE, ...times } as const
+      const created = await load.run({ ...requests, endpoint: onEtcd.endpoint })
       const keyPrefix = `${ETCD_PREFIX}-limit/keys/core/persistentvolumeclaims/default/claim-`
-      const limit = await raw.run({ endpoint, keyPrefix, valueBytes: created.bodyBytes, ...ETCD_CALLERS })
-      const other = await load.run({ ...job, endpoint: embedded.endpoint })
+      const limit = await raw.run({ endpoint, keyPrefix, valueBytes: created.bodyBytes, ...job })
+      const other = await load.run({ ...requests, endpoint: embedded.endpoint })
       return {
         creates: callsPerSecond(created),
         transactions: callsPerSecond(limit),
         others: callsPerSecond(other),
       }
     })
-    const figure = { name: `durable creates on etcd, ${callers} clients`, unit: '/s', value: creates } as const
+    const figure = { name, unit: '/s', value: creates } as const
     const limit = { value: transactions, of: 'etcd transactions of as many bytes' }
     return [
       { ...figure, limit, target: { ratioMin: ETCD_RATIO_MIN } },
@@ -227,7 +232,7 @@ async function startWithKeys(options: ServerOptions): Promise<ServerProcess & { 
 
 /** What one round measures, as the median of all rounds; the first only warms up and does not count. */
 async function medianOfRounds<Name extends string>(
-  progress: SuiteOptions['progress'],
+  progress: PartOptions['progress'],
   what: string,
   measure: () => Promise<Record<Name, number>>,
 ): Promise<Record<Name, number>> {

@@ -1,8 +1,7 @@
 // The local CSI driver, as its callers feel it: from CreateVolume to a published volume. The limit is the same result by
 // the bare commands that nobody can do without, typed one after the other in the same run.
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { systemClock } from '../src/base/clock.ts'
@@ -10,49 +9,50 @@ import { silentLog } from '../src/base/log.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.js'
 import { type CsiDriver, connectDriver } from '../src/csi/index.ts'
 import { probeHost } from '../src/driver/host/index.ts'
-import { type Figure, medianOf } from './lib/figure.ts'
+import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
+import { growthOfAll } from './lib/growth.ts'
 import { startLocalDriver } from './lib/server-process.ts'
-import type { SuiteOptions } from './lib/suite.ts'
+import type { PartOptions, Suite } from './lib/suite.ts'
 
 const run = promisify(execFile)
 
-const ROUNDS = 15
-const PARALLEL = 100
+const ROUNDS = { short: 7, long: 15 }
+const WARM_UP_ROUNDS = 2
+/** As many at once; the last is the figure. */
+const PARALLEL = [11, 33, 100]
 const VOLUME_BYTES = 1_073_741_824
 const SMALL_VOLUME_BYTES = 314_572_800
 /** At most 1.3 times as long as the commands, for the file system that volumes have unless they ask for another. */
 const RATIO_MIN = 1 / 1.3
 
-export async function measureDriver(options: SuiteOptions): Promise<Figure[]> {
-  const dir = await realpath(await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-')))
-  try {
-    const facts = await probeHost({ poolDir: dir, clock: systemClock() })
-    const lacks = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find((ability) => !ability.yes)
-    if (lacks && !lacks.yes) {
-      options.note(`The local driver was not measured: ${lacks.because}`)
-      return []
-    }
-    return await measureIn(dir, options)
-  } finally {
-    await rm(dir, { recursive: true, force: true })
-  }
+export const driverSuite: Suite = {
+  parts: {
+    one: (options) =>
+      withDriver(options, async (csi) => [
+        await measureOne(csi, options, 'xfs'),
+        await measureOne(csi, options, 'ext4'),
+      ]),
+    many: (options) => withDriver(options, (csi) => measureMany(csi, options)),
+  },
 }
 
-async function measureIn(dir: string, { parts, progress, note, profileDir }: SuiteOptions): Promise<Figure[]> {
+async function withDriver(options: PartOptions, measure: (csi: CsiDriver) => Promise<Figure[]>): Promise<Figure[]> {
+  const { dir, profileDir, missing, note } = options
+  const facts = await probeHost({ poolDir: dir, clock: systemClock() })
+  const lacks = [facts.canLoop, facts.filesystems.xfs, facts.filesystems.ext4].find((ability) => !ability.yes)
+  if (lacks && !lacks.yes) {
+    missing('create to published', lacks.because)
+    return []
+  }
   const socket = join(dir, 'csi.sock')
   const program = await startLocalDriver({ socket, pool: join(dir, 'pool'), profileDir })
   const csi = connectDriver({ address: socket, clock: systemClock(), log: silentLog, timeoutMs: 120_000 })
-  const figures: Figure[] = []
+  note(
+    'The bare commands: fallocate, losetup, mkfs, mount, mount --bind; each waits for the one before. The driver also keeps\n' +
+      'records on the disk, looks before it formats, and is asked over its socket.',
+  )
   try {
-    note(
-      'The commands: fallocate, losetup, mkfs, mount, mount --bind; each waits for the one before. The driver also keeps\n' +
-        'records on the disk, looks before it formats, and is asked over its socket.',
-    )
-    if (parts.length === 0 || parts.includes('one')) {
-      for (const fsType of ['xfs', 'ext4'] as const) figures.push(await measureOne(csi, dir, fsType, progress))
-    }
-    if (parts.length === 0 || parts.includes('many')) figures.push(await measureMany(csi, dir, progress))
-    return figures
+    return await measure(csi)
   } finally {
     csi.close()
     await program.stop()
@@ -61,14 +61,14 @@ async function measureIn(dir: string, { parts, progress, note, profileDir }: Sui
 
 async function measureOne(
   csi: CsiDriver,
-  dir: string,
+  { dir, long, progress }: PartOptions,
   fsType: 'xfs' | 'ext4',
-  progress: (text: string) => void,
 ): Promise<Figure> {
-  progress(`${ROUNDS} volumes with ${fsType}, one after the other`)
+  const rounds = long ? ROUNDS.long : ROUNDS.short
+  progress(`${rounds} volumes with ${fsType}, one after the other`)
   const driverMs: number[] = []
   const commandsMs: number[] = []
-  for (let round = -2; round < ROUNDS; round++) {
+  for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
     const wanted = { dir, name: `one-${fsType}-${round}`, fsType, bytes: VOLUME_BYTES }
     const [byDriver, byCommands] = [await timed(() => bringUp(csi, wanted)), await timed(() => bringUpBare(wanted))]
     await byDriver.result.takeDown()
@@ -86,25 +86,34 @@ async function measureOne(
   }
 }
 
-async function measureMany(csi: CsiDriver, dir: string, progress: (text: string) => void): Promise<Figure> {
-  progress(`${PARALLEL} volumes at once`)
-  const wanted = (kind: string) =>
-    Array.from({ length: PARALLEL }, (_, number) => ({
+async function measureMany(csi: CsiDriver, { dir, progress }: PartOptions): Promise<Figure[]> {
+  const wanted = (kind: string, volumes: number) =>
+    Array.from({ length: volumes }, (_, number) => ({
       dir,
-      name: `many-${kind}-${number}`,
+      name: `many-${volumes}-${kind}-${number}`,
       fsType: 'xfs' as const,
       bytes: SMALL_VOLUME_BYTES,
     }))
-  const byDriver = await timed(() => Promise.all(wanted('driver').map((each) => bringUp(csi, each))))
-  await Promise.all(byDriver.result.map((volume) => volume.takeDown()))
-  const byCommands = await timed(() => Promise.all(wanted('commands').map(bringUpBare)))
-  await Promise.all(byCommands.result.map((volume) => volume.takeDown()))
-  return {
-    name: `create to published, xfs, ${PARALLEL} at once`,
-    unit: '/s',
-    value: (PARALLEL * 1_000) / byDriver.ms,
-    limit: { value: (PARALLEL * 1_000) / byCommands.ms, of: 'the bare commands, as many at once' },
+  const points: GrowthPoint[] = []
+  for (const volumes of PARALLEL) {
+    progress(`${volumes} volumes at once`)
+    const byDriver = await timed(() => Promise.all(wanted('driver', volumes).map((each) => bringUp(csi, each))))
+    await Promise.all(byDriver.result.map((volume) => volume.takeDown()))
+    points.push({ size: volumes, ms: byDriver.ms })
   }
+  const { size: volumes, ms } = points.at(-1)!
+  progress(`${volumes} volumes at once by the bare commands`)
+  const byCommands = await timed(() => Promise.all(wanted('commands', volumes).map(bringUpBare)))
+  await Promise.all(byCommands.result.map((volume) => volume.takeDown()))
+  return [
+    {
+      name: `create to published, xfs, ${volumes} at once`,
+      unit: '/s',
+      value: (volumes * 1_000) / ms,
+      limit: { value: (volumes * 1_000) / byCommands.ms, of: 'the bare commands, as many at once' },
+    },
+    growthOfAll('volumes published at once', { of: 'volumes', points }),
+  ]
 }
 
 interface Wanted {

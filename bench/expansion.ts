@@ -1,22 +1,26 @@
 // Claims that grow, measured from outside: a burst of edits sent over HTTPS to `stowage up` on a durable store, with a
 // driver that answers at once, each timed from its edit to the event that shows the new size. The volumes are devices, so
 // that no node has a part in it. And how many writes a growth takes, events about it left out.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { claimNamed } from './lib/claims.ts'
-import { type Figure, medianOf } from './lib/figure.ts'
+import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
+import { growthOfAll } from './lib/growth.ts'
 import { type Endpoint, openConnection } from './lib/http-connection.ts'
 import { NUMBER, numberedRequest, type RequestText } from './lib/load-role.ts'
+import { post } from './lib/post.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { startFakeDriver, startServer } from './lib/server-process.ts'
-import type { SuiteOptions } from './lib/suite.ts'
+import type { PartOptions, Suite } from './lib/suite.ts'
+import { count } from './lib/text.ts'
 
-const CLAIMS_GROWN = 1_000
-const ROUNDS = 4 // the first warms up
+/** How many rounds count, by claims grown at once. */
+const ROUNDS = { short: { 250: 2, 1000: 3, 4000: 1 }, long: { 250: 5, 1000: 5, 4000: 3 } }
+const WARM_UP_ROUNDS = 1 // the server has made the claims' volumes before
+/** Targets hold for as many. */
+const TARGET_CLAIMS = 1_000
 const CLIENTS = 128
 const PER_SECOND_MIN = 300
 const WRITES_MAX = 3
@@ -28,9 +32,9 @@ const NAMESPACE = 'default'
 const CLAIMS = `/api/v1/namespaces/${NAMESPACE}/persistentvolumeclaims`
 const VOLUMES = '/api/v1/persistentvolumes'
 
-export async function measureExpansion(options: SuiteOptions): Promise<Figure[]> {
-  const dir = await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-'))
-  const { profileDir } = options
+export const expansionSuite: Suite = { parts: { claims: measureExpansion } }
+
+async function measureExpansion({ dir, profileDir, long, progress, note }: PartOptions): Promise<Figure[]> {
   const socket = join(dir, 'csi.sock')
   const driver = await startFakeDriver({ socket, name: DRIVER, profileDir })
   const dataDir = join(dir, 'data')
@@ -38,43 +42,59 @@ export async function measureExpansion(options: SuiteOptions): Promise<Figure[]>
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
   const bursts: Role<BurstJob, BurstResult> = startRole('burst')
-  const burst = (request: RequestText, until: string) =>
+  const burst = (claims: number, request: RequestText, until: string) =>
     bursts.run({
       endpoint,
       clients: CLIENTS,
-      count: CLAIMS_GROWN,
+      count: claims,
       after: 0,
       create: request,
       watch: { method: 'GET', path: `${CLAIMS}?watch=1` },
       until,
     })
+  let rounds = 0
+  /** Each round edits the same claims from the first on. */
+  async function grow(claims: number): Promise<Round> {
+    const round = ++rounds
+    // The unavoidable part: as many durable edits of the same claims by the same clients, that mean nothing to anybody.
+    const idle = await burst(claims, edit({ metadata: { labels: { round: `r${round}` } } }), `"round":"r${round}"`)
+    const size = `${FIRST_GI * (round + 1)}Gi`
+    const request = edit({ spec: { resources: { requests: { storage: size } } } })
+    const before = server.cpuMs()
+    const counted = await countWrites(endpoint, () => burst(claims, request, `"capacity":{"storage":"${size}"}`))
+    return { idle, ...counted, cpuMs: (server.cpuMs() - before) / claims }
+  }
   try {
     await post(endpoint, '/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: CLASS },
       provisioner: DRIVER,
       allowVolumeExpansion: true,
     })
-    options.progress(`${CLAIMS_GROWN.toLocaleString('en')} claims`)
-    await burst({ method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')
-
-    const rounds: Round[] = []
-    for (let round = 0; round < ROUNDS; round++) {
-      options.progress(round === 0 ? 'warming up' : `round ${round} of ${ROUNDS - 1}`)
-      // The unavoidable part: as many durable edits of the same claims by the same clients, that mean nothing to anybody.
-      const idle = await burst(edit({ metadata: { labels: { round: `r${round}` } } }), `"round":"r${round}"`)
-      const size = `${FIRST_GI * (round + 2)}Gi`
-      const before = server.cpuMs()
-      const counted = await countWrites(endpoint, () =>
-        burst(edit({ spec: { resources: { requests: { storage: size } } } }), `"capacity":{"storage":"${size}"}`),
-      )
-      rounds.push({ idle, ...counted, cpuMs: (server.cpuMs() - before) / CLAIMS_GROWN })
+    const wanted = Object.entries(long ? ROUNDS.long : ROUNDS.short)
+    const all = Math.max(...wanted.map(([claims]) => Number(claims)))
+    progress(`${count(all)} claims are made`)
+    await burst(all, { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim()) }, '"phase":"Bound"')
+    for (let round = 1; round <= WARM_UP_ROUNDS; round++) {
+      progress(`warming up, round ${round} of ${WARM_UP_ROUNDS}`)
+      await grow(TARGET_CLAIMS)
     }
-    return figuresOf(rounds.slice(1), options)
+    const figures: Figure[] = []
+    const points: GrowthPoint[] = []
+    for (const [claims, howOften] of wanted) {
+      const size = Number(claims)
+      const grown: Round[] = []
+      while (grown.length < howOften) {
+        progress(`${count(size)} grow, round ${grown.length + 1} of ${howOften}`)
+        grown.push(await grow(size))
+      }
+      points.push({ size, ms: 1_000 * medianOf(grown.map(({ result }) => result.seconds)) })
+      if (size === TARGET_CLAIMS) figures.push(...figuresOf(grown, note))
+    }
+    return [...figures, growthOfAll('claims grown at once', { of: 'claims', points })]
   } finally {
     bursts.stop()
     await server.stop()
     await driver.stop()
-    await rm(dir, { recursive: true, force: true })
   }
 }
 
@@ -86,35 +106,35 @@ interface Round {
   readonly cpuMs: number
 }
 
-function figuresOf(rounds: readonly Round[], { note }: SuiteOptions): Figure[] {
+function figuresOf(rounds: readonly Round[], note: PartOptions['note']): Figure[] {
   const median = (read: (round: Round) => number) => medianOf(rounds.map(read))
-  const what = `${CLAIMS_GROWN.toLocaleString('en')} claims grown at once`
+  const what = `${count(TARGET_CLAIMS)} claims grown at once`
   const idle = 'edits that mean nothing'
   note(`${what}: of the processors the server took ${median(({ cpuMs }) => cpuMs).toFixed(2)} ms each.`)
   return [
     {
       name: what,
       unit: '/s',
-      value: median(({ result }) => CLAIMS_GROWN / result.seconds),
-      limit: { value: median((round) => CLAIMS_GROWN / round.idle.seconds), of: idle },
+      value: median(({ result }) => TARGET_CLAIMS / result.seconds),
+      limit: { value: median((round) => TARGET_CLAIMS / round.idle.seconds), of: idle },
       target: { valueMin: PER_SECOND_MIN },
     },
     {
       name: `${what}, p50`,
       unit: 'ms',
       value: median(({ result }) => result.p50Ms),
-      limit: { value: median((round) => round.idle.p50Ms), of: 'the same' },
+      limit: { value: median((round) => round.idle.p50Ms), of: idle },
     },
     {
       name: `${what}, p99`,
       unit: 'ms',
       value: median(({ result }) => result.p99Ms),
-      limit: { value: median((round) => round.idle.p99Ms), of: 'the same' },
+      limit: { value: median((round) => round.idle.p99Ms), of: idle },
     },
     {
       name: 'writes of claim and volume per growth, besides the edit',
       unit: 'writes',
-      value: median(({ writes }) => writes / CLAIMS_GROWN - 1),
+      value: median(({ writes }) => writes / TARGET_CLAIMS - 1),
       target: { valueMax: WRITES_MAX },
     },
   ]
@@ -140,19 +160,11 @@ export async function countWrites(endpoint: Endpoint, run: () => Promise<BurstRe
 }
 
 /** Until nothing more has come for a moment. */
-async function quiet(count: () => number): Promise<void> {
-  for (let last = -1; last !== count(); ) {
-    last = count()
+async function quiet(counted: () => number): Promise<void> {
+  for (let last = -1; last !== counted(); ) {
+    last = counted()
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
-}
-
-export async function post(endpoint: Endpoint, path: string, body: object): Promise<void> {
-  const connection = await openConnection(endpoint, () => {})
-  const request = numberedRequest({ method: 'POST', path, body: JSON.stringify(body) })(0)
-  const { status } = await new Promise<{ status: number }>((resolve) => connection.ask(request, resolve))
-  connection.close()
-  if (status >= 300) throw new Error(`POST ${path}: ${status}`)
 }
 
 const edit = (change: object): RequestText => ({

@@ -1,36 +1,43 @@
-// `npm run bench [-- SUITE…]`: runs the suites and prints each figure beside its limit from the same run.
-import { writeFile } from 'node:fs/promises'
+// `npm run bench [-- SUITE…]`: runs the suites and prints one table of all figures, each beside its limit from the same
+// run. What it found can be saved, shown in the documents and, with profiles, looked into.
+import { mkdir, writeFile } from 'node:fs/promises'
+import { cpus, release, type } from 'node:os'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { measureApi } from './api.ts'
-import { measureClients } from './clients.ts'
-import { measureDriver } from './driver.ts'
-import { measureExpansion } from './expansion.ts'
+import { apiSuite } from './api.ts'
+import { clientsSuite } from './clients.ts'
+import { driverSuite } from './driver.ts'
+import { expansionSuite } from './expansion.ts'
 import { runBurst } from './lib/burst-role.ts'
 import { runClient } from './lib/client-role.ts'
+import { writeDocs } from './lib/docs.ts'
 import { runEcho } from './lib/echo-role.ts'
 import { runEtcd } from './lib/etcd-role.ts'
-import { type Figure, passes, ratioOf } from './lib/figure.ts'
 import { runLoad } from './lib/load-role.ts'
 import { servePools } from './lib/pools-role.ts'
+import { writeFlameGraphs } from './lib/profiles.ts'
+import { type Report, reportJson, secondsOf, targetsOf } from './lib/report.ts'
 import { ROLE_ARGUMENT, type RunJob, serveRole } from './lib/role.ts'
+import { runSuites } from './lib/run-suites.ts'
 import type { Suite } from './lib/suite.ts'
-import { tableOf } from './lib/table.ts'
-import { measureModify } from './modify.ts'
-import { measurePods } from './pods.ts'
-import { measureProvisioning } from './provisioning.ts'
-import { measureQuota } from './quota.ts'
-import { measureScheduler } from './scheduler.ts'
+import { tableOfAll } from './lib/table.ts'
+import { minutesText } from './lib/text.ts'
+import { modifySuite } from './modify.ts'
+import { podsSuite } from './pods.ts'
+import { provisioningSuite } from './provisioning.ts'
+import { quotaSuite } from './quota.ts'
+import { schedulerSuite } from './scheduler.ts'
 
 const SUITES: Readonly<Record<string, Suite>> = {
-  api: measureApi,
-  clients: measureClients,
-  provisioning: measureProvisioning,
-  scheduler: measureScheduler,
-  driver: measureDriver,
-  pods: measurePods,
-  quota: measureQuota,
-  expansion: measureExpansion,
-  modify: measureModify,
+  api: apiSuite,
+  clients: clientsSuite,
+  provisioning: provisioningSuite,
+  scheduler: schedulerSuite,
+  driver: driverSuite,
+  pods: podsSuite,
+  quota: quotaSuite,
+  expansion: expansionSuite,
+  modify: modifySuite,
 }
 const ROLES: Readonly<Record<string, RunJob>> = {
   load: runLoad,
@@ -41,18 +48,28 @@ const ROLES: Readonly<Record<string, RunJob>> = {
   pools: servePools,
 }
 
+/** For all suites together, unless they are asked for at length. */
+const BUDGET_SECONDS = 600
+const HERE = dirname(process.argv[1]!)
+const RESULTS = join(HERE, 'bench-results.json')
+const DOCS = join(HERE, '..', 'docs')
+
+const partsText = Object.entries(SUITES).map(
+  ([name, { parts }]) => `  ${name.padEnd(14)}${Object.keys(parts).join(', ')}`,
+)
 const USAGE = `Usage: npm run bench -- [SUITE…] [flags]
 
-Suites: ${Object.keys(SUITES).join(', ')} (default: all)
+Suites (default: all, in less than ten minutes) and their parts:
 
-  --json FILE     write the figures as JSON too
-  --only PARTS    parts of a suite, by comma; api has creates, reads, watches, starts; clients has
-                  writes, events, memory, etcd; provisioning has binding, inProcess, alone, memory;
-                  scheduler has decisions, pods, tracking;
-                  driver has one, many; pods has loop, directory;
-                  modify has thousand, tenThousand, creates, stress
+${partsText.join('\n')}
+
+  --only PARTS    parts of the suites, by comma
+  --long          more rounds, longer and larger ones, however long it takes
+  --json FILE     where the figures are written (default dist/bench-results.json)
+  --write-docs    show the figures in docs/performance.md, with a chart for each suite
+  --profile DIR   leave CPU profiles of the measured processes there, and flame graphs: DIR/index.html.
+                  Everything is slower then: the figures do not count
   --dir DIR       make scratch directories there, to measure that disk
-  --profile DIR   leave CPU profiles of the measured processes there
   --help          this text
 `
 
@@ -60,48 +77,73 @@ async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      json: { type: 'string' },
+      json: { type: 'string', default: RESULTS },
       only: { type: 'string' },
       dir: { type: 'string' },
       profile: { type: 'string' },
+      long: { type: 'boolean', default: false },
+      'write-docs': { type: 'boolean', default: false },
       help: { type: 'boolean' },
     },
   })
+  if (values.help) {
+    process.stderr.write(USAGE)
+    return 0
+  }
   const names = positionals.length > 0 ? positionals : Object.keys(SUITES)
+  const only = values.only?.split(',') ?? []
+  const mistake = mistakeIn(names, only)
+  if (mistake) {
+    process.stderr.write(`${mistake}\n\n${USAGE}`)
+    return 2
+  }
+
+  const startMs = performance.now()
+  const say = (line: string) => void process.stderr.write(`${line}\n`)
+  const { suites, broken } = await runSuites({
+    suites: Object.fromEntries(names.map((name) => [name, SUITES[name]!])),
+    only,
+    dir: values.dir,
+    profileDir: values.profile,
+    long: values.long,
+    budgetSeconds: values.long ? undefined : BUDGET_SECONDS,
+    nowMs: () => performance.now(),
+    say,
+  })
+  const report: Report = { machine: thisMachine(), seconds: (performance.now() - startMs) / 1000, suites }
+  process.stdout.write(`\n${textOf(report)}`)
+  await mkdir(dirname(values.json), { recursive: true })
+  await writeFile(values.json, reportJson(report))
+  say(`The figures are in ${values.json}.`)
+  if (values.profile) for (const path of await writeFlameGraphs(values.profile)) say(`Open ${path} in a browser.`)
+  if (values['write-docs']) for (const path of await writeDocs(DOCS, report, Object.keys(SUITES))) say(`Wrote ${path}.`)
+  const { met, all } = targetsOf(suites)
+  return broken || met < all ? 1 : 0
+}
+
+function mistakeIn(names: readonly string[], only: readonly string[]): string | undefined {
   const unknown = names.find((name) => !SUITES[name])
-  if (values.help || unknown !== undefined) {
-    process.stderr.write(unknown === undefined ? USAGE : `There is no suite "${unknown}".\n\n${USAGE}`)
-    return unknown === undefined ? 0 : 2
-  }
-
-  const results: SuiteResult[] = []
-  for (const suite of names) {
-    const notes: string[] = []
-    const figures = await SUITES[suite]!({
-      parts: values.only?.split(',') ?? [],
-      dir: values.dir,
-      profileDir: values.profile,
-      progress: (text) => void process.stderr.write(`${suite}: ${text}\n`),
-      note: (text) => void notes.push(text),
-    })
-    results.push({ suite, figures, notes })
-    process.stdout.write(`\n${suite}\n\n${tableOf(figures)}\n`)
-    for (const note of notes) process.stdout.write(`${note}\n`)
-  }
-  if (values.json) await writeFile(values.json, `${JSON.stringify(results.map(asJson), null, 2)}\n`)
-  return results.some(({ figures }) => figures.some((figure) => passes(figure) === false)) ? 1 : 0
+  if (unknown !== undefined) return `There is no suite "${unknown}".`
+  const missing = only.find((part) => !names.some((name) => SUITES[name]?.parts[part]))
+  return missing === undefined ? undefined : `None of the suites ${names.join(', ')} has a part "${missing}".`
 }
 
-interface SuiteResult {
-  readonly suite: string
-  readonly figures: readonly Figure[]
-  readonly notes: readonly string[]
+function textOf({ suites, seconds }: Report): string {
+  const { met, all } = targetsOf(suites)
+  const notes = suites.flatMap(({ suite, notes }) => [...new Set(notes)].map((note) => `${suite}: ${note}\n`))
+  const times = suites.map((suite) => `${suite.suite} ${minutesText(secondsOf(suite))}`)
+  return [
+    tableOfAll(suites),
+    notes.join(''),
+    `${met} of ${all} targets met, in ${minutesText(seconds)} (${times.join(', ')}).\n`,
+  ].join('\n')
 }
 
-const asJson = ({ suite, figures, notes }: SuiteResult) => ({
-  suite,
-  notes,
-  figures: figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), pass: passes(figure) })),
+const thisMachine = (): Report['machine'] => ({
+  cores: cpus().length,
+  processor: cpus()[0]?.model ?? 'unknown',
+  node: process.version,
+  system: `${type()} ${release()}`,
 })
 
 const role = process.argv[2] === ROLE_ARGUMENT ? ROLES[process.argv[3] ?? ''] : undefined

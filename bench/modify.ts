@@ -4,28 +4,29 @@
 //   thousand, tenThousand   claims that get another class at once
 //   creates                 claims that become volumes with a class and without, in turns
 //   stress                  the design document's: 500 volumes, five a second and all at once, by `stowage resizer` alone
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock } from '../src/base/clock.ts'
-import { countWrites, post } from './expansion.ts'
+import { countWrites } from './expansion.ts'
 import type { BurstJob, BurstResult } from './lib/burst-role.ts'
 import { claimNamed } from './lib/claims.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
 import { type Endpoint, openConnection } from './lib/http-connection.ts'
-import { NUMBER, numberedRequest, type RequestText } from './lib/load-role.ts'
+import { NUMBER, numberedRequest, openAll, type RequestText } from './lib/load-role.ts'
+import { post } from './lib/post.ts'
 import { startRole } from './lib/role.ts'
 import { residentMb, startFakeDriver, startProvisioner, startResizer, startServer } from './lib/server-process.ts'
-import type { SuiteOptions } from './lib/suite.ts'
+import type { PartOptions, Suite } from './lib/suite.ts'
 
 const CLIENTS = 128
 const PER_SECOND_MIN = 300
 const WRITES_MAX = 3
 /** How fast volumes are made with a class, to without. */
 const CREATES_RATIO_MIN = 0.95
-const CREATES = 1_000
-const CREATE_ROUNDS = 6 // the first warms up
+const CREATES_AT_ONCE = 32
+const CREATE_PAIRS = 150
+/** A server that has just started takes twice as long for its first few hundred claims. */
+const WARM_UP_PAIRS = 50
 
 const STRESS_VOLUMES = 500
 const STRESS_PER_SECOND = 5
@@ -38,30 +39,16 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const ATTRIBUTES_CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 const IOPS: Readonly<Record<string, string>> = { silver: '500', gold: '1000' }
 
-type Scratch = SuiteOptions & { readonly dir: string }
-
-export async function measureModify(options: SuiteOptions): Promise<Figure[]> {
-  const dir = await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-'))
-  const parts: Record<string, (options: Scratch) => Promise<Figure[]>> = {
-    thousand: (given) => measureBursts(given, { claims: 1_000, rounds: 4 }),
-    tenThousand: (given) => measureBursts(given, { claims: 10_000, rounds: 1 }),
+export const modifySuite: Suite = {
+  parts: {
+    thousand: (options) => measureBursts(options, { claims: 1_000, rounds: 4 }),
+    tenThousand: (options) => measureBursts(options, { claims: 10_000, rounds: 1 }),
     creates: measureCreates,
     stress: measureStress,
-  }
-  const figures: Figure[] = []
-  try {
-    for (const [part, measure] of Object.entries(parts)) {
-      if (options.parts.length > 0 && !options.parts.includes(part)) continue
-      await mkdir(join(dir, part))
-      figures.push(...(await measure({ ...options, dir: join(dir, part) })))
-    }
-    return figures
-  } finally {
-    await rm(dir, { recursive: true, force: true })
-  }
+  },
 }
 
-async function measureBursts(options: Scratch, { claims, rounds }: { claims: number; rounds: number }) {
+async function measureBursts(options: PartOptions, { claims, rounds }: { claims: number; rounds: number }) {
   const bench = await openBench(options, { drivesInProcess: true })
   const rates: number[] = []
   const idleRates: number[] = []
@@ -99,27 +86,30 @@ async function measureBursts(options: Scratch, { claims, rounds }: { claims: num
   ] satisfies Figure[]
 }
 
-/** In turns, so that both meet the same machine. */
-async function measureCreates(options: Scratch): Promise<Figure[]> {
+/**
+ * A few with a class, as many without, over and over: both meet the same machine and as many claims as there are by then,
+ * and what holds up the server for a moment changes neither median.
+ */
+async function measureCreates(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, { drivesInProcess: true })
   const rates: Record<'with' | 'without', number[]> = { with: [], without: [] }
-  let made = 0
   try {
-    for (let round = 0; round < CREATE_ROUNDS; round++) {
-      options.progress(`volumes with and without a class, round ${round + 1} of ${CREATE_ROUNDS}`)
-      for (const how of round % 2 === 0 ? (['with', 'without'] as const) : (['without', 'with'] as const)) {
-        const className = how === 'with' ? 'gold' : undefined
-        const { seconds } = await bench.fill({ count: CREATES, after: made, className })
-        made += CREATES
-        if (round > 0) rates[how].push(CREATES / seconds)
+    const batches = await bench.openBatches(CREATES_AT_ONCE)
+    for (let pair = 0; pair < WARM_UP_PAIRS + CREATE_PAIRS; pair++) {
+      if (pair % 50 === 0)
+        options.progress(`volumes with and without a class, pair ${pair} of ${WARM_UP_PAIRS + CREATE_PAIRS}`)
+      for (const how of pair % 2 === 0 ? (['with', 'without'] as const) : (['without', 'with'] as const)) {
+        const seconds = await batches.make(how === 'with' ? 'gold' : undefined)
+        if (pair >= WARM_UP_PAIRS) rates[how].push(CREATES_AT_ONCE / seconds)
       }
     }
+    batches.close()
   } finally {
     await bench.close()
   }
   return [
     {
-      name: `${CREATES.toLocaleString('en')} claims with a class become volumes`,
+      name: `claims with a class become volumes, ${CREATES_AT_ONCE} at once`,
       unit: '/s',
       value: medianOf(rates.with),
       limit: { value: medianOf(rates.without), of: 'the same without a class' },
@@ -128,7 +118,7 @@ async function measureCreates(options: Scratch): Promise<Figure[]> {
   ]
 }
 
-async function measureStress(options: Scratch): Promise<Figure[]> {
+async function measureStress(options: PartOptions): Promise<Figure[]> {
   const bench = await openBench(options, { drivesInProcess: false })
   const { kubeconfig, socket } = bench
   const { profileDir } = options
@@ -172,7 +162,7 @@ interface Fill {
   readonly className: string | undefined
 }
 
-async function openBench(options: Scratch, { drivesInProcess }: { readonly drivesInProcess: boolean }) {
+async function openBench(options: PartOptions, { drivesInProcess }: { readonly drivesInProcess: boolean }) {
   const { dir, profileDir } = options
   const socket = join(dir, 'csi.sock')
   const driver = await startFakeDriver({ socket, name: DRIVER, profileDir })
@@ -208,16 +198,47 @@ async function openBench(options: Scratch, { drivesInProcess }: { readonly drive
       burst({
         count,
         after,
-        request: { method: 'POST', path: CLAIMS, body: JSON.stringify(aClaim(className)) },
-        until: '"phase":"Bound"',
+        request: create(className),
+        until: IS_BOUND,
       }),
+    /** So many claims at once on as many connections, each time anew; how long it takes until all are Bound. */
+    async openBatches(size: number) {
+      let [made, missing] = [0, 0]
+      let startMs = 0
+      let settle = { resolve: (_seconds: number) => {}, reject: (_error: Error) => {} }
+      const connections = await openAll(endpoint, size, (error) => settle.reject(error))
+      const bound = new Set<string>()
+      const watcher = await watchClaims(endpoint, (line) => {
+        const name = line.includes(IS_BOUND) && nameIn(line)
+        if (!name || bound.has(name)) return
+        bound.add(name)
+        if (--missing === 0) settle.resolve((performance.now() - startMs) / 1_000)
+      })
+      return {
+        make: (className: string | undefined) =>
+          new Promise<number>((resolve, reject) => {
+            settle = { resolve, reject }
+            missing = size
+            const request = numberedRequest(create(className))
+            startMs = performance.now()
+            for (const connection of connections) {
+              connection.ask(request(++made), ({ status }) => {
+                if (status >= 300) reject(new Error(`a create was answered ${status}`))
+              })
+            }
+          }),
+        close() {
+          for (const one of [...connections, watcher]) one.close()
+        },
+      }
+    },
     change: (count: number, className: string) =>
       burst({ count, after: 0, request: wants(className), until: isNow(className) }),
     /** As many a second as the document says, each at its time whether the one before has finished or not. */
     async changeSlowly(count: number, className: string): Promise<void> {
       const changed = new Set<string>()
       const watcher = await watchClaims(endpoint, (line) => {
-        if (line.includes(isNow(className))) changed.add(/"name":"([a-z0-9-]+)"/.exec(line)?.[1] ?? '')
+        if (line.includes(isNow(className))) changed.add(nameIn(line))
       })
       const connection = await openConnection(endpoint, () => {})
       const request = numberedRequest(wants(className))
@@ -271,6 +292,15 @@ async function watchClaims(endpoint: Endpoint, onLine: (line: string) => void): 
 
 const waitUntil = (atMs: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, Math.max(0, atMs - performance.now())))
+
+const IS_BOUND = '"phase":"Bound"'
+const nameIn = (line: string): string => /"name":"([a-z0-9-]+)"/.exec(line)?.[1] ?? ''
+
+const create = (className: string | undefined): RequestText => ({
+  method: 'POST',
+  path: CLAIMS,
+  body: JSON.stringify(aClaim(className)),
+})
 
 const edit = (change: object): RequestText => ({
   method: 'PATCH',

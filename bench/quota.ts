@@ -1,107 +1,100 @@
 // What quotas cost: durable creates of claims over HTTPS in namespaces with no, one and ten quotas, and in one with one
 // quota and thousands of claims. In turns, so that all meet the same machine.
-import { mkdtemp, rm } from 'node:fs/promises'
-import { request } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/security/index.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { claimNamed, fillDirectory } from './lib/claims.ts'
 import { type Figure, medianOf } from './lib/figure.ts'
+import { growthOfEach } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { type LoadResult, NUMBER, type RequestsJob } from './lib/load-role.ts'
+import { post } from './lib/post.ts'
 import { startRole } from './lib/role.ts'
 import { startServer } from './lib/server-process.ts'
-import type { SuiteOptions } from './lib/suite.ts'
+import type { PartOptions, Suite } from './lib/suite.ts'
+import { count } from './lib/text.ts'
 
-const ROUNDS = 5
-const WARM_UP_MS = 1_000
-const MEASURE_MS = 2_000
+const SHORT = { rounds: 3, measureMs: 700 }
+const LONG = { rounds: 5, measureMs: 2_000 }
+const FIRST_WARM_UP_MS = 2_000
+const WARM_UP_MS = 300
 const CLIENTS = 64
-const EXISTING_CLAIMS = 10_000
 const ONE_QUOTA_RATIO_MIN = 0.9
 const FULL_NAMESPACE_RATIO_MIN = 0.9
 
-/** The directory is filled in `default`. */
-const NAMESPACES = { none: 0, one: 1, ten: 10, default: 1 } as const
-type Namespace = keyof typeof NAMESPACES
+interface Namespace {
+  readonly quotas: number
+  /** That were there before. */
+  readonly claims: number
+}
 
-export async function measureQuota(options: SuiteOptions): Promise<Figure[]> {
-  const dir = await mkdtemp(join(options.dir ?? tmpdir(), 'stowage-bench-'))
+const NAMESPACES = {
+  none: { quotas: 0, claims: 0 },
+  one: { quotas: 1, claims: 0 },
+  ten: { quotas: 10, claims: 0 },
+  full: { quotas: 1, claims: 10_000 },
+  fuller: { quotas: 1, claims: 30_000 },
+  fullest: { quotas: 1, claims: 100_000 },
+} as const satisfies Record<string, Namespace>
+type Name = keyof typeof NAMESPACES
+/** All grow by the thousands while they are measured. */
+const AMONG = ['full', 'fuller', 'fullest'] as const
+
+export const quotaSuite: Suite = { parts: { creates: measureQuota } }
+
+async function measureQuota({ dir, profileDir, long, progress }: PartOptions): Promise<Figure[]> {
+  const { rounds, measureMs } = long ? LONG : SHORT
   const dataDir = join(dir, 'data')
-  options.progress(`making a directory with ${EXISTING_CLAIMS} claims`)
-  await fillDirectory(dataDir, EXISTING_CLAIMS)
+  progress('making a directory full of claims')
+  for (const [name, { claims }] of Object.entries(NAMESPACES)) await fillDirectory(dataDir, claims, name)
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
-  const server = await startServer({ dataDir, profileDir: options.profileDir })
+  const server = await startServer({ dataDir, profileDir })
   const load = startRole<RequestsJob, LoadResult>('load')
   try {
-    const endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
-    const post = (path: string, object: object) => create(endpoint, path, object)
-    for (const [namespace, quotas] of Object.entries(NAMESPACES)) {
-      if (namespace !== 'default') await post('/api/v1/namespaces', { metadata: { name: namespace } })
+    const endpoint: Endpoint = { port: server.port, ca: pki.caCert, ...pki.admin }
+    for (const [name, { quotas }] of Object.entries(NAMESPACES)) {
+      await post(endpoint, '/api/v1/namespaces', { metadata: { name } })
       for (let n = 0; n < quotas; n++) {
         const hard = { persistentvolumeclaims: '100000000', 'requests.storage': '1Ei' }
-        await post(`/api/v1/namespaces/${namespace}/resourcequotas`, {
-          metadata: { name: `quota-${n}` },
-          spec: { hard },
-        })
+        const quota = { metadata: { name: `quota-${n}` }, spec: { hard } }
+        await post(endpoint, `/api/v1/namespaces/${name}/resourcequotas`, quota)
       }
     }
-    const rates: Record<Namespace, number[]> = { none: [], one: [], ten: [], default: [] }
-    for (let round = 1; round <= ROUNDS; round++) {
-      for (const namespace of Object.keys(NAMESPACES) as Namespace[]) {
-        options.progress(`creates in ${namespace}, round ${round} of ${ROUNDS}`)
-        const path = `/api/v1/namespaces/${namespace}/persistentvolumeclaims`
-        const body = JSON.stringify(claimNamed(`claim-${NUMBER}`))
-        const asked = { method: 'POST', path, body } as const
-        const job = {
-          do: 'requests',
-          endpoint,
-          clients: CLIENTS,
-          request: asked,
-          warmUpMs: WARM_UP_MS,
-          measureMs: MEASURE_MS,
-        } as const
-        const { count, seconds } = await load.run(job)
-        rates[namespace].push(count / seconds)
+    const rates: Record<Name, number[]> = { none: [], one: [], ten: [], full: [], fuller: [], fullest: [] }
+    for (let round = 1; round <= rounds; round++) {
+      for (const name of Object.keys(NAMESPACES) as Name[]) {
+        progress(`namespace ${name}, round ${round} of ${rounds}`)
+        const path = `/api/v1/namespaces/${name}/persistentvolumeclaims`
+        const request = { method: 'POST', path, body: JSON.stringify(claimNamed(`claim-${NUMBER}`)) } as const
+        const warmUpMs = round === 1 && name === 'none' ? FIRST_WARM_UP_MS : WARM_UP_MS
+        const answered = await load.run({ do: 'requests', endpoint, clients: CLIENTS, request, warmUpMs, measureMs })
+        rates[name].push(answered.count / answered.seconds)
       }
     }
     return figuresOf(rates)
   } finally {
     load.stop()
     await server.stop()
-    await rm(dir, { recursive: true, force: true })
   }
 }
 
-function create({ port, ca, cert, key }: Endpoint, path: string, object: object): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json' }
-    const sent = request({ host: '127.0.0.1', port, ca, cert, key, path, method: 'POST', headers }, (answer) => {
-      answer.resume()
-      if (answer.statusCode === 201) answer.on('end', resolve)
-      else reject(new Error(`POST ${path}: ${answer.statusCode}`))
-    })
-    sent.on('error', reject)
-    sent.end(JSON.stringify(object))
-  })
-}
-
-function figuresOf(rates: Record<Namespace, number[]>): Figure[] {
+function figuresOf(rates: Record<Name, number[]>): Figure[] {
   const free = { value: medianOf(rates.none), of: 'the same without a quota' }
-  const figure = (name: string, namespace: Namespace, more: Partial<Figure> = {}): Figure => ({
-    name: `durable creates, ${CLIENTS} clients, ${name}`,
+  const figure = (what: string, name: Name, more: Partial<Figure> = {}): Figure => ({
+    name: `durable creates, ${CLIENTS} clients, ${what}`,
     unit: '/s',
-    value: medianOf(rates[namespace]),
+    value: medianOf(rates[name]),
     ...more,
   })
+  const points = AMONG.map((name) => ({ size: NAMESPACES[name].claims, ms: 1_000 / medianOf(rates[name]) }))
   return [
     figure('no quota', 'none'),
     figure('1 quota', 'one', { limit: free, target: { ratioMin: ONE_QUOTA_RATIO_MIN } }),
     figure('10 quotas', 'ten', { limit: free }),
-    figure(`1 quota, among ${EXISTING_CLAIMS.toLocaleString('en')} claims`, 'default', {
+    figure(`1 quota, among ${count(NAMESPACES.full.claims)} claims`, 'full', {
       limit: { value: medianOf(rates.one), of: 'the same in a new namespace' },
       target: { ratioMin: FULL_NAMESPACE_RATIO_MIN },
     }),
+    growthOfEach('a create under a quota', { of: 'claims there before', points }),
   ]
 }

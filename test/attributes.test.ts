@@ -134,6 +134,9 @@ describe('attributes of a volume in use', () => {
     expect(text).toMatch(/controller_modify_volume_total\{driver_name="local.csi.stowage.dev"\} [1-9]/)
     expect(text).toMatch(/controller_update_io_provisioning_total\{driver_name="local.csi.stowage.dev"\} 2/)
     expect(text).toMatch(/controller_modify_volume_errors_total\{.*grpc_status_code="InvalidArgument"\} 1/)
+    expect(text).toMatch(
+      /csi_sidecar_operations_seconds_count\{.*ControllerModifyVolume.*grpc_status_code="InvalidArgument".*\} 1/,
+    )
     expect(text).toMatch(/pv_collector_bound_pvc_count\{.*volume_attributes_class="gold"\} 1/)
   })
 })

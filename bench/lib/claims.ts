@@ -132,16 +132,16 @@ const OWNERS = [
   owner('stowage-controllers', { 'f:status': { 'f:accessModes': {}, 'f:capacity': {}, 'f:phase': {} } }, 'status'),
 ]
 
-/** Makes a data directory that holds this many claims in the namespace `default`. */
-export async function fillDirectory(dataDir: string, claims: number): Promise<void> {
+/** Makes a data directory that holds this many claims. */
+export async function fillDirectory(dataDir: string, claims: number, namespace = 'default'): Promise<void> {
   const store = await openLmdbStore({ dir: join(dataDir, 'store'), clock: systemClock() })
   for (let made = 0; made < claims; made += CLAIMS_PER_TRANSACTION) {
     const count = Math.min(CLAIMS_PER_TRANSACTION, claims - made)
     const names = Array.from({ length: count }, (_, at) => `stored-${String(made + at).padStart(6, '0')}`)
     await store.transact(() =>
       names.map((name) => ({
-        put: `core/persistentvolumeclaims/default/${name}`,
-        value: storedClaim(name, 'default'),
+        put: `core/persistentvolumeclaims/${namespace}/${name}`,
+        value: storedClaim(name, namespace),
       })),
     )
   }

@@ -61,7 +61,7 @@ export interface ClientResults {
   readonly put: Calls
   readonly change: undefined
   readonly follow: Calls
-  readonly weigh: { readonly bytesPerClaim: number }
+  readonly weigh: { readonly bytesPerClaim: number; readonly fillMs: number }
   readonly weighPairs: { readonly bytesPerPair: number; readonly jsonBytes: number }
 }
 
@@ -220,16 +220,18 @@ async function fillCache(kind: Kind = claimKind): Promise<Cache<any>> {
 }
 
 /** Everything that is remembered anyway, such as what the server has just decoded, is remembered before. */
-async function weigh(): Promise<{ bytesPerClaim: number }> {
+async function weigh(): Promise<ClientResults['weigh']> {
   for (let page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION }); ; ) {
     if (!page.continueToken) break
     const { continueToken } = page
     page = await client.list(claimKind, { namespace: NAMESPACE, limit: CLAIMS_PER_TRANSACTION, continueToken })
   }
   const beforeBytes = await heapBytes()
+  const startMs = performance.now()
   const cache = await fillCache()
+  const fillMs = performance.now() - startMs
   const addedBytes = (await heapBytes()) - beforeBytes
-  return { bytesPerClaim: addedBytes / cache.size }
+  return { bytesPerClaim: addedBytes / cache.size, fillMs }
 }
 
 async function weighPairs(): Promise<{ bytesPerPair: number; jsonBytes: number }> {

@@ -3,20 +3,53 @@
 
 export interface Figure {
   readonly name: string
-  readonly unit: '/s' | 'ms' | 'MB' | 'kB' | 'writes' | 'cores'
+  readonly unit: Unit
   readonly value: number
   /** The unavoidable part, in the same unit, and what it is. */
-  readonly limit?: { readonly value: number; readonly of: string }
+  readonly limit?: Compared
+  /** What others have published of theirs, in the same unit, and where it says so. */
+  readonly peer?: Compared
   readonly target?: Target
+  /** What an exponent was fitted to. */
+  readonly growth?: Growth
+}
+
+export type Unit = '/s' | 'ms' | 'MB' | 'kB' | 'writes' | 'cores' | 'exponent'
+
+export interface Compared {
+  readonly value: number
+  readonly of: string
 }
 
 /** At least this share of the limit, or at least or at most this value in the figure's own unit. */
 export type Target = { readonly ratioMin: number } | { readonly valueMin: number } | { readonly valueMax: number }
 
+/** Time by size. */
+export interface Growth {
+  /** What there is more of: `claims`. */
+  readonly of: string
+  readonly points: readonly GrowthPoint[]
+}
+
+export interface GrowthPoint {
+  readonly size: number
+  readonly ms: number
+}
+
+/** Something that could not be measured here, and why. */
+export interface Missing {
+  readonly name: string
+  readonly because: string
+}
+
 /** 1 means as good as the limit, 0.5 half as good: rates count upwards, times and sizes downwards. */
-export function ratioOf({ unit, value, limit }: Figure): number | undefined {
-  if (!limit) return undefined
-  return unit === '/s' ? value / limit.value : limit.value / value
+export const ratioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.limit)
+
+export const peerRatioOf = (figure: Figure): number | undefined => ratioTo(figure, figure.peer)
+
+function ratioTo({ unit, value }: Figure, other: Compared | undefined): number | undefined {
+  if (!other || unit === 'exponent') return undefined
+  return unit === '/s' ? value / other.value : other.value / value
 }
 
 /** Undefined where no target is set. */

@@ -2,6 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { profileFlags } from './profiles.ts'
 
 export interface ServerProcess {
   readonly port: number
@@ -147,7 +148,7 @@ interface ProgramOptions {
 /** One of the programs beside this one. */
 async function startProgram(options: ProgramOptions): Promise<Program> {
   const { file, args, profileDir, nodeFlags = [], isReady = ({ stdout }) => stdout.includes('\n') } = options
-  const profile = profileDir ? ['--cpu-prof', '--cpu-prof-dir', profileDir] : []
+  const profile = profileFlags(profileDir, file === 'stowage.js' ? args[0]! : file.replace('.js', ''))
   const child = spawn(process.execPath, [...nodeFlags, ...profile, join(dirname(process.argv[1]!), file), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...options.env },

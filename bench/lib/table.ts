@@ -1,47 +1,54 @@
 // Prints figures for people: one line each, aligned, with the target and whether it was met.
-import { type Figure, passes, ratioOf, type Target } from './figure.ts'
+import { type Figure, type Missing, passes, peerRatioOf, ratioOf } from './figure.ts'
+import type { SuiteReport } from './report.ts'
+import { amount, ratioText, targetText } from './text.ts'
 
 const HEADINGS = ['figure', 'value', 'limit', 'ratio', 'target', 'pass', 'limit is']
-const LEFT_ALIGNED = new Set([0, 6])
+const LEFT_ALIGNED = new Set(['suite', 'figure', 'limit is'])
 
-export function tableOf(figures: readonly Figure[]): string {
-  const rows = [HEADINGS, ...figures.map(rowOf)]
-  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+/** The figures of one suite. */
+export const tableOf = (suite: SuiteReport): string => aligned([HEADINGS, ...rowsOf(suite)])
+
+/** The figures of all. */
+export const tableOfAll = (suites: readonly SuiteReport[]): string =>
+  aligned([['suite', ...HEADINGS], ...suites.flatMap((suite) => rowsOf(suite).map((cells) => [suite.suite, ...cells]))])
+
+const rowsOf = ({ figures, missing }: SuiteReport): string[][] => [
+  ...figures.flatMap(figureRows),
+  ...missing.map(missingRow),
+]
+
+/** What others published stands in a line of its own, below. */
+function figureRows(figure: Figure): string[][] {
+  const { name, unit, value, limit, peer, target } = figure
+  const pass = passes(figure)
+  const row = [
+    name,
+    amount(value, unit),
+    limit ? amount(limit.value, unit) : '',
+    ratioText(ratioOf(figure)),
+    target ? targetText(target, unit) : '',
+    pass === undefined ? '' : pass ? 'yes' : 'NO',
+    limit?.of ?? '',
+  ]
+  if (!peer) return [row]
+  const published = `published: ${peer.of}`
+  return [row, [name, amount(value, unit), amount(peer.value, unit), ratioText(peerRatioOf(figure)), '', '', published]]
+}
+
+const missingRow = ({ name, because }: Missing): string[] => [name, 'not measured', '', '', '', '', because]
+
+function aligned(rows: readonly (readonly string[])[]): string {
+  const headings = rows[0]!
+  const widths = headings.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const lines = rows.map((row) =>
     row
       .map((cell, column) => {
         const width = widths[column] ?? 0
-        return LEFT_ALIGNED.has(column) ? cell.padEnd(width) : cell.padStart(width)
+        return LEFT_ALIGNED.has(headings[column]!) ? cell.padEnd(width) : cell.padStart(width)
       })
       .join('  ')
       .trimEnd(),
   )
   return `${lines.join('\n')}\n`
-}
-
-function rowOf(figure: Figure): string[] {
-  const { name, unit, value, limit, target } = figure
-  const pass = passes(figure)
-  return [
-    name,
-    amount(value, unit),
-    limit ? amount(limit.value, unit) : '',
-    percent(ratioOf(figure)),
-    target ? wanted(target, unit) : '',
-    pass === undefined ? '' : pass ? 'yes' : 'NO',
-    limit?.of ?? '',
-  ]
-}
-
-function wanted(target: Target, unit: Figure['unit']): string {
-  if ('ratioMin' in target) return `≥ ${percent(target.ratioMin)}`
-  return 'valueMin' in target ? `≥ ${amount(target.valueMin, unit)}` : `≤ ${amount(target.valueMax, unit)}`
-}
-
-const percent = (ratio: number | undefined): string => (ratio === undefined ? '' : `${Math.round(ratio * 100)} %`)
-
-function amount(value: number, unit: Figure['unit']): string {
-  const digits = value >= 100 ? 0 : 1
-  const number = value.toLocaleString('en', { maximumFractionDigits: digits })
-  return unit === '/s' ? `${number}/s` : `${number} ${unit}`
 }

@@ -4,6 +4,7 @@ import { startTrial, type TrialServer } from './server-trial.ts'
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+const ATTRIBUTES_CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
 let trial: TrialServer
 beforeEach(async () => {
@@ -244,6 +245,24 @@ describe('what clients see filled in', () => {
     expect(silver.json.metadata.finalizers).toEqual(['kubernetes.io/vac-protection'])
   })
 
+  it('VAC-9 (59) an attributes class that brings its finalizer along has it once', async () => {
+    const { json } = await trial.post(ATTRIBUTES_CLASSES, {
+      metadata: { name: 'silver', finalizers: ['example.com/mine', 'kubernetes.io/vac-protection'] },
+      driverName: 'd.example.com',
+      parameters: { iops: '1' },
+    })
+    expect(json.metadata.finalizers).toEqual(['example.com/mine', 'kubernetes.io/vac-protection'])
+  })
+
+  it('VAC-2 no attributes class is the default: a claim that names none has none, whatever classes say of themselves', async () => {
+    await trial.post(ATTRIBUTES_CLASSES, {
+      metadata: { name: 'silver', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+      driverName: 'd.example.com',
+      parameters: { iops: '1' },
+    })
+    expect((await trial.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
+  })
+
   it('CAP-2 a driver reports no capacity unless it says so', async () => {
     const { json } = await trial.post('/apis/storage.k8s.io/v1/csidrivers', {
       metadata: { name: 'd.example.com' },
@@ -288,6 +307,23 @@ describe('what clients see filled in', () => {
     const requests = { storage: '1024Mi', iops: '3000', throughput: '100' }
     const { json } = await trial.post(CLAIMS, aClaim('a', { resources: { requests } }))
     expect(json.spec.resources.requests).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
+  })
+
+  it.each([
+    ['iops', 'many'],
+    ['iops', ''],
+    ['iops', {}],
+    ['iops', '1e99999'],
+    ['throughput', '100MiB/s'],
+    ['throughput', true],
+  ])('PIO-1 SYS-10 %s of %j cannot be read: refused, and nothing is stored', async (name, amount) => {
+    for (const list of ['requests', 'limits']) {
+      const resources = { requests: { storage: '1Gi' }, [list]: { storage: '1Gi', [name]: amount } }
+      const { status, json } = await trial.post(CLAIMS, aClaim('a', { resources }))
+      expect([status, json.reason]).toEqual([400, 'BadRequest'])
+      expect(json.message).toContain(`spec.resources.${list}[${name}]: `)
+    }
+    expect((await trial.get(CLAIMS)).json.items).toEqual([])
   })
 
   it('a status sent with a create is ignored, but a node registers with its own', async () => {

@@ -36,7 +36,8 @@ import {
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
-import { runDriverSocket } from './driver-socket.ts'
+import { type Connect, runDriverSocket } from './driver-socket.ts'
+import type { LeaseTimes } from './lease-flag.ts'
 
 export const CONTROLLERS = [
   'attaching',
@@ -63,6 +64,8 @@ export interface ControllersRun {
   readonly signal: AbortSignal
   /** Other processes may run controllers on the same server: only the leader's work. */
   readonly isShared: boolean
+  /** How long others wait for a leader that is gone. */
+  readonly leaseTimes?: LeaseTimes
   readonly gates: FeatureGates
   /** Whether the scheduler holds back capacity that is promised and not yet reported. Default true. */
   readonly capacityReservation?: boolean
@@ -72,6 +75,8 @@ export interface ControllersRun {
   readonly inProcess: readonly Provisioner[]
   /** CSI drivers whose volumes are provided from here. */
   readonly drivers: readonly ProvidedDriver[]
+  /** How these are reached. Default: unix sockets. */
+  readonly connect?: Connect
 }
 
 export interface ProvidedDriver {
@@ -88,7 +93,7 @@ const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export async function runControllers(options: ControllersRun): Promise<void> {
   const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess, gates } = options
-  const { capacityReservation = true, pace } = options
+  const { capacityReservation = true, pace, leaseTimes, connect } = options
   const metrics = createClientMetrics(registry)
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
@@ -124,7 +129,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
         createProvisioningControllers({
           ...deps,
           provisioner,
-          options: { inProcess: true, bindsAtOnce: true },
+          options: { inProcess: true, bindsAtOnce: true, gates },
           provisioningMetrics,
           ...led,
         }),
@@ -132,7 +137,15 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       ...(options.drivers.length > 0 ? [createSourceProtection(deps)] : []),
       ...options.drivers.map(({ up, ...driver }): Running => {
         const own = { csiMetrics, provisioningMetrics, capacityMetrics, modifyingMetrics }
-        const of = { ...deps, ...driver, gates, ...own, ...led, ...(pace ? { pace } : {}) }
+        const of = {
+          ...deps,
+          ...driver,
+          gates,
+          ...own,
+          ...led,
+          ...(pace ? { pace } : {}),
+          ...(connect ? { connect } : {}),
+        }
         return {
           async run(over) {
             await up
@@ -160,6 +173,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
     namespace: 'kube-system',
     name: CONTROLLERS_LEASE,
     identity: `${hostname()}_${randomUuid(random)}`,
+    ...leaseTimes,
     onChange: (isLeader) => metrics.leadership(CONTROLLERS_LEASE, isLeader),
   })
   await election.run((until) => run(until, election), signal)

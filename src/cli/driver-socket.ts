@@ -9,7 +9,15 @@ import type { ControllerDeps } from '../controllers/deps.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
-import { type CallObserver, connectDriver, driverFacts, oneAtATime, whenReady } from '../csi/index.ts'
+import {
+  type CallObserver,
+  type ConnectOptions,
+  type CsiConnection,
+  connectDriver,
+  driverFacts,
+  oneAtATime,
+  whenReady,
+} from '../csi/index.ts'
 import { changesComponent, createVolumeChanges } from './volume-changes.ts'
 
 export interface DriverSocket extends ControllerDeps {
@@ -23,7 +31,12 @@ export interface DriverSocket extends ControllerDeps {
   readonly modifyingMetrics: ModifyingMetrics
   readonly pace?: PaceOptions
   readonly election?: LeaderElection
+  /** Default: a unix socket. */
+  readonly connect?: Connect
 }
+
+/** How a driver is reached at its address. */
+export type Connect = (options: ConnectOptions) => CsiConnection
 
 /** The driver is asked what it is until it answers. */
 const ASK_AGAIN_MS = 1_000
@@ -47,9 +60,10 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     modifyingMetrics,
     pace,
     election,
+    connect = connectDriver,
     ...deps
   } = of
-  const driver = connectDriver({ address, clock, log, metrics: csiMetrics })
+  const driver = connect({ address, clock, log, metrics: csiMetrics })
   try {
     const facts = await factsOf()
     if (!facts) return
@@ -88,7 +102,7 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
           options: { gates, immediateTopology: false, ...(node ? { node } : {}) },
         }),
         provisioningMetrics,
-        options: { isOneOfSeveral: true, bindsAtOnce: true },
+        options: { isOneOfSeveral: true, bindsAtOnce: true, gates },
       })
     const controllers = [
       ...(makesVolumes ? [provide()] : []),

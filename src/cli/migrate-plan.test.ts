@@ -91,6 +91,12 @@ describe('how far a claim is', () => {
     ],
     ['tried again', { ...modify('InProgress'), ...error }, 'working', 'tried again: iops too high'],
     ['refused', { ...modify('Infeasible'), ...error }, 'failed', 'iops too high; its volume is as it was'],
+    [
+      'refused in a sentence',
+      { ...modify('Infeasible'), conditions: [{ type: 'ModifyVolumeError', message: 'No such tier.' }] },
+      'failed',
+      'No such tier; its volume is as it was',
+    ],
     ['refused without a word', modify('Infeasible'), 'failed', 'the driver refuses the class; its volume is as it was'],
     [
       'there, not settled',

@@ -59,7 +59,7 @@ export function lookAtMove(claim: Claim | undefined, to: string): Standing {
   const isIdle = status === undefined || (to === '' && status !== 'InProgress')
   if (current === to && isIdle) return { is: 'done', says: `${shown(to)} is in effect` }
   if (target === to && status === 'Infeasible') {
-    return { is: 'failed', says: `${said ?? 'the driver refuses the class'}; its volume is as it was` }
+    return { is: 'failed', says: `${withoutStop(said ?? 'the driver refuses the class')}; its volume is as it was` }
   }
   if (target !== to || status === undefined) return { is: 'working', says: 'asked for' }
   if (status === 'Pending') return { is: 'working', says: said ?? 'it cannot begin yet' }
@@ -69,3 +69,6 @@ export function lookAtMove(claim: Claim | undefined, to: string): Standing {
 export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''
 
 export const shown = (className: string): string => className || 'no class'
+
+/** A driver's sentence, to go on after it. */
+const withoutStop = (text: string): string => text.replace(/\.$/, '')

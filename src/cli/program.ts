@@ -16,6 +16,7 @@ import {
   UsageError,
 } from './flags.ts'
 import { addGrow } from './grow-flags.ts'
+import { leaseDurationOption } from './lease-flag.ts'
 import { addMigrate } from './migrate-flags.ts'
 import { addNode } from './node-flags.ts'
 import type { NodesTold } from './nodes.ts'
@@ -83,6 +84,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
     .option('--no-leader-election', 'work at once, without asking whether another process does')
+    .addOption(leaseDurationOption())
     .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
     .addOption(
       new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
@@ -112,6 +114,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .option('--bind-timeout-seconds <seconds>', 'how long a pod waits for its volumes before it is tried anew', '600')
     .option('--feature-gates <gates>', 'switch features, e.g. CSIStorageCapacity=false', '')
     .option('--no-leader-election', 'work at once, without asking whether another process does')
+    .addOption(leaseDurationOption())
     .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
     .addOption(
       new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
@@ -142,6 +145,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .option('--gone-for <duration>', 'how long the driver must have been missing', '10m')
     .option('--namespace <name>', 'where the objects are (default: everywhere)')
     .option('--no-leader-election', 'work at once, without asking whether another process does')
+    .addOption(leaseDurationOption())
     .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
     .addOption(
       new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),

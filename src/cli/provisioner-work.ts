@@ -57,6 +57,7 @@ export async function provideVolumes(work: ProvisionerWork, term: AbortSignal): 
       options: {
         workers: settings.workerThreads,
         bindsAtOnce: true,
+        gates: work.gates,
         volumeNamePrefix: settings.volumeNamePrefix,
         volumeNameUuidLength: settings.volumeNameUuidLength,
         retryIntervalStartMs: settings.retryIntervalStart,

@@ -16,12 +16,11 @@ import {
   oneAtATime,
   whenReady,
 } from '../csi/index.ts'
-import { UsageError } from './flags.ts'
 import { serveMonitoring } from './monitoring.ts'
 import type { ProvisionerSettings } from './provisioner-flags.ts'
 import { provideVolumes } from './provisioner-work.ts'
 import { readSecretDir } from './secret-dir.ts'
-import { createLeadership, type Leadership, serverOf } from './sidecar.ts'
+import { createLeadership, type Leadership, servedNode, serverOf } from './sidecar.ts'
 
 export interface ProvisionerRun {
   readonly settings: ProvisionerSettings
@@ -90,14 +89,10 @@ function checkAbleToMakeVolumes(facts: DriverFacts, address: string): void {
   )
 }
 
-/** The node this runs on, and where the driver says it is. */
-async function nodeOf(driver: CsiDriver, { settings, env, signal }: ProvisionerRun): Promise<NodeDeployment> {
-  const name = env.NODE_NAME
-  if (!name) throw new UsageError('--node-deployment needs the name of the node: set $NODE_NAME from spec.nodeName.')
-  const { accessibleTopology } = await driver.node.nodeGetInfo({}, { signal })
+async function nodeOf(driver: CsiDriver, run: ProvisionerRun): Promise<NodeDeployment> {
+  const { settings } = run
   return {
-    name,
-    ...(accessibleTopology ? { segments: accessibleTopology.segments } : {}),
+    ...(await servedNode(driver, run)),
     immediateBinding: settings.nodeDeploymentImmediateBinding,
     baseDelayMs: settings.nodeDeploymentBaseDelay,
     maxDelayMs: settings.nodeDeploymentMaxDelay,

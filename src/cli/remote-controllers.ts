@@ -7,6 +7,7 @@ import { httpClient } from '../client/index.ts'
 import { findServer } from '../sdk/find-server.ts'
 import { CONTROLLERS, type ControllerName, runControllers } from './controllers.ts'
 import { parseListen, UsageError } from './flags.ts'
+import { parseLeaseDuration } from './lease-flag.ts'
 import { serveMonitoring } from './monitoring.ts'
 import { type PaceFlags, parsePace } from './pace-flags.ts'
 
@@ -15,6 +16,7 @@ export interface RemoteControllersFlags extends PaceFlags {
   /** As --controllers gives them, separated by commas. */
   readonly controllers?: string
   readonly leaderElection: boolean
+  readonly leaderElectionLeaseDuration?: string
   readonly httpEndpoint?: string
   readonly driverSocket?: readonly string[]
   readonly featureGates?: string
@@ -33,6 +35,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
   const names = parseControllers(flags.controllers)
   const gates = gatesOf(flags.featureGates)
   const pace = parsePace(flags)
+  const leaseTimes = parseLeaseDuration(flags.leaderElectionLeaseDuration)
   const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
     throw new UsageError((error as Error).message)
   })
@@ -58,6 +61,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
       gates,
       ...(pace ? { pace } : {}),
       isShared: flags.leaderElection,
+      leaseTimes,
       inProcess: [],
       drivers: [...new Set(flags.driverSocket)].map((address) => ({ address })),
     })

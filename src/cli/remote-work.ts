@@ -16,11 +16,13 @@ import {
 import type { ControllerDeps } from '../controllers/deps.ts'
 import { findServer } from '../sdk/find-server.ts'
 import { parseListen, UsageError } from './flags.ts'
+import { parseLeaseDuration } from './lease-flag.ts'
 import { serveMonitoring } from './monitoring.ts'
 
 export interface RemoteWorkFlags {
   readonly kubeconfig?: string
   readonly leaderElection: boolean
+  readonly leaderElectionLeaseDuration?: string
   readonly httpEndpoint?: string
 }
 
@@ -47,6 +49,7 @@ export interface WorkDeps extends ControllerDeps {
 
 export async function runRemoteWork(work: RemoteWork, flags: RemoteWorkFlags, deps: RemoteWorkDeps): Promise<void> {
   const { clock, random, log, signal } = deps
+  const leaseTimes = parseLeaseDuration(flags.leaderElectionLeaseDuration)
   const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
     throw new UsageError((error as Error).message)
   })
@@ -85,6 +88,7 @@ export async function runRemoteWork(work: RemoteWork, flags: RemoteWorkFlags, de
       namespace: 'kube-system',
       name: work.lease,
       identity: `${hostname()}_${randomUuid(random)}`,
+      ...leaseTimes,
       onChange: (isLeader) => metrics.leadership(work.lease, isLeader),
     })
     await election.run((until) => term(until, election), signal)

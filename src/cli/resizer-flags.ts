@@ -46,6 +46,11 @@ const FLAGS = {
     false,
     'tell the driver for which claim and volume it changes attributes',
   ),
+  nodeDeployment: toggle(
+    '--node-deployment',
+    false,
+    'run on every node, for the volumes that only that node reaches ($NODE_NAME); elects a leader for each node',
+  ),
   changeBudget: text('--change-budget', '', CHANGE_BUDGET_DOC),
   changeCooldown: text('--change-cooldown', '', CHANGE_COOLDOWN_DOC),
   ...ELECTION_FLAGS,

@@ -9,6 +9,7 @@ import {
   createEventRecorder,
   type LeaderElection,
 } from '../client/index.ts'
+import type { ServedNode } from '../controllers/changing/index.ts'
 import { canExpand } from '../controllers/expanding/index.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
@@ -21,6 +22,8 @@ export interface ResizerWork extends Omit<ResizerRun, 'signal'> {
   readonly facts: DriverFacts
   readonly metrics: ClientMetrics
   readonly modifyingMetrics: ModifyingMetrics
+  /** The one whose volumes are changed; absent: those of all. */
+  readonly node?: ServedNode
   readonly election?: LeaderElection
 }
 
@@ -38,7 +41,7 @@ export function checkAbleToChange(facts: DriverFacts, address: string): void {
 }
 
 export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promise<void> {
-  const { settings, client, clock, random, log, metrics, driver, facts, election, modifyingMetrics } = work
+  const { settings, client, clock, random, log, metrics, driver, facts, node, election, modifyingMetrics } = work
   setMaxListeners(0, term) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random, log })
   const component = changesComponent(facts)
@@ -55,6 +58,7 @@ export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promi
     events,
     gates: settings.gates,
     modifyingMetrics,
+    ...(node ? { node } : {}),
     ...(election ? { election } : {}),
     options: {
       workers: settings.workers,
@@ -71,6 +75,7 @@ export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promi
         timeoutMs: settings.timeout,
         slowRetryMs: settings.retryIntervalMax,
         extraModifyMetadata: settings.extraModifyMetadata,
+        handlesInUse: settings.handleVolumeInuseError,
       },
     },
   })

@@ -27,9 +27,10 @@ const PATIENCE = { timeout: 20_000, interval: 20 }
 interface RunOptions {
   readonly driver?: Partial<FakeSettings>
   readonly flags?: Record<string, string>
+  readonly env?: Record<string, string>
 }
 
-async function start({ driver = {}, flags = {} }: RunOptions = {}) {
+async function start({ driver = {}, flags = {}, env = {} }: RunOptions = {}) {
   const clock = systemClock()
   const dir = await mkdtemp(join(tmpdir(), 'stowage-resizer-'))
   const { trial, pki, connection, stop: stopServer } = await startHttpTrial()
@@ -54,7 +55,7 @@ async function start({ driver = {}, flags = {} }: RunOptions = {}) {
   const lines: { fields: any; message: string }[] = []
   const write = (fields: object, message: string) => void lines.push({ fields, message })
   const log = { debug: write, info: write, warn: write, error: write }
-  const running = runResizer({ settings, clock, random: Math.random, log, signal: abort.signal, env: {} })
+  const running = runResizer({ settings, clock, random: Math.random, log, signal: abort.signal, env })
   onTestFinished(async () => {
     abort.abort()
     await Promise.allSettled([running])
@@ -64,7 +65,7 @@ async function start({ driver = {}, flags = {} }: RunOptions = {}) {
   })
 
   /** A claim of 1Gi, bound to a volume of the driver, that asks for 2Gi. */
-  async function aGrowingClaim(name: string): Promise<void> {
+  async function aGrowingClaim(name: string, zone?: string): Promise<void> {
     await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'growing' },
       provisioner: DRIVER,
@@ -89,6 +90,7 @@ async function start({ driver = {}, flags = {} }: RunOptions = {}) {
         capacity: { storage: '1Gi' },
         claimRef: { namespace: 'default', name, uid: json.metadata.uid },
         csi: { driver: DRIVER, volumeHandle: volume!.volumeId },
+        ...(zone ? { nodeAffinity: { required: { nodeSelectorTerms: [inZone(zone)] } } } : {}),
       },
     })
     const status = { phase: 'Bound', capacity: { storage: '1Gi' } }
@@ -104,6 +106,8 @@ async function start({ driver = {}, flags = {} }: RunOptions = {}) {
     }, PATIENCE)
   return { trial, fake, running, lines, aGrowingClaim, untilPending, stop: () => abort.abort() }
 }
+
+const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
 
 describe('stowage resizer', () => {
   it('REX-1 SYS-5 grows volumes of any server’s claims, tells people, and shows its metrics', async () => {
@@ -136,6 +140,24 @@ describe('stowage resizer', () => {
       '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example',
     )
     expect(status).toBe(200)
+  })
+
+  it('REX-1 on every node one changes the volumes that only its node reaches, under a lease of that node', async () => {
+    const segments = { zone: 'a' }
+    const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
+    const flags = { nodeDeployment: 'true', leaderElection: 'true' }
+    const { trial, fake, aGrowingClaim, untilPending } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
+    await aGrowingClaim('elsewhere', 'b')
+    await aGrowingClaim('here', 'a')
+    await untilPending('here')
+    const asked = fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')
+    expect(asked).toHaveLength(1)
+    const { status } = await trial.get(
+      '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example-node-1',
+    )
+    expect(status).toBe(200)
+    const nameless = await start({ driver, flags })
+    await expect(nameless.running).rejects.toThrow(/--node-deployment needs the name of the node/)
   })
 
   it('REX-1 (20) says what the driver lacks, and ends', async () => {

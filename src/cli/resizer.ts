@@ -7,7 +7,7 @@ import { connectDriver, createCsiMetrics, driverFacts, oneAtATime, whenReady } f
 import { serveMonitoring } from './monitoring.ts'
 import type { ResizerSettings } from './resizer-flags.ts'
 import { changeVolumes, checkAbleToChange } from './resizer-work.ts'
-import { createLeadership, type Leadership, type SidecarRun, serverOf } from './sidecar.ts'
+import { createLeadership, type Leadership, type SidecarRun, servedNode, serverOf } from './sidecar.ts'
 
 export interface ResizerRun extends SidecarRun {
   readonly settings: ResizerSettings
@@ -35,15 +35,24 @@ export async function runResizer(run: ResizerRun): Promise<void> {
     await whenReady(driver, { clock, log, signal })
     const facts = await driverFacts(driver, signal)
     checkAbleToChange(facts, address)
+    const node = settings.nodeDeployment ? await servedNode(driver, run) : undefined
     const client = perSecond === -1 ? direct : rateLimited(direct, { perSecond, burst }, clock)
     const modifyingMetrics = createModifyingMetrics(registry)
-    const work = { ...run, client, driver: oneAtATime(driver), facts, metrics, modifyingMetrics }
+    const work = {
+      ...run,
+      client,
+      driver: oneAtATime(driver),
+      facts,
+      metrics,
+      modifyingMetrics,
+      ...(node ? { node } : {}),
+    }
 
     const shown = monitoring ? { monitoring: monitoring.url } : {}
     log.info({ driver: facts.name, version: facts.version, server: connection.server, ...shown }, 'started')
     if (!settings.leaderElection) return await changeVolumes(work, signal)
     // Not through the limit: a lease must not wait behind the work it protects.
-    const leaseName = `external-resizer-${leaseNameOf(facts.name)}`
+    const leaseName = `external-resizer-${leaseNameOf(facts.name)}${node ? `-${node.name}` : ''}`
     leadership = createLeadership({ ...run, client: direct, namespace, leaseName, onChange: metrics.leadership })
     await leadership.run((term, election) => changeVolumes({ ...work, election }, term))
   } catch (error) {

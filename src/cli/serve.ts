@@ -26,6 +26,7 @@ import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisi
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { Store } from '../store/index.ts'
+import { showCertificates } from './certificate-metrics.ts'
 import { type ProvidedDriver, runControllers } from './controllers.ts'
 import { endWithin } from './end-within.ts'
 import { directoryClass, introduceLocalDriver } from './first-objects.ts'

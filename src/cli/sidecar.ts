@@ -1,9 +1,12 @@
-// What components that run beside a CSI driver have in common: finding their server, and electing one of several.
+// What components that run beside a CSI driver have in common: finding their server and their node, and electing one of
+// several.
 import { hostname } from 'node:os'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
 import { type Client, type Connection, createLeaderElection, type LeaderElection } from '../client/index.ts'
+import type { ServedNode } from '../controllers/changing/index.ts'
+import type { CsiDriver } from '../csi/index.ts'
 import { findServer } from '../sdk/find-server.ts'
 import { UsageError } from './flags.ts'
 
@@ -35,6 +38,17 @@ export async function serverOf(
     },
   )
   return { connection: settings.master ? { ...connection, server: settings.master } : connection, namespace }
+}
+
+/** With --node-deployment: the node this runs on, and where the driver says it is. */
+export async function servedNode(
+  driver: CsiDriver,
+  { env, signal }: Pick<SidecarRun, 'env' | 'signal'>,
+): Promise<ServedNode> {
+  const name = env.NODE_NAME
+  if (!name) throw new UsageError('--node-deployment needs the name of the node: set $NODE_NAME from spec.nodeName.')
+  const { accessibleTopology } = await driver.node.nodeGetInfo({}, { signal })
+  return { name, ...(accessibleTopology ? { segments: accessibleTopology.segments } : {}) }
 }
 
 export interface ElectionSettings {

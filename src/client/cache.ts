@@ -49,6 +49,8 @@ export interface Cache<T extends KubeObject> {
    * kind. Then there is none to be seen here, until it does.
    */
   whenAnswered(signal: AbortSignal): Promise<boolean>
+  /** False from when the server said that it does not serve the kind until it does again: what is here is from before. */
+  readonly isServed: boolean
   /** Once a write of one's own is in: pass the version it returned. False when the signal fired first. */
   whenSeen(resourceVersion: string, signal: AbortSignal): Promise<boolean>
   /**
@@ -209,6 +211,9 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     },
     get synced() {
       return synced
+    },
+    get isServed() {
+      return isServed
     },
     get resourceVersion() {
       return resourceVersion

@@ -59,6 +59,12 @@ export function createTransport(options: TransportOptions): Transport {
     maxSockets: SOCKETS_MAX,
     scheduling: 'lifo' as const,
   }
+  const place = {
+    protocol: base.protocol,
+    hostname: base.hostname.replace(/^\[|\]$/g, ''),
+    port: base.port || (isPlain ? 80 : 443),
+  }
+  const pathPrefix = base.pathname.replace(/\/$/, '')
   // Connections carry the client's certificate: another one needs other connections.
   let agent: { cert: string | undefined; agent: HttpAgent | HttpsAgent } | undefined
   const agentFor = ({ cert, key }: Credentials) => {
@@ -66,6 +72,8 @@ export function createTransport(options: TransportOptions): Transport {
     // Idle ones are closed; those in use, watches above all, go on to their end.
     for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
     const made = isPlain ? new HttpAgent(kept) : new HttpsAgent({ ...kept, ...tls, ...(cert ? { cert, key } : {}) })
+    // All its connections go to one server with one identity; by default each request spells both out, certificates included.
+    made.getName = () => connection.server
     agent = { cert, agent: made }
     return made
   }
@@ -82,11 +90,9 @@ export function createTransport(options: TransportOptions): Transport {
     const start = isPlain ? httpRequest : httpsRequest
     return new Promise((resolve, reject) => {
       const outgoing: ClientRequest = start({
+        ...place,
         method,
-        protocol: base.protocol,
-        hostname: base.hostname.replace(/^\[|\]$/g, ''),
-        port: base.port || (isPlain ? 80 : 443),
-        path: base.pathname.replace(/\/$/, '') + path,
+        path: pathPrefix + path,
         agent: agentFor(credentials),
         headers: {
           accept: 'application/json',
@@ -129,21 +135,7 @@ export function createTransport(options: TransportOptions): Transport {
     )
     signal?.addEventListener('abort', abort, { once: true })
     try {
-      const chunks: Buffer[] = []
-      let size = 0
-      for await (const chunk of incoming) {
-        chunks.push(chunk as Buffer)
-        size += (chunk as Buffer).length
-        if (size > ANSWER_BYTES_MAX) {
-          incoming.destroy()
-          throw new ApiError(
-            413,
-            'RequestEntityTooLarge',
-            `the answer is larger than ${ANSWER_BYTES_MAX} bytes; ask in pages`,
-          )
-        }
-      }
-      const text = Buffer.concat(chunks).toString('utf8')
+      const text = await wholeText(incoming)
       return { status: incoming.statusCode ?? 0, headers: incoming.headers, text }
     } catch (error) {
       throw unreachable(error, connection.server)
@@ -161,6 +153,25 @@ export function createTransport(options: TransportOptions): Transport {
     sockets: () => (agent ? count(agent.agent.sockets) + count(agent.agent.freeSockets) : 0),
     close: () => agent?.agent.destroy(),
   }
+}
+
+/** By events: an iterator over the chunks takes longer than most answers do. */
+function wholeText(incoming: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    incoming.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size <= ANSWER_BYTES_MAX) return
+      const message = `the answer is larger than ${ANSWER_BYTES_MAX} bytes; ask in pages`
+      incoming.destroy(new ApiError(413, 'RequestEntityTooLarge', message))
+    })
+    incoming.once('end', () => resolve((chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)).toString('utf8')))
+    incoming.once('error', reject)
+    incoming.once('close', () => reject(incoming.errored ?? new Error('the answer ended before it was whole')))
+    if (incoming.destroyed) reject(incoming.errored ?? new Error('the answer ended before it was whole'))
+  })
 }
 
 export const aborted = (): ApiError =>

@@ -6,10 +6,10 @@ import { Client, type ClientOptions, credentials, Metadata, type ServiceError, s
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { type CallOptions, type CsiDriver, driverOver, pathOf } from './driver.ts'
-import { type CsiCode, CsiError, codeNameOf } from './errors.ts'
-import { type GetPluginInfoResponse, Identity } from './gen/csi_pb.js'
+import { CsiError, codeNameOf } from './errors.ts'
+import { measured } from './measured.ts'
 import type { CallObserver } from './metrics.ts'
-import { redacted, withoutSecrets } from './redact.ts'
+import { withoutSecrets } from './redact.ts'
 import { socketPathOf } from './socket-path.ts'
 
 export interface ConnectOptions {
@@ -42,36 +42,12 @@ const CHANNEL_OPTIONS: ClientOptions = {
 }
 const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header holds eight digits
 
-/** As upstream's callers name a driver until it has said its name. */
-const NAMELESS = 'unknown-driver'
-
 export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000 }: ConnectOptions): CsiConnection {
   const path = socketPathOf(address)
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
   const closed = new AbortController()
   setMaxListeners(0, closed.signal) // every call under way listens to it, and takes its listener away
-  let driverName = NAMELESS
   const presence = createPresence({ log, path, isClosed: () => closed.signal.aborted })
-
-  async function carry(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
-    const startedMs = clock.monotonicMs()
-    let code: CsiCode = 'OK'
-    log.debug({ method: pathOf(method), request: redacted(method.input, request) }, 'calling the CSI driver')
-    try {
-      const reply = await send(method, request, options)
-      log.debug({ method: pathOf(method), reply: redacted(method.output, reply) }, 'the CSI driver answered')
-      if (method === Identity.method.getPluginInfo) driverName = (reply as GetPluginInfoResponse).name || NAMELESS
-      return reply
-    } catch (error) {
-      const { codeName, message } = error as CsiError
-      code = codeName
-      log.debug({ method: pathOf(method), code, error: message }, 'a call to the CSI driver failed')
-      throw error
-    } finally {
-      const seconds = (clock.monotonicMs() - startedMs) / 1_000
-      metrics?.called({ driverName, method: pathOf(method), code, seconds })
-    }
-  }
 
   function send(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
     return new Promise((resolve, reject) => {
@@ -116,7 +92,7 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   }
 
   return {
-    ...driverOver(carry),
+    ...driverOver(measured(send, { clock, log, ...(metrics ? { metrics } : {}) })),
     close() {
       closed.abort()
       client.close()

@@ -23,6 +23,7 @@ export {
   type PluginService,
   type VolumeExpansion,
 } from './facts.ts'
+export { type MeasuredOptions, measured } from './measured.ts'
 export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
 export { oneAtATime } from './one-at-a-time.ts'
 export { type ReadyOptions, whenReady } from './ready.ts'

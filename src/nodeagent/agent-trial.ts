@@ -11,7 +11,7 @@ import { createFakeDriver, type FakeDriver, type FakeRule, type FakeSettings, fa
 import { CreateVolumeRequestSchema } from '../csi/gen/csi_pb.js'
 import { type CsiConnection, CsiError, driverOver } from '../csi/index.ts'
 import { createNodeAgent, type NodeAgent, type NodeAgentDeps } from './agent.ts'
-import { createMemoryDisk, type MemoryDisk } from './disk/memory-disk.ts'
+import { createMemoryDisk, type MemoryDisk, mountAsAsked } from './disk/memory-disk.ts'
 import { createAgentMetrics } from './metrics.ts'
 import type { MachineFacts } from './node/facts.ts'
 import type { FoundSocket } from './registration/plugin-directory.ts'
@@ -323,20 +323,6 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
 const VOLUME_CALLS = /^Node(Stage|Unstage|Publish|Unpublish|Expand)/
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
-
-function mountAsAsked(
-  disk: MemoryDisk,
-  method: string,
-  request: { stagingTargetPath: string; targetPath: string },
-): void {
-  if (method === 'NodeStageVolume') disk.mountAt(request.stagingTargetPath)
-  if (method === 'NodeUnstageVolume') disk.unmountAt(request.stagingTargetPath)
-  if (method === 'NodePublishVolume') disk.mountAt(request.targetPath)
-  if (method === 'NodeUnpublishVolume') {
-    disk.unmountAt(request.targetPath)
-    disk.take(request.targetPath)
-  }
-}
 
 /** What a dead agent asks for never happens, and never ends. */
 const mortalClient = (client: Client, own: { readonly isDead: boolean }): Client => mortal(client, own)

@@ -211,8 +211,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   async function run(signal: AbortSignal, onReady?: () => void): Promise<void> {
     await presence.begin(signal)
     podDeps = await open()
-    await announcer.ensureCsiNode()
-    await presence.ready()
+    await presence.ready(announcer.ensureCsiNode, signal)
     for (const uid of books.uids()) controller.queue.add(uid) // of pods that are gone nobody else will tell
     for (const staging of books.stagings()) {
       if (books.ofVolume(staging).length === 0) orphans.add(volumeKey(staging))

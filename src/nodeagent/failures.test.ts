@@ -2,6 +2,10 @@
 // pods that go half way, and an agent that is killed between any two steps.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Kind } from '../api/kind.ts'
+import { csiNodeKind } from '../api/kinds/csi-node.ts'
+import { ApiError } from '../api/status-error.ts'
+import type { Client } from '../client/index.ts'
 import { type AgentTrial, DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent-trial.ts'
 
 const staging = (world: AgentTrial) =>
@@ -9,6 +13,27 @@ const staging = (world: AgentTrial) =>
 
 /** What the pod says its container waits for. */
 const waiting = async (world: AgentTrial) => (await world.pod('shop')).status.containerStatuses[0].state.waiting
+
+describe('the server', () => {
+  it('SYS-7 an agent whose server goes away while it starts waits for it, and takes pods when it is back', async () => {
+    let failures = 0
+    const away = async () => {
+      failures++
+      throw new ApiError(503, 'ServiceUnavailable', 'the server is away')
+    }
+    /** The lease and the node are written; then it is gone for two tries. */
+    const around = (client: Client): Client => ({
+      ...client,
+      create: (kind, object, options) =>
+        kind === (csiNodeKind as Kind) && failures < 2 ? away() : client.create(kind, object, options),
+    })
+    const world = await startAgentTrial({ around })
+    expect(failures).toBe(2)
+    await world.aVolume('orders')
+    await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+  })
+})
 
 describe('drivers', () => {
   it('SYS-7 a driver that vanishes during stage is asked again, and nothing is forgotten', async () => {

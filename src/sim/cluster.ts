@@ -1,6 +1,6 @@
 // An API server in the world: the production server on the production store, over a disk and behind a network that
 // misbehave. Components are added as processes; the server itself is one and may die like any other.
-import { allGatesOn } from '../api/feature-gates.ts'
+import { allGatesOn, type FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createApiServer, createBuiltIns, SYSTEM_USER, versionInfo } from '../apiserver/index.ts'
@@ -29,10 +29,16 @@ export interface Cluster {
   heal(): Promise<void>
 }
 
+export interface ClusterOptions {
+  readonly expansionQuota?: ExpansionQuota
+  /** Asked at every start of the server. */
+  readonly gates?: () => FeatureGates
+}
+
 export async function createCluster(
   world: World,
   history?: HistoryOptions,
-  { expansionQuota }: { readonly expansionQuota?: ExpansionQuota } = {},
+  { expansionQuota, gates = () => allGatesOn }: ClusterOptions = {},
 ): Promise<Cluster> {
   const disk = createDisk(world, 'server')
   const processes: SimProcess[] = []
@@ -52,7 +58,7 @@ export async function createCluster(
       random,
       log: silentLog,
       kinds: ALL_KINDS,
-      gates: allGatesOn,
+      gates: gates(),
       ...(expansionQuota ? { expansionQuota } : {}),
       authenticator: { authenticate: () => ({ is: 'known', user: SYSTEM_USER }), authenticateToken: () => undefined },
       authorizer: { authorize: () => ({ allowed: true }) },
@@ -99,6 +105,7 @@ export async function createCluster(
         breakWatch: 0,
         silenceWatch: 0,
       })
+      network.losing.clear()
       disk.faults.refuse = 0
       for (const process of [server, ...processes]) {
         process.crashRate = 0

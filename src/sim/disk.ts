@@ -50,7 +50,10 @@ export function createDisk(world: World, name: string): SimDisk {
             world.schedule(faults.latencyMs * dice(), () => {
               if (mount !== mounted) return // cut off: nobody hears of it
               underWay = underWay.filter((other) => other !== entry)
-              if (dice() < faults.refuse) return reject(new AppendRefusedError('the disk refused the write'))
+              if (dice() < faults.refuse) {
+                world.tally('disk refused')
+                return reject(new AppendRefusedError('the disk refused the write'))
+              }
               kept.write(batch).then(resolve, reject)
             })
           }),

@@ -58,6 +58,21 @@ export interface SimDriver {
   driverFor(life: Life, nodeId?: string): CsiDriver
   /** Ends all faults, scripted ones too, and starts it if it is down. */
   heal(): void
+  /** While set, it says of itself what happens to a call before its own rules and its chance are asked. */
+  scripted?: (call: ScriptedCall) => FakeRule | undefined
+}
+
+export interface ScriptedCall {
+  readonly method: string
+  /** Names and ids. */
+  readonly volumes: readonly string[]
+}
+
+export interface SimDriverOptions {
+  /** The node's part of a call is done, whether or not its caller ever hears of it. */
+  onNode?(nodeId: string, method: string, request: Message): void
+  /** Counts the times a node has started: what was under way there when its power was cut, never happened. */
+  bootOf?(nodeId: string): number
 }
 
 /** How long a call may take, unless it says otherwise; as connectDriver's. */
@@ -68,7 +83,12 @@ const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' 
 /** All other codes say of CreateVolume that there is no such volume. A driver that lies cannot be served without leaks. */
 const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
 
-export function createSimDriver(world: World, name: string, settings: FakeSettings = fakeSettings()): SimDriver {
+export function createSimDriver(
+  world: World,
+  name: string,
+  settings: FakeSettings = fakeSettings(),
+  hooks: SimDriverOptions = {},
+): SimDriver {
   const dice = world.dice(`driver ${name}`)
   const faults: DriverFaults = { ...NO_DRIVER_FAULTS }
   const record = createRecord()
@@ -76,6 +96,8 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
   let state = emptyState()
   let current: { readonly fake: FakeDriver; readonly env: Env } | undefined
   const underWay = new Set<UnderWay>()
+  /** Attributes, by volume. */
+  const lastAsked = new Map<string, Readonly<Record<string, string>>>()
 
   const process = createProcess(world, name, (env) => {
     const fake = createFakeDriver({
@@ -85,7 +107,9 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
       record,
       script: {
         ...script,
-        take: (method, volumes) => script.take(method, volumes) ?? byChance(method, volumes),
+        take: (method, volumes) =>
+          fair(method, volumes, script.take(method, volumes) ?? driver.scripted?.({ method, volumes })) ??
+          byChance(method, volumes),
         hang: () => env.pass(script.hang()), // a life that is over does not go on when hangs are released
       },
       onCrash: () => process.crash(),
@@ -105,12 +129,26 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
 
   function byChance(method: string, volumes: readonly string[]): FakeRule | undefined {
     if (dice() < faults.refuse) {
-      const exists = Object.values(state.volumes).some(({ name }) => volumes.includes(name))
-      const codes = method === 'CreateVolume' && exists ? TELLING_NOTHING : ERRORS
+      const codes = isDoneAlready(method, volumes) ? TELLING_NOTHING : ERRORS
       const code = codes[Math.floor(dice() * codes.length)]!
       return { effect: { do: 'fail', code, message: 'a bad day' } }
     }
-    return dice() < faults.slow ? { afterMs: dice() * faults.slowMs } : undefined
+    if (dice() >= faults.slow) return undefined
+    world.tally('driver slow')
+    return { afterMs: dice() * faults.slowMs }
+  }
+
+  /** What has been done is not denied: a driver that lies cannot be served. */
+  function fair(method: string, volumes: readonly string[], rule: FakeRule | undefined): FakeRule | undefined {
+    if (rule?.effect?.do !== 'fail' || TELLING_NOTHING.includes(rule.effect.code)) return rule
+    return isDoneAlready(method, volumes) ? { ...rule, effect: { ...rule.effect, code: 'UNAVAILABLE' } } : rule
+  }
+
+  function isDoneAlready(method: string, volumes: readonly string[]): boolean {
+    const held = Object.values(state.volumes).find(({ id, name }) => volumes.includes(name) || volumes.includes(id))
+    if (method === 'CreateVolume') return held !== undefined
+    if (method !== 'ControllerModifyVolume' || !held) return false
+    return Object.entries(lastAsked.get(held.id) ?? {}).every(([key, value]) => held.mutableParameters[key] === value)
   }
 
   function send(life: Life, nodeId: string, method: DescMethod, request: Message, options: CallOptions) {
@@ -139,13 +177,29 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
       signal?.addEventListener('abort', giveUp, { once: true })
       world.schedule(latency(), () => {
         if (!current) return call.fail('UNAVAILABLE', 'nobody answers')
-        if (dice() < faults.loseRequest) return lose()
+        if (dice() < faults.loseRequest) {
+          world.tally('driver request lost')
+          return lose()
+        }
         for (const other of underWay) if (!other.life.alive) other.gone.abort() // sockets of the dead are closed
         const own = current
-        const act = () => serviceOf(own.fake, nodeId, method)(request, { signal: gone.signal })
+        const { volumeId, mutableParameters } = request as unknown as Asked
+        if (method.name === 'ControllerModifyVolume') lastAsked.set(volumeId, mutableParameters)
+        const boot = hooks.bootOf?.(nodeId)
+        const act = async () => {
+          const reply = await serviceOf(own.fake, nodeId, method)(request, { signal: gone.signal })
+          if (!method.name.startsWith('Node')) return reply
+          if (boot !== hooks.bootOf?.(nodeId)) forgetNode(state, nodeId)
+          else hooks.onNode?.(nodeId, method.name, request)
+          return reply
+        }
         const answer = (outcome: string, settle: () => void) => {
           world.note(`${name} answers ${method.name}: ${outcome}`)
-          if (dice() < faults.loseReply) return lose()
+          if (outcome !== 'OK') world.tally(`driver ${outcome}`)
+          if (dice() < faults.loseReply) {
+            world.tally('driver reply lost')
+            return lose()
+          }
           return world.schedule(latency(), () => end(settle))
         }
         // It may die before the work, and between the work and the reply.
@@ -159,7 +213,7 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
   }
 
   process.start()
-  return {
+  const driver: SimDriver = {
     faults,
     settings,
     record,
@@ -181,6 +235,17 @@ export function createSimDriver(world: World, name: string, settings: FakeSettin
       process.start()
     },
   }
+  return driver
+}
+
+interface Asked {
+  readonly volumeId: string
+  readonly mutableParameters: Readonly<Record<string, string>>
+}
+
+/** A node without power has nothing staged and nothing mounted. */
+export function forgetNode(state: FakeState, nodeId: string): void {
+  for (const volume of Object.values(state.volumes)) delete volume.onNodes[nodeId]
 }
 
 interface UnderWay {

@@ -1,6 +1,6 @@
 // The way between a process and the API server: requests and replies take time, get lost, come twice, or meet a
 // server that is busy, failing or gone. To the process it is just a Client.
-import { tooManyRequests, unavailable } from '../api/status-error.ts'
+import { expired, tooManyRequests, unavailable } from '../api/status-error.ts'
 import type { Client, WatchEvent } from '../client/client.ts'
 import type { Life } from './process.ts'
 import type { World } from './world.ts'
@@ -31,6 +31,11 @@ export const NO_FAULTS: NetworkFaults = {
   silenceWatch: 0,
 }
 
+/** Who sends: a process has a name. */
+interface Sender {
+  readonly name?: string
+}
+
 /** A client waits this long for a reply that is not coming. */
 const REPLY_TIMEOUT_MS = 10_000
 /** A stream without a word for this long is given up, as the HTTP client does. */
@@ -41,9 +46,13 @@ const NOTICE_MS_MAX = 5_000
 export interface Network {
   readonly faults: NetworkFaults
   /** The client of one life of a process. `server` gives the client of the server's current life, if it has one. */
-  clientFor(life: Life): Client
+  clientFor(life: Life & Sender): Client
   /** Whoever has a stream open will notice. */
   serverDied(): void
+  /** What one process loses of everything it sends and is sent, besides; by its name. */
+  readonly losing: Map<string, number>
+  /** Who resumes a watch is told once that it is too late: everything has to be listed again. */
+  cutHistory(): void
 }
 
 export function createNetwork(world: World, server: () => Client | undefined): Network {
@@ -51,6 +60,9 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   const faults: NetworkFaults = { ...NO_FAULTS }
   /** Of each stream that waits for its next event: what to do when the server dies. */
   const waiting = new Set<() => void>()
+  const losing = new Map<string, number>()
+  /** Streams that were open when history was cut. */
+  let cut = 0
   const delay = () => new Promise<void>((resolve) => void world.schedule(faults.latencyMs * dice(), resolve))
   const later = (ms: number) => new Promise<void>((resolve) => void world.schedule(ms, resolve))
   const noReply = async (): Promise<never> => {
@@ -58,42 +70,57 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     throw unavailable('no reply came')
   }
 
+  const happens = (rate: number, what: string): boolean => {
+    const does = dice() < rate
+    if (does) world.tally(what)
+    return does
+  }
+  const losesOf = ({ name = '' }: Sender): number => losing.get(name) ?? 0
+
   /** One request on its way there and back. */
-  async function exchange<T>(call: (client: Client) => Promise<T>): Promise<T> {
+  async function exchange<T>(life: Sender, call: (client: Client) => Promise<T>): Promise<T> {
     await delay()
-    if (dice() < faults.loseRequest) return noReply()
+    if (happens(faults.loseRequest + losesOf(life), 'request lost')) return noReply()
     const client = server()
     if (!client) throw unavailable('connection refused')
-    if (dice() < faults.refuse) throw dice() < 0.5 ? tooManyRequests('too busy') : unavailable('failing')
-    const twice = dice() < faults.duplicate
+    if (happens(faults.refuse, 'refused 429 or 503'))
+      throw dice() < 0.5 ? tooManyRequests('too busy') : unavailable('failing')
+    const twice = happens(faults.duplicate, 'request twice')
     const outcome = call(client).then(
       (value) => ({ ok: true as const, value }),
       (error: unknown) => ({ ok: false as const, error }),
     )
     // A server that dies in the middle never answers.
-    const settled = await Promise.race([outcome, later(REPLY_TIMEOUT_MS).then(() => undefined)])
+    const settled = await orTooLate(outcome)
     if (twice) void call(client).catch(() => {})
     if (!settled || server() !== client) return noReply()
-    if (dice() < faults.loseReply) return noReply()
+    if (happens(faults.loseReply + losesOf(life), 'reply lost')) return noReply()
     await delay()
     if (settled.ok) return settled.value
+    if ((settled.error as { code?: number }).code === 409) world.tally('conflict')
     throw settled.error
   }
 
   async function* stream<T>(
-    life: Life,
+    life: Life & Sender,
     open: (client: Client) => AsyncIterable<WatchEvent<T>>,
+    isResumed: boolean,
   ): AsyncIterable<WatchEvent<T>> {
     await life.pass(delay())
     const client = server()
-    if (!client || dice() < faults.refuse) throw unavailable('connection refused')
+    if (!client || happens(faults.refuse, 'refused 429 or 503')) throw unavailable('connection refused')
+    if (isResumed && cut > 0) {
+      cut--
+      world.tally('410 for a watch')
+      throw expired('too old resource version: history was cut')
+    }
     const events = open(client)[Symbol.asyncIterator]()
     try {
       for (;;) {
         const next = await life.pass(patiently(events.next(), client))
         if (next.done) return
-        if (dice() < faults.breakWatch) throw unavailable('the stream broke')
-        if (dice() < faults.silenceWatch) {
+        if (happens(faults.breakWatch + losesOf(life), 'watch broken')) throw unavailable('the stream broke')
+        if (happens(faults.silenceWatch, 'watch silent')) {
           await life.pass(later(SILENCE_MS_MAX))
           throw unavailable('the stream is silent')
         }
@@ -104,6 +131,15 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       void events.return?.()
     }
   }
+
+  const orTooLate = <T>(outcome: Promise<T>): Promise<T | undefined> =>
+    new Promise((resolve) => {
+      const cancel = world.schedule(REPLY_TIMEOUT_MS, () => resolve(undefined))
+      void outcome.then((settled) => {
+        cancel()
+        resolve(settled)
+      })
+    })
 
   /** Waits for the next event until the server is gone, or for as long as a client bears silence. */
   function patiently<T>(next: Promise<T>, client: Client): Promise<T> {
@@ -128,19 +164,24 @@ export function createNetwork(world: World, server: () => Client | undefined): N
 
   return {
     faults,
+    losing,
+    cutHistory() {
+      cut = waiting.size
+      for (const notice of waiting) notice()
+    },
     serverDied() {
       for (const notice of waiting) notice()
     },
     clientFor: (life) => ({
-      get: (...args) => life.pass(exchange((client) => client.get(...args))),
-      list: (...args) => life.pass(exchange((client) => client.list(...args))),
-      create: (...args) => life.pass(exchange((client) => client.create(...args))),
-      update: (...args) => life.pass(exchange((client) => client.update(...args))),
-      patch: (...args) => life.pass(exchange((client) => client.patch(...args))),
-      delete: (...args) => life.pass(exchange((client) => client.delete(...args))),
-      commit: (...args) => life.pass(exchange((client) => client.commit(...args))),
-      serves: (...args) => life.pass(exchange((client) => client.serves(...args))),
-      watch: (...args) => stream(life, (client) => client.watch(...args)),
+      get: (...args) => life.pass(exchange(life, (client) => client.get(...args))),
+      list: (...args) => life.pass(exchange(life, (client) => client.list(...args))),
+      create: (...args) => life.pass(exchange(life, (client) => client.create(...args))),
+      update: (...args) => life.pass(exchange(life, (client) => client.update(...args))),
+      patch: (...args) => life.pass(exchange(life, (client) => client.patch(...args))),
+      delete: (...args) => life.pass(exchange(life, (client) => client.delete(...args))),
+      commit: (...args) => life.pass(exchange(life, (client) => client.commit(...args))),
+      serves: (...args) => life.pass(exchange(life, (client) => client.serves(...args))),
+      watch: (...args) => stream(life, (client) => client.watch(...args), args[1]?.resourceVersion !== undefined),
       commitsAtomically: async () => (await server()?.commitsAtomically()) ?? true,
     }),
   }

@@ -23,8 +23,14 @@ export interface SimProcess {
   readonly name: string
   readonly alive: boolean
   readonly starts: number
+  /** It stands still: whatever it waits for, it does not know yet. */
+  readonly isFrozen: boolean
   start(): void
   crash(): void
+  /** Stops in the middle of whatever it does, and goes on after `ms` as if no time had passed. Its clock says otherwise. */
+  freeze(ms: number): void
+  /** Its clock is wrong by this much more from now on, over all its lives. */
+  jumpClock(byMs: number): void
   /** Crashes by chance at the points where it waits, with this probability each. */
   crashRate: number
 }
@@ -33,6 +39,13 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
   const dice = world.dice(`process ${name}`)
   let life: { alive: boolean } = { alive: false }
   let starts = 0
+  const wrong = { offsetMs: 0 }
+  /** What would have gone on meanwhile, while it is frozen. */
+  let held: (() => void)[] | undefined
+  const onceThawed = (run: () => void): void => {
+    if (held) held.push(run)
+    else run()
+  }
 
   const process: SimProcess = {
     name,
@@ -43,20 +56,25 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
     get starts() {
       return starts
     },
+    get isFrozen() {
+      return held !== undefined
+    },
     start() {
       if (life.alive) return
       const own = { alive: true }
       life = own
+      held = undefined
       starts++
       world.note(`${name} starts (${starts})`)
       const mayDie = () => {
         if (own.alive && dice() < process.crashRate) process.crash()
       }
-      const schedule: World['schedule'] = (ms, run) => world.schedule(ms, () => own.alive && run())
+      const schedule: World['schedule'] = (ms, run) =>
+        world.schedule(ms, () => own.alive && onceThawed(() => own.alive && run()))
       main({
         name,
         random: dice,
-        clock: clockOf({ schedule, nowMs: () => world.nowMs }),
+        clock: clockOf({ schedule, nowMs: () => world.nowMs }, wrong),
         signal: new AbortController().signal,
         get alive() {
           return own.alive
@@ -67,11 +85,11 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
             work.then(
               (value) => {
                 mayDie()
-                if (own.alive) resolve(value)
+                if (own.alive) onceThawed(() => own.alive && resolve(value))
               },
               (error) => {
                 mayDie()
-                if (own.alive) reject(error)
+                if (own.alive) onceThawed(() => own.alive && reject(error))
               },
             )
           })
@@ -81,7 +99,27 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
     crash() {
       if (!life.alive) return
       life.alive = false
+      held = undefined
+      world.tally('crash')
       world.note(`${name} crashes`)
+    },
+    freeze(ms) {
+      if (!life.alive || held) return
+      const own: (() => void)[] = []
+      held = own
+      world.tally('freeze')
+      world.note(`${name} freezes`)
+      world.schedule(ms, () => {
+        if (held !== own) return // it died meanwhile
+        held = undefined
+        world.note(`${name} goes on`)
+        for (const run of own) run()
+      })
+    },
+    jumpClock(byMs) {
+      wrong.offsetMs += byMs
+      world.tally('clock jump')
+      world.note(`the clock of ${name} jumps by ${byMs} ms`)
     },
   }
   return process

@@ -24,6 +24,14 @@ export interface World {
   /** Everything noted so far, folded into one number: two runs of a seed must agree on it. */
   readonly fingerprint: number
   readonly steps: number
+  /** Counts something that happened, mostly to somebody's harm: `reply lost`, `crash`. */
+  tally(what: string): void
+  readonly tallies: Readonly<Record<string, number>>
+}
+
+export interface WorldOptions {
+  /** How much of what was noted is kept. Default TRACE_LINES_MAX. */
+  readonly linesMax?: number
 }
 
 const TRACE_LINES_MAX = 2_000
@@ -34,27 +42,30 @@ const STEPS_MAX = 5_000_000
 interface Step {
   readonly atMs: number
   readonly order: number
-  readonly run: () => void
+  /** Undefined once it was taken back. */
+  run: (() => void) | undefined
 }
 
-export function createWorld(seed: number): World {
+export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldOptions = {}): World {
   const order = seededRandom(mix(seed, 'order'))
   const queue = new StepHeap()
   const lines: string[] = []
   let nowMs = 0
   let steps = 0
   let fingerprint = 0
+  const tallies: Record<string, number> = {}
 
   const schedule = (ms: number, run: () => void) => {
-    let live = true
-    queue.push({ atMs: nowMs + Math.max(0, ms), order: order(), run: () => live && run() })
+    const step: Step = { atMs: nowMs + Math.max(0, ms), order: order(), run }
+    queue.push(step)
     return () => {
-      live = false
+      step.run = undefined
     }
   }
 
   async function take(step: Step): Promise<void> {
     nowMs = Math.max(nowMs, step.atMs)
+    if (!step.run) return
     steps++
     step.run()
     await microtasks()
@@ -78,9 +89,13 @@ export function createWorld(seed: number): World {
       const text = `${(nowMs / 1000).toFixed(3).padStart(10)}s ${line}`
       fingerprint = hash(text, fingerprint)
       lines.push(text)
-      if (lines.length > TRACE_LINES_MAX) lines.splice(0, lines.length - TRACE_LINES_MAX)
+      if (lines.length > 2 * linesMax) lines.splice(0, lines.length - linesMax)
     },
-    trace: () => lines,
+    tallies,
+    tally(what) {
+      tallies[what] = (tallies[what] ?? 0) + 1
+    },
+    trace: () => (lines.length > linesMax ? lines.slice(-linesMax) : lines),
     async runUntil(condition, { withinMs, waitingFor }) {
       const deadlineMs = nowMs + withinMs
       await microtasks()
@@ -103,7 +118,10 @@ export function createWorld(seed: number): World {
     async runFor(ms) {
       const untilMs = nowMs + ms
       await microtasks()
-      for (let step = queue.peek(); step && step.atMs <= untilMs; step = queue.peek()) await take(queue.pop()!)
+      for (let step = queue.peek(); step && step.atMs <= untilMs; step = queue.peek()) {
+        if (steps > STEPS_MAX) throw new Error(`seed ${seed}: it goes in circles\n${lines.slice(-60).join('\n')}`)
+        await take(queue.pop()!)
+      }
       nowMs = untilMs
     },
   }

@@ -33,7 +33,7 @@ export async function lockDirectory(dir: string): Promise<DirectoryLock> {
     server.on('error', () => {}) // a caller that could not be accepted has found out what it wanted all the same
     await rename(`${dir}/${own}.new`, `${dir}/${own}`)
     for (const name of await readdir(dir)) {
-      const holder = /^lock-(\d+)-[0-9a-f]+$/.exec(name)
+      const holder = LOCK_NAME.exec(name)
       if (!holder || name === own) continue
       if (await isListening(socket(name))) {
         throw new Error(
@@ -48,6 +48,21 @@ export async function lockDirectory(dir: string): Promise<DirectoryLock> {
   }
   return { release }
 }
+
+/** Whether a living process has the directory now. */
+export async function isDirectoryInUse(dir: string): Promise<boolean> {
+  const handle = await open(dir, 'r')
+  try {
+    for (const name of await readdir(dir)) {
+      if (LOCK_NAME.test(name) && (await isListening(`/proc/self/fd/${handle.fd}/${name}`))) return true
+    }
+    return false
+  } finally {
+    await handle.close()
+  }
+}
+
+const LOCK_NAME = /^lock-(\d+)-[0-9a-f]+$/
 
 async function isListening(path: string): Promise<boolean> {
   const peer = connect(path)

@@ -4,6 +4,7 @@ import { chmod, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb } from 'lmdb'
 import { ensurePrivateDirectory, syncDirectory } from '../base/files.ts'
+import { isDirectoryInUse } from './directory-lock.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
 
 /** The file of a store in its directory. */
@@ -13,7 +14,8 @@ export const STORE_FILE = 'store.mdb'
 export async function copyLmdbStore({ from, to }: { readonly from: string; readonly to: string }): Promise<number> {
   const source = join(from, STORE_FILE)
   const target = join(to, STORE_FILE)
-  await checkLmdbFile(source)
+  // Whoever has it open has looked at it. While it grows under our eyes, a whole file would seem to be cut.
+  if (!(await isDirectoryInUse(from))) await checkLmdbFile(source)
   await ensurePrivateDirectory(to) // before the file is there: LMDB makes it readable for everyone
   const db = openLmdb({ path: source, noSubdir: true, readOnly: true, maxDbs: 1 })
   try {

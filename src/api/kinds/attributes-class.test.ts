@@ -39,8 +39,17 @@ describe('a volume attributes class', () => {
     ['driverName: Forbidden: updates to driverName are forbidden.', (draft) => (draft.driverName = 'other')],
     ['parameters: Forbidden: updates to parameters are forbidden.', (draft) => (draft.parameters.iops = '2000')],
     ['parameters: Forbidden: updates to parameters are forbidden.', (draft) => (draft.parameters.more = '')],
+    ['parameters: Forbidden: updates to parameters are forbidden.', (draft) => delete draft.parameters.tier],
   ])('VAC-1 cannot change: %s', (message, change) => {
-    expect(tryUpdate(kind, tryCreate(kind, aClass()).object, change).errors).toEqual([message])
+    const stored = tryCreate(kind, aClass({ parameters: { iops: '1000', tier: 'hot' } })).object
+    expect(tryUpdate(kind, stored, change).errors).toEqual([message])
+  })
+
+  it('VAC-1 (56) refuses a driver whose name none can have', () => {
+    const { errors } = tryCreate(kind, aClass({ driverName: 'no driver!' }))
+    expect(errors).toEqual([
+      expect.stringMatching(/^driverName: Invalid value: "no driver!": name part must consist of/),
+    ])
   })
 
   it('VAC-1 may change its metadata', () => {

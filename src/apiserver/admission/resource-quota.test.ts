@@ -434,6 +434,37 @@ describe('quota by attributes class', () => {
     )
   })
 
+  it('PIO-7 what a class says of iops is charged to nobody: it is the driver’s', async () => {
+    await aQuota('io', { hard: { 'limits.iops': '1000', 'requests.iops': '1000' } })
+    await trial.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+      metadata: { name: 'gold' },
+      driverName: 'd.example.com',
+      parameters: { iops: '5000' },
+    })
+    await created('a', { volumeAttributesClassName: 'gold' })
+    await created('b', { resources: { requests: { storage: '1Gi', iops: '10' } } })
+    expect(await used('io')).toEqual({ 'limits.iops': '10', 'requests.iops': '10' })
+  })
+
+  it('VAC-10 PIO-7 an edit that is refused for its class or its iops is an event on the claim', async () => {
+    await aQuota('io', { hard: { 'requests.iops': '100' } })
+    await created('other', { volumeAttributesClassName: 'gold' })
+    await bound('a')
+    expect((await change('a', { volumeAttributesClassName: 'gold' })).status).toBe(403)
+    expect((await change('a', { resources: { requests: { iops: '101' } } })).status).toBe(403)
+    const { items } = (await trial.get(EVENTS)).json
+    const about = items.map(({ type, reason, message, involvedObject }: any) => [
+      type,
+      reason,
+      message.slice(0, message.indexOf(',')),
+      involvedObject.name,
+    ])
+    expect(about.sort()).toEqual([
+      ['Warning', 'ExceededQuota', 'exceeded quota: gold', 'a'],
+      ['Warning', 'ExceededQuota', 'exceeded quota: io', 'a'],
+    ])
+  })
+
   it('VAC-10 (72) a status is charged and never refused; a spec is', async () => {
     await created('other', { volumeAttributesClassName: 'silver', ...storage('10Gi') })
     await bound('a')

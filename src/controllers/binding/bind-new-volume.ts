@@ -7,14 +7,22 @@ import { whyUnfit } from './choose-volume.ts'
 import { isBindCompleted } from './plan-claim.ts'
 import { type Claim, isReservedFor, offerOf, type Volume, wishOf } from './wish.ts'
 
-/**
- * To follow the volume's create in a commit that is one transaction. `letsGoOf` is a finalizer that leaves the claim at
- * the same moment. Nothing where it is left to the binder.
- */
-export function bindingOfNew(volume: Volume, claim: Claim, letsGoOf: string): CommitWrite[] | undefined {
+export interface BindingNew {
+  /** A finalizer that leaves the claim at the same moment. */
+  readonly letsGoOf: string
+  /** The gate VolumeAttributesClass is on. */
+  readonly bindsAttributesClasses: boolean
+}
+
+/** To follow the volume's create in a commit that is one transaction. Nothing where it is left to the binder. */
+export function bindingOfNew(
+  volume: Volume,
+  claim: Claim,
+  { letsGoOf, bindsAttributesClasses }: BindingNew,
+): CommitWrite[] | undefined {
   const isOpen = !claim.spec?.volumeName && !isBindCompleted(claim) && claim.metadata.deletionTimestamp === undefined
-  // Whether claims with an attributes class are bound depends on a gate that only the binder knows.
-  if (!isOpen || claim.spec?.volumeAttributesClassName || !isReservedFor(volume, claim)) return undefined
+  if (!isOpen || !isReservedFor(volume, claim)) return undefined
+  if (claim.spec?.volumeAttributesClassName && !bindsAttributesClasses) return undefined
   if (whyUnfit(offerOf(volume), wishOf(claim), { isReserved: true }) !== undefined) return undefined
   return bindingWrites(volume, claim, letsGoOf)
 }

@@ -9,3 +9,4 @@ export {
 export type { ChangingOptions } from './options.ts'
 export { type ChangeBudget, createPace, delayed, type Pace, type PaceOptions } from './pace.ts'
 export type { ServedNode } from './subjects.ts'
+export { followUsers, isInUse, isOver } from './users.ts'

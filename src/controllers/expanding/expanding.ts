@@ -9,7 +9,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { type EventRecorder, keyOfObject, type LeaderElection, type Source, source } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
-import type { Change, Pace } from '../changing/index.ts'
+import { type Change, followUsers, isOver, type Pace } from '../changing/index.ts'
 import { claimsOfPod } from '../claims-of-pod.ts'
 import type { ControllerDeps } from '../deps.ts'
 import { Answers } from './answers.ts'
@@ -17,7 +17,7 @@ import type { ExpandingContext } from './context.ts'
 import { LoweredRequests } from './lowered-requests.ts'
 import { type ExpandingOptions, expandingSettings } from './options.ts'
 import { capacityOf, hasError, requestOf } from './plan-expansion.ts'
-import { BY_CLAIM, isOver, reconcileClaim } from './reconcile-claim.ts'
+import { reconcileClaim } from './reconcile-claim.ts'
 import { conditionIn, NO_ROOM, stateOf } from './resize-status.ts'
 import { createRoom } from './room.ts'
 
@@ -48,7 +48,7 @@ export function createExpanding(deps: ExpandingDeps): Change {
   const tracked = settings.checksRoom
     ? { csiDrivers: caches.of(csiDriverKind), capacities: caches.of(csiStorageCapacityKind) }
     : undefined
-  pods?.addIndex(BY_CLAIM, claimsOfPod)
+  if (pods) followUsers(pods)
   claims.addIndex(BY_CLASS_IN_NEED, classInNeed)
   const answers = new Answers()
   const lowered = new LoweredRequests({ client, claims, events })

@@ -3,9 +3,8 @@
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Pod } from '../../api/types/pod.ts'
-import { backOff, type Cache, done, keyOfObject, type Outcome, retryAfter, stuck } from '../../client/index.ts'
-import type { Subject } from '../changing/index.ts'
+import { backOff, done, keyOfObject, type Outcome, retryAfter, stuck } from '../../client/index.ts'
+import { isInUse, type Subject } from '../changing/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../names.ts'
 import type { ExpandingContext } from './context.ts'
 import { cancelledTelling, inUseText, resizeFailed } from './events.ts'
@@ -130,15 +129,6 @@ function situationOf({ claim, volume }: Subject, context: ExpandingContext): Sit
     slowMs: settings.slowRetryMs,
   }
 }
-
-export const BY_CLAIM = 'expanding: claim'
-
-const isInUse = (claimKey: string, pods: Cache<Pod>): boolean =>
-  pods.byIndex(BY_CLAIM, claimKey).some((pod) => !isOver(pod))
-
-/** A pod that has ended uses nothing any more. */
-export const isOver = ({ status }: Readonly<Pod>): boolean =>
-  status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 /** As the caches show them now; undefined when they no longer belong together. */
 function asItIs({ claim, volume }: Subject, { claims, volumes }: ExpandingContext): Subject | undefined {

@@ -13,6 +13,8 @@ interface Answer {
   readonly isFinal: boolean
   /** What was refused, and until when it is not asked again. */
   readonly refused?: { readonly what: string; readonly untilMs: number }
+  /** It said that the volume must not be in use. */
+  readonly isOffline?: true
   /** What people were told about why nothing is asked. */
   readonly told?: string
 }
@@ -39,6 +41,10 @@ export class Answers {
     return Math.max(0, (this.#of(claim).refused?.untilMs ?? 0) - this.#clock.monotonicMs())
   }
 
+  isOffline(claim: Claim): boolean {
+    return this.#of(claim).isOffline ?? false
+  }
+
   told(claim: Claim): string | undefined {
     return this.#of(claim).told
   }
@@ -54,6 +60,10 @@ export class Answers {
 
   refuse(claim: Claim, what: string, restMs: number): void {
     this.#set(claim, { isFinal: true, refused: { what, untilMs: this.#clock.monotonicMs() + restMs } })
+  }
+
+  refuseInUse(claim: Claim): void {
+    this.#set(claim, { isFinal: true, isOffline: true })
   }
 
   /** The driver was asked, and may be at it. */

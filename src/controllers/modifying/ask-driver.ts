@@ -1,8 +1,8 @@
 // One try to give a volume its attributes: the intent and the way back on the claim, the call, and what came of it on
 // volume and claim. Three writes when all goes well, the last two as one where the server can.
-import { backOff, retryAfter } from '../../client/index.ts'
+import { backOff, keyOfObject, retryAfter, stuck } from '../../client/index.ts'
 import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainAnswer } from '../../csi/index.ts'
-import { delayed, type Subject } from '../changing/index.ts'
+import { delayed, isInUse, type Subject } from '../changing/index.ts'
 import { createMetadata } from '../provisioning/csi/parameters.ts'
 import { withoutCredentials } from '../provisioning/csi/redact.ts'
 import type { Credentials } from '../provisioning/csi/secrets.ts'
@@ -17,7 +17,7 @@ import {
   modifyFailed,
   tooLateToCancel,
 } from './events.ts'
-import { type Ask, fingerprintOf, goalOf, knownAttributes } from './plan-modification.ts'
+import { type Ask, fingerprintOf, goalOf, heldByUse, knownAttributes } from './plan-modification.ts'
 import { type Situation, situationOf } from './situation.ts'
 import {
   beginPatch,
@@ -133,14 +133,20 @@ async function finished(own: Try, context: ModifyingContext): Promise<Step> {
   return { is: 'changed', subject: written.subject }
 }
 
+/** Answers that say so. */
+const CHANGED_NOTHING: readonly FailureMeaning[] = ['infeasible', 'inUse']
+
 async function failed(own: Try, error: CsiError, context: ModifyingContext): Promise<Step> {
   const { ask, concern, situation, subject, credentials, undoBefore } = own
-  const { answers, clock, settings } = context
+  const { answers, clock, settings, pods } = context
   const { claim } = subject
   const meaning = meaningOf(error, own)
   const text = withoutCredentials(error.rpcText, credentials)
-  const still = meaning === 'uncertain' && concern.className ? `. Still modifying to VAC ${concern.className}` : ''
+  const isHeld = meaning === 'inUse' && pods !== undefined && isInUse(keyOfObject(claim), pods)
+  const isStill = meaning === 'uncertain' && concern.className !== undefined
+  const next = isHeld ? `. ${heldByUse(situation)}` : isStill ? `. Still modifying to VAC ${concern.className}` : ''
   if (meaning === 'infeasible') answers.refuse(claim, fingerprintOf(ask), settings.slowRetryMs)
+  else if (meaning === 'inUse') answers.refuseInUse(claim)
   else if (meaning !== 'uncertain') answers.final(claim)
 
   const step = { claim, situation, target: ask.target, concern, nowMs: clock.nowMs() }
@@ -148,9 +154,9 @@ async function failed(own: Try, error: CsiError, context: ModifyingContext): Pro
     meaning,
     reason: goNameOf(error.codeName),
     message: withoutCredentials(error.message, credentials),
-    undo: meaning === 'infeasible' ? undoBefore : (situation.undo ?? {}),
+    undo: CHANGED_NOTHING.includes(meaning) ? undoBefore : (situation.undo ?? {}),
   })
-  tell(subject, modifyFailed(text + still), context)
+  tell(subject, modifyFailed(text + next), context)
   let left = subject
   if (patch) {
     const written = await writeStatus(subject, patch, context)
@@ -159,7 +165,8 @@ async function failed(own: Try, error: CsiError, context: ModifyingContext): Pro
   }
   const isOutdated = !sameTarget(ask.target, goalOf(situation))
   if (isOutdated && meaning !== 'uncertain') return { is: 'changed', subject: left } // something else is wanted by now
-  return meaning === 'infeasible' ? retryAfter(settings.slowRetryMs, text) : backOff(text + still)
+  if (isHeld) return stuck(text + next)
+  return meaning === 'infeasible' ? retryAfter(settings.slowRetryMs, text) : backOff(text + next)
 }
 
 function meaningOf(error: CsiError, { ask, concern }: Try): FailureMeaning {

@@ -1,6 +1,7 @@
 // What the steps of changing attributes stand on, put together once by modifying.ts.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Pod } from '../../api/types/pod.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
@@ -28,6 +29,8 @@ export interface ModifyingContext {
   readonly pace?: Pace
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
+  /** Absent where volumes in use are no concern. */
+  readonly pods?: Cache<Pod>
   readonly answers: Answers
   readonly storageClass: StorageClassReader
   classOf(name: string): ClassLookup

@@ -55,7 +55,7 @@ async function apply(plan: Plan, work: Work): Promise<Step> {
       return explain(holdPatch(claim, situation, plan.target), plan.because, work)
     case 'refuse': {
       const step = { claim, situation, target: plan.target, nowMs: context.clock.nowMs() }
-      return explain(refusePatch(step, plan.because), plan.because, work)
+      return explain(refusePatch(step, plan.io, plan.because), plan.because, work)
     }
   }
 }

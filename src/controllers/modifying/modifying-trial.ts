@@ -6,6 +6,7 @@ import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { podKind } from '../../api/kinds/pod.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
@@ -175,6 +176,21 @@ export async function aWorld(given: WorldOptions = {}) {
     aClaim,
     aClass: (name: string, parameters: Record<string, string>, driverName = DRIVER) =>
       client.create(volumeAttributesClassKind, { metadata: { name }, driverName, parameters } as never),
+    aPod: (name: string, claimName = 'data') =>
+      client.create(podKind, {
+        metadata: { namespace: 'default', name },
+        spec: {
+          volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }],
+          containers: [{ name: 'main', image: 'any' }],
+        },
+      } as never),
+    endPod: (name: string) =>
+      client.patch(
+        podKind,
+        { namespace: 'default', name },
+        { type: 'merge', body: { status: { phase: 'Succeeded' } } },
+        { subresource: 'status' },
+      ),
     patchClaim,
     setClass: (className: string | null, name = 'data') =>
       patchClaim(name, { spec: { volumeAttributesClassName: className } }),

@@ -124,6 +124,42 @@ describe('changing the class of a bound claim', () => {
     expect(world.told).toEqual([])
   })
 
+  it('VAC-5 (43) nor a volume that is no driver’s, nor one that is not there yet', async () => {
+    await silverAndGold()
+    await world.aClaim('plain')
+    await world.aClaim('early')
+    const plain = await world.volume('plain')
+    for (const name of ['plain', 'early']) {
+      await world.trial.patch(`/api/v1/persistentvolumes/${name}`, { metadata: { finalizers: null } }, 'merge')
+      await world.trial.delete(`/api/v1/persistentvolumes/${name}`)
+    }
+    const { csi: _csi, ...spec } = plain.spec!
+    const hostPath = { path: '/srv' }
+    const made = await world.trial.post('/api/v1/persistentvolumes', {
+      metadata: { name: 'plain' },
+      spec: { ...spec, hostPath },
+    })
+    expect(made.status).toBe(201)
+    for (const name of ['plain', 'early']) await world.setClass('gold', name)
+    world.start()
+    await world.settle()
+    expect(world.asked()).toEqual([])
+    expect(world.told).toEqual([])
+    expect((await world.status('early')).modifyVolumeStatus).toBeUndefined()
+  })
+
+  it('VAC-5 VAC-9 a class that is being deleted is still read: what was begun with it is finished', async () => {
+    await silverAndGold()
+    world.rules([{ effect: { do: 'fail', code: 'UNAVAILABLE' }, times: 2 }])
+    world.start()
+    await world.setClass('gold')
+    await untilTold('VolumeModifyFailed')
+    const deleted = await world.trial.delete('/apis/storage.k8s.io/v1/volumeattributesclasses/gold')
+    expect(deleted.json.metadata.deletionTimestamp).toBeDefined()
+    await world.untilSettled('gold')
+    expect(world.has()).toEqual({ iops: '1000', throughput: '100' })
+  })
+
   it('VAC-5 credentials come from what another provisioner wrote, from the class, or from those for growing', async () => {
     await silverAndGold({ settings: { secretKeys: [] } })
     const secret = (name: string) =>
@@ -215,6 +251,25 @@ describe('a change that cannot begin', () => {
     expect((await world.volume()).spec?.volumeAttributesClassName).toBe('silver')
   })
 
+  it('VAC-6 (T2) from Infeasible: Pending, with what was refused still told, and no more tries for that', async () => {
+    await silverAndGold()
+    world.fails('INVALID_ARGUMENT')
+    world.start()
+    await world.setClass('gold')
+    await untilStatus('Infeasible')
+    await world.setClass('platinum')
+    await untilStatus('Pending')
+    expect((await world.status()).modifyVolumeStatus).toEqual({
+      targetVolumeAttributesClassName: 'gold',
+      status: 'Pending',
+    })
+    expect(Object.keys(await conditions()).sort()).toEqual(['ModifyVolumeError', 'ModifyingVolume'])
+    await world.trial.clock.advance(3_600_000)
+    await world.settle()
+    expect(world.asked()).toHaveLength(1)
+    expect(world.told.at(-1)?.message).toBe('VAC "platinum" does not exist.')
+  })
+
   it('VAC-6 a restart says nothing again', async () => {
     await silverAndGold()
     const first = world.start()
@@ -303,6 +358,7 @@ describe('a driver that fails', () => {
     await world.trial.clock.advance(2_000)
     await untilTold('VolumeModify', 2)
     expect(world.asked()).toHaveLength(2)
+    expect((await conditions()).ModifyVolumeError?.reason).toBe('InvalidArgument') // until it has worked
     await world.settle()
     await world.trial.clock.advance(301_000)
     await untilTold('VolumeModifySuccessful')
@@ -327,6 +383,62 @@ describe('a driver that fails', () => {
     )
     await world.untilSettled('gold')
     expect(world.asked()).toHaveLength(3)
+  })
+
+  it.each([
+    ['NOT_FOUND', 'NotFound'],
+    ['OUT_OF_RANGE', 'OutOfRange'],
+    ['FAILED_PRECONDITION', 'FailedPrecondition'],
+    ['UNKNOWN', 'Unknown'],
+    ['ALREADY_EXISTS', 'AlreadyExists'],
+    ['PERMISSION_DENIED', 'PermissionDenied'],
+    ['UNIMPLEMENTED', 'Unimplemented'],
+    ['DATA_LOSS', 'DataLoss'],
+    ['UNAUTHENTICATED', 'Unauthenticated'],
+  ] as const)(
+    'VAC-6 (T6, T9) says %s about a class: InProgress, and another class is tried at once',
+    async (code, reason) => {
+      await silverAndGold()
+      await world.aClass('bronze', { iops: '5', throughput: '50' })
+      world.fails(code, 1)
+      world.start()
+      await world.setClass('gold')
+      await untilTold('VolumeModifyFailed')
+      await world.settle()
+      expect((await world.status()).modifyVolumeStatus).toEqual({
+        targetVolumeAttributesClassName: 'gold',
+        status: 'InProgress',
+      })
+      expect(await conditions()).toMatchObject({
+        ModifyingVolume: { message: 'Modifying volume to "gold" failed. Waiting for retry.' },
+        ModifyVolumeError: { reason },
+      })
+      await world.setClass('bronze')
+      await world.settle()
+      expect((await world.status()).currentVolumeAttributesClassName).toBe('bronze')
+      expect(world.asked().map(({ iops }) => iops)).toEqual(['1000', '5'])
+    },
+  )
+
+  it('VAC-6 (51) without a code of its own: not taken for success, nothing new said, tried again', async () => {
+    await silverAndGold()
+    const modify = world.fake.controller.controllerModifyVolume
+    let failures = 2
+    Object.assign(world.fake.controller, {
+      controllerModifyVolume(...args: Parameters<typeof modify>) {
+        if (failures-- > 0) throw new Error('the pipe broke')
+        return modify(...args)
+      },
+    })
+    world.start()
+    await world.setClass('gold')
+    await world.until(() => failures === 1, 'the first try')
+    await world.settle()
+    const status = await world.status()
+    expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
+    expect(status.currentVolumeAttributesClassName).toBe('silver')
+    await world.untilSettled('gold')
+    expect(world.reasons()).toEqual(['VolumeModify', 'VolumeModifySuccessful'])
   })
 
   it.each(['CANCELLED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED', 'ABORTED', 'UNAVAILABLE'] as const)(
@@ -391,17 +503,22 @@ describe('a driver that fails', () => {
     world.rules([
       { nth: 1, effect: { do: 'fail', code: 'INTERNAL', message: 'one' } },
       { nth: 2, effect: { do: 'fail', code: 'INTERNAL', message: 'two' } },
-      { nth: 3, effect: { do: 'fail', code: 'PERMISSION_DENIED', message: 'three' } },
+      { nth: 3, effect: { do: 'fail', code: 'INTERNAL', message: 'three' } },
+      { nth: 4, effect: { do: 'fail', code: 'PERMISSION_DENIED', message: 'four' } },
     ])
     world.start()
     await world.setClass('gold')
     const times: (string | undefined)[] = []
-    for (const message of ['one', 'two', 'three']) {
+    const looks: (string | undefined)[] = []
+    for (const message of ['one', 'two', 'three', 'four']) {
       await world.until(async () => (await conditions()).ModifyVolumeError?.message === message, message)
-      times.push((await conditions()).ModifyVolumeError?.lastTransitionTime)
+      const { lastTransitionTime, lastProbeTime } = (await conditions()).ModifyVolumeError ?? {}
+      times.push(lastTransitionTime)
+      looks.push(lastProbeTime)
     }
-    expect(times[1]).toBe(times[0])
-    expect(times[2]).not.toBe(times[0])
+    expect(times[2]).toBe(times[0])
+    expect(times[3]).not.toBe(times[0])
+    expect(looks[2]).not.toBe(looks[0])
   })
 
   it('VAC-5 (49) conditions of others stay as they are', async () => {
@@ -524,6 +641,28 @@ describe('going back', () => {
     })
     expect(world.asked()).toHaveLength(1)
     expect((await world.status()).modifyVolumeStatus).toBeUndefined()
+  })
+
+  it.each([
+    ['Infeasible', null],
+    ['Infeasible', ''],
+    ['Pending', null],
+    ['Pending', ''],
+  ])('VAC-7 (T11, 44) from %s to %j: over, without a call', async (state, none) => {
+    await noneAndGold()
+    world.fails('INVALID_ARGUMENT')
+    world.start()
+    await world.setClass(state === 'Pending' ? 'platinum' : 'gold')
+    await untilStatus(state)
+    const asked = world.asked().length
+    await world.setClass(none)
+    await world.untilSettled(undefined)
+    expect(world.told.at(-1)?.reason).toBe('VolumeModifyCanceled')
+    await world.aClass('platinum', { iops: '9' })
+    await world.trial.clock.advance(3_600_000)
+    await world.settle()
+    expect(world.asked()).toHaveLength(asked)
+    expect(world.has()).toEqual({ iops: '1', throughput: '1' })
   })
 
   it.each(['INTERNAL', 'UNAVAILABLE'] as const)(

@@ -3,12 +3,14 @@
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { podKind } from '../../api/kinds/pod.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { type EventRecorder, keyOfObject, type LeaderElection, source } from '../../client/index.ts'
+import { type EventRecorder, keyOfObject, type LeaderElection, type Source, source } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
-import type { Change, Pace } from '../changing/index.ts'
+import { type Change, followUsers, isOver, type Pace } from '../changing/index.ts'
+import { claimsOfPod } from '../claims-of-pod.ts'
 import type { ControllerDeps } from '../deps.ts'
 import { Answers } from './answers.ts'
 import type { ModifyingContext } from './context.ts'
@@ -37,12 +39,16 @@ export function createModifying(deps: ModifyingDeps): Change {
   const { client, caches, clock, log, driver, facts, gates, events, election, modifyingMetrics, pace } = deps
   const claims = caches.of(persistentVolumeClaimKind)
   const classes = gates.enabled('VolumeAttributesClass') ? caches.of(volumeAttributesClassKind) : undefined
+  const settings = modifyingSettings(deps.options)
+  const pods = settings.handlesInUse ? caches.of(podKind) : undefined
+  if (pods) followUsers(pods)
   claims.addIndex(BY_CLASS, classesOf)
+  const answers = new Answers(clock)
   const context: ModifyingContext = {
     driver,
     facts,
     gates,
-    settings: modifyingSettings(deps.options),
+    settings,
     client,
     clock,
     log,
@@ -52,7 +58,8 @@ export function createModifying(deps: ModifyingDeps): Change {
     ...(pace ? { pace } : {}),
     claims,
     volumes: caches.of(persistentVolumeKind),
-    answers: new Answers(clock),
+    ...(pods ? { pods } : {}),
+    answers,
     storageClass: storageClassReader({ client, clock }),
     classOf(name) {
       const found = classes?.get({ name })
@@ -60,19 +67,35 @@ export function createModifying(deps: ModifyingDeps): Change {
       return classes?.synced ? { is: 'missing' } : { is: 'unknown' }
     },
   }
+
+  const sources: Source[] = []
+  if (classes) {
+    sources.push(
+      source({
+        cache: classes,
+        keysOf: ({ metadata: { name = '' } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
+        matters: () => false, // classes come and go, and never change
+        mayBeOff: true, // a server may not serve classes, and volumes still have to grow
+      }),
+    )
+  }
+  if (pods) {
+    const isHeld = (key: string) => {
+      const claim = claims.get(key)
+      return claim !== undefined && answers.isOffline(claim)
+    }
+    sources.push(
+      source({
+        cache: pods,
+        keysOf: (pod) => claimsOfPod(pod).filter(isHeld),
+        matters: (next, old) => isOver(next) !== isOver(old),
+      }),
+    )
+  }
   return {
     name: 'modifying',
     matters: (next, old) => wishOf(next) !== wishOf(old),
-    sources: classes
-      ? [
-          source({
-            cache: classes,
-            keysOf: ({ metadata: { name = '' } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
-            matters: () => false, // classes come and go, and never change
-            mayBeOff: true, // a server may not serve classes, and volumes still have to grow
-          }),
-        ]
-      : [],
+    sources,
     reconcile: (subject, signal) => modifyClaim(subject, context, signal),
   }
 }

@@ -8,6 +8,8 @@ export interface ModifyingOptions {
   readonly slowRetryMs?: number
   /** To tell the driver for which claim and volume it is asked. Default false. */
   readonly extraModifyMetadata?: boolean
+  /** Not to ask again while a volume is in use, once the driver refused because of that. Default true. */
+  readonly handlesInUse?: boolean
   /** What a volume of this driver has where nobody said anything, so that it can be put back. Default: not known. */
   readonly defaults?: Attributes
 }
@@ -18,5 +20,6 @@ export const modifyingSettings = (options: ModifyingOptions = {}): ModifyingSett
   timeoutMs: options.timeoutMs ?? 10_000,
   slowRetryMs: options.slowRetryMs ?? 300_000,
   extraModifyMetadata: options.extraModifyMetadata ?? false,
+  handlesInUse: options.handlesInUse ?? true,
   defaults: options.defaults ?? {},
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { planModification, recordedTarget } from './plan-modification.ts'
 import { type ClassLookup, isUncertain, type Situation } from './situation.ts'
-import { sameTarget } from './target.ts'
+import { sameAmount, sameTarget } from './target.ts'
 
 const DRIVER = 'disks.example.com'
 const CLASSES: Readonly<Record<string, ClassLookup>> = {
@@ -44,6 +44,7 @@ const aSituation: fc.Arbitrary<Situation> = fc.record({
   driverName: fc.constant(DRIVER),
   canModify: fc.boolean(),
   isAnswered: fc.boolean(),
+  isHeldByUse: fc.boolean(),
   resting: fc.constant(undefined),
   classOf: fc.constant(classOf),
 })
@@ -137,6 +138,7 @@ describe('what is due', () => {
     driverName: DRIVER,
     canModify: true,
     isAnswered: false,
+    isHeldByUse: false,
     resting: undefined,
     classOf,
   }
@@ -162,6 +164,24 @@ describe('what is due', () => {
     })
     const target = { ...nothing, className: 'gold' }
     expect(plan).toMatchObject({ do: 'ask', target, attributes: { iops: '1000' }, replaced: ['iops'] })
+  })
+
+  it('PIO-5 while pods use a volume that must not be in use, amounts wait; classes and ways back do not', () => {
+    always((situation) => {
+      const held = { ...situation, isHeldByUse: true, isAnswered: true }
+      const plan = planModification(held)
+      const free = planModification({ ...held, isHeldByUse: false })
+      if (free.do !== 'ask' || free.purpose === 'cancel') return expect(plan).toEqual(free)
+      const isAboutAmounts = (['iops', 'throughput'] as const).some(
+        (name) => free.replaced.includes(name) || !sameAmount(free.target[name], situation.inEffect[name]),
+      )
+      if (isAboutAmounts) return
+      expect(plan).toEqual(free)
+    })
+    const wanted = { ...nothing, iops: '7' }
+    const held = { ...unanswered, wanted, isAnswered: true, isHeldByUse: true }
+    expect(planModification(held)).toMatchObject({ do: 'hold', target: wanted })
+    expect(planModification({ ...held, wanted: { ...nothing, className: 'gold' } }).do).toBe('ask')
   })
 
   it.each([

@@ -2,7 +2,7 @@
 //   nothing   what is wanted is in effect, and nothing was begun
 //   ask       the driver is asked for a target: a new one, the one it has not answered about, or the one before
 //   drop      nothing that was begun can have changed the volume: it is forgotten
-//   hold      cannot begin: no such class, another driver's class, a driver that modifies nothing
+//   hold      cannot begin: no such class, another driver's class, a driver that modifies nothing, or none in use
 //   refuse    cannot be: two values for one attribute, or more than a driver takes
 //   rest      was refused a while ago, and nothing has changed since
 //   wait      the classes are not known
@@ -18,7 +18,8 @@ export type Plan =
   | Ask
   | { readonly do: 'drop' }
   | { readonly do: 'hold'; readonly target: Target; readonly because: string }
-  | { readonly do: 'refuse'; readonly target: Target; readonly because: string }
+  /** `io`: the claim's own amounts that are concerned; one that is in effect and contradicts nothing is not. */
+  | { readonly do: 'refuse'; readonly target: Target; readonly io: readonly IoName[]; readonly because: string }
   | { readonly do: 'rest'; readonly because: string }
   | { readonly do: 'wait'; readonly because: string }
 
@@ -109,11 +110,15 @@ function planForward(situation: Situation, goal: Target): Plan {
     case 'missing':
     case 'foreign':
       return afterWayBack(situation, { do: 'hold', target: goal, because: found.because })
-    case 'impossible':
-      return afterWayBack(situation, { do: 'refuse', target: goal, because: found.because })
+    case 'impossible': {
+      const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
+      return afterWayBack(situation, { do: 'refuse', target: goal, io, because: found.because })
+    }
     case 'composed': {
       const attributes = { ...putBack(situation.undo ?? {}), ...found.attributes }
       const { replaced } = found
+      const isHeld = situation.isHeldByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
+      if (isHeld) return { do: 'hold', target: goal, because: heldByUse(situation) }
       return unlessResting(situation, { do: 'ask', target: goal, attributes, replaced, purpose: 'change' })
     }
   }
@@ -155,6 +160,11 @@ export function recordedTarget({ classStatus, classTarget, inEffect, io, classOf
     return contradicts(ofClass, name, own) ? undefined : own
   }
   return { className, iops: amount('iops'), throughput: amount('throughput') }
+}
+
+function isContradicted({ classOf }: Situation, { className, ...amounts }: Target, name: IoName): boolean {
+  const found = className === undefined ? undefined : classOf(className)
+  return found?.is === 'found' && contradicts(found.parameters, name, amounts[name])
 }
 
 function contradicts(ofClass: Attributes, name: IoName, own: string | undefined): boolean {
@@ -215,6 +225,11 @@ function ioAttributes(target: Target): Attributes {
 const foreign = (className: string, theirs: string, ours: string): string =>
   `VAC ${className} referenced in PVC is for driver ${theirs} which does not match driver name ${ours}. ` +
   `Nothing was sent to the driver; name a VolumeAttributesClass of ${ours}.`
+
+/** In one wording for all amounts: it stays said while they change. */
+export const heldByUse = ({ driverName }: Pick<Situation, 'driverName'>): string =>
+  `CSI driver ${driverName} changes iops and throughput only of volumes that are not in use, and pods use this one. ` +
+  `It is asked again when the last of them has ended.`
 
 function cannotModify({ driverName, inEffect }: Situation, goal: Target): string {
   const isClass = goal.className !== inEffect.className

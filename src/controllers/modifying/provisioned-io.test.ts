@@ -147,13 +147,96 @@ describe('when the driver says no', () => {
     expect(world.asked()).toHaveLength(3)
   })
 
-  it('PIO-5 FAILED_PRECONDITION: pending while the volume is in use, again with backoff', async () => {
+  it('PIO-5 FAILED_PRECONDITION where nothing uses the volume, or nobody looks: pending, again with backoff', async () => {
     await provisioned()
     world.fails('FAILED_PRECONDITION', 2)
-    world.start()
+    const process = world.start()
     await world.setIo({ iops: '700' })
     await untilStatus('iops', 'ControllerModifyVolumePending')
     await untilProvided({ iops: '700' })
+    expect(world.asked()).toHaveLength(3)
+    await process.stop()
+    await world.aPod('user')
+    world.fails('FAILED_PRECONDITION', 2)
+    world.start({ options: { handlesInUse: false } })
+    await world.setIo({ iops: '800' })
+    await untilProvided({ iops: '800' })
+    expect(world.asked()).toHaveLength(6)
+  })
+
+  it('PIO-5 FAILED_PRECONDITION while pods use the volume: pending, and asked again when the last has ended, without a timer', async () => {
+    await provisioned()
+    await world.aPod('user')
+    await world.aPod('over')
+    await world.endPod('over')
+    world.fails('FAILED_PRECONDITION')
+    const process = world.start()
+    await world.setIo({ iops: '700' })
+    await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    expect(await io()).toMatchObject({ statuses: { iops: 'ControllerModifyVolumePending' }, capacity: { iops: '500' } })
+    await world.trial.clock.advance(3_600_000)
+    await world.setIo({ iops: '800' })
+    await world.settle()
+    expect(world.asked()).toHaveLength(1)
+    expect(world.told.map(({ reason }) => reason)).toEqual(['VolumeModifyInProgress', 'VolumeModifyFailed'])
+    expect(world.told[1]?.message).toMatch(
+      /^rpc error: code = FailedPrecondition .* asked again when the last of them has ended\.$/,
+    )
+    world.rules([])
+    await world.endPod('user')
+    await world.settle()
+    expect(await io()).toMatchObject({ capacity: { iops: '800' }, statuses: undefined })
+    expect(world.has()).toEqual({ iops: '800', throughput: '50' })
+  })
+
+  it('PIO-5 VAC-7 going back does not wait for the pod, and asks nothing: the driver has changed nothing', async () => {
+    await provisioned()
+    await world.aPod('user')
+    world.fails('FAILED_PRECONDITION')
+    const process = world.start()
+    await world.setIo({ iops: '700' })
+    await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    await world.setIo({ iops: '500' })
+    await world.settle()
+    expect(await io()).toMatchObject({ capacity: { iops: '500' }, allocated: { iops: '500' }, statuses: undefined })
+    expect((await world.status()).conditions ?? []).toEqual([])
+    expect(world.asked()).toHaveLength(1)
+  })
+
+  it('PIO-5 a class that is asked for together with an amount waits with it; alone it is tried at once', async () => {
+    await provisioned()
+    await world.aClass('hot', { tier: 'hot' })
+    await world.aPod('user')
+    world.fails('FAILED_PRECONDITION', 1)
+    const process = world.start()
+    await world.patchClaim('data', {
+      spec: { volumeAttributesClassName: 'hot', resources: { requests: { iops: '700' } } },
+    })
+    await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    expect((await world.status()).modifyVolumeStatus).toEqual({
+      targetVolumeAttributesClassName: 'hot',
+      status: 'Pending',
+    })
+    await world.setIo({ iops: '500' })
+    await world.settle()
+    await world.untilSettled('hot')
+    expect(world.has()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
+  })
+
+  it('PIO-5 less than the driver gives at least: Failed, and the volume keeps what it has', async () => {
+    await provisioned()
+    world.rules([{ times: 1, effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at least 100 iops' } }])
+    world.start()
+    await world.setIo({ iops: '1', throughput: '1' })
+    await untilStatus('iops', 'ControllerModifyVolumeFailed')
+    expect((await io()).statuses).toEqual({
+      iops: 'ControllerModifyVolumeFailed',
+      throughput: 'ControllerModifyVolumeFailed',
+    })
+    expect(world.told.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })
+    expect(world.told.at(-1)?.message).toContain('at least 100 iops')
+    expect((await world.volume()).spec?.capacity).toMatchObject({ iops: '500', throughput: '50Mi' })
+    expect(world.has()).toEqual({ iops: '500', throughput: '50' })
   })
 
   it('PIO-5 no answer: the values stay as they are until there is one', async () => {
@@ -267,6 +350,26 @@ describe('a class and amounts of the claim’s own', () => {
     expect((await io()).statuses).toBeUndefined()
   })
 
+  it('PIO-1 an amount that contradicts nothing and is in effect is not called failed', async () => {
+    await withClass()
+    world.start()
+    await world.setIo({ throughput: '50' })
+    await untilProvided({ throughput: '50Mi' })
+    await world.setClass('fast')
+    await untilTold('VolumeModifyFailed')
+    await world.settle()
+    expect((await io()).statuses).toEqual({ iops: 'ControllerModifyVolumeFailed' })
+    await world.setIo({ iops: null })
+    await world.untilSettled('fast')
+    expect(
+      world.told
+        .slice(-4)
+        .map(({ message }) => message)
+        .join(),
+    ).not.toContain('throughput')
+    expect(world.has()).toEqual({ tier: 'hot', iops: '1000', throughput: '50' })
+  })
+
   it('PIO-1 a contradiction taken back leaves nothing behind', async () => {
     await withClass()
     world.start()
@@ -277,6 +380,31 @@ describe('a class and amounts of the claim’s own', () => {
     expect(world.asked()).toEqual([])
     expect(await io()).toMatchObject({ statuses: undefined, capacity: { iops: '500' } })
   })
+
+  it.each<[string, object, object]>([
+    ['the amount', { resources: { requests: { iops: '500' } } }, { tier: 'cool', iops: '500' }],
+    ['the class', { volumeAttributesClassName: 'tiered' }, { tier: 'hot', iops: '700' }],
+  ])(
+    'PIO-1 VAC-7 of one edit %s is taken back after a lost reply: the other stays wanted',
+    async (_which, back, has) => {
+      await withClass()
+      await world.aClass('cool', { tier: 'cool' })
+      world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
+      world.start()
+      await world.patchClaim('data', {
+        spec: { volumeAttributesClassName: 'cool', resources: { requests: { iops: '700' } } },
+      })
+      await untilTold('VolumeModifyFailed')
+      await world.patchClaim('data', { spec: back })
+      const { spec } = await world.claim()
+      await world.until(async () => {
+        const { capacity, statuses } = await io()
+        return !statuses && capacity?.iops === spec?.resources?.requests?.iops
+      }, 'the amount')
+      await world.untilSettled(spec?.volumeAttributesClassName)
+      expect(world.has()).toEqual(has)
+    },
+  )
 
   it('PIO-1 an amount that is no longer asked for gives way to the class’s', async () => {
     world = await aWorld()

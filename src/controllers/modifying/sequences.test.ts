@@ -17,7 +17,10 @@ const SEQUENCES = Number(process.env.MODIFY_SEQUENCES ?? 60)
 type Act =
   | { readonly do: 'class'; readonly name: string | null }
   | { readonly do: 'throughput'; readonly amount: string | null }
-  | { readonly do: 'driver'; readonly effect: 'lose' | 'INTERNAL' | 'INVALID_ARGUMENT' | 'ABORTED' | 'OUT_OF_RANGE' }
+  | {
+      readonly do: 'driver'
+      readonly effect: 'lose' | 'INTERNAL' | 'INVALID_ARGUMENT' | 'ABORTED' | 'OUT_OF_RANGE' | 'FAILED_PRECONDITION'
+    }
   | { readonly do: 'crash' }
   | { readonly do: 'pass'; readonly ms: number }
 
@@ -35,6 +38,7 @@ const anAct: fc.Arbitrary<Act> = fc.oneof(
       'INVALID_ARGUMENT' as const,
       'ABORTED' as const,
       'OUT_OF_RANGE' as const,
+      'FAILED_PRECONDITION' as const,
     ),
   }),
   fc.record({ do: fc.constant('crash' as const) }),

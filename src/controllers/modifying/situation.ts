@@ -2,7 +2,8 @@
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Subject } from '../changing/change.ts'
+import { keyOfObject } from '../../client/index.ts'
+import { isInUse, type Subject } from '../changing/index.ts'
 import { wantedAttributes } from '../provisioning/csi/attributes.ts'
 import type { Answers } from './answers.ts'
 import type { ModifyingContext } from './context.ts'
@@ -40,6 +41,8 @@ export interface Situation {
   readonly canModify: boolean
   /** The last call was answered for good, by yes or no. Otherwise the driver may still be at it. */
   readonly isAnswered: boolean
+  /** It refused amounts because the volume was in use, and it still is. */
+  readonly isHeldByUse: boolean
   /** What was refused, and rests. */
   readonly resting: string | undefined
   classOf(name: string): ClassLookup
@@ -52,14 +55,16 @@ export interface SituationDeps {
   readonly driverName: string
   readonly canModify: boolean
   readonly answers: Answers
+  readonly isInUse: boolean
   classOf(name: string): ClassLookup
 }
 
 export async function situationOf(subject: Subject, context: ModifyingContext): Promise<Situation> {
-  const { client, facts, gates, answers, classOf } = context
+  const { client, facts, gates, answers, pods, classOf } = context
   return readSituation(subject, {
     gates,
     answers,
+    isInUse: pods !== undefined && isInUse(keyOfObject(subject.claim), pods),
     classOf,
     driverName: facts.name,
     canModify: facts.controller.has('MODIFY_VOLUME'),
@@ -109,6 +114,7 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
     driverName,
     canModify,
     isAnswered: answers.isAnswered(claim),
+    isHeldByUse: deps.isInUse && answers.isOffline(claim),
     resting: answers.restingOf(claim),
     classOf,
   }

@@ -138,10 +138,12 @@ export function holdPatch(
 }
 
 /** It cannot be, and the driver was not asked. */
-export function refusePatch(step: Omit<Step, 'concern'>, because: string): StatusPatch | undefined {
-  const { claim, situation, target, nowMs } = step
+export function refusePatch(
+  { claim, situation, target, nowMs }: Omit<Step, 'concern'>,
+  io: readonly IoName[],
+  because: string,
+): StatusPatch | undefined {
   const { className } = target
-  const io = IO_RESOURCES.filter((name) => target[name] !== undefined)
   const isSaid = conditionOf(claim, MODIFY_VOLUME_ERROR)?.message === because
   const isClassSet =
     className === undefined || (situation.classStatus === 'Infeasible' && situation.classTarget === className)
@@ -184,7 +186,7 @@ export interface Failed {
 export function failurePatch(step: Step, { meaning, reason, message, undo }: Failed): StatusPatch | undefined {
   const { claim, situation, target, concern, nowMs } = step
   const { classStatus } = situation
-  const classWord = meaning === 'infeasible' ? 'Infeasible' : 'InProgress'
+  const classWord = CLASS_WORDS[meaning]
   const ioWord = IO_WORDS[meaning]
   const words = meaning === 'uncertain' ? 'is still in progress.' : 'failed. Waiting for retry.'
   const isAboutNothing = concern.className === undefined && concern.io.length === 0
@@ -211,6 +213,13 @@ export function failurePatch(step: Step, { meaning, reason, message, undo }: Fai
       ],
     },
   }
+}
+
+const CLASS_WORDS: Readonly<Record<FailureMeaning, 'Pending' | 'InProgress' | 'Infeasible'>> = {
+  infeasible: 'Infeasible',
+  inUse: 'Pending',
+  final: 'InProgress',
+  uncertain: 'InProgress',
 }
 
 const IO_WORDS: Readonly<Record<FailureMeaning, IoProgressName>> = {

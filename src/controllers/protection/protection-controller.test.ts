@@ -250,6 +250,23 @@ describe('protection', () => {
     await until(isGone(`${CLASSES}/gold`), 'the class to go')
   })
 
+  it('VAC-9 (63, 64) a volume that gets another class lets go of the one before', async () => {
+    await aClass('gold')
+    await trial.post(VOLUMES, {
+      metadata: { name: 'pv' },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        csi: { driver: 'd.example.com', volumeHandle: 'h' },
+        volumeAttributesClassName: 'gold',
+      },
+    })
+    await trial.delete(`${CLASSES}/gold`)
+    await until(says('used by the volume pv'), 'the reason')
+    await trial.patch(`${VOLUMES}/pv`, { spec: { volumeAttributesClassName: 'silver' } }, 'merge')
+    await until(isGone(`${CLASSES}/gold`), 'the class to go')
+  })
+
   it('VAC-9 (65) a class stays for a retained volume after its claim is gone, and goes with the volume', async () => {
     await aClass('gold')
     expect(await finalizersOf(`${CLASSES}/gold`)).toEqual(['kubernetes.io/vac-protection'])
@@ -270,6 +287,24 @@ describe('protection', () => {
     await trial.delete(`${VOLUMES}/pv`)
     await until(isGone(`${CLASSES}/gold`), 'the class to go')
     expect((await aClass('gold')).status).toBe(201)
+  })
+
+  it('VAC-1 VAC-9 (67) a class through its whole life: made, read, labelled, deleted, made anew, and all of them deleted', async () => {
+    const made = await aClass('gold')
+    expect(made.status).toBe(201)
+    expect((await trial.get(`${CLASSES}/gold`)).json).toEqual(made.json)
+    const labelled = await trial.patch(`${CLASSES}/gold`, { metadata: { labels: { patched: 'true' } } })
+    expect(labelled.json.metadata.labels).toEqual({ patched: 'true' })
+    await trial.delete(`${CLASSES}/gold`)
+    await until(async () => (await trial.get(CLASSES)).json.items.length === 0, 'none to be left')
+    await aClass('gold')
+    const { json } = await trial.get(`${CLASSES}/gold`)
+    json.metadata.labels = { updated: 'true' }
+    expect((await trial.put(`${CLASSES}/gold`, json)).json.metadata.labels).toEqual({ updated: 'true' })
+    await aClass('silver')
+    expect((await trial.delete(`${CLASSES}?labelSelector=updated%3Dtrue`)).status).toBe(200)
+    await until(isGone(`${CLASSES}/gold`), 'the class to go')
+    expect((await trial.get(`${CLASSES}/silver`)).status).toBe(200)
   })
 
   it('VAC-9 500 claims of one class hold it until the last one goes, and nothing is listed for it', async () => {

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { conflict, forbidden } from '../../api/status-error.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
+import type { Provisioner } from './provisioner.ts'
 import { aWorld, type ProcessOptions, type World } from './provisioning-trial.ts'
 
 let world: World
@@ -27,6 +29,17 @@ const refusing =
       throw error()
     }
   }
+
+/** Makes volumes that have no attributes class, whatever is asked for. */
+const withoutAttributes = (real: Provisioner): Provisioner => ({
+  ...real,
+  async provision(...given) {
+    const answer = await real.provision(...given)
+    if (answer.is !== 'made') return answer
+    const { volumeAttributesClassName: _, ...spec } = answer.volume.spec
+    return { ...answer, volume: { ...answer.volume, spec } }
+  },
+})
 
 /** As the server says which write of a commit it is about. */
 const aboutWrite = (error: any, index: number): Error => {
@@ -88,9 +101,28 @@ describe('a volume that is bound as it is saved', () => {
     expect((await world.client.get(persistentVolumeKind, { name: nameFor(claim) })).status?.phase).not.toBe('Bound')
   })
 
-  it('VAC-12 is left to the binder where the claim names an attributes class', async () => {
+  it('VAC-4 takes no more writes with an attributes class, which is the one in effect with the binding', async () => {
     const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
-    start()
+    const process = start()
+    await world.until(isSaved(claim), 'the volume')
+    expect(await world.claim('data')).toMatchObject({
+      spec: { volumeName: nameFor(claim) },
+      status: { phase: 'Bound', currentVolumeAttributesClassName: 'silver' },
+    })
+    await world.settle()
+    expect(commitsIn(process)).toBe(1)
+  })
+
+  it('VAC-12 is left to the binder where the claim names an attributes class and the gate is off', async () => {
+    const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    start({ options: { bindsAtOnce: true, gates: parseFeatureGates('VolumeAttributesClass=false') } })
+    await world.until(isSaved(claim), 'the volume')
+    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+  })
+
+  it('VAC-4 is left to the binder where it has not the attributes class that the claim names', async () => {
+    const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
+    start({ provisioner: withoutAttributes(world.storage.provisioner()) })
     await world.until(isSaved(claim), 'the volume')
     expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
   })

@@ -1,5 +1,6 @@
 // What a provisioning controller can be told, and what it does when it is not. The defaults are those of the external
 // provisioners that operators know.
+import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import type { Backoff } from '../../client/backoff.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../names.ts'
 
@@ -22,6 +23,8 @@ export interface ProvisioningOptions {
    * binder once it has seen the volume. Default false.
    */
   readonly bindsAtOnce?: boolean
+  /** Those of the binder. Default: all on. */
+  readonly gates?: FeatureGates
   /** What holds a volume until its storage is deleted. Default: what external, or in-process, provisioners use. */
   readonly volumeFinalizer?: string
 }
@@ -34,6 +37,7 @@ export interface ProvisioningSettings {
   readonly backoff: Backoff
   readonly workers: number
   readonly bindsAtOnce: boolean
+  readonly gates: FeatureGates
   readonly volumeFinalizer: string
 }
 
@@ -56,6 +60,7 @@ export function settingsOf(options: ProvisioningOptions): ProvisioningSettings {
     volumeNameUuidLength,
     workers,
     bindsAtOnce: options.bindsAtOnce ?? false,
+    gates: options.gates ?? allGatesOn,
     backoff: {
       baseMs: options.retryIntervalStartMs ?? RETRY_START_MS,
       maxMs: options.retryIntervalMaxMs ?? RETRY_MAX_MS,

@@ -50,7 +50,8 @@ async function bindingIn(
   { settings, client, intent }: ProvisioningContext,
 ): Promise<CommitWrite[] | undefined> {
   if (!settings.bindsAtOnce || !(await client.commitsAtomically())) return undefined
-  return bindingOfNew(volume, claim, intent)
+  const bindsAttributesClasses = settings.gates.enabled('VolumeAttributesClass')
+  return bindingOfNew(volume, claim, { letsGoOf: intent, bindsAttributesClasses })
 }
 
 /** The volume's create was the first of the writes; the claim, where it was written, comes last. */

@@ -54,7 +54,8 @@ export function scriptedStorage(): ScriptedStorage {
     const { fails, ignores, because = 'as the script says', isUnasked, after, throws, ...answer } = script.shift() ?? {}
     await after
     const handle = answer.handle ?? `${name}/${request.volumeName}`
-    const asked = String(request.claim.spec?.resources?.requests?.storage)
+    const { resources, volumeAttributesClassName } = request.claim.spec ?? {}
+    const asked = String(resources?.requests?.storage)
     if (answer.makes ?? !(fails || ignores || throws)) assets.set(handle, assets.get(handle) ?? answer.size ?? asked)
     if (fails && !isUnasked && SAYS_NOTHING_EXISTS.has(fails)) assets.delete(handle) // it does not lie
     if (throws) throw throws
@@ -64,7 +65,11 @@ export function scriptedStorage(): ScriptedStorage {
       is: 'made',
       volume: {
         ...(answer.labels ? { labels: answer.labels } : {}),
-        spec: { capacity: { storage: assets.get(handle) ?? asked }, csi: { driver: name, volumeHandle: handle } },
+        spec: {
+          capacity: { storage: assets.get(handle) ?? asked },
+          csi: { driver: name, volumeHandle: handle },
+          ...(volumeAttributesClassName ? { volumeAttributesClassName } : {}),
+        },
       },
     }
   }

@@ -159,4 +159,19 @@ export function createMemoryDisk(): MemoryDisk {
   return disk
 }
 
+/** What a driver's node service does to the node with a call that it answers well. */
+export function mountAsAsked(
+  disk: MemoryDisk,
+  method: string,
+  request: { readonly stagingTargetPath: string; readonly targetPath: string },
+): void {
+  if (method === 'NodeStageVolume') disk.mountAt(request.stagingTargetPath)
+  if (method === 'NodeUnstageVolume') disk.unmountAt(request.stagingTargetPath)
+  if (method === 'NodePublishVolume') disk.mountAt(request.targetPath)
+  if (method === 'NodeUnpublishVolume') {
+    disk.unmountAt(request.targetPath)
+    disk.take(request.targetPath)
+  }
+}
+
 const systemError = (code: string, path: string) => Object.assign(new Error(`${code}: ${path}`), { code })

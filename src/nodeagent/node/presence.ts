@@ -12,12 +12,12 @@ import type { Client } from '../../client/index.ts'
 import type { MachineFacts } from './facts.ts'
 
 export interface NodePresence {
-  /** Takes the name and writes the Node; throws NodeNameTakenError. */
-  begin(signal: AbortSignal): Promise<Readonly<Node>>
+  /** Takes the name and writes the Node, however long the server is away; throws NodeNameTakenError. */
+  begin(signal: AbortSignal): Promise<void>
   /** Stays present until the signal fires; throws NodeNameTakenError if the name was lost meanwhile. */
   keep(signal: AbortSignal): Promise<void>
-  /** From now on the node says that it takes pods. */
-  ready(): Promise<void>
+  /** From now on the node says that it takes pods: once `prepare` is done and the server has been told. */
+  ready(prepare: () => Promise<void>, signal: AbortSignal): Promise<void>
   /** Which attached volumes must not be detached: in the status before any of them is mounted. */
   setVolumesInUse(names: readonly string[]): Promise<void>
 }
@@ -144,24 +144,31 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
     }
   }
 
-  return {
-    async begin(signal) {
-      for (;;) {
-        signal.throwIfAborted()
-        try {
-          await renew()
-          return await writeNode()
-        } catch (error) {
-          if (error instanceof NodeNameTakenError || !mayPass(error)) throw error
-          log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node yet; trying again')
-          await clock.sleep(RETRY_MS, signal)
-        }
+  async function untilDone(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted()
+      try {
+        return await attempt()
+      } catch (error) {
+        if (error instanceof NodeNameTakenError || !mayPass(error)) throw error
+        log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node yet; trying again')
+        await clock.sleep(RETRY_MS, signal)
       }
-    },
-    async ready() {
-      isReady = true
-      await writeStatus()
-    },
+    }
+  }
+
+  return {
+    begin: (signal) =>
+      untilDone(async () => {
+        await renew()
+        await writeNode()
+      }, signal),
+    ready: (prepare, signal) =>
+      untilDone(async () => {
+        await prepare()
+        isReady = true
+        await writeStatus()
+      }, signal),
     async setVolumesInUse(names) {
       volumesInUse = names
       await writeStatus()

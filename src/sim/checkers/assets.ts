@@ -1,13 +1,18 @@
 // What is behind a volume, by a name that driver and plugin know: `driver vol-7`, `plugin pvc-1`.
-import type { SimDriver } from '../driver.ts'
 import type { Volume } from './store-view.ts'
 
 /** Where the volumes of the plugin in the binder's process are. */
 export const PLUGIN_PATH = '/memory/'
 
+/** By its id. `name`: what it was called by whoever asked for it. */
+export interface HeldVolume {
+  readonly id: string
+  readonly name: string
+}
+
 /** Everything that the storage of the world holds. */
 export interface Storage {
-  readonly driver: SimDriver
+  readonly driver: { state(): { readonly volumes: Readonly<Record<string, HeldVolume>> } }
   readonly plugin: ReadonlyMap<string, bigint>
 }
 

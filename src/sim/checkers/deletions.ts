@@ -24,7 +24,13 @@ export interface Witness {
   destroys(asset: string): void
 }
 
-export function checkDeletions(world: World, view: StoreView, convict: (crime: string) => void): DeletionChecker {
+/** `nameOf`: what the storage behind a volume is called in `destroys`. */
+export function checkDeletions(
+  world: World,
+  view: StoreView,
+  convict: (crime: string) => void,
+  nameOf: (volume: Volume) => string | undefined = assetOf,
+): DeletionChecker {
   /** Volumes that must not be destroyed: why, and since when without interruption. */
   const kept = new Map<string, { readonly why: string; readonly sinceMs: number }>()
   const condemned = new Set<string>()
@@ -45,7 +51,7 @@ export function checkDeletions(world: World, view: StoreView, convict: (crime: s
 
   function judge(asset: string, lastReadMs: ReadonlyMap<string, number>): void {
     const crimes = [...view.volumes.values()].flatMap((volume) => {
-      if (assetOf(volume) !== asset) return []
+      if (nameOf(volume) !== asset) return []
       const { name = '' } = volume.metadata
       const keeping = kept.get(name)
       return keeping && keeping.sinceMs < (lastReadMs.get(name) ?? world.nowMs)

@@ -5,8 +5,8 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
-import type { Store, StoreEvent } from '../../store/index.ts'
 import type { Cluster } from '../cluster.ts'
+import { followStore, type Stored } from './follow-store.ts'
 
 export type Claim = Readonly<PersistentVolumeClaim>
 export type Volume = Readonly<PersistentVolume>
@@ -42,24 +42,7 @@ export function createStoreView(cluster: Cluster): StoreView {
   const checks: ((changes: readonly Change[]) => void)[] = []
   let changedMs = cluster.world.nowMs
 
-  /** A server that comes back shows what it kept: to us that is one commit. */
-  async function attach(store: Store): Promise<void> {
-    const { entries, revision } = await store.list({ prefix: WATCHED })
-    const present = new Set(entries.map(({ key }) => key))
-    const gone = [...[...claims.keys()].map((key) => CLAIMS + key), ...[...volumes.keys()].map((key) => VOLUMES + key)]
-    take([
-      ...gone.filter((key) => !present.has(key)).map((key) => ({ key, value: undefined, revision })),
-      ...entries.map(({ key, value, modRevision }) => ({ key, value, revision: modRevision })),
-    ])
-    store.watch({ prefix: WATCHED, afterRevision: revision, onEvents, onEnd: () => {} })
-  }
-
-  /** What comes in one call became visible at once: whole transactions, though each write has its own revision. */
-  function onEvents(events: readonly StoreEvent[]): void {
-    take(events.map(({ key, revision, entry }) => ({ key, value: entry?.value, revision })))
-  }
-
-  function take(states: readonly State[]): void {
+  function take(states: readonly Stored[]): void {
     const changes = states.flatMap((state): Change[] => {
       if (state.key.startsWith(CLAIMS)) return changeOf('claim', claims, state.key.slice(CLAIMS.length), state)
       if (state.key.startsWith(VOLUMES)) return changeOf('volume', volumes, state.key.slice(VOLUMES.length), state)
@@ -75,7 +58,7 @@ export function createStoreView(cluster: Cluster): StoreView {
     of: Change['of'],
     known: Map<string, T>,
     key: string,
-    state: State,
+    state: Stored,
   ): Change[] {
     const old = known.get(key)
     if (state.value === undefined) {
@@ -94,7 +77,7 @@ export function createStoreView(cluster: Cluster): StoreView {
     return [{ of, old, next }]
   }
 
-  cluster.follow((store) => void attach(store))
+  followStore(cluster, WATCHED, take)
   return {
     claims,
     volumes,
@@ -124,10 +107,3 @@ export const textOf = ({ claims, volumes }: StoreView): string =>
       JSON.stringify({ name, uid, deletionTimestamp, finalizers, annotations, spec, status }),
     )
     .join('\n')
-
-interface State {
-  readonly key: string
-  /** Undefined: it is gone. */
-  readonly value: Uint8Array | undefined
-  readonly revision: number
-}

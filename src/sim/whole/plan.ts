@@ -1,6 +1,7 @@
 // What one seed does to the whole system, as data: who does what when, what breaks when, and how bad the weather is.
 // A plan is made from a seed (make-plan.ts), can be run again (run.ts), and can be made smaller (shrink.ts): every step
 // names what it is about, so that taking one away leaves the others as they were.
+import type { ExpansionQuota } from '../../api/kind.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
 import type { DriverFaults } from '../driver.ts'
 import type { NetworkFaults } from '../network.ts'
@@ -24,7 +25,7 @@ export interface Setup {
   readonly home: 'together' | 'apart'
   readonly commits: 'atomic' | 'one by one'
   readonly capacityReservation: boolean
-  readonly expansionQuota: 'requested' | 'actual'
+  readonly expansionQuota: ExpansionQuota
 }
 
 /** What may go wrong at any moment, with what probability. */
@@ -46,8 +47,20 @@ export type Act = PeopleAct | FaultAct
 /** What users and administrators ask the server for. Objects are written as a person would write them. */
 export type PeopleAct =
   | { readonly do: 'create'; readonly kind: KindName; readonly object: ObjectText }
-  | { readonly do: 'edit'; readonly kind: KindName; readonly of: Named; readonly patch: ObjectText; readonly why: string }
-  | { readonly do: 'delete'; readonly kind: KindName; readonly of: Named; readonly graceSeconds?: number }
+  | {
+      readonly do: 'edit'
+      readonly kind: KindName
+      readonly of: Named
+      readonly patch: ObjectText
+      readonly why: string
+    }
+  | {
+      readonly do: 'delete'
+      readonly kind: KindName
+      readonly of: Named
+      readonly graceSeconds?: number
+      readonly propagation?: 'Foreground' | 'Orphan'
+    }
   /** Takes the claim's class, size or amounts back to what its status says it has. */
   | { readonly do: 'go back'; readonly of: Named }
   /** The servers and controllers are started anew with a feature on or off. */
@@ -67,6 +80,7 @@ export type KindName =
   | 'namespace'
   | 'config map'
 
+/** A volume is also named by the claim that has it, or had it: with that claim's namespace and name. */
 export interface Named {
   readonly namespace?: string
   readonly name: string
@@ -88,7 +102,13 @@ export type FaultAct =
   /** Nobody reaches the server but over a network that loses this share of everything. */
   | { readonly do: 'bad network'; readonly process?: string; readonly ms: number; readonly lose: number }
   /** The next call of this kind. */
-  | { readonly do: 'driver fails'; readonly driver: DriverName; readonly method: string; readonly code: CsiFailureCode; readonly times: number }
+  | {
+      readonly do: 'driver fails'
+      readonly driver: DriverName
+      readonly method: string
+      readonly code: CsiFailureCode
+      readonly times: number
+    }
   | { readonly do: 'driver hangs'; readonly driver: DriverName; readonly method: string; readonly ms: number }
   | { readonly do: 'lose replies'; readonly driver: DriverName; readonly ms: number }
   | { readonly do: 'fill pool'; readonly driver: DriverName; readonly ms: number }

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { allGatesOn, parseFeatureGates } from '../../../api/feature-gates.ts'
-import { composed, wantedAttributes, withoutOverridden } from './attributes.ts'
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class.ts'
+import { notFound } from '../../../api/status-error.ts'
+import { composed, mutableParameters, type WatchedClasses, wantedAttributes, withoutOverridden } from './attributes.ts'
 
 const none = { iops: undefined, throughput: undefined }
 const aClaim = (requests: Record<string, string>, volumeAttributesClassName?: string) =>
@@ -23,6 +25,53 @@ describe('the attributes a claim wants', () => {
     expect(withoutClass).toMatchObject({ className: undefined, iops: '100' })
     const withoutIo = wantedAttributes(claim, parseFeatureGates('VolumeProvisionedIO=false'))
     expect(withoutIo).toMatchObject({ className: 'gold', iops: undefined })
+  })
+})
+
+describe('the class of a claim', () => {
+  const gold = (iops: string, metadata: object = {}): any => ({
+    metadata: { name: 'gold', ...metadata },
+    driverName: 'disk.example.com',
+    parameters: { iops },
+  })
+  const alive = { isServed: true, lastEventAgeMs: () => 60_000 }
+
+  /** What the driver is told, and how often the server was asked. */
+  async function told(watched: Partial<WatchedClasses>, onServer?: object) {
+    let reads = 0
+    const client: any = {
+      async get() {
+        reads++
+        if (!onServer) throw notFound(volumeAttributesClassKind, 'gold')
+        return onServer
+      },
+    }
+    const classes = { ...alive, get: () => undefined, ...watched }
+    const deps = { client, attributesClasses: () => classes, driverName: 'disk.example.com' }
+    const parameters = await mutableParameters({ className: 'gold', ...none }, deps, new AbortController().signal)
+    return { parameters, reads }
+  }
+
+  it('SYS-16 is not read where it is watched', async () => {
+    expect(await told({ get: () => gold('1') })).toEqual({ parameters: { iops: '1' }, reads: 0 })
+  })
+
+  it('VAC-3 is read where it has not been seen yet', async () => {
+    expect(await told({}, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+  })
+
+  it.each([
+    ['that one was going', { get: () => gold('1', { deletionTimestamp: '2026-01-31T12:00:00Z' }) }],
+    ['nothing has been heard of classes for minutes', { get: () => gold('1'), lastEventAgeMs: () => 180_000 }],
+  ])('VAC-3 is read where another may have its name by now: %s', async (_, watched) => {
+    expect(await told(watched, gold('2'))).toEqual({ parameters: { iops: '2' }, reads: 1 })
+  })
+
+  it.each([
+    ['nobody has made it', {}],
+    ['the server no longer serves classes', { get: () => gold('1'), isServed: false }],
+  ])('VAC-3 is waited for where %s', async (_, watched) => {
+    await expect(told(watched)).rejects.toMatchObject({ how: 'noChange', message: expect.stringContaining('"gold"') })
   })
 })
 

@@ -8,7 +8,8 @@ import { isQuantity, quantityIsInteger, quantitySign, quantityToBytes } from '..
 import { ApiError } from '../../../api/status-error.ts'
 import { normalizeThroughput } from '../../../api/throughput.ts'
 import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
-import type { Client } from '../../../client/index.ts'
+import type { VolumeAttributesClass } from '../../../api/types/storage.ts'
+import type { Cache, Client } from '../../../client/index.ts'
 import type { Parameters } from './parameters.ts'
 import { infeasible, notNow, refused } from './refusal.ts'
 
@@ -30,30 +31,27 @@ export function wantedAttributes({ spec }: Readonly<PersistentVolumeClaim>, gate
   }
 }
 
+export type WatchedClasses = Pick<Cache<VolumeAttributesClass>, 'get' | 'isServed' | 'lastEventAgeMs'>
+
 export interface AttributesDeps {
   readonly client: Client
+  /** Asked for when a claim names a class, and not before: a server may serve none, or let us see none. */
+  attributesClasses(): WatchedClasses
   readonly driverName: string
 }
 
-/** The class is read now: what it was a moment ago could be another class of the same name. Throws a Refusal. */
+/** Throws a Refusal. */
 export async function mutableParameters(
   wanted: WantedAttributes,
-  { client, driverName }: AttributesDeps,
+  deps: AttributesDeps,
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
-  const ofClass = wanted.className ? await parametersOfClass(wanted.className, { client, driverName }, signal) : {}
-  return composed(ofClass, wanted)
+  return composed(wanted.className ? await parametersOfClass(wanted.className, deps, signal) : {}, wanted)
 }
 
-async function parametersOfClass(
-  name: string,
-  { client, driverName }: AttributesDeps,
-  signal: AbortSignal,
-): Promise<Parameters> {
-  const attributesClass = await client.get(volumeAttributesClassKind, { name }, { signal }).catch((error) => {
-    if (!(error instanceof ApiError)) throw error
-    throw notNow(`VolumeAttributesClass "${name}" of the claim could not be read: ${error.message}`)
-  })
+async function parametersOfClass(name: string, deps: AttributesDeps, signal: AbortSignal): Promise<Parameters> {
+  const { driverName } = deps
+  const attributesClass = watchedClass(name, deps.attributesClasses()) ?? (await readClass(name, deps, signal))
   if (attributesClass.driverName !== driverName) {
     throw refused(
       `VAC ${name} referenced in PVC is for driver ${attributesClass.driverName} which does not match driver name ${driverName}`,
@@ -61,6 +59,25 @@ async function parametersOfClass(
   }
   return attributesClass.parameters ?? {}
 }
+
+/** Servers say at least every minute that a watch is alive. */
+const SILENT_MS = 120_000
+
+/**
+ * A class never changes while it exists, and exists while a claim names it, so what the watch shows holds. Not where it
+ * may be another one of that name by now, and not where the server has stopped serving classes.
+ */
+function watchedClass(name: string, classes: WatchedClasses): Readonly<VolumeAttributesClass> | undefined {
+  if (!classes.isServed || classes.lastEventAgeMs() > SILENT_MS) return undefined
+  const found = classes.get({ name })
+  return found?.metadata.deletionTimestamp === undefined ? found : undefined
+}
+
+const readClass = (name: string, { client }: AttributesDeps, signal: AbortSignal) =>
+  client.get(volumeAttributesClassKind, { name }, { signal }).catch((error) => {
+    if (!(error instanceof ApiError)) throw error
+    throw notNow(`VolumeAttributesClass "${name}" of the claim could not be read: ${error.message}`)
+  })
 
 /** Class parameters as they are, and the claim's own requests in the words drivers read: a count, and whole MiB/s. */
 export function composed(ofClass: Parameters, wanted: Omit<WantedAttributes, 'className'>): Record<string, string> {

@@ -1,6 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: this is how classes write templates
 import { describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
+import type { Kind } from '../../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class.ts'
 import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
 import type { Provisioned } from '../provisioner.ts'
 import { aClaim, aClass, startProvisionerTrial } from './provisioner-trial.ts'
@@ -383,6 +385,33 @@ describe('attributes', () => {
     const { spec } = made(await provision({ claim, storageClass: aClass({ tier: 's' }) }))
     expect(driver.created[0]).toMatchObject({ parameters: { tier: 's' }, mutableParameters: gold.parameters })
     expect(spec.volumeAttributesClassName).toBe('gold')
+  })
+
+  it('SYS-16 the class is watched, and not read again for every volume', async () => {
+    let reads = 0
+    const { trial, provision, driver, caches, signal } = await startProvisionerTrial({
+      facts: MODIFYING,
+      around: (client) => ({
+        ...client,
+        get: (kind, ...given) => {
+          if ((kind as Kind) === volumeAttributesClassKind) reads++
+          return client.get(kind, ...given)
+        },
+      }),
+    })
+    await trial.post(VACS, gold)
+    const claim = aClaim({ volumeAttributesClassName: 'gold' })
+    made(await provision({ claim }))
+    await caches.of(volumeAttributesClassKind).whenSynced(signal)
+    for (let volume = 0; volume < 10; volume++) made(await provision({ claim }))
+    expect(reads).toBe(1) // before anything was watched
+    expect(driver.created.map(({ mutableParameters }) => mutableParameters)).toEqual(Array(11).fill(gold.parameters))
+  })
+
+  it('VAC-3 classes are not watched before a claim names one', async () => {
+    const { provision, caches } = await startProvisionerTrial({ facts: MODIFYING })
+    made(await provision())
+    expect(caches.all().map(({ kind }) => kind)).not.toContain(volumeAttributesClassKind)
   })
 
   it('VAC-3 a missing class may come; one of another driver will not do; the gate can be off', async () => {

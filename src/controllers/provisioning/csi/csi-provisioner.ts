@@ -1,14 +1,16 @@
 // A CSI driver as a Provisioner: CreateVolume and DeleteVolume, and what everything around them needs to be told.
 // prepare-request.ts says what is asked for, build-volume.ts what became of it, src/csi/errors.ts what failures mean.
 
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
 import { nodeKind } from '../../../api/kinds/node.ts'
 import { storageClassKind } from '../../../api/kinds/storage-class.ts'
+import type { VolumeAttributesClass } from '../../../api/types/storage.ts'
 import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
-import type { CacheSet, Client, EventRecorder } from '../../../client/index.ts'
+import type { Cache, CacheSet, Client, EventRecorder } from '../../../client/index.ts'
 import type { Volume } from '../../../csi/gen/csi_pb.js'
 import { type CsiDriver, CsiError, type DriverFacts, meaningOfCreateFailure } from '../../../csi/index.ts'
 import { isReachableFrom } from '../../binding/node-affinity.ts'
@@ -55,6 +57,8 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
     ? clusterTopologies({ driverName: facts.name, random, ...placing })
     : oneNodeTopology(node?.name ?? '', node?.segments ?? {})
   const classes = caches.of(storageClassKind)
+  let watched: Cache<VolumeAttributesClass> | undefined
+  const attributesClasses = () => (watched ??= caches.of(volumeAttributesClassKind))
   const memory = createTopologyMemory()
   /** Claims for which the driver may have made something: bounded by those being made. */
   const unfinished = new Set<string>()
@@ -134,7 +138,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
       if (!synced.every(Boolean)) throw notNow('stopped before the nodes were known')
     }
     const place = memory.of(uid, request.selectedNode, unfinished.has(uid))
-    return prepareRequest(request, place, { client, facts, options, nodes, log }, signal)
+    return prepareRequest(request, place, { client, facts, options, attributesClasses, nodes, log }, signal)
   }
 
   /** The driver was not reached: whatever an earlier call left there is still there. */

@@ -8,7 +8,13 @@ import type { Client } from '../../../client/index.ts'
 import type { CreateVolumeRequestSchema, TopologySchema } from '../../../csi/gen/csi_pb.js'
 import type { DriverFacts } from '../../../csi/index.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
-import { mutableParameters, type WantedAttributes, wantedAttributes, withoutOverridden } from './attributes.ts'
+import {
+  type AttributesDeps,
+  mutableParameters,
+  type WantedAttributes,
+  wantedAttributes,
+  withoutOverridden,
+} from './attributes.ts'
 import { volumeCapabilities } from './capabilities.ts'
 import { cloneSource } from './clone-source.ts'
 import { type DataSource, dataSourceOf } from './data-source.ts'
@@ -25,6 +31,7 @@ export interface PrepareDeps {
   readonly client: Client
   readonly facts: DriverFacts
   readonly options: CsiProvisionerOptions
+  readonly attributesClasses: AttributesDeps['attributesClasses']
   readonly nodes: NodeTopologies
   readonly log: Logger
 }
@@ -61,7 +68,7 @@ export async function prepareRequest(
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { claim, storageClass, volumeName } = wish
-  const { client, facts, options } = deps
+  const { client, facts, options, attributesClasses } = deps
   const parameters = storageClass.parameters ?? {}
 
   const source = dataSourceOf(claim)
@@ -87,7 +94,7 @@ export async function prepareRequest(
   const credentials = await credentialsFor(wish, deps, signal)
   const secretRefs = secretRefsOf(wish)
   const own = driverParameters(parameters)
-  const mutable = await mutableParameters(attributes, { client, driverName: facts.name }, signal)
+  const mutable = await mutableParameters(attributes, { client, attributesClasses, driverName: facts.name }, signal)
   const metadata = options.extraCreateMetadata ? createMetadata(claim, volumeName) : {}
 
   return {

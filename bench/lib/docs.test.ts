@@ -1,0 +1,74 @@
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { suiteBlock, summaryBlock, writeDocs } from './docs.ts'
+import { growthOfAll } from './growth.ts'
+import { aReport, aSuiteReport } from './report-trial.ts'
+
+const creates = { name: 'creates', unit: '/s', value: 400, target: { valueMin: 300 } } as const
+const growth = growthOfAll('creates', {
+  of: 'claims',
+  points: [
+    { size: 1, ms: 1 },
+    { size: 10, ms: 11 },
+  ],
+})
+const ORDER = ['api', 'quota']
+
+describe('figures in the documents', () => {
+  let docs = ''
+  beforeEach(async () => {
+    docs = await mkdtemp(join(tmpdir(), 'stowage-docs-'))
+    const blocks = ['all', ...ORDER].map((name) => `<!-- bench:${name} -->\n<!-- bench:end -->\n`)
+    await writeFile(join(docs, 'performance.md'), `By hand.\n${blocks.join('\n')}`)
+  })
+  afterEach(() => rm(docs, { recursive: true }))
+  const page = () => readFile(join(docs, 'performance.md'), 'utf8')
+
+  it('are a table and a chart for each suite, and one line for each in the summary', async () => {
+    await writeDocs(docs, aReport([aSuiteReport('api', [creates, growth]), aSuiteReport('quota', [creates])]), ORDER)
+    const text = await page()
+    expect(text).toMatch(/^By hand\.$/m)
+    expect(text).toMatch(/^creates +400\/s +≥ 300\/s +yes$/m)
+    expect(text).toContain('![Figures of quota as a chart](performance/quota.svg)')
+    expect(text).toContain('| [api](#api) | 2 of 2 | 1.04 | 0:12 |')
+    expect(text).toContain('| all | 3 of 3 | | 0:24 |')
+    expect(await readFile(join(docs, 'performance', 'api.svg'), 'utf8')).toContain('<svg')
+  })
+
+  it('of one suite leave those of the others as they were', async () => {
+    await writeDocs(docs, aReport([aSuiteReport('api', [creates]), aSuiteReport('quota', [creates])]), ORDER)
+    await writeDocs(docs, aReport([aSuiteReport('quota', [{ ...creates, value: 200 }])]), ORDER)
+    const text = await page()
+    expect(text.indexOf('400/s')).toBeLessThan(text.indexOf('200/s'))
+    expect(text).toContain('| [api](#api) | 1 of 1 |')
+    expect(text).toContain('| [quota](#quota) | 0 of 1 |')
+  })
+
+  it('have a place in docs/performance.md for every suite', async () => {
+    const real = new URL('../../docs/performance.md', import.meta.url)
+    await cp(real, join(docs, 'performance.md'))
+    await mkdir(join(docs, 'performance'))
+    const names = [
+      ...(await readFile(new URL('../main.ts', import.meta.url), 'utf8')).matchAll(/^ {2}(\w+): \w+Suite,$/gm),
+    ]
+    const suites = names.map(([, name]) => aSuiteReport(name!, [creates]))
+    expect(suites.length).toBeGreaterThan(5)
+    await writeDocs(
+      docs,
+      aReport(suites),
+      suites.map(({ suite }) => suite),
+    )
+    expect(await page()).toContain('| all | ')
+  })
+
+  it('carry the notes once each, below the table', () => {
+    const block = suiteBlock({ ...aSuiteReport('api', [creates]), notes: ['Mind this.', 'Mind this.'] })
+    expect(block.split('Mind this.')).toHaveLength(2)
+  })
+
+  it('say on which machine they were taken', () => {
+    expect(summaryBlock(aReport([]))).toContain('2 cores (a processor), Linux 6, node v20.20.0')
+  })
+})

@@ -1,0 +1,57 @@
+// Shows figures in the documents: docs/performance.md has a block for each suite, with its table and its chart, and one
+// for all of them together. The figures themselves are kept beside the charts, so that one suite can be run anew.
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { chartOf } from './chart.ts'
+import { replaceBlock } from './docs-block.ts'
+import { mergeReports, type Report, reportJson, type SuiteReport, secondsOf, targetsOf } from './report.ts'
+import { tableOf } from './table.ts'
+import { minutesText } from './text.ts'
+
+/** The files it wrote. */
+export async function writeDocs(docsDir: string, report: Report, order: readonly string[]): Promise<string[]> {
+  const [page, chartsDir] = [join(docsDir, 'performance.md'), join(docsDir, 'performance')]
+  const results = join(chartsDir, 'results.json')
+  const all = mergeReports(await readReport(results), report, order)
+  let text = await readFile(page, 'utf8')
+  for (const suite of report.suites) text = replaceBlock(text, suite.suite, suiteBlock(suite))
+  text = replaceBlock(text, 'all', summaryBlock(all))
+  await mkdir(chartsDir, { recursive: true })
+  const files: [path: string, text: string][] = [
+    ...report.suites.map((suite): [string, string] => [join(chartsDir, `${suite.suite}.svg`), chartOf(suite)]),
+    [results, reportJson(all)],
+    [page, text],
+  ]
+  for (const [path, content] of files) await writeFile(path, content)
+  return files.map(([path]) => path)
+}
+
+async function readReport(path: string): Promise<Report | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => undefined)
+  return text === undefined ? undefined : JSON.parse(text)
+}
+
+/** A table is as wide as it must be; the notes are below it. */
+export function suiteBlock(suite: SuiteReport): string {
+  const notes = [...new Set(suite.notes)]
+  const below = notes.length > 0 ? `\n${notes.join('\n')}\n` : ''
+  return `\`\`\`\n${tableOf(suite)}${below}\`\`\`\n\n![Figures of ${suite.suite} as a chart](performance/${suite.suite}.svg)`
+}
+
+export function summaryBlock({ suites, machine }: Report): string {
+  const rows = suites.map((suite) => {
+    const { met, all } = targetsOf([suite])
+    const growth = suite.figures.filter(({ growth }) => growth).map(({ value }) => value.toFixed(2))
+    return `| [${suite.suite}](#${suite.suite}) | ${met} of ${all} | ${growth.join(', ')} | ${minutesText(secondsOf(suite))} |`
+  })
+  const { met, all } = targetsOf(suites)
+  const seconds = suites.reduce((sum, suite) => sum + secondsOf(suite), 0)
+  return [
+    '| suite | targets met | growth exponents | minutes |',
+    '|---|---|---|---|',
+    ...rows,
+    `| all | ${met} of ${all} | | ${minutesText(seconds)} |`,
+    '',
+    `Measured on ${machine.cores} cores (${machine.processor}), ${machine.system}, node ${machine.node}.`,
+  ].join('\n')
+}

@@ -1,0 +1,140 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottest } from './flame-graph.ts'
+import { flamePage } from './flame-page.ts'
+
+const frame = (functionName: string): CallFrame => ({ functionName, url: 'x.js', lineNumber: 0, columnNumber: 0 })
+const nameOf = ({ functionName }: CallFrame) => functionName
+
+/** A parent's id for each function after the root, and microseconds seen in each. */
+function profile(calls: readonly [name: string, parent: number, selfMicros: number][]): CpuProfile {
+  const children = (id: number) => calls.flatMap(([, parent], at) => (parent === id ? [at + 2] : []))
+  return {
+    nodes: [
+      { id: 1, callFrame: frame('(root)'), children: children(1) },
+      ...calls.map(([name], at) => ({ id: at + 2, callFrame: frame(name), children: children(at + 2) })),
+    ],
+    samples: calls.map((_, at) => at + 2),
+    timeDeltas: calls.map(([, , micros]) => micros),
+  }
+}
+
+const at = (flame: Flame, ...path: string[]): Flame | undefined =>
+  path.reduce<Flame | undefined>((above, name) => above?.children.get(name), flame)
+
+describe('folding profiles', () => {
+  it('adds what a function takes to all that called it', () => {
+    const root = foldProfiles(
+      [
+        profile([
+          ['main', 1, 10],
+          ['create', 2, 30],
+          ['encode', 3, 60],
+        ]),
+      ],
+      nameOf,
+    )
+    expect(root.total).toBe(100)
+    expect(at(root, 'main')).toMatchObject({ self: 10, total: 100 })
+    expect(at(root, 'main', 'create', 'encode')).toMatchObject({ self: 60, total: 60 })
+  })
+
+  it('makes one path of the same stack seen in several processes', () => {
+    const one = profile([
+      ['main', 1, 10],
+      ['create', 2, 30],
+    ])
+    const other = profile([
+      ['main', 1, 5],
+      ['create', 2, 7],
+      ['list', 2, 9],
+    ])
+    const root = foldProfiles([one, other], nameOf)
+    expect(at(root, 'main', 'create')).toMatchObject({ self: 37 })
+    expect(at(root, 'main', 'list')).toMatchObject({ self: 9 })
+  })
+
+  it('leaves out the time in which nothing ran', () => {
+    const root = foldProfiles(
+      [
+        profile([
+          ['(idle)', 1, 900],
+          ['main', 1, 100],
+        ]),
+      ],
+      nameOf,
+    )
+    expect(root.total).toBe(100)
+    expect([...root.children.keys()]).toContain('main')
+  })
+
+  it('loses no time, whatever the tree', () => {
+    const calls = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.nat(), fc.nat({ max: 1_000 })), {
+      maxLength: 40,
+    })
+    fc.assert(
+      fc.property(calls, (drawn) => {
+        const tree = drawn.map(([name, parent, micros], index): [string, number, number] => [
+          name,
+          1 + (parent % (index + 1)),
+          micros,
+        ])
+        const root = foldProfiles([profile(tree)], nameOf)
+        const selfOf = (flame: Flame): number =>
+          [...flame.children.values()].reduce((sum, child) => sum + selfOf(child), flame.self)
+        const all = tree.reduce((sum, [, , micros]) => sum + micros, 0)
+        expect(root.total).toBe(all)
+        expect(selfOf(root)).toBe(all)
+        expect(hottest(root, 10).reduce((sum, { self }) => sum + self, 0)).toBe(all)
+      }),
+    )
+  })
+
+  it('ranks functions by their own time, and counts what calls itself once', () => {
+    const root = foldProfiles(
+      [
+        profile([
+          ['walk', 1, 10],
+          ['walk', 2, 20],
+          ['leaf', 3, 40],
+        ]),
+      ],
+      nameOf,
+    )
+    expect(hottest(root, 2)).toEqual([
+      { name: 'leaf', self: 40, total: 40 },
+      { name: 'walk', self: 30, total: 70 },
+    ])
+  })
+})
+
+describe('the page of a flame graph', () => {
+  it('stands alone, names what is hot and cannot be broken by a name', () => {
+    const root = foldProfiles(
+      [
+        profile([
+          ['</script><b>', 1, 90],
+          ['main', 1, 10],
+        ]),
+      ],
+      nameOf,
+    )
+    const page = flamePage('api-creates-server', root)
+    expect(page).not.toMatch(/src=|href=/)
+    expect(page.split('</script>')).toHaveLength(2)
+    expect(page).toContain('<td>&lt;/script&gt;&lt;b&gt;<td>90.0 %')
+  })
+
+  it('leaves out bars too narrow to be seen', () => {
+    const root = foldProfiles(
+      [
+        profile([
+          ['main', 1, 1_000_000],
+          ['once', 2, 1],
+        ]),
+      ],
+      nameOf,
+    )
+    expect(/const root = (.*)/.exec(flamePage('x', root))?.[1]).not.toContain('once')
+  })
+})

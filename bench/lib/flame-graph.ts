@@ -1,0 +1,99 @@
+// Folds CPU profiles into one tree of where the time went: stacks that run through the same functions become one path,
+// whatever process or moment they were seen in. Reading the files is profiles.ts; the page is flame-page.ts.
+
+/** As V8 writes it: a tree of call frames, and which of them was seen when. */
+export interface CpuProfile {
+  readonly nodes: readonly ProfileNode[]
+  readonly samples?: readonly number[]
+  readonly timeDeltas?: readonly number[]
+}
+
+export interface ProfileNode {
+  readonly id: number
+  readonly callFrame: CallFrame
+  readonly children?: readonly number[]
+}
+
+export interface CallFrame {
+  readonly functionName: string
+  readonly url: string
+  /** From zero. */
+  readonly lineNumber: number
+  readonly columnNumber: number
+}
+
+export interface Flame {
+  readonly name: string
+  /** In this function itself, in microseconds. */
+  self: number
+  /** With what it called. */
+  total: number
+  readonly children: Map<string, Flame>
+}
+
+/** Time in which nothing ran says nothing about cost. */
+const NOT_WORK = new Set(['(idle)', '(root)'])
+
+export function foldProfiles(profiles: readonly CpuProfile[], nameOf: (frame: CallFrame) => string): Flame {
+  const root = newFlame('all')
+  for (const profile of profiles) {
+    const selfOf = selfTimes(profile)
+    const nodes = new Map(profile.nodes.map((node) => [node.id, node]))
+    const called = new Set(profile.nodes.flatMap(({ children }) => children ?? []))
+    const visit = (node: ProfileNode, above: Flame): number => {
+      const name = nameOf(node.callFrame)
+      const flame = NOT_WORK.has(node.callFrame.functionName) ? above : childOf(above, name)
+      const self = node.callFrame.functionName === '(idle)' ? 0 : (selfOf.get(node.id) ?? 0)
+      flame.self += self
+      let total = self
+      for (const id of node.children ?? []) total += visit(nodes.get(id)!, flame)
+      if (flame !== above) flame.total += total
+      return total
+    }
+    for (const node of profile.nodes) if (!called.has(node.id)) root.total += visit(node, root)
+  }
+  return root
+}
+
+/** A sample stands for the time since the one before it. */
+function selfTimes({ samples = [], timeDeltas = [] }: CpuProfile): Map<number, number> {
+  const times = new Map<number, number>()
+  for (const [index, id] of samples.entries()) times.set(id, (times.get(id) ?? 0) + Math.max(0, timeDeltas[index] ?? 0))
+  return times
+}
+
+function childOf(above: Flame, name: string): Flame {
+  let child = above.children.get(name)
+  if (!child) {
+    child = newFlame(name)
+    above.children.set(name, child)
+  }
+  return child
+}
+
+const newFlame = (name: string): Flame => ({ name, self: 0, total: 0, children: new Map() })
+
+export interface Hot {
+  readonly name: string
+  readonly self: number
+  /** Counted once where a function calls itself. */
+  readonly total: number
+}
+
+/** Functions by the time spent in themselves, wherever they were called from. */
+export function hottest(root: Flame, most: number): Hot[] {
+  const times = new Map<string, { self: number; total: number }>()
+  const visit = (flame: Flame, above: ReadonlySet<string>) => {
+    const time = times.get(flame.name) ?? { self: 0, total: 0 }
+    time.self += flame.self
+    if (!above.has(flame.name)) time.total += flame.total
+    times.set(flame.name, time)
+    const withThis = new Set(above).add(flame.name)
+    for (const child of flame.children.values()) visit(child, withThis)
+  }
+  for (const child of root.children.values()) visit(child, new Set())
+  return [...times]
+    .map(([name, time]) => ({ name, ...time }))
+    .sort((a, b) => b.self - a.self)
+    .slice(0, most)
+}

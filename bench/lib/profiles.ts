@@ -1,0 +1,107 @@
+// The CPU profiles that measured processes leave: where they are put, and the flame graphs made of them afterwards, one
+// for each program of each part, with a page that lists them.
+//   DIR/provisioning/alone/up-1/CPU.….cpuprofile    raw, for the developer tools of browsers and editors
+//   DIR/provisioning-alone-up.html                  all of those of that program
+//   DIR/index.html
+import { readdirSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { SourceMap } from 'node:module'
+import { basename, dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type CallFrame, type CpuProfile, type Flame, foldProfiles, hottest } from './flame-graph.ts'
+import { flamePage } from './flame-page.ts'
+import { escapeXml } from './svg.ts'
+
+const PROFILE = '.cpuprofile'
+let started = 0
+
+/** Flags for node: a directory of its own for each process, since its threads write profiles too. */
+export const profileFlags = (dir: string | undefined, program: string): string[] =>
+  dir === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', join(dir, `${program}-${++started}`)]
+
+/** The pages to open. */
+export async function writeFlameGraphs(dir: string): Promise<string[]> {
+  const groups = new Map<string, string[]>()
+  for (const path of profilesIn(dir)) {
+    const name = relative(dir, dirname(path)).replaceAll('/', '-').replace(/-\d+$/, '')
+    groups.set(name, [...(groups.get(name) ?? []), path])
+  }
+  const nameOf = await frameNames()
+  const pages: { name: string; flame: Flame }[] = []
+  for (const [name, paths] of [...groups].sort()) {
+    const profiles: CpuProfile[] = []
+    for (const path of paths) profiles.push(JSON.parse(await readFile(path, 'utf8')))
+    await nameOf.load(profiles)
+    const flame = foldProfiles(profiles, nameOf)
+    await writeFile(join(dir, `${name}.html`), flamePage(name, flame))
+    pages.push({ name, flame })
+  }
+  const index = join(dir, 'index.html')
+  await writeFile(index, indexPage(pages))
+  return [index]
+}
+
+function profilesIn(dir: string): string[] {
+  return readdirSync(dir, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(PROFILE))
+    .map((entry) => join(entry.parentPath, entry.name))
+}
+
+interface FrameNames {
+  (frame: CallFrame): string
+  /** Reads the source maps of what these ran. */
+  load(profiles: readonly CpuProfile[]): Promise<void>
+}
+
+/** A function's own name and the source file it is from, which the bundle's source map tells. */
+async function frameNames(): Promise<FrameNames> {
+  const maps = new Map<string, SourceMap | undefined>()
+  const known = new Map<string, string>()
+  const nameOf = (frame: CallFrame): string => {
+    const { functionName, url, lineNumber, columnNumber } = frame
+    const key = `${functionName} ${url} ${lineNumber} ${columnNumber}`
+    let name = known.get(key)
+    if (name === undefined) {
+      name = frameName(frame, maps.get(url))
+      known.set(key, name)
+    }
+    return name
+  }
+  const load = async (profiles: readonly CpuProfile[]) => {
+    for (const url of new Set(profiles.flatMap(({ nodes }) => nodes.map(({ callFrame }) => callFrame.url)))) {
+      if (maps.has(url) || !url.startsWith('file:')) continue
+      const text = await readFile(`${fileURLToPath(url)}.map`, 'utf8').catch(() => undefined)
+      maps.set(url, text === undefined ? undefined : new SourceMap(JSON.parse(text)))
+    }
+  }
+  return Object.assign(nameOf, { load })
+}
+
+function frameName({ functionName, url, lineNumber, columnNumber }: CallFrame, map: SourceMap | undefined): string {
+  const entry = map?.findEntry(lineNumber, columnNumber)
+  const source = entry && 'originalSource' in entry ? entry.originalSource : undefined
+  const line = entry && 'originalLine' in entry ? entry.originalLine : lineNumber
+  const file = source ? source.replace(/^(\.\.\/)*/, '').replace(/^node_modules\//, '') : basename(url)
+  if (file === '') return functionName // V8's own: (program), (garbage collector)
+  return functionName === '' ? `(anonymous) ${file}:${line + 1}` : `${functionName} ${file}`
+}
+
+const HOT_IN_INDEX = 8
+
+function indexPage(pages: readonly { readonly name: string; readonly flame: Flame }[]): string {
+  const rows = pages.map(({ name, flame }) => {
+    const hot = hottest(flame, HOT_IN_INDEX).map(
+      (one) => `${((100 * one.self) / flame.total).toFixed(1)} % ${escapeXml(one.name)}`,
+    )
+    return `<h2><a href="${escapeXml(name)}.html">${escapeXml(name)}</a></h2>\n<p>${hot.join('<br>\n')}</p>`
+  })
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Where the time goes</title>
+<style>body{font:14px system-ui,sans-serif;margin:16px;color-scheme:light dark}</style>
+<h1>Where the time goes</h1>
+${rows.join('\n')}
+</html>
+`
+}

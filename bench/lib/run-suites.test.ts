@@ -1,0 +1,90 @@
+import { access } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import type { Figure } from './figure.ts'
+import { type RunOptions, runSuites } from './run-suites.ts'
+import type { MeasurePart, PartOptions } from './suite.ts'
+
+const figure = (name: string): Figure => ({ name, unit: '/s', value: 1 })
+
+function run(parts: Record<string, MeasurePart>, options: Partial<RunOptions> = {}) {
+  const said: string[] = []
+  const all = { only: [], long: false, nowMs: () => 0, say: (line: string) => void said.push(line), ...options }
+  return runSuites({ suites: { api: { parts } }, ...all }).then((ran) => ({ ...ran, said }))
+}
+
+describe('running suites', () => {
+  it('gathers figures, notes and what is missing from the parts, in turn', async () => {
+    const { suites, broken } = await run({
+      creates: async ({ note }) => {
+        note('Mind this.')
+        return [figure('a')]
+      },
+      etcd: async ({ missing }) => {
+        missing('b', 'etcd is not installed')
+        return []
+      },
+    })
+    expect(broken).toBe(false)
+    expect(suites[0]).toMatchObject({
+      suite: 'api',
+      figures: [figure('a')],
+      notes: ['Mind this.'],
+      missing: [{ name: 'b', because: 'etcd is not installed' }],
+    })
+  })
+
+  it('runs only the parts asked for', async () => {
+    const parts = { creates: async () => [figure('a')], reads: async () => [figure('b')] }
+    const { suites } = await run(parts, { only: ['reads'] })
+    expect(suites[0]?.figures).toEqual([figure('b')])
+  })
+
+  it('loses no other figures when a part breaks, and says why', async () => {
+    const { suites, broken } = await run({
+      creates: async () => {
+        throw new Error('no port')
+      },
+      reads: async () => [figure('b')],
+    })
+    expect(broken).toBe(true)
+    expect(suites[0]?.figures).toEqual([figure('b')])
+    expect(suites[0]?.missing).toEqual([{ name: 'creates', because: 'it broke: no port' }])
+  })
+
+  it('says for each part how much time is left, and begins none after that', async () => {
+    let nowMs = 0
+    const takes =
+      (seconds: number): MeasurePart =>
+      async ({ progress }) => {
+        nowMs += seconds * 1_000
+        progress('half way')
+        return [figure(`${seconds}`)]
+      }
+    const parts = { creates: takes(90), reads: takes(520), watches: takes(1) }
+    const { suites, said } = await run(parts, { nowMs: () => nowMs, budgetSeconds: 600 })
+    expect(said).toEqual([
+      '[10:00 left] api creates: begins',
+      '[8:30 left] api creates: half way',
+      '[8:30 left] api reads: begins',
+      '[0:00 left] api reads: half way',
+    ])
+    expect(suites[0]?.figures.map(({ name }) => name)).toEqual(['90', '520'])
+    expect(suites[0]?.parts).toEqual([
+      { part: 'creates', seconds: 90 },
+      { part: 'reads', seconds: 520 },
+    ])
+    expect(suites[0]?.missing[0]).toMatchObject({ name: 'watches', because: expect.stringContaining('time was over') })
+  })
+
+  it('gives every part an empty directory and takes it away again, also when it breaks', async () => {
+    const dirs: string[] = []
+    const look = async ({ dir }: PartOptions) => {
+      dirs.push(dir)
+      await access(dir)
+      throw new Error('broken')
+    }
+    await run({ one: look, other: look })
+    expect(new Set(dirs).size).toBe(2)
+    for (const dir of dirs) await expect(access(dir)).rejects.toThrow()
+  })
+})

@@ -1,0 +1,79 @@
+// Runs the parts of suites one after the other, each in a directory of its own, and says what is being done and how much
+// of the time is left. A part that breaks costs its own figures and no others.
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Figure, Missing } from './figure.ts'
+import type { PartTime, SuiteReport } from './report.ts'
+import type { MeasurePart, PartOptions, Suite } from './suite.ts'
+import { minutesText } from './text.ts'
+
+export interface RunOptions {
+  readonly suites: Readonly<Record<string, Suite>>
+  /** Only the parts of these names; all when empty. */
+  readonly only: readonly string[]
+  /** Where scratch directories are made, and so whose disk is measured. Default: the system's temporary directory. */
+  readonly dir?: string | undefined
+  readonly profileDir?: string | undefined
+  readonly long: boolean
+  /** No part is begun after it. */
+  readonly budgetSeconds?: number | undefined
+  nowMs(): number
+  say(line: string): void
+}
+
+export interface Run {
+  readonly suites: readonly SuiteReport[]
+  readonly broken: boolean
+}
+
+export async function runSuites(options: RunOptions): Promise<Run> {
+  const { suites, only, budgetSeconds, nowMs, say } = options
+  const startMs = nowMs()
+  const passed = () => (nowMs() - startMs) / 1000
+  const clockText = () =>
+    budgetSeconds === undefined ? minutesText(passed()) : `${minutesText(budgetSeconds - passed())} left`
+  const reports: SuiteReport[] = []
+  let broken = false
+
+  for (const [suite, { parts }] of Object.entries(suites)) {
+    const found = { figures: [] as Figure[], missing: [] as Missing[], notes: [] as string[], parts: [] as PartTime[] }
+    for (const [part, measure] of Object.entries(parts)) {
+      if (only.length > 0 && !only.includes(part)) continue
+      const missing = (name: string, because: string) => void found.missing.push({ name, because })
+      if (budgetSeconds !== undefined && passed() > budgetSeconds) {
+        missing(part, `the time was over before; see it with --only ${part} ${suite}`)
+        continue
+      }
+      const begunAt = passed()
+      const progress = (text: string) => say(`[${clockText()}] ${suite} ${part}: ${text}`)
+      progress('begins')
+      try {
+        const note = (text: string) => void found.notes.push(text)
+        found.figures.push(...(await measureIn(options, { suite, part, measure, progress, note, missing })))
+      } catch (error) {
+        broken = true
+        missing(part, `it broke: ${error instanceof Error ? error.message : String(error)}`)
+      }
+      found.parts.push({ part, seconds: passed() - begunAt })
+    }
+    if (found.parts.length + found.missing.length > 0) reports.push({ suite, ...found })
+  }
+  return { suites: reports, broken }
+}
+
+type Named = { readonly suite: string; readonly part: string; readonly measure: MeasurePart }
+
+async function measureIn(
+  { dir: parent = tmpdir(), profileDir, long }: RunOptions,
+  { suite, part, measure, ...told }: Named & Pick<PartOptions, 'progress' | 'note' | 'missing'>,
+): Promise<Figure[]> {
+  const dir = await realpath(await mkdtemp(join(parent, 'stowage-bench-')))
+  const profiles = profileDir && join(profileDir, suite, part)
+  try {
+    if (profiles) await mkdir(profiles, { recursive: true })
+    return await measure({ dir, long, ...told, ...(profiles ? { profileDir: profiles } : {}) })
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import { aSuiteReport } from './report-trial.ts'
+import { tableOf, tableOfAll } from './table.ts'
+
+describe('the table', () => {
+  it('SYS-16 has a line for each figure of every suite, with limit, ratio, target and verdict', () => {
+    const reports = [
+      aSuiteReport('api', [
+        {
+          name: 'creates',
+          unit: '/s',
+          value: 5_728,
+          limit: { value: 13_757, of: 'the echo' },
+          target: { ratioMin: 0.4 },
+        },
+      ]),
+      aSuiteReport('driver', [
+        {
+          name: 'create to published',
+          unit: 'ms',
+          value: 164,
+          limit: { value: 100, of: 'the commands' },
+          target: { ratioMin: 0.77 },
+        },
+      ]),
+    ]
+    expect(tableOfAll(reports)).toBe(
+      [
+        'suite   figure                 value     limit  ratio  target  pass  limit is',
+        'api     creates              5,728/s  13,757/s   42 %  ≥ 40 %   yes  the echo',
+        'driver  create to published   164 ms    100 ms   61 %  ≥ 77 %    NO  the commands',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('gives what is published a line of its own, in times where it is far off', () => {
+    const peer = { value: 30, of: 'kubernetes#140721' }
+    const lines = tableOf(aSuiteReport('provisioning', [{ name: 'bound', unit: '/s', value: 1_500, peer }])).split('\n')
+    expect(lines[1]).toMatch(/^bound {3}1,500\/s$/)
+    expect(lines[2]).toMatch(/^bound {3}1,500\/s +30\/s +50 × +published: kubernetes#140721$/)
+  })
+
+  it('shows what could not be measured, and why', () => {
+    const report = {
+      ...aSuiteReport('clients', []),
+      missing: [{ name: 'creates on etcd', because: 'etcd is not installed' }],
+    }
+    expect(tableOf(report)).toMatch(/creates on etcd +not measured +etcd is not installed/)
+  })
+
+  it('shows an exponent with two digits and no ratio', () => {
+    const limit = { value: 1, of: 'linear' }
+    const figure = { name: 'growth', unit: 'exponent', value: 1.038, limit, target: { valueMax: 1.1 } } as const
+    expect(tableOf(aSuiteReport('api', [figure])).split('\n')[1]).toBe(
+      'growth   1.04   1.00         ≤ 1.10   yes  linear',
+    )
+  })
+})

@@ -1,0 +1,28 @@
+// Numbers as people read them.
+import type { Target, Unit } from './figure.ts'
+
+export const count = (value: number): string => value.toLocaleString('en')
+
+export function amount(value: number, unit: Unit): string {
+  if (unit === 'exponent') return value.toFixed(2)
+  const digits = value >= 100 ? 0 : value >= 1 ? 1 : 2
+  const number = value.toLocaleString('en', { maximumFractionDigits: digits })
+  return unit === '/s' ? `${number}/s` : `${number} ${unit}`
+}
+
+/** Beyond ten times as good, percents say less than times. */
+export function ratioText(ratio: number | undefined): string {
+  if (ratio === undefined || !Number.isFinite(ratio)) return ''
+  return ratio >= 10 ? `${count(Math.round(ratio))} ×` : `${Math.round(ratio * 100)} %`
+}
+
+export function targetText(target: Target, unit: Unit): string {
+  if ('ratioMin' in target) return `≥ ${ratioText(target.ratioMin)}`
+  return 'valueMin' in target ? `≥ ${amount(target.valueMin, unit)}` : `≤ ${amount(target.valueMax, unit)}`
+}
+
+/** 95 → `1:35` */
+export function minutesText(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds))
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}

@@ -1,0 +1,78 @@
+// Metrics agree with what happened: for every life of every process, the calls it counted are the calls whose end it heard.
+import { type CsiCode, goNameOf } from '../../../csi/index.ts'
+import type { Stage } from '../stage.ts'
+import type { Problem } from './court.ts'
+
+type Counted = Pick<Stage, 'registries' | 'calls'>
+
+/** Of controllers, and of node agents. */
+const CALLS = ['csi_sidecar_operations_seconds', 'csi_operations_seconds']
+/** Calls are also given up because their connection is closed, which nobody sees but the one who asked. */
+const GIVEN_UP = 'Canceled'
+/** What a process says it has done, and the call that it heard succeed at least as often. */
+const DONE: readonly (readonly [metric: string, method: string])[] = [
+  ['controller_persistentvolumeclaim_provision_total', 'CreateVolume'],
+  ['controller_persistentvolume_delete_total', 'DeleteVolume'],
+]
+const MODIFY = 'ControllerModifyVolume'
+
+interface Sample {
+  readonly metricName?: string
+  readonly labels: Readonly<Partial<Record<string, string | number>>>
+  readonly value: number
+}
+
+export async function metricProblems({ registries, calls }: Counted): Promise<Problem[]> {
+  const problems: string[] = []
+  const heard = new Map<string, Map<string, number>>()
+  for (const { process, life, method, outcome, endedMs } of calls) {
+    if (endedMs === undefined) continue
+    const of = `${process} ${life}`
+    const counts = heard.get(of) ?? new Map<string, number>()
+    heard.set(of, counts)
+    const call = `${method} ${goNameOf(outcome as CsiCode)}`
+    counts.set(call, (counts.get(call) ?? 0) + 1)
+  }
+  for (const { process, life, registry } of registries) {
+    const who = `${process} in its life ${life}`
+    const counts = heard.get(`${process} ${life}`) ?? new Map<string, number>()
+    const samples = async (name: string): Promise<readonly Sample[]> =>
+      ((await registry.getSingleMetric(name)?.get())?.values as readonly Sample[] | undefined) ?? []
+    const sum = async (name: string) => (await samples(name)).reduce((total, { value }) => total + value, 0)
+
+    const said = new Map<string, number>()
+    for (const name of CALLS) {
+      for (const { metricName, labels, value } of await samples(name)) {
+        if (metricName !== `${name}_count`) continue
+        const call = `${String(labels.method_name).split('/').at(-1)} ${labels.grpc_status_code}`
+        said.set(call, (said.get(call) ?? 0) + value)
+      }
+    }
+    for (const call of new Set([...said.keys(), ...counts.keys()])) {
+      const [counted, were] = [said.get(call) ?? 0, counts.get(call) ?? 0]
+      const isRight = call.endsWith(` ${GIVEN_UP}`) ? counted >= were : counted === were
+      if (!isRight) problems.push(`${who} counted ${counted} times ${call}, and heard it ${were} times`)
+    }
+    for (const [metric, method] of DONE) {
+      const [done, were] = [await sum(metric), counts.get(`${method} OK`) ?? 0]
+      if (done > were) problems.push(`${who} says ${metric} ${done}, and heard ${method} succeed ${were} times`)
+    }
+    const asked = [...counts].reduce((total, [call, times]) => total + (call.startsWith(`${MODIFY} `) ? times : 0), 0)
+    for (const metric of ['controller_modify_volume', 'controller_update_io_provisioning']) {
+      const [total, errors] = [await sum(`${metric}_total`), await sum(`${metric}_errors_total`)]
+      if (total > asked || errors > total) {
+        problems.push(`${who} says ${metric}_total ${total} with ${errors} errors, and called ${MODIFY} ${asked} times`)
+      }
+    }
+    const differences = await sum('stowage_quota_differences_total')
+    if (differences > 0) problems.push(`${who} found ${differences} quotas that do not say what is used`)
+    for (const { name, type, values } of await registry.getMetricsAsJSON()) {
+      if (String(type) !== 'gauge') continue
+      for (const { value, labels } of values) {
+        if (value < 0)
+          problems.push(`${who} says ${name} ${JSON.stringify(labels)} ${value}, which is less than nothing`)
+      }
+    }
+  }
+  return problems.map((text) => ({ rule: 'metrics', text }))
+}

@@ -1,0 +1,111 @@
+// Where volumes are: one that may be on one node only is never asked for on a second, none is mounted where it is not
+// attached, none is detached under its mounts, and one for a single pod is mounted for one.
+import {
+  type ControllerPublishVolumeRequest,
+  VolumeCapability_AccessMode_Mode as Mode,
+} from '../../../csi/gen/csi_pb.js'
+import type { Stage, StageCall } from '../stage.ts'
+import { type DriverName, nodeIdOf, nodeOfId } from '../universe.ts'
+import { assetName, assetOf, type Of } from '../view.ts'
+import { type Court, heldAt } from './court.ts'
+import { nodeOfCall } from './overlaps.ts'
+
+const MANY_NODES: ReadonlySet<Mode> = new Set([
+  Mode.MULTI_NODE_READER_ONLY,
+  Mode.MULTI_NODE_SINGLE_WRITER,
+  Mode.MULTI_NODE_MULTI_WRITER,
+])
+const MOUNTING = ['NodeStageVolume', 'NodePublishVolume']
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
+
+export function judgeMounts({ stage, view, past, convict }: Court): void {
+  /** Things and nodes where an attachment was given up while the node was lost: nobody could say what is mounted there. */
+  const forced = new Set<string>()
+
+  view.onCommit((changes) => {
+    for (const change of changes) {
+      if (change.of !== 'attachment') continue
+      const attachment = change.next ?? change.old!
+      const { source, nodeName } = attachment.spec
+      const asset = assetOf(view.volumes.get(source.persistentVolumeName ?? ''))
+      if (!asset) continue
+      const place = `${asset} ${nodeName}`
+      const isGoing = !change.next || change.next.metadata.deletionTimestamp !== undefined
+      if (!isGoing) forced.delete(place)
+      else if (isLost(view.nodes.get(nodeName))) forced.add(place)
+    }
+  })
+  stage.onCall((call, phase) => {
+    if (phase === 'begins') {
+      if (call.method === 'ControllerPublishVolume') judgePublish(call)
+      if (call.method === 'ControllerUnpublishVolume') judgeDetach(call)
+      if (MOUNTING.includes(call.method) && attaches(stage, call.driver)) judgeMount(call)
+    } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') judgeSinglePod(call)
+  })
+
+  function judgePublish({ process, driver, volume, request }: StageCall): void {
+    const { nodeId, volumeCapability } = request as ControllerPublishVolumeRequest
+    if (MANY_NODES.has(volumeCapability?.accessMode?.mode ?? Mode.UNKNOWN)) return
+    const asset = assetName(driver, volume)
+    const others = Object.keys(heldAt(stage, asset)?.attachments ?? {}).filter((id) => id !== nodeId)
+    if (others.length === 0) return
+    convict(
+      'published twice',
+      `${process} asks for ${asset} on ${nodeOfId(nodeId)}, and it is on ${others.map(nodeOfId)}`,
+    )
+  }
+
+  function judgeDetach(call: StageCall): void {
+    const asset = assetName(call.driver, call.volume)
+    const name = nodeOfCall(call)
+    const node = stage.nodes.get(name)
+    if (!node?.isOn || forced.has(`${asset} ${name}`) || isLost(view.nodes.get(name))) return
+    const mount = node.mounts().find(({ volume }) => volume === asset)
+    if (mount)
+      convict('mounted wrongly', `${call.process} detaches ${asset} from ${name}, where ${mount.path} is mounted`)
+  }
+
+  function judgeMount(call: StageCall): void {
+    const asset = assetName(call.driver, call.volume)
+    const name = nodeOfCall(call)
+    const held = heldAt(stage, asset)
+    if (!held || past.isLost(asset) || forced.has(`${asset} ${name}`)) return
+    if (!held.attachments[nodeIdOf(name)]) {
+      convict('mounted wrongly', `${call.process} mounts ${asset} on ${name}, where it is not attached`)
+    }
+  }
+
+  /** Pods that were removed by force may still be mounted: whoever does that says that they are not. */
+  function judgeSinglePod({ driver, volume: handle }: StageCall): void {
+    const asset = assetName(driver, handle)
+    const claim = view.claimOfUid(view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid ?? '')
+    if (claim?.spec?.accessModes?.join() !== 'ReadWriteOncePod') return
+    const pods = new Map<string, string>()
+    for (const node of stage.nodes.values()) {
+      if (!node.isOn) continue
+      for (const { path, volume } of node.mounts()) {
+        const uid = volume === asset ? uidOf(path) : undefined
+        if (uid) pods.set(uid, node.name)
+      }
+    }
+    const present = [...view.pods.values()].filter(({ metadata }) => pods.has(metadata.uid ?? ''))
+    // A driver that attaches nothing is nobody's to ask across nodes.
+    const places = new Set(present.map(({ metadata }) => pods.get(metadata.uid ?? '')))
+    if (present.length < 2 || (places.size > 1 && !attaches(stage, driver))) return
+    const names = present.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+    convict('mounted wrongly', `${asset} may be used by one pod only, and is mounted for ${names.join(' and ')}`)
+  }
+}
+
+export const attaches = (stage: Stage, driver: DriverName): boolean =>
+  stage.drivers.get(driver)?.settings.controller.includes('PUBLISH_UNPUBLISH_VOLUME') ?? false
+
+/** Nobody answers for what is mounted there: its object is gone or new, it does not answer, or somebody vouches for it. */
+function isLost(node: Of<'node'> | undefined): boolean {
+  const isReady = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
+  return !isReady || (node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false)
+}
+
+/** `…/pods/<uid>/volumes/…` and `…/volumeDevices/publish/<volume>/<uid>`. */
+export const uidOf = (path: string): string | undefined =>
+  /\/pods\/([^/]+)\//.exec(path)?.[1] ?? /\/volumeDevices\/publish\/[^/]+\/([^/]+)$/.exec(path)?.[1]

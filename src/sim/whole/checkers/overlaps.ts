@@ -1,0 +1,78 @@
+// No two operations of one volume run at once, whoever asks for them. Judged by what callers wait for: one that died, or
+// that has given up waiting, waits no more.
+
+import type { Stage, StageCall } from '../stage.ts'
+import { nodeOfId } from '../universe.ts'
+import type { Court } from './court.ts'
+
+/** They change something; reads may run beside anything. */
+const CONTROLLER = [
+  'CreateVolume',
+  'DeleteVolume',
+  'ControllerExpandVolume',
+  'ControllerModifyVolume',
+  'ControllerPublishVolume',
+  'ControllerUnpublishVolume',
+]
+const NODE = ['NodeStageVolume', 'NodeUnstageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeExpandVolume']
+const ATTACHING = ['ControllerPublishVolume', 'ControllerUnpublishVolume']
+
+export function judgeOverlaps({ stage, convict }: Court): void {
+  /** Calls that are under way, by what they are about. */
+  const open = new Map<string, Set<StageCall>>()
+  /** What each volume was made as. */
+  const names = new Map<string, string>()
+
+  stage.onCall((call, phase) => {
+    const place = placeOf(call)
+    if (!place) return
+    const calls = open.get(place) ?? new Set()
+    open.set(place, calls)
+    if (phase === 'ends') {
+      calls.delete(call)
+      if (calls.size === 0) open.delete(place)
+      return
+    }
+    for (const other of calls) {
+      if (!isAwaited(stage, other)) calls.delete(other)
+      else if (!mayRunBeside(stage, call, other)) {
+        convict('overlap', `${textOf(call)} begins while ${textOf(other)} is under way`)
+      }
+    }
+    calls.add(call)
+  })
+
+  function placeOf({ driver, method, volume, process }: StageCall): string | undefined {
+    if (!volume) return undefined
+    const held = stage.drivers.get(driver)?.state().volumes[volume]
+    if (held) names.set(`${driver}^${volume}`, held.name)
+    const name = names.get(`${driver}^${volume}`) ?? volume
+    if (CONTROLLER.includes(method)) return `${driver} ${name}`
+    return NODE.includes(method) ? `${driver} ${name} on ${process}` : undefined
+  }
+}
+
+function isAwaited(stage: Stage, { process, life }: StageCall): boolean {
+  const caller = stage.processes.get(process)
+  return caller !== undefined && caller.alive && caller.starts === life
+}
+
+/**
+ * Two excuses. A process that stands still cannot give up what it waits for, and others take over. Where attaching has a
+ * process of its own, nothing stands between it and the one that grows and modifies: drivers answer ABORTED.
+ */
+function mayRunBeside(stage: Stage, call: StageCall, other: StageCall): boolean {
+  if (call.process === other.process) return false
+  if (stage.processes.get(other.process)?.isFrozen) return true
+  return roleOf(call) !== roleOf(other) && ATTACHING.includes(call.method) !== ATTACHING.includes(other.method)
+}
+
+/** `resizer-net.sim-2` is one of `resizer-net.sim`. */
+const roleOf = ({ process }: StageCall): string => process.replace(/-\d+$/, '')
+
+const textOf = ({ process, method, driver, volume }: StageCall): string => `${method} ${driver}^${volume} of ${process}`
+
+export const nodeOfCall = ({ process, request }: StageCall): string => {
+  const { nodeId } = request as unknown as { readonly nodeId?: string }
+  return nodeId ? nodeOfId(nodeId) : process.replace(/^agent-/, '')
+}

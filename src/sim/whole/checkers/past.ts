@@ -1,0 +1,78 @@
+// What people and faults have done that excuses something later. Each excuse is as narrow as it can be: it names one thing
+// in a driver, or a time.
+import { FEATURE_GATES } from '../../../api/feature-gates.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../../controllers/names.ts'
+import type { FakeState } from '../../../csi/fake/index.ts'
+import { BY_HAND } from '../make-volume-acts.ts'
+import type { Stage } from '../stage.ts'
+import { DRIVERS, type DriverName } from '../universe.ts'
+import { assetOf, type Of, type View } from '../view.ts'
+
+export interface Past {
+  /** The storage forgot it, behind everybody's back. */
+  isLost(asset: string): boolean
+  /**
+   * It is people's: they deleted the volume while its policy said that the data stays or nothing held it, or it was there
+   * before us and no volume has ever stood for it.
+   */
+  isGivenUp(asset: string): boolean
+  /** Features were switched off at some time: what relies on them was not done then. */
+  readonly hadGatesOff: boolean
+  /** Looks whether anything was lost; called before anything is judged. */
+  look(): void
+}
+
+/** `isAskedToDelete`: whether some process, and not a person, asked for a volume's deletion. */
+export function createPast(stage: Stage, view: View, isAskedToDelete: (volumeName: string) => boolean): Past {
+  const states = new Map<DriverName, FakeState>()
+  const lost = new Set<string>()
+  /** Things that a volume has stood for, and of these those that were given up since. */
+  const stood = new Set<string>()
+  const givenUp = new Set<string>()
+  /** By uid: volumes that were going while nothing held them for their storage to be deleted. */
+  const letGo = new Set<string>()
+  let hadGatesOff = false
+
+  view.onCommit((changes) => {
+    look()
+    for (const change of changes) {
+      if (change.of !== 'volume') continue
+      const { old, next } = change
+      const asset = assetOf(next ?? old)
+      if (!asset) continue
+      if (next) {
+        stood.add(asset)
+        givenUp.delete(asset)
+        if (next.metadata.deletionTimestamp && !isHeldToDelete(next)) letGo.add(next.metadata.uid ?? '')
+      } else if (old && !isAskedToDelete(old.metadata.name ?? '')) {
+        if (letGo.has(old.metadata.uid ?? '') || !isHeldToDelete(old)) givenUp.add(asset)
+      }
+    }
+  })
+  stage.onCall(look)
+
+  function look(): void {
+    for (const name of DRIVERS) {
+      const driver = stage.drivers.get(name)
+      if (!driver) continue
+      const [before, now] = [states.get(name), driver.state()]
+      if (before === now) continue
+      for (const id of Object.keys(before?.volumes ?? {})) lost.add(`${name}^${id}`)
+      states.set(name, now)
+    }
+    hadGatesOff ||= FEATURE_GATES.some((gate) => !stage.gates.enabled(gate))
+  }
+
+  return {
+    look,
+    get hadGatesOff() {
+      return hadGatesOff
+    },
+    isLost: (asset) => lost.has(asset),
+    isGivenUp: (asset) => givenUp.has(asset) || (asset.includes(`^${BY_HAND}`) && !stood.has(asset)),
+  }
+}
+
+const isHeldToDelete = ({ metadata: { finalizers = [] }, spec }: Of<'volume'>): boolean =>
+  spec?.persistentVolumeReclaimPolicy === 'Delete' &&
+  (finalizers.includes(EXTERNAL_PROVISIONER_FINALIZER) || finalizers.includes(IN_PROCESS_PROVISIONER_FINALIZER))

@@ -1,0 +1,189 @@
+// What `npm run sim` does, once its flags are read: one run told as a timeline, or many counted in a table, of which
+// those that fail are shrunk and told. Says how to replay and keep each failure. Gives the exit code.
+import { writeFile } from 'node:fs/promises'
+import { relative } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { type Command, type Common, FlagError, type ManyRuns, type OneRun, readFlags, USAGE } from './flags.ts'
+import type { PlanSize } from './make-plan.ts'
+import type { Plan } from './plan.ts'
+import { PlanFileError, readPlanFile, saveRegression } from './regressions.ts'
+import { addResult, byRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
+import type { WholeRun } from './run.ts'
+import { safely, twice } from './run-safely.ts'
+import { runSeeds, type SeedWorker } from './seed-pool.ts'
+import { type RunPlan, type ShrinkBudget, type Shrunk, shrink } from './shrink.ts'
+import { timelineOf } from './timeline.ts'
+
+export interface SimProgram {
+  readonly makePlan: (seed: number, size: PlanSize) => Plan
+  readonly run: RunPlan
+  readonly clock: Clock
+  readonly cores: number
+  /** Where failing plans are kept. */
+  readonly regressionsDir: string
+  /** A process that answers as runSeed does when it is given these flags. */
+  readonly startWorker: (flags: readonly string[]) => SeedWorker
+  readonly print: (text: string) => void
+  /** What is only of interest while it runs. */
+  readonly progress: (text: string) => void
+}
+
+/** For whoever asked for it, and for what many seeds brought up by the way. */
+const SHRINK_ASKED: ShrinkBudget = { runs: 2_000, ms: 600_000 }
+const SHRINK_ALONG: ShrinkBudget = { runs: 400, ms: 90_000 }
+/** Each for a rule of its own; the others are named in the table. */
+const SHRUNK_FAILURES_MAX = 3
+const PROGRESS_MS = 5_000
+
+export async function simulate(args: readonly string[], program: SimProgram): Promise<number> {
+  try {
+    const command = readFlags(args, program)
+    return await carryOut(command, program)
+  } catch (error) {
+    if (!(error instanceof FlagError || error instanceof PlanFileError)) throw error
+    program.print(`${error.message}\n`)
+    return 2
+  }
+}
+
+function carryOut(command: Command, program: SimProgram): number | Promise<number> {
+  switch (command.do) {
+    case 'help':
+      program.print(USAGE)
+      return 0
+    case 'one':
+      return runOne(command, program)
+    case 'many':
+      return runMany(command, program)
+  }
+}
+
+/** A worker's part: one seed, in full, and what is kept of it. */
+export async function runSeed(
+  seed: number,
+  command: Common,
+  program: Pick<SimProgram, 'makePlan' | 'run'>,
+): Promise<SeedResult> {
+  return resultOf(seed, await runnerFor(command, program)(program.makePlan(seed, command.size)))
+}
+
+const runnerFor = ({ isTwice }: Common, { run }: Pick<SimProgram, 'run'>): RunPlan => safely(isTwice ? twice(run) : run)
+
+async function runOne(command: OneRun, program: SimProgram): Promise<number> {
+  const { of } = command
+  const plan = 'seed' in of ? program.makePlan(of.seed, command.size) : (await readPlanFile(of.file)).plan
+  const first = await runnerFor(command, program)(plan)
+  const totals = createTotals()
+  addResult(totals, resultOf(plan.seed, first))
+  if (command.json) await writeJson(command.json, totals)
+  if (first.violations.length === 0) {
+    program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${reportOf(totals, { realMs: 0 })}`)
+    return 0
+  }
+  if (command.shrink || command.save) await tellShrunk(plan, command, SHRINK_ASKED, program, commandFor(command))
+  else program.print(`${timelineOf(first, command)}\n${adviceFor(command)}`)
+  return 1
+}
+
+async function runMany(command: ManyRuns, program: SimProgram): Promise<number> {
+  const { clock, print } = program
+  const from = command.from ?? freshSeed(clock)
+  const startMs = clock.monotonicMs()
+  const elapsedMs = () => clock.monotonicMs() - startMs
+  const isOver = (given: number) =>
+    'seeds' in command.until ? given >= command.until.seeds : elapsedMs() >= command.until.minutes * 60_000
+  let given = 0
+  let toldMs = 0
+  print(`Seeds from ${from}, ${command.workers} at once.\n`)
+  const totals = await runSeeds({
+    workers: command.workers,
+    startWorker: () => program.startWorker(flagsOf(command)),
+    next: () => (isOver(given) ? undefined : from + given++),
+    progress: (soFar) => {
+      if (elapsedMs() - toldMs < PROGRESS_MS) return
+      toldMs = elapsedMs()
+      program.progress(progressText(soFar, toldMs))
+    },
+  })
+  print(`\n${reportOf(totals, { realMs: elapsedMs() })}`)
+  if (command.json) await writeJson(command.json, totals)
+  for (const { seed, violations } of firstOfRules(totals)) {
+    print(`\nSeed ${seed}, rule "${violations[0]!.rule}": shrinking …\n`)
+    await tellShrunk(program.makePlan(seed, command.size), command, SHRINK_ALONG, program, [
+      '--seed',
+      `${seed}`,
+      ...flagsOf(command),
+    ])
+  }
+  return totals.failures.length > 0 ? 1 : 0
+}
+
+const firstOfRules = ({ failures }: Totals): SeedResult[] =>
+  [...byRule(failures).values()].slice(0, SHRUNK_FAILURES_MAX).map(([first]) => first!)
+
+/** Seeds of a run that nobody chose: other ones each second. */
+const freshSeed = (clock: Clock): number => Math.floor(clock.nowMs() / 1000) % 1_000_000_000
+
+const progressText = ({ seeds, failures }: Totals, ms: number): string =>
+  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations`
+
+async function tellShrunk(
+  plan: Plan,
+  command: Common & { readonly all?: boolean },
+  budget: ShrinkBudget,
+  program: SimProgram,
+  flags: readonly string[],
+): Promise<void> {
+  const { clock, print } = program
+  const shrunk = await shrink(plan, runnerFor(command, program), {
+    budget,
+    clock,
+    progress: ({ steps }, runs) => program.progress(`${steps.length} steps left after ${runs} runs`),
+  })
+  if (!shrunk) {
+    // A worker has run other seeds before, in the same process.
+    print('It did not fail again in a process of its own: something outlives a run.\n')
+    return
+  }
+  print(
+    `${plan.steps.length} steps became ${shrunk.plan.steps.length} in ${shrunk.runs} runs${shrunk.isSmallest ? '' : ' (budget used up)'}.\n\n`,
+  )
+  print(timelineOf(shrunk.run, command))
+  print(command.save ? await saved(shrunk, command, program) : `\n${adviceText(flags)}`)
+}
+
+async function saved({ plan, rule, run }: Shrunk, command: Common, { regressionsDir }: SimProgram): Promise<string> {
+  const found = command.found ?? firstLine(run, rule)
+  const file = relative('', await saveRegression(regressionsDir, { found, rule, plan }))
+  return `
+Saved as ${file}, which says: ${found}
+Run it:  npm run sim -- --plan ${file}
+It is part of src/sim/whole/regressions.test.ts from now on.
+`
+}
+
+const firstLine = ({ violations }: WholeRun, rule: string): string =>
+  violations.find((violation) => violation.rule === rule)!.text.split('\n')[0]!
+
+const adviceFor = (command: OneRun): string => adviceText(commandFor(command))
+
+const commandFor = (command: OneRun): string[] => [
+  ...('seed' in command.of ? ['--seed', `${command.of.seed}`] : ['--plan', command.of.file]),
+  ...flagsOf(command),
+]
+
+/** What makes a run of a seed the one it is. */
+const flagsOf = ({ size, isTwice }: Common): string[] => [
+  ...(size.operations === undefined ? [] : ['--operations', `${size.operations}`]),
+  ...(size.faults === undefined ? [] : ['--faults', `${size.faults}`]),
+  ...(isTwice ? ['--twice'] : []),
+]
+
+const adviceText = (flags: readonly string[]): string => `\
+Replay:  npm run sim -- ${flags.join(' ')}
+Shrink:  npm run sim -- ${flags.join(' ')} --shrink
+Keep:    npm run sim -- ${flags.join(' ')} --save --found 'What it found, in a sentence.'
+`
+
+const writeJson = (file: string, totals: Totals): Promise<void> =>
+  writeFile(file, `${JSON.stringify(totals, null, 2)}\n`)

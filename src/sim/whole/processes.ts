@@ -1,0 +1,30 @@
+// The processes that a plan may speak of, by the names the stage gives them.
+import type { Setup } from './plan.ts'
+import { DRIVERS, type DriverName, NODES } from './universe.ts'
+
+export const nodesOf = ({ nodes }: Setup): string[] => NODES.slice(0, nodes)
+
+export const agentOf = (node: string): string => `agent-${node}`
+export const driverProcess = (driver: DriverName): string => `driver ${driver}`
+
+/** What runs beside each driver in processes of its own; of those that cannot do it, nothing. */
+const SIDECARS: Readonly<Record<DriverName, readonly string[]>> = {
+  'local.sim': ['provisioner', 'resizer'],
+  'net.sim': ['provisioner', 'resizer', 'attacher'],
+  'basic.sim': ['provisioner'],
+}
+
+/** Of each, as many as there are replicas; one leads. */
+export function controlProcesses({ controlReplicas, home }: Setup): string[] {
+  const replicas = Array.from({ length: controlReplicas }, (_, index) => index + 1)
+  const sidecars = DRIVERS.flatMap((driver) => SIDECARS[driver].map((role) => `${role}-${driver}`))
+  const roles = ['control', ...(home === 'apart' ? sidecars : [])]
+  return roles.flatMap((role) => replicas.map((replica) => `${role}-${replica}`))
+}
+
+export const processesOf = (setup: Setup): string[] => [
+  'server',
+  ...controlProcesses(setup),
+  ...nodesOf(setup).map(agentOf),
+  ...DRIVERS.map(driverProcess),
+]

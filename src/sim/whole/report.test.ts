@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { addResult, createTotals, reportOf, type SeedResult } from './report.ts'
+
+describe('the report of many seeds', () => {
+  it('SYS-14 says how much of what was done and broken, the least in a seed, and which seeds failed by which rule', () => {
+    const totals = createTotals()
+    addResult(totals, resultOf(2, { violations: [{ atMs: 5, rule: 'leak', text: 'two lines\nof text' }] }))
+    addResult(totals, resultOf(1, { faults: { crash: 20, 'reply lost': 1_500 } }))
+    expect(reportOf(totals, { realMs: 4_000 })).toBe(`\
+operation     count  outcomes
+create claim     20  done 14, refused 422 4, no answer 2
+delete pod        4  done 2, no answer 2
+
+fault       count
+reply lost  1,500
+crash          40
+
+                       in all  least in a seed
+seeds                       2
+virtual hours               2  1
+operations                 24  12
+faults                  1,540  20
+real seconds                4  0.50 seeds/s
+seeds with violations       1
+
+leak: 1 seeds
+
+seed 2  leak: two lines
+`)
+  })
+})
+
+function resultOf(seed: number, given: Partial<SeedResult>): SeedResult {
+  return {
+    seed,
+    virtualMs: 3_600_000,
+    operations: {
+      'create claim: asked': 10,
+      'create claim: done': 7,
+      'create claim: refused 422': 2,
+      'delete pod: asked': 2,
+      'delete pod: done': 1,
+    },
+    faults: { crash: 20 },
+    violations: [],
+    ...given,
+  }
+}

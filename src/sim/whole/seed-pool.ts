@@ -1,0 +1,44 @@
+// Runs many seeds at once, one in each worker, and starts a new worker in place of one that died of its seed.
+import { addResult, createTotals, type SeedResult, type Totals } from './report.ts'
+
+export interface SeedWorker {
+  /** Rejects if the worker dies or does not come to an end. */
+  run(seed: number): Promise<SeedResult>
+  stop(): void
+}
+
+export interface PoolOptions {
+  readonly workers: number
+  readonly startWorker: () => SeedWorker
+  /** The next seed, or none: then the pool ends when those under way have. */
+  readonly next: () => number | undefined
+  readonly progress?: (totals: Totals) => void
+}
+
+export async function runSeeds({ workers, startWorker, next, progress }: PoolOptions): Promise<Totals> {
+  const totals = createTotals()
+
+  async function work(): Promise<void> {
+    let worker: SeedWorker | undefined
+    for (let seed = next(); seed !== undefined; seed = next()) {
+      worker ??= startWorker()
+      try {
+        addResult(totals, await worker.run(seed))
+      } catch (error) {
+        addResult(totals, deathOf(seed, error))
+        worker.stop()
+        worker = undefined
+      }
+      progress?.(totals)
+    }
+    worker?.stop()
+  }
+
+  await Promise.all(Array.from({ length: workers }, work))
+  return totals
+}
+
+function deathOf(seed: number, error: unknown): SeedResult {
+  const text = error instanceof Error ? error.message : String(error)
+  return { seed, virtualMs: 0, operations: {}, faults: {}, violations: [{ atMs: 0, rule: 'crash', text }] }
+}

@@ -1,0 +1,279 @@
+// What the store holds now of everything that matters to storage, kept up to date commit by commit over every life of the
+// server, with the indexes that people and checkers ask for. Reads the store alone, and nothing that a controller says.
+import type { Kind } from '../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node.ts'
+import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity.ts'
+import { eventKind } from '../../api/kinds/event.ts'
+import { limitRangeKind } from '../../api/kinds/limit-range.ts'
+import { namespaceKind } from '../../api/kinds/namespace.ts'
+import { nodeKind } from '../../api/kinds/node.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Event } from '../../api/types/event.ts'
+import type { Namespace } from '../../api/types/namespace.ts'
+import type { Node } from '../../api/types/node.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { LimitRange, ResourceQuota } from '../../api/types/quota.ts'
+import type {
+  CSIDriver,
+  CSINode,
+  CSIStorageCapacity,
+  StorageClass,
+  VolumeAttachment,
+  VolumeAttributesClass,
+} from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
+import { followStore, type Stored } from '../checkers/follow-store.ts'
+import type { StoreView } from '../checkers/store-view.ts'
+import type { Cluster } from '../cluster.ts'
+
+/** What is kept, by the word the checkers use for it. */
+interface Kept {
+  claim: PersistentVolumeClaim
+  volume: PersistentVolume
+  pod: Pod
+  node: Node
+  csiNode: CSINode
+  csiDriver: CSIDriver
+  attachment: VolumeAttachment
+  class: StorageClass
+  attributesClass: VolumeAttributesClass
+  quota: ResourceQuota
+  limitRange: LimitRange
+  capacity: CSIStorageCapacity
+  namespace: Namespace
+  event: Event
+}
+
+export type Word = keyof Kept
+export type Of<W extends Word> = Readonly<Kept[W]>
+export type Shelf<W extends Word> = ReadonlyMap<string, Of<W>>
+
+const KINDS: Readonly<Record<Word, Kind<any>>> = {
+  claim: persistentVolumeClaimKind,
+  volume: persistentVolumeKind,
+  pod: podKind,
+  node: nodeKind,
+  csiNode: csiNodeKind,
+  csiDriver: csiDriverKind,
+  attachment: volumeAttachmentKind,
+  class: storageClassKind,
+  attributesClass: volumeAttributesClassKind,
+  quota: resourceQuotaKind,
+  limitRange: limitRangeKind,
+  capacity: csiStorageCapacityKind,
+  namespace: namespaceKind,
+  event: eventKind,
+}
+
+/** What became of one object. */
+export type Change = { readonly [W in Word]: ChangeOf<W> }[Word]
+export interface ChangeOf<W extends Word> {
+  readonly of: W
+  /** `namespace/name`, or the name where there are no namespaces. */
+  readonly key: string
+  readonly old: Of<W> | undefined
+  readonly next: Of<W> | undefined
+}
+
+export interface View {
+  /** All by `namespace/name`, or by name where there are no namespaces. */
+  readonly claims: Shelf<'claim'>
+  readonly volumes: Shelf<'volume'>
+  readonly pods: Shelf<'pod'>
+  readonly nodes: Shelf<'node'>
+  readonly csiNodes: Shelf<'csiNode'>
+  readonly csiDrivers: Shelf<'csiDriver'>
+  readonly attachments: Shelf<'attachment'>
+  readonly classes: Shelf<'class'>
+  readonly attributesClasses: Shelf<'attributesClass'>
+  readonly quotas: Shelf<'quota'>
+  readonly limitRanges: Shelf<'limitRange'>
+  readonly capacities: Shelf<'capacity'>
+  readonly namespaces: Shelf<'namespace'>
+  readonly events: Shelf<'event'>
+
+  claimOfUid(uid: string): Of<'claim'> | undefined
+  /** Volumes that stand for what a driver has under this handle; more than one is wrong. */
+  volumesOf(driver: string, handle: string): readonly Of<'volume'>[]
+  /** Events about an object that are kept, oldest first. */
+  eventsOf(uid: string): readonly Of<'event'>[]
+  /** How many objects a collection (`core/configmaps`) has in a namespace, also of kinds that are not kept here. */
+  countOf(collection: string, namespace: string): number
+  /** The newest revision that each key was seen at, or was seen to be gone at. */
+  revisionOf(key: string): { readonly revision: number; readonly isGone: boolean } | undefined
+
+  /** Claims and volumes alone, for the checkers that want no more. */
+  readonly store: StoreView
+  /** When something last changed, by the world's time; events and leases do not count. */
+  readonly changedMs: number
+  /** Called after each commit that changed something, or several that became visible together. */
+  onCommit(check: (changes: readonly Change[]) => void): void
+  /** Called before `onCommit` with every write, whatever it is about. */
+  onWrites(check: (writes: readonly Stored[]) => void): void
+}
+
+const LEASES = 'coordination.k8s.io/'
+const EVENTS = [collectionPrefix(eventKind), 'events.k8s.io/']
+
+export function createView(cluster: Cluster): View {
+  const view = viewOver({ nowMs: () => cluster.world.nowMs })
+  followStore(cluster, '', view.take)
+  return view
+}
+
+/** A view that is told what became visible; by itself it sees nothing. */
+export function viewOver({ nowMs }: { nowMs(): number }): View & { take(states: readonly Stored[]): void } {
+  const shelves = Object.fromEntries(Object.keys(KINDS).map((word) => [word, new Map()])) as {
+    [W in Word]: Map<string, Of<W>>
+  }
+  const places = (Object.entries(KINDS) as [Word, Kind][]).map(([word, kind]) => {
+    return [collectionPrefix(kind), word] as const
+  })
+  const wordOf = (key: string) => places.find(([prefix]) => key.startsWith(prefix))
+  const claimNames = new Map<string, string>()
+  const volumesByAsset = new Map<string, Set<string>>()
+  const eventsByUid = new Map<string, Map<string, Of<'event'>>>()
+  const counts = new Map<string, number>()
+  const revisions = new Map<string, { revision: number; isGone: boolean }>()
+  const checks: ((changes: readonly Change[]) => void)[] = []
+  const writeChecks: ((writes: readonly Stored[]) => void)[] = []
+  let changedMs = nowMs()
+
+  function take(states: readonly Stored[]): void {
+    const news = states.filter(({ key, revision, value }) => {
+      const known = revisions.get(key)
+      return !(known?.revision === revision && known.isGone === (value === undefined))
+    })
+    if (news.length === 0) return
+    const changes = news.flatMap(changesOf)
+    for (const check of writeChecks) check(news)
+    if (news.some(({ key }) => !key.startsWith(LEASES) && !EVENTS.some((prefix) => key.startsWith(prefix)))) {
+      changedMs = nowMs()
+    }
+    const whole = joined(changes)
+    if (whole.length > 0) for (const check of checks) check(whole)
+  }
+
+  function changesOf({ key, value, revision }: Stored): Change[] {
+    const wasThere = revisions.get(key)?.isGone === false
+    revisions.set(key, { revision, isGone: value === undefined })
+    if (wasThere !== (value !== undefined)) count(key, value === undefined ? -1 : 1)
+    const place = wordOf(key)
+    if (!place) return []
+    const [prefix, of] = place
+    const name = key.slice(prefix.length)
+    const shelf = shelves[of] as Map<string, any>
+    const old = shelf.get(name)
+    const next: any = value && decodeStored({ value, modRevision: revision })
+    if (next) shelf.set(name, next)
+    else shelf.delete(name)
+    index({ of, key: name, old, next })
+    if (!old && !next) return []
+    if (old && next && old.metadata.uid !== next.metadata.uid) {
+      return [{ of, key: name, old, next: undefined } as Change, { of, key: name, old: undefined, next } as Change]
+    }
+    return [{ of, key: name, old, next } as Change]
+  }
+
+  function index({ of, key, old, next }: { of: Word; key: string; old: any; next: any }): void {
+    if (of === 'claim' && next) claimNames.set(next.metadata.uid ?? '', key)
+    if (of === 'volume') {
+      const [before, after] = [assetOf(old), assetOf(next)]
+      if (before && before !== after) volumesByAsset.get(before)?.delete(key)
+      if (after) volumesByAsset.set(after, (volumesByAsset.get(after) ?? new Set()).add(key))
+    }
+    if (of === 'event') {
+      const uid = (next ?? old)?.involvedObject?.uid ?? ''
+      const events = eventsByUid.get(uid) ?? new Map()
+      events.delete(key)
+      if (next) events.set(key, next)
+      if (events.size > 0) eventsByUid.set(uid, events)
+      else eventsByUid.delete(uid)
+    }
+  }
+
+  /** `core/configmaps/team-a/x` counts for `core/configmaps` in `team-a`. */
+  function count(key: string, by: number): void {
+    const collection = key.slice(0, key.lastIndexOf('/'))
+    counts.set(collection, (counts.get(collection) ?? 0) + by)
+  }
+
+  const store: StoreView = {
+    claims: shelves.claim,
+    volumes: shelves.volume,
+    claimNames,
+    get changedMs() {
+      return changedMs
+    },
+    onCommit: (check) =>
+      void checks.push((changes) => {
+        const ours = changes.filter((change) => change.of === 'claim' || change.of === 'volume')
+        if (ours.length > 0) check(ours)
+      }),
+  }
+
+  return {
+    claims: shelves.claim,
+    volumes: shelves.volume,
+    pods: shelves.pod,
+    nodes: shelves.node,
+    csiNodes: shelves.csiNode,
+    csiDrivers: shelves.csiDriver,
+    attachments: shelves.attachment,
+    classes: shelves.class,
+    attributesClasses: shelves.attributesClass,
+    quotas: shelves.quota,
+    limitRanges: shelves.limitRange,
+    capacities: shelves.capacity,
+    namespaces: shelves.namespace,
+    events: shelves.event,
+    claimOfUid(uid) {
+      const claim = shelves.claim.get(claimNames.get(uid) ?? '')
+      return claim?.metadata.uid === uid ? claim : undefined
+    },
+    volumesOf: (driver, handle) =>
+      [...(volumesByAsset.get(assetName(driver, handle)) ?? [])].map((name) => shelves.volume.get(name)!),
+    eventsOf: (uid) => [...(eventsByUid.get(uid)?.values() ?? [])],
+    countOf: (collection, namespace) => counts.get(`${collection}/${namespace}`) ?? 0,
+    revisionOf: (key) => revisions.get(key),
+    store,
+    get changedMs() {
+      return changedMs
+    },
+    onCommit: (check) => void checks.push(check),
+    onWrites: (check) => void writeChecks.push(check),
+    take,
+  }
+}
+
+/** Where the store keeps an object. */
+export const storeKeyOf = (word: Word, key: string): string => collectionPrefix(KINDS[word]) + key
+
+/** `net.sim^vol-7`: what a driver has under a handle. */
+export const assetName = (driver: string, handle: string): string => `${driver}^${handle}`
+
+/** Undefined for storage that is no driver's. */
+export const assetOf = (volume: Of<'volume'> | undefined): string | undefined =>
+  volume?.spec?.csi && assetName(volume.spec.csi.driver, volume.spec.csi.volumeHandle)
+
+/** Of an object that changed several times at once, only the first state before and the last after were ever seen. */
+function joined(changes: readonly Change[]): Change[] {
+  if (changes.length < 2) return [...changes]
+  const byObject = new Map<string, Change>()
+  for (const change of changes) {
+    const { uid = '' } = (change.next ?? change.old)!.metadata
+    const id = `${change.of} ${change.key} ${uid}`
+    const known = byObject.get(id)
+    byObject.set(id, known ? ({ ...known, next: change.next } as Change) : change)
+  }
+  return [...byObject.values()].filter(({ old, next }) => old || next)
+}

@@ -1,0 +1,120 @@
+// `stowage backup` of a server that is being written to: each backup is the store as it was at one moment, and a
+// server starts on it. What an operator does with it is docs/operations.md.
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildProgram } from './helpers/build.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+
+const CONFIGMAPS = '/api/v1/namespaces/default/configmaps'
+const WRITERS = 16
+const BACKUPS = 5
+
+let scratch: string
+const servers: RunningServer[] = []
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'stowage-backup-'))
+})
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.kill().catch(() => {})))
+  await rm(scratch, { recursive: true, force: true })
+})
+
+async function start(dataDir: string, command: 'up' | 'server' = 'up'): Promise<RunningServer> {
+  const server = await startServer({ dataDir, command, flags: ['--log-level', 'warn'] })
+  servers.push(server)
+  return server
+}
+
+async function stowage(...args: string[]): Promise<{ stdout: string; stderr: string; code: number }> {
+  const program = await buildProgram()
+  return promisify(execFile)(process.execPath, [program, ...args]).then(
+    (done) => ({ ...done, code: 0 }),
+    (error) => error,
+  )
+}
+
+const write = (server: RunningServer, name: string) =>
+  server.call('POST', CONFIGMAPS, { metadata: { name }, data: { filler: 'x'.repeat(500) } })
+
+describe('stowage backup', () => {
+  it('SYS-17 copies the store of one moment while 16 clients write, and a server starts on it', async () => {
+    const server = await start(join(scratch, 'data'))
+    /** Name → the revision its writer was told. */
+    const acknowledged = new Map<string, number>()
+    let isOver = false
+    const writers = Array.from({ length: WRITERS }, async (_, writer) => {
+      for (let at = 0; !isOver; at++) {
+        const name = `w${writer}-${at}`
+        const reply = await write(server, name)
+        expect(reply.status).toBe(201)
+        acknowledged.set(name, Number(reply.json.metadata.resourceVersion))
+      }
+    })
+    const before: Map<string, number>[] = []
+    for (let at = 0; at < BACKUPS; at++) {
+      before.push(new Map(acknowledged))
+      const { code, stderr } = await stowage('backup', '--data-dir', server.dataDir, '--to', join(scratch, `b${at}`))
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    }
+    isOver = true
+    await Promise.all(writers)
+    await server.stop()
+    expect(acknowledged.size).toBeGreaterThan(before.at(-1)!.size) // there was something to race with
+
+    for (const [at, known] of before.entries()) {
+      const restored = await start(join(scratch, `b${at}`), 'server') // up would ask for the volumes
+      const { items } = (await restored.call('GET', CONFIGMAPS)).json as {
+        items: { metadata: { name: string; resourceVersion: string } }[]
+      }
+      const held = new Map(items.map(({ metadata }) => [metadata.name, Number(metadata.resourceVersion)]))
+      const moment = Math.max(...held.values())
+      const should = [...acknowledged].filter(([, revision]) => revision <= moment)
+      expect(should.filter(([name, revision]) => held.get(name) !== revision)).toEqual([])
+      expect([...known.keys()].filter((name) => !held.has(name))).toEqual([])
+      expect((await write(restored, 'goes-on')).status).toBe(201)
+      await restored.stop()
+    }
+  })
+
+  it('SYS-17 holds what a server needs, closed to others, and puts a lost store back', async () => {
+    const dataDir = join(scratch, 'data')
+    const to = join(scratch, 'kept', 'monday')
+    const server = await start(dataDir)
+    await write(server, 'precious')
+    const { stdout } = await stowage('backup', '--data-dir', dataDir, '--to', to, '-o', 'json')
+    await write(server, 'too-late')
+    await server.stop()
+    expect(JSON.parse(stdout)).toMatchObject({
+      to,
+      files: expect.arrayContaining(['store/store.mdb', 'pki/ca.key', 'pki/tokens.json', 'admin.kubeconfig']),
+    })
+    for (const name of ['.', 'store', 'store/store.mdb', 'pki', 'pki/ca.key', 'admin.kubeconfig']) {
+      expect((await stat(join(to, name))).mode & 0o077, name).toBe(0)
+    }
+    expect(await readdir(join(scratch, 'kept'))).toEqual(['monday']) // nothing half done beside it
+
+    await rm(join(dataDir, 'store'), { recursive: true })
+    await expect(start(dataDir)).rejects.toThrow('Restore it from a backup')
+    await cp(join(to, 'store'), join(dataDir, 'store'), { recursive: true })
+    const restored = await start(dataDir)
+    expect((await restored.call('GET', `${CONFIGMAPS}/precious`)).status).toBe(200)
+    expect((await restored.call('GET', `${CONFIGMAPS}/too-late`)).status).toBe(404)
+  })
+
+  it('SYS-17 refuses a directory that has something in it, and one without a store', async () => {
+    const dataDir = join(scratch, 'data')
+    await (await start(dataDir)).stop()
+    expect(await stowage('backup', '--data-dir', dataDir, '--to', dataDir)).toMatchObject({
+      code: 2,
+      stderr: `stowage: --to ${dataDir}: it is not empty. Name a new directory.\n`,
+    })
+    const nowhere = await stowage('backup', '--data-dir', join(scratch, 'nowhere'), '--to', join(scratch, 'b'))
+    expect(nowhere.code).toBe(2)
+    expect(nowhere.stderr).toContain('There is no embedded store in')
+    expect(await readdir(scratch)).toEqual(['data'])
+  })
+})

@@ -1,0 +1,48 @@
+// What alert rules refer to: metrics, their labels, and the values those are compared with. Enough of PromQL for
+// expressions without label_replace and the like.
+import { parse } from 'yaml'
+
+export interface AlertRule {
+  readonly alert: string
+  readonly expr: string
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+export interface Mention {
+  readonly metric: string
+  /** Everything that must be a label of it: in its own braces, in `by (…)`, and in the words people read. */
+  readonly labels: readonly string[]
+  /** `label="value"`, to the letter. */
+  readonly values: readonly (readonly [label: string, value: string])[]
+}
+
+export const rulesOf = (text: string): AlertRule[] =>
+  (parse(text) as { groups: { rules: AlertRule[] }[] }).groups.flatMap(({ rules }) => rules)
+
+const WORDS = new Set(['by', 'without', 'and', 'or', 'unless', 'on', 'ignoring', 'bool', 'offset'])
+const TOKEN = /[a-zA-Z_:][\w:]*|\{[^}]*\}|"[^"]*"|\[[^\]]*\]|[\d.]+(?:e\d+)?|\S/g
+
+export function mentionsOf({ expr, annotations }: AlertRule): Mention[] {
+  const tokens = expr.match(TOKEN) ?? []
+  const grouping = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, names]) => words(names!))
+  const said = Object.values(annotations).flatMap((text) => [...text.matchAll(/\$labels\.(\w+)/g)].map(([, n]) => n!))
+  const groupingNames = new Set(grouping)
+  const mentions: Mention[] = []
+  for (const [at, token] of tokens.entries()) {
+    const isName = /^[a-zA-Z_]/.test(token) && !WORDS.has(token) && tokens[at + 1] !== '(' && !groupingNames.has(token)
+    if (!isName) continue
+    const matchers = [...(tokens[at + 1] ?? '').matchAll(/(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"/g)]
+    mentions.push({
+      metric: token,
+      labels: [...new Set([...matchers.map(([, label]) => label!), ...grouping, ...said])],
+      values: matchers.filter(([, , sign]) => sign === '=').map(([, label, , value]) => [label!, value!] as const),
+    })
+  }
+  return mentions
+}
+
+const words = (text: string) =>
+  text
+    .split(',')
+    .map((word) => word.trim())
+    .filter(Boolean)

@@ -1,0 +1,229 @@
+// docs/operations.md and the alert rules beside it, held against the program: the system is started and troubled until
+// everything the rules ask about has been counted once, and whatever the guide names must be there.
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createProgram } from '../src/cli/program.ts'
+import { capabilityOf, MIB } from '../src/driver/driver-trial.ts'
+import { mentionsOf, rulesOf } from './helpers/alert-rules.ts'
+import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
+import { type Families, readFamilies } from './helpers/metrics.ts'
+import { type RunningServer, startServer } from './helpers/server.ts'
+import { type RunningStowage, startStowage } from './helpers/stowage.ts'
+import { type Traces, tracesBelow } from './helpers/traces.ts'
+
+const ROOT = new URL('..', import.meta.url).pathname
+const read = (path: string) => readFile(join(ROOT, path), 'utf8')
+const GUIDE = await read('docs/operations.md')
+const RULES = rulesOf(await read('docs/operations/alerts.yaml'))
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const DRIVER = 'local.csi.stowage.dev'
+/** Those that a rule may also name: Prometheus itself adds them. */
+const OF_PROMETHEUS = new Set(['instance', 'job', 'le'])
+
+describe('the metrics that alerts and the guide name', () => {
+  let dir: string
+  let traces: Traces
+  let server: RunningServer
+  let scheduler: RunningStowage
+  let driver: LocalDriver
+  const families: Families = new Map()
+
+  beforeAll(async () => {
+    dir = await realpath(await mkdtemp(join(tmpdir(), 'stowage-operations-')))
+    await mkdir(join(dir, 'data'))
+    traces = await tracesBelow(dir)
+    server = await startServer({ dataDir: join(dir, 'data'), nodes: 1, flags: ['--pool-size', '1Gi'] })
+    driver = await startLocalDriver({ flags: ['--backend', 'directory', '--metrics-address', '127.0.0.1:0'] })
+    const port = await freePort()
+    scheduler = await startStowage({
+      args: ['scheduler', '--kubeconfig', server.kubeconfig, '--scheduler-names', 'nobody'].concat([
+        '--http-endpoint',
+        `127.0.0.1:${port}`,
+      ]),
+    })
+    await makeTrouble()
+    const scrape = async () => {
+      readFamilies((await server.call('GET', '/metrics')).text, families)
+      for (const from of [port, driver.ready.metricsPort!]) {
+        readFamilies(await (await fetch(`http://127.0.0.1:${from}/metrics`)).text(), families)
+      }
+    }
+    await until(async () => {
+      await scrape()
+      return ALL_HAPPENED.every((name) => families.get(name)?.samples)
+    })
+  })
+  afterAll(async () => {
+    await scheduler?.stop()
+    await server?.stop()
+    await driver?.dispose()
+    await traces?.scrub()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  /** One of everything that a healthy system does not count. */
+  async function makeTrouble(): Promise<void> {
+    const post = async (path: string, body: object) => {
+      const { status, text } = await server.call('POST', path, body)
+      expect([status, status === 201 ? '' : text]).toEqual([201, ''])
+    }
+    const spec = (more: object) => ({
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '320Mi' } },
+      ...more,
+    })
+    await post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+      metadata: { name: 'odd' },
+      driverName: DRIVER,
+      parameters: { tier: 'gold' }, // which the driver does not know
+    })
+    await post(CLAIMS, { metadata: { name: 'data' }, spec: spec({}) })
+    await post(CLAIMS, {
+      metadata: { name: 'refused' },
+      spec: spec({ storageClassName: 'directory', volumeMode: 'Block' }),
+    })
+    await post('/api/v1/namespaces/default/pods', {
+      metadata: { name: 'user' },
+      spec: {
+        containers: [{ name: 'main', image: 'none', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
+        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+      },
+    })
+    await post('/api/v1/persistentvolumes', {
+      metadata: { name: 'stray', annotations: { 'pv.kubernetes.io/provisioned-by': 'stowage.dev/directory' } },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes: ['ReadWriteOnce'],
+        persistentVolumeReclaimPolicy: 'Delete',
+        storageClassName: 'directory',
+        hostPath: { path: '/nowhere' }, // which the provisioner never made
+        claimRef: { namespace: 'default', name: 'gone', uid: '00000000-0000-0000-0000-000000000001' },
+      },
+    })
+    await until(async () => (await server.call('GET', `${CLAIMS}/data`)).json.status.phase === 'Bound')
+    const merge = { 'content-type': 'application/merge-patch+json' }
+    await server.call('PATCH', `${CLAIMS}/data`, { spec: { volumeAttributesClassName: 'odd' } }, merge)
+
+    const volumeCapability = capabilityOf({})
+    const { volume } = await driver.csi.controller.createVolume({
+      name: 'limited',
+      capacityRange: { requiredBytes: BigInt(16 * MIB) },
+      volumeCapabilities: [volumeCapability],
+      parameters: { iops: '100' },
+    })
+    await mkdir(join(driver.dir, 'staging'))
+    await driver.csi.node.nodeStageVolume({
+      volumeId: volume!.volumeId,
+      stagingTargetPath: join(driver.dir, 'staging'),
+      volumeCapability,
+    })
+  }
+
+  /** Every family that a rule asks about has been seen, so that its labels are known. */
+  const ALL_HAPPENED = [...new Set(RULES.flatMap(mentionsOf).map(({ metric }) => metric))].filter((m) => m !== 'up')
+
+  it.each(RULES.map((rule) => [rule.alert, rule] as const))('SYS-17 are served, for %s', (_, rule) => {
+    const mentions = mentionsOf(rule)
+    expect(mentions).not.toEqual([])
+    for (const { metric, labels, values } of mentions.filter(({ metric }) => metric !== 'up')) {
+      const family = families.get(metric)
+      expect(family, `no process serves ${metric}`).toBeDefined()
+      const unknown = labels.filter((label) => !OF_PROMETHEUS.has(label) && !family!.labels.has(label))
+      expect(unknown, `${metric} has ${[...family!.labels.keys()]}`).toEqual([])
+      for (const [label, value] of values) {
+        if (label !== 'code') expect([...family!.labels.get(label)!]).toContain(value)
+      }
+    }
+  })
+
+  it('SYS-17 are served, where the guide names them', () => {
+    const named = spansOf(GUIDE)
+      .map((span) => span.replace(/\{.*\}$/, ''))
+      .filter((span) => /^[a-z]+(_[a-z0-9]+){2,}$/.test(span))
+    expect(named.length).toBeGreaterThan(20)
+    const isServed = (name: string) => families.has(name) || families.has(`${name}_count`)
+    expect(named.filter((name) => !isServed(name))).toEqual([])
+  })
+})
+
+describe('the operations guide', () => {
+  it('SYS-17 says of every alert what to do', () => {
+    expect(RULES.map(({ alert }) => alert).filter((alert) => !GUIDE.includes(`| \`${alert}\``))).toEqual([])
+  })
+
+  it('SYS-17 names only reasons, conditions, states and kinds that the program writes', async () => {
+    const sources = await productionSources()
+    const known = new Set(sources.flatMap(({ text }) => [...text.matchAll(/['"`]([A-Z]\w+)['"`]/g)].map(([, w]) => w)))
+    for (const { alert } of RULES) known.add(alert)
+    const named = spansOf(GUIDE).filter((span) => /^[A-Z][a-z]+([A-Z][A-Za-z]*)+$/.test(span))
+    expect(named.length).toBeGreaterThan(40)
+    expect([...new Set(named)].filter((word) => !known.has(word))).toEqual([])
+  })
+
+  it('SYS-17 names only flags and commands that exist', () => {
+    const program = createProgram({} as never)
+    const flags = new Set(program.commands.flatMap(({ options }) => options.map(({ long }) => long)))
+    const named = [...GUIDE.matchAll(/(?<![\w-])stowage ([a-z-]+)([^\n`|]*)/g)]
+    expect(named.length).toBeGreaterThan(20)
+    const commands = new Set(program.commands.map((command) => command.name()))
+    for (const [line, command, rest] of named) {
+      expect([...commands], line).toContain(command)
+      const unknown = [...rest!.matchAll(/--[a-z][a-z-]+/g)].map(([flag]) => flag).filter((flag) => !flags.has(flag))
+      expect(
+        unknown.map((flag) => flag.replace(/^--no-/, '--')).filter((flag) => !flags.has(flag)),
+        line,
+      ).toEqual([])
+    }
+  })
+
+  it('SYS-17 gives every bound the value it has in the code', async () => {
+    const sources = new Map((await productionSources()).map(({ path, text }) => [path, text]))
+    const rows = [...GUIDE.matchAll(/^\| [^|]+ \| ([^|]+) \| `([\w/.-]+\.ts) (\w+)` \|/gm)]
+    expect(rows.length).toBeGreaterThan(40)
+    for (const [row, said, path, name] of rows) {
+      const text = sources.get(path!)
+      expect(text, row).toBeDefined()
+      const [, value] =
+        new RegExp(`\\b${name}\\b(?:: \\w+)?[ =:]+([\\d_]+(?: \\*\\*? [\\d_]+)*|2 \\*\\* 32)`).exec(text!) ?? []
+      expect(value, `${row}: ${name} is no number in ${path}`).toBeDefined()
+      const factors = value!
+        .replaceAll('_', '')
+        .replace(/(\d+) \*\* (\d+)/g, (_, a, b) => String(Number(a) ** Number(b)))
+      const product = factors.split(' * ').reduce((so, factor) => so * Number(factor), 1)
+      expect(amountOf(said!, name!), row).toBe(product)
+    }
+  })
+})
+
+/** In the unit of the constant: bytes, milliseconds or seconds, or a count. */
+function amountOf(said: string, name: string): number {
+  const [, digits, unit = ''] = /^([\d,.]+)(?: (KiB|MiB|ms|s|min|h|days))?\b/.exec(said.trim()) ?? []
+  const scale: Record<string, number> = { KiB: 1024, MiB: 1024 ** 2, ms: 1, s: 1_000, min: 60_000, h: 3_600_000 }
+  const amount = Number(digits?.replaceAll(',', '')) * (scale[unit] ?? 1)
+  return name.includes('SECONDS') ? amount / 1_000 : amount
+}
+
+const spansOf = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span!)
+
+async function productionSources(): Promise<{ path: string; text: string }[]> {
+  const names = await readdir(join(ROOT, 'src'), { recursive: true })
+  const paths = names.filter((name) => name.endsWith('.ts') && !/\.test\.ts$|^sim\/|^csi\/fake\//.test(name))
+  return Promise.all(paths.map(async (path) => ({ path, text: await read(join('src', path)) })))
+}
+
+/** Asked again until the test's own limit. */
+async function until(ask: () => Promise<unknown>): Promise<void> {
+  while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 50))
+}
+
+const freePort = () =>
+  new Promise<number>((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })

@@ -1,0 +1,181 @@
+// The judges of the crash run, shown the crimes they are there for. A judge that never convicts proves nothing.
+import { describe, expect, it } from 'vitest'
+import type { Cluster } from './cluster.ts'
+import { createJournal } from './journal.ts'
+import { type Past, problemsIn, type Rest } from './quiet.ts'
+import { replay } from './replay.ts'
+import type { HeldVolume } from './storage.ts'
+import type { Collection, Told } from './witness.ts'
+
+const MI = 1024 ** 2
+let revision = 0
+const told = (collection: Collection, type: Told['type'], object: any): Told => {
+  revision++
+  return {
+    collection,
+    type,
+    revision,
+    object: { ...object, metadata: { ...object.metadata, resourceVersion: `${revision}` } },
+  }
+}
+
+const aClaim = (name: string, more: { spec?: object; status?: object; metadata?: object } = {}) => ({
+  metadata: { namespace: 'shop', name, uid: `uid-${name}`, ...more.metadata },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'now',
+    volumeMode: 'Filesystem',
+    volumeName: `pv-${name}`,
+    resources: { requests: { storage: '300Mi' } },
+    ...more.spec,
+  },
+  status: { phase: 'Bound', capacity: { storage: '300Mi' }, ...more.status },
+})
+const aVolume = (claim: string, more: { spec?: object; metadata?: object; status?: object } = {}) => ({
+  metadata: { name: `pv-${claim}`, uid: `uid-pv-${claim}`, ...more.metadata },
+  spec: {
+    capacity: { storage: '300Mi' },
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: 'now',
+    persistentVolumeReclaimPolicy: 'Delete',
+    csi: { driver: 'local.csi.stowage.dev', volumeHandle: `vol-${claim}` },
+    claimRef: { namespace: 'shop', name: claim, uid: `uid-${claim}` },
+    ...more.spec,
+  },
+  status: { phase: 'Bound', ...more.status },
+})
+const aQuota = (hard: number, used: number) => ({
+  metadata: { namespace: 'shop', name: 'main', uid: 'uid-main' },
+  spec: { hard: { persistentvolumeclaims: `${hard}` } },
+  status: { used: { persistentvolumeclaims: `${used}` } },
+})
+const heldBy = (claim: string, more: Partial<HeldVolume> = {}): [string, HeldVolume] => [
+  `vol-${claim}`,
+  {
+    id: `vol-${claim}`,
+    name: `pv-${claim}`,
+    node: 'left',
+    state: 'ready',
+    capacityBytes: 300 * MI,
+    fileBytes: 300 * MI,
+    limits: {},
+    ...more,
+  },
+]
+
+describe('the judge of what happened', () => {
+  const crimesIn = (...history: Told[]) => replay(history, new Set()).crimes
+
+  it('SYS-14 convicts whoever binds a volume twice, shrinks something or exceeds a quota', () => {
+    expect(
+      crimesIn(
+        told('volumes', 'ADDED', aVolume('a')),
+        told('claims', 'ADDED', aClaim('a')),
+        told('claims', 'ADDED', aClaim('b', { spec: { volumeName: 'pv-a' } })),
+        told('claims', 'MODIFIED', aClaim('a', { status: { capacity: { storage: '200Mi' } } })),
+        told('volumes', 'MODIFIED', aVolume('a', { spec: { capacity: { storage: '200Mi' } } })),
+        told('quotas', 'ADDED', aQuota(2, 2)),
+        told('quotas', 'MODIFIED', aQuota(1, 2)),
+        told('quotas', 'MODIFIED', aQuota(1, 3)),
+      ),
+    ).toEqual([
+      'volume pv-a is bound to the claims shop/a and shop/b',
+      'claim shop/b became bound to volume pv-a, which belongs to shop/a (uid-a)',
+      'the capacity of claim shop/a fell to 200Mi',
+      'the capacity of volume pv-a fell to 200Mi',
+      'quota shop/main was exceeded: persistentvolumeclaims 3 of 1',
+    ])
+  })
+
+  it('SYS-1 misses every acknowledged write that the history does not have', async () => {
+    const kept = told('claims', 'ADDED', aClaim('kept'))
+    const replies = [
+      kept.object,
+      { ...kept.object, spec: { volumeName: 'other' } },
+      told('claims', 'ADDED', aClaim('lost')).object,
+    ]
+    const call = async () => ({ status: 200, json: replies.shift() })
+    const journal = createJournal({ server: () => ({ call }) } as unknown as Cluster)
+    for (const what of ['create', 'edit', 'create']) await journal.ask(what, 'POST', '')
+    replies.push(kept.object)
+    await journal.ask('delete', 'DELETE', '')
+    expect(journal.lost([kept])).toEqual([
+      `edit kept at ${kept.revision} was acknowledged and lost`,
+      `create lost at ${kept.revision + 1} was acknowledged and lost`,
+      'delete kept: its end was lost',
+    ])
+    expect(journal.lost([kept, told('claims', 'DELETED', aClaim('kept'))])).toHaveLength(2)
+  })
+})
+
+describe('the judge of what is left', () => {
+  const NOTHING: Rest = {
+    ...{ pods: [], claims: [], volumes: [], quotas: [], configMaps: [], nodes: [], namespaces: [], drivers: [] },
+    ...{ attributes: ['gold', 'odd'].map((name) => ({ metadata: { name } })), events: [], podDirs: [], attached: [] },
+    classes: [{ metadata: { name: 'now' }, provisioner: 'local.csi.stowage.dev', volumeBindingMode: 'Immediate' }],
+    held: new Map(),
+  }
+  const past: Past = { ...replay([], new Set()), imported: new Set() }
+  const problems = (rest: Partial<Rest>) => problemsIn({ ...NOTHING, ...rest }, past)
+  const bound = (more: Parameters<typeof aClaim>[1], held: Partial<HeldVolume> = {}) =>
+    problems({ claims: [aClaim('a', more)], volumes: [aVolume('a')], held: new Map([heldBy('a', held)]) })
+
+  it('SYS-14 finds nothing wrong with a claim that has what it asks for', () => {
+    expect(bound({})).toEqual([])
+    expect(
+      bound(
+        { spec: { volumeAttributesClassName: 'gold' }, status: { currentVolumeAttributesClassName: 'gold' } },
+        { limits: { iops: 1_000, throughputBytes: 100 * MI } },
+      ),
+    ).toEqual([])
+  })
+
+  it('SYS-14 finds storage of nobody, objects for nothing, and what pods left', () => {
+    expect(problems({ held: new Map([heldBy('a')]), podDirs: ['uid-p'], attached: ['vol-a'] })).toEqual([
+      'driver vol-a (pv-a) leaked: no volume stands for it',
+      'a node has a directory of pod uid-p, which is gone',
+      'vol-a has a loop device, and no pod uses it',
+    ])
+    expect(problems({ claims: [aClaim('a')], volumes: [aVolume('a')] })).toEqual([
+      'volume pv-a stands for driver vol-a, which is gone',
+      'shop/a has a volume that its driver does not have',
+    ])
+  })
+
+  it('SYS-14 finds sizes and attributes that are not what a claim says', () => {
+    expect(bound({}, { capacityBytes: 200 * MI })).toEqual([
+      `shop/a is said to have ${300 * MI}, its device has ${200 * MI}`,
+      `the volume of shop/a says 300Mi, its device has ${200 * MI}`,
+    ])
+    expect(bound({ spec: { resources: { requests: { storage: '400Mi' } } } })).toEqual([
+      `shop/a asks for ${400 * MI} and has ${300 * MI} (undefined)`,
+    ])
+    expect(bound({ spec: { volumeAttributesClassName: 'gold' } })).toEqual([
+      'shop/a wants attributes gold and has undefined (undefined)',
+    ])
+    const told = { status: { currentVolumeAttributesClassName: 'gold' } }
+    expect(bound(told, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
+      'shop/a is told iops 1000, its driver has 500',
+    ])
+    expect(bound({ spec: { volumeAttributesClassName: 'odd' } })).toEqual([
+      'shop/a does not say that the driver refuses its attributes',
+    ])
+  })
+
+  it('SYS-14 finds quotas that do not add up, and whoever waits without saying why', () => {
+    expect(problems({ quotas: [aQuota(5, 1)] })).toEqual([
+      'shop: quota main says persistentvolumeclaims=1, the objects add up to 0',
+    ])
+    const waiting = aClaim('a', {
+      spec: { storageClassName: 'nowhere', volumeName: undefined },
+      status: { phase: 'Pending' },
+    })
+    expect(problems({ claims: [waiting] })).toEqual(['shop/a is Pending and nobody is told why'])
+    const pod = {
+      metadata: { namespace: 'shop', name: 'p', uid: 'uid-p' },
+      spec: { volumes: [] },
+      status: { phase: 'Pending' },
+    }
+    expect(problems({ pods: [pod] })).toEqual(['pod shop/p could run, and is Pending: '])
+  })
+})

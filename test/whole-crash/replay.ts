@@ -1,0 +1,102 @@
+// The history that the witness saw, played once more for the checkers of the simulator: one revision after the other, as a
+// server without transactions would have shown it. What no moment may show is judged here.
+import type { Abandoned } from '../../src/sim/checkers/abandoned.ts'
+import { followAbandoned } from '../../src/sim/checkers/abandoned.ts'
+import { assetOf } from '../../src/sim/checkers/assets.ts'
+import { checkBindings } from '../../src/sim/checkers/bindings.ts'
+import type { Change, Claim, StoreView, Volume } from '../../src/sim/checkers/store-view.ts'
+import { bytesOf } from './people.ts'
+import { keyOf, type Told } from './witness.ts'
+
+export interface Replay {
+  readonly crimes: readonly string[]
+  readonly abandoned: Abandoned
+  /** Assets whose deletion was rightly asked for at some time. */
+  readonly condemned: ReadonlySet<string>
+}
+
+/** `deletedByHand`: uids of volume objects that people asked to delete. */
+export function replay(history: readonly Told[], deletedByHand: ReadonlySet<string>): Replay {
+  const crimes: string[] = []
+  const condemned = new Set<string>()
+  const { view, play } = aView()
+  const abandoned = followAbandoned(view)
+  for (const uid of deletedByHand) abandoned.deletedByHand({ metadata: { uid } } as Volume)
+  checkBindings(view, (crime) => void crimes.push(crime))
+  view.onCommit(([change]) => {
+    const { of, old, next } = change!
+    if (of === 'volume') judgeVolume(old as Volume | undefined, next as Volume | undefined)
+    else judgeClaim(old as Claim | undefined, next as Claim | undefined)
+  })
+  const quotas = new Map<string, any>()
+  for (const told of history) {
+    if (told.collection === 'quotas') judgeQuota(told)
+    else play(told)
+  }
+  return { crimes, abandoned, condemned }
+
+  function judgeVolume(old: Volume | undefined, next: Volume | undefined): void {
+    if (old && next && bytesOf(next.spec?.capacity?.storage) < bytesOf(old.spec?.capacity?.storage))
+      crimes.push(`the capacity of volume ${next.metadata.name} fell to ${next.spec?.capacity?.storage}`)
+    const { metadata, spec, status } = (next ?? old)!
+    const isOver = status?.phase === 'Released' || metadata.deletionTimestamp !== undefined
+    const asset = assetOf((next ?? old)!)
+    if (asset && isOver && spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.add(asset)
+  }
+
+  function judgeClaim(old: Claim | undefined, next: Claim | undefined): void {
+    if (old && next && bytesOf(next.status?.capacity?.storage) < bytesOf(old.status?.capacity?.storage))
+      crimes.push(`the capacity of claim ${keyOf(next)} fell to ${next.status?.capacity?.storage}`)
+  }
+
+  /** What was there when a bound was lowered stays; nothing may be added above it. */
+  function judgeQuota({ type, object }: Told): void {
+    const key = keyOf(object)
+    const old = quotas.get(key)
+    if (type === 'DELETED') return void quotas.delete(key)
+    quotas.set(key, object)
+    if (old?.metadata.uid !== object.metadata.uid) return
+    for (const name of BOUNDED) {
+      const [was, used] = [old.status?.used?.[name], object.status?.used?.[name]].map(bytesOf)
+      const bound = Math.max(...[old, object].map(({ spec }) => bytesOf(spec.hard[name] ?? '0')))
+      const isCounted = old.status?.used?.[name] !== undefined && object.spec.hard[name] !== undefined
+      if (isCounted && used! > was! && used! > bound)
+        crimes.push(`quota ${key} was exceeded: ${name} ${used} of ${bound}`)
+    }
+  }
+}
+
+const BOUNDED = ['requests.storage', 'persistentvolumeclaims']
+
+function aView(): { view: StoreView; play(told: Told): void } {
+  const claims = new Map<string, Claim>()
+  const volumes = new Map<string, Volume>()
+  const claimNames = new Map<string, string>()
+  const checks: ((changes: readonly Change[]) => void)[] = []
+  const view: StoreView = { claims, volumes, claimNames, changedMs: 0, onCommit: (check) => void checks.push(check) }
+  return {
+    view,
+    play({ collection, type, object }) {
+      if (collection !== 'claims' && collection !== 'volumes') return
+      const known: Map<string, Claim | Volume> = collection === 'claims' ? claims : volumes
+      const key = keyOf(object)
+      const old = known.get(key)
+      const next = type === 'DELETED' ? undefined : object
+      if (next) known.set(key, next)
+      else known.delete(key)
+      if (collection === 'claims') claimNames.set(object.metadata.uid, key)
+      for (const check of checks) check([{ of: collection === 'claims' ? 'claim' : 'volume', old, next }])
+    },
+  }
+}
+
+/** What is there now, for checkers that look at rest. */
+export function viewOf(claims: readonly any[], volumes: readonly any[]): StoreView {
+  return {
+    claims: new Map(claims.map((claim) => [keyOf(claim), claim])),
+    volumes: new Map(volumes.map((volume) => [keyOf(volume), volume])),
+    claimNames: new Map(claims.map((claim) => [claim.metadata.uid, keyOf(claim)])),
+    changedMs: 0,
+    onCommit: () => {},
+  }
+}

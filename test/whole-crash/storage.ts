@@ -1,0 +1,137 @@
+// What the drivers really hold, by their own listing and by the files and devices of the machine. Looked at again and
+// again while the system works: no size may ever fall, and no volume may lose its file.
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { type CsiConnection, connectDriver } from '../../src/csi/index.ts'
+import { openHost } from '../../src/driver/host/index.ts'
+import { agentDirOf, type Cluster, NODES, poolOf, socketOf } from './cluster.ts'
+
+export interface HeldVolume {
+  readonly id: string
+  readonly name: string
+  readonly node: string
+  readonly state: string
+  readonly capacityBytes: number
+  readonly fileBytes: number
+  readonly limits: { readonly iops?: number; readonly throughputBytes?: number }
+}
+
+export interface RealStorage {
+  /** The driver on this node, as an administrator speaks to it. */
+  driver(node: string): CsiConnection
+  /** What the records and files in the pools say. */
+  held(): Promise<Map<string, HeldVolume>>
+  /** Uids of pods that some node has a directory of. */
+  podDirs(): Promise<string[]>
+  /** Ids of volumes that a loop device is over. */
+  attached(): Promise<string[]>
+  /** Where listing, records and files of a pool contradict each other. */
+  contradictions(): Promise<string[]>
+  /** Looks at all sizes until `end`. */
+  watchSizes(): Promise<void>
+  readonly crimes: readonly string[]
+  readonly looks: number
+  end(): void
+}
+
+const LOOK_MS = 200
+const IMAGE = '.img'
+
+export function openStorage(cluster: Cluster): RealStorage {
+  const clock = systemClock()
+  const connections = new Map(
+    NODES.map((node) => [node, connectDriver({ address: socketOf(cluster.dir, node), clock, log: silentLog })]),
+  )
+  const host = openHost({ clock })
+  const largest = new Map<string, { capacityBytes: number; fileBytes: number }>()
+  const crimes: string[] = []
+  const over = new AbortController()
+  let looks = 0
+
+  async function held(): Promise<Map<string, HeldVolume>> {
+    const found = new Map<string, HeldVolume>()
+    for (const node of NODES) {
+      const records = join(poolOf(cluster.dir, node), '.stowage', 'volumes')
+      for (const file of await readdir(records).catch(() => [])) {
+        if (!file.endsWith('.json')) continue // one that is being written
+        const text = await readFile(join(records, file), 'utf8').catch(() => undefined)
+        if (!text) continue // deleted meanwhile
+        const { id, name, state, capacityBytes, limits } = JSON.parse(text)
+        const image = join(poolOf(cluster.dir, node), 'volumes', `${id}${IMAGE}`)
+        const fileBytes = (await stat(image).catch(() => undefined))?.size ?? 0
+        found.set(id, { id, name, node, state, capacityBytes, fileBytes, limits })
+      }
+    }
+    return found
+  }
+
+  async function look(): Promise<void> {
+    for (const { id, state, capacityBytes, fileBytes } of (await held()).values()) {
+      if (state !== 'ready' && state !== 'growing') continue
+      const before = largest.get(id) ?? { capacityBytes: 0, fileBytes: 0 }
+      if (capacityBytes < before.capacityBytes) crimes.push(`${id} shrank to ${capacityBytes}`)
+      // A file that is gone is one that was deleted after the record was read.
+      if (fileBytes > 0 && fileBytes < before.fileBytes) crimes.push(`the file of ${id} shrank to ${fileBytes}`)
+      largest.set(id, {
+        capacityBytes: Math.max(capacityBytes, before.capacityBytes),
+        fileBytes: Math.max(fileBytes, before.fileBytes),
+      })
+    }
+    looks++
+  }
+
+  return {
+    driver: (node) => connections.get(node)!,
+    held,
+    crimes,
+    get looks() {
+      return looks
+    },
+    async podDirs() {
+      const dirs = NODES.map((node) => readdir(join(agentDirOf(cluster.dir, node), 'pods')).catch(() => []))
+      return (await Promise.all(dirs)).flat()
+    },
+    async attached() {
+      const pools = NODES.map((node) => join(poolOf(cluster.dir, node), 'volumes'))
+      const files = (await (await host).loops.list()).map(({ file }) => file)
+      return files.filter((file) => pools.includes(dirname(file))).map((file) => basename(file, IMAGE))
+    },
+    async contradictions() {
+      const recorded = await held()
+      const problems = [...recorded.values()].flatMap(({ id, state, capacityBytes, fileBytes }) => [
+        ...(state === 'ready' ? [] : [`${id} is still ${state}`]),
+        ...(fileBytes >= capacityBytes ? [] : [`${id} promises ${capacityBytes} and has ${fileBytes}`]),
+      ])
+      for (const node of NODES) {
+        const { entries } = await connections.get(node)!.controller.listVolumes({})
+        const listed = entries.map(({ volume }) => volume!)
+        const own = [...recorded.values()].filter((volume) => volume.node === node)
+        const files = await readdir(join(poolOf(cluster.dir, node), 'volumes'))
+        const setAside = await readdir(join(poolOf(cluster.dir, node), '.stowage', 'set-aside')).catch(() => [])
+        for (const { volumeId, capacityBytes } of listed) {
+          if (Number(capacityBytes) !== recorded.get(volumeId)?.capacityBytes)
+            problems.push(`${node} lists ${volumeId} with ${capacityBytes}, its record has another size`)
+        }
+        for (const { id } of own)
+          if (!listed.some(({ volumeId }) => volumeId === id)) problems.push(`${node} does not list ${id}`)
+        for (const file of files)
+          if (!recorded.has(file.slice(0, -IMAGE.length))) problems.push(`${node} has the file ${file} of no volume`)
+        for (const file of setAside) problems.push(`${node} has set aside ${file}`)
+      }
+      return problems
+    },
+    async watchSizes() {
+      while (!over.signal.aborted) {
+        await look()
+        await pause(LOOK_MS)
+      }
+    },
+    end() {
+      over.abort()
+      for (const connection of connections.values()) connection.close()
+    },
+  }
+}

@@ -1,0 +1,168 @@
+// Watches collections through every kill by resuming from the last revision it saw. Keeps all it was told, judges the
+// order of it, and shows what is there now to those who look for something to do.
+import { setTimeout as pause } from 'node:timers/promises'
+import type { SeenEvent } from '../helpers/watch.ts'
+import type { Cluster } from './cluster.ts'
+
+export interface Told extends SeenEvent {
+  readonly collection: Collection
+}
+
+export const COLLECTIONS = {
+  pods: '/api/v1/pods',
+  claims: '/api/v1/persistentvolumeclaims',
+  volumes: '/api/v1/persistentvolumes',
+  quotas: '/api/v1/resourcequotas',
+  configMaps: '/api/v1/configmaps',
+  nodes: '/api/v1/nodes',
+  namespaces: '/api/v1/namespaces',
+  drivers: '/apis/storage.k8s.io/v1/csidrivers',
+  classes: '/apis/storage.k8s.io/v1/storageclasses',
+  attributes: '/apis/storage.k8s.io/v1/volumeattributesclasses',
+} as const
+export type Collection = keyof typeof COLLECTIONS
+
+export interface Witness {
+  /** By `namespace/name` or name, as last told. */
+  readonly now: Readonly<Record<Collection, ReadonlyMap<string, any>>>
+  /** Everything it was told since it began, of all collections in the order of revisions. */
+  history(): Told[]
+  /** What was told out of order, twice, or of objects that could not be. */
+  readonly crimes: readonly string[]
+  /** How often a watch had to be opened again. */
+  readonly resumed: number
+  /** Settles when it has seen everything up to now. */
+  caughtUp(): Promise<void>
+  /** What differs from one whole watch of what is kept, from the beginning: gaps, repeats, another order. */
+  compareWithOneWatch(): Promise<string[]>
+  end(): Promise<void>
+}
+
+export async function createWitness(cluster: Cluster): Promise<Witness> {
+  const names = Object.keys(COLLECTIONS) as Collection[]
+  const now = Object.fromEntries(names.map((name) => [name, new Map()])) as Record<Collection, Map<string, any>>
+  const told = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Collection, Told[]>
+  const first = new Map<Collection, number>()
+  const last = new Map<Collection, number>()
+  const crimes: string[] = []
+  const over = new AbortController()
+  let resumed = -names.length
+
+  for (const name of names) {
+    const { json } = await cluster.server().call('GET', COLLECTIONS[name])
+    for (const object of json.items) now[name].set(keyOf(object), object)
+    first.set(name, Number(json.metadata.resourceVersion))
+    last.set(name, Number(json.metadata.resourceVersion))
+  }
+
+  function take(collection: Collection, { type, object }: any): void {
+    if (type === 'ERROR') return void crimes.push(`the watch of ${collection} broke: ${object.message}`)
+    const key = keyOf(object)
+    const revision = Number(object.metadata.resourceVersion)
+    const at = `${type} ${collection} ${key} at ${revision}`
+    if (revision <= last.get(collection)!) crimes.push(`${at} came after ${last.get(collection)}`)
+    if (now[collection].has(key) !== (type !== 'ADDED'))
+      crimes.push(`${at}: it was ${type === 'ADDED' ? '' : 'not '}there`)
+    last.set(collection, revision)
+    if (type === 'DELETED') now[collection].delete(key)
+    else now[collection].set(key, object)
+    told[collection].push({ collection, type, object, revision })
+  }
+
+  async function follow(collection: Collection): Promise<void> {
+    while (!over.signal.aborted) {
+      const from = last.get(collection)!
+      const isOpened = await read(cluster, COLLECTIONS[collection], from, over.signal, (event) =>
+        take(collection, event),
+      )
+      if (isOpened) resumed++
+      await pause(30)
+    }
+  }
+  const following = Promise.all(names.map(follow))
+
+  const history = () =>
+    Object.values(told)
+      .flat()
+      .sort((one, other) => one.revision - other.revision)
+
+  return {
+    now,
+    crimes,
+    history,
+    get resumed() {
+      return resumed
+    },
+    async caughtUp() {
+      for (const name of names) {
+        for (;;) {
+          const { json } = await cluster.server().call('GET', COLLECTIONS[name])
+          const listed = json.items.map(({ metadata }: any) => metadata.resourceVersion).sort()
+          const known = [...now[name].values()].map(({ metadata }) => metadata.resourceVersion).sort()
+          if (JSON.stringify(listed) === JSON.stringify(known)) break
+          await pause(50)
+        }
+      }
+    },
+    async compareWithOneWatch() {
+      const differences: string[] = []
+      for (const name of names) {
+        const expected = told[name].map(lineOf)
+        const seen: string[] = []
+        const enough = new AbortController()
+        if (expected.length === 0) continue
+        await read(cluster, COLLECTIONS[name], first.get(name)!, enough.signal, ({ type, object }) => {
+          const revision = Number(object.metadata?.resourceVersion)
+          if (revision <= last.get(name)!) seen.push(lineOf({ type, object, revision }))
+          if (type === 'ERROR' || revision >= last.get(name)!) enough.abort()
+        })
+        const index = expected.findIndex((line, at) => line !== seen[at])
+        if (index >= 0) differences.push(`${name}: told ${expected[index]}, one watch says ${seen[index]}`)
+        else if (seen.length !== expected.length) differences.push(`${name}: never told ${seen[expected.length]}`)
+      }
+      return differences
+    },
+    async end() {
+      over.abort()
+      await following
+    },
+  }
+}
+
+const lineOf = ({ type, object, revision }: SeenEvent) => `${type} ${keyOf(object)} at ${revision}`
+
+export const keyOf = ({ metadata: { namespace, name } }: any): string => (namespace ? `${namespace}/${name}` : name)
+
+/** One watch, until its connection ends. Whether there was one. */
+async function read(
+  cluster: Cluster,
+  path: string,
+  from: number,
+  signal: AbortSignal,
+  take: (event: any) => void,
+): Promise<boolean> {
+  let isOpened = false
+  try {
+    const response = await cluster.server().open('GET', `${path}?watch=1&resourceVersion=${from}`)
+    const stop = () => void response.destroy()
+    signal.addEventListener('abort', stop, { once: true })
+    try {
+      isOpened = response.statusCode === 200
+      if (signal.aborted || !isOpened) {
+        stop()
+        return false
+      }
+      let rest = ''
+      for await (const chunk of response.setEncoding('utf8')) {
+        const lines = (rest + chunk).split('\n')
+        rest = lines.pop()!
+        for (const line of lines) if (!signal.aborted) take(JSON.parse(line))
+      }
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  } catch {
+    // the connection ended, as connections do
+  }
+  return isOpened
+}
