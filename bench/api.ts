@@ -17,7 +17,7 @@ import { measureBareNode, type ServerProcess, startServer } from './lib/server-p
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { count } from './lib/text.ts'
 
-const SHORT = { rounds: 3, fanOutRounds: 2, measureMs: 700, startRounds: 2 }
+const SHORT = { rounds: 3, fanOutRounds: 1, measureMs: 500, startRounds: 2 }
 const LONG = { rounds: 5, fanOutRounds: 3, measureMs: 2_000, startRounds: 3 }
 /** Of a part's first round; the later ones find everything compiled and connect only. */
 const FIRST_WARM_UP_MS = 2_000

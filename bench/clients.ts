@@ -19,11 +19,11 @@ import { type ServerOptions, type ServerProcess, startServer } from './lib/serve
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { count } from './lib/text.ts'
 
-const ROUNDS = 3
-const CALLERS: CallersOptions = { callers: 256, warmUpMs: 300, measureMs: 1_000 }
+const ROUNDS = { short: 2, long: 3 }
+const CALLERS: CallersOptions = { callers: 256, warmUpMs: 300, measureMs: 700 }
 /** Connections are made and code is compiled before anything counts: on etcd both take longer than a second. */
 const ETCD_CALLERS = {
-  short: { callers: 256, warmUpMs: 1_500, measureMs: 1_500 },
+  short: { callers: 256, warmUpMs: 1_000, measureMs: 1_000 },
   long: { callers: 256, warmUpMs: 3_000, measureMs: 3_000 },
 }
 const COMMIT_MS = 400
@@ -76,13 +76,14 @@ async function startPair(
   }
 }
 
-async function measureWrites({ dir, profileDir, progress, note }: PartOptions): Promise<Figure[]> {
+async function measureWrites(options: PartOptions): Promise<Figure[]> {
+  const { dir, profileDir, note } = options
   note('Over HTTP the client has a process of its own beside that of the server; in process both share one.')
   const figures: Figure[] = []
   for (const store of ['memory', 'lmdb'] as const) {
     const pair = await startPair({ store, dir: join(dir, store), claims: 0 }, profileDir)
     try {
-      const { inProcess, overHttp, limit } = await medianOfRounds(progress, `creates, ${store}`, async () => {
+      const { inProcess, overHttp, limit } = await medianOfRounds(options, `creates, ${store}`, async () => {
         const created = await pair.inProcess.run({ do: 'create', ...CALLERS })
         const sent = await pair.overHttp.run({ do: 'create', ...CALLERS })
         const limit = await writeLimit(store, { pair, dir, valueBytes: created.objectBytes })
@@ -109,11 +110,12 @@ async function writeLimit(
   return measureGroupCommit({ dir, valueBytes, writers: CALLERS.callers, measureMs: COMMIT_MS })
 }
 
-async function measureEvents({ dir, profileDir, progress }: PartOptions): Promise<Figure[]> {
+async function measureEvents(options: PartOptions): Promise<Figure[]> {
+  const { dir, profileDir } = options
   const pair = await startPair({ store: 'memory', dir: join(dir, 'events'), claims: FOLLOWED_CLAIMS }, profileDir)
   try {
     const what = `${count(BURSTS * BURST_CHANGES)} changes to a cache`
-    const { inProcess, overHttp } = await medianOfRounds(progress, what, async () => ({
+    const { inProcess, overHttp } = await medianOfRounds(options, what, async () => ({
       inProcess: await eventRate(() => followHere(pair)),
       overHttp: await eventRate(() => followOverHttp(pair)),
     }))
@@ -176,7 +178,8 @@ function keptBytes(): number {
   return Buffer.byteLength(JSON.stringify({ metadata: kept, ...rest }))
 }
 
-async function measureEtcd({ dir, profileDir, long, progress, note, missing }: PartOptions): Promise<Figure[]> {
+async function measureEtcd(options: PartOptions): Promise<Figure[]> {
+  const { dir, profileDir, long, note, missing } = options
   const because = etcdMissing()
   const job = long ? ETCD_CALLERS.long : ETCD_CALLERS.short
   const name = `durable creates on etcd, ${job.callers} clients`
@@ -197,7 +200,7 @@ async function measureEtcd({ dir, profileDir, long, progress, note, missing }: P
   const raw = startRole<EtcdJob, Calls>('etcd')
   const { callers, ...times } = job
   try {
-    const { creates, transactions, others } = await medianOfRounds(progress, 'creates on etcd', async () => {
+    const { creates, transactions, others } = await medianOfRounds(options, 'creates on etcd', async () => {
       const requests = { do: 'requests', clients: callers, request: CREATE, ...times } as const
       const created = await load.run({ ...requests, endpoint: onEtcd.endpoint })
       const keyPrefix = `${ETCD_PREFIX}-limit/keys/core/persistentvolumeclaims/default/claim-`
@@ -232,15 +235,16 @@ async function startWithKeys(options: ServerOptions): Promise<ServerProcess & { 
 
 /** What one round measures, as the median of all rounds; the first only warms up and does not count. */
 async function medianOfRounds<Name extends string>(
-  progress: PartOptions['progress'],
+  { progress, long }: Pick<PartOptions, 'progress' | 'long'>,
   what: string,
   measure: () => Promise<Record<Name, number>>,
 ): Promise<Record<Name, number>> {
+  const wanted = long ? ROUNDS.long : ROUNDS.short
   progress(`${what}, warming up`)
   const names = Object.keys(await measure()) as Name[]
   const rounds: Record<Name, number>[] = []
-  for (let round = 1; round <= ROUNDS; round++) {
-    progress(`${what}, round ${round} of ${ROUNDS}`)
+  while (rounds.length < wanted) {
+    progress(`${what}, round ${rounds.length + 1} of ${wanted}`)
     rounds.push(await measure())
   }
   const medians = names.map((name) => [name, medianOf(rounds.map((round) => round[name]))])

@@ -27,9 +27,8 @@ import { residentMb, startLocalDriver, startNode, startServer } from './lib/serv
 import type { PartOptions, Suite } from './lib/suite.ts'
 
 const WARM_UP_PODS = 30
-const LOOP_PODS = 100
 /** Server and agent run compiled code only after a few hundred pods: their first rounds take twice the processor time. */
-const LOOP = { short: { rounds: 3, warmUpRounds: 2 }, long: { rounds: 5, warmUpRounds: 3 } }
+const LOOP = { short: { pods: 70, rounds: 3, warmUpRounds: 3 }, long: { pods: 100, rounds: 5, warmUpRounds: 3 } }
 /** As many at once, one after the other; the last is the figure. */
 const DIRECTORY_PODS = [55, 165, 500]
 /** Of the driver's own rate. */
@@ -86,26 +85,26 @@ async function measureLoop(options: PartOptions): Promise<Figure[]> {
   }
   const bench = await openBench(options, 'loop')
   try {
-    const { rounds, warmUpRounds } = options.long ? LOOP.long : LOOP.short
+    const { pods, rounds, warmUpRounds } = options.long ? LOOP.long : LOOP.short
     for (let round = 1; round <= warmUpRounds; round++) {
       options.progress(`warming up, round ${round} of ${warmUpRounds}`)
-      await bench.pods(LOOP_PODS)
+      await bench.pods(pods)
       await bench.clear()
     }
-    await bench.driverAlone(LOOP_PODS)
+    await bench.driverAlone(pods)
     const [byPods, byDriver, p50Ms]: [number[], number[], number[]] = [[], [], []]
     // Turn by turn: whatever else the machine does meets both.
     for (let round = 1; round <= rounds; round++) {
-      options.progress(`${LOOP_PODS} pods, ${LOOP_PODS} volumes by the driver alone; round ${round} of ${rounds}`)
-      const burst = await bench.pods(LOOP_PODS)
+      options.progress(`${pods} pods, ${pods} volumes by the driver alone; round ${round} of ${rounds}`)
+      const burst = await bench.pods(pods)
       await bench.clear()
-      byPods.push(LOOP_PODS / burst.seconds)
+      byPods.push(pods / burst.seconds)
       p50Ms.push(burst.p50Ms)
-      byDriver.push(await bench.driverAlone(LOOP_PODS))
+      byDriver.push(await bench.driverAlone(pods))
     }
     return [
       {
-        name: `${LOOP_PODS} pods, each with a volume, create to Running`,
+        name: `${pods} pods, each with a volume, create to Running`,
         unit: '/s',
         value: medianOf(byPods),
         limit: { value: medianOf(byDriver), of: 'the driver alone, create to published' },
@@ -125,15 +124,14 @@ async function measureDirectory(options: PartOptions): Promise<Figure[]> {
     await bench.pods(WARM_UP_PODS)
     const beforeMb = bench.agentMb()
     const most = Math.max(...DIRECTORY_PODS)
-    let afterMb = beforeMb
-    const points: GrowthPoint[] = []
-    await bench.pods(most - WARM_UP_PODS) // compiled code, as above
+    await bench.pods(most - WARM_UP_PODS)
+    const afterMb = bench.agentMb()
     await bench.clear()
+    const points: GrowthPoint[] = []
     for (const pods of DIRECTORY_PODS) {
       options.progress(`${pods} pods with volumes that are directories`)
       const burst = await bench.pods(pods)
       points.push({ size: pods, ms: burst.seconds * 1_000 })
-      afterMb = bench.agentMb()
       await bench.clear()
     }
     return [

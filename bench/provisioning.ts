@@ -23,7 +23,7 @@ import { count } from './lib/text.ts'
 const BURSTS = { short: { 250: 3, 1000: 3, 4000: 1 }, long: { 250: 5, 1000: 5, 4000: 3, 10000: 1 } }
 /** Smaller ones only show how cost grows. */
 const FIGURE_CLAIMS_MIN = 1_000
-const WARM_UP_CLAIMS = 2_000
+const WARM_UP_CLAIMS = 1_500
 const CLIENTS = 128
 /** Targets hold for this burst. */
 const TARGET_BURST = 1_000

@@ -27,9 +27,8 @@ const CLASSES = 10
 const POOL_BYTES = 1024 ** 5
 const DRIVER = 'pools.csi.stowage.dev'
 const CLIENTS = 64
-const SHORT = { warmUpPods: 500, decisions: 1_500, pods: 700, trackedRounds: 2 }
-const LONG = { warmUpPods: 500, decisions: 3_000, pods: 1_000, trackedRounds: 3 }
-const TRACKED_CLAIMS = 1_000
+const SHORT = { warmUpPods: 400, decisions: 1_000, pods: 600, trackedRounds: 2, trackedClaims: 700 }
+const LONG = { warmUpPods: 500, decisions: 3_000, pods: 1_000, trackedRounds: 3, trackedClaims: 1_000 }
 /** By number of nodes. */
 const DECISIONS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 500, 5000: 200 }
 const PODS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 200 }
@@ -127,19 +126,19 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
 
 /** Rounds with and without take turns, so that whatever else the machine does is shared. */
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
-  const { warmUpPods, trackedRounds } = options.long ? LONG : SHORT
+  const { warmUpPods, trackedRounds, trackedClaims } = options.long ? LONG : SHORT
   const rates: Record<'on' | 'off', number[]> = { on: [], off: [] }
   for (let round = 0; round < trackedRounds; round++) {
     for (const tracking of ['off', 'on'] as const) {
       const bench = await openBench(options, CLUSTERS[0]!, { provisioner: tracking === 'on' ? TRACKING_FLAGS : [] })
       try {
-        for (const claims of [warmUpPods, TRACKED_CLAIMS]) {
-          bench.progress(`${tracking}, round ${round + 1}${claims === TRACKED_CLAIMS ? '' : ', warming up'}`)
+        for (const claims of [warmUpPods, trackedClaims]) {
+          bench.progress(`${tracking}, round ${round + 1}${claims === trackedClaims ? '' : ', warming up'}`)
           const burst = await bench.nextBurst(claims, { withClaims: false })
           const path = CLAIMS_PATH(burst.namespace)
           const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(IMMEDIATE)) }
           const result = await bench.run(burst, { create, watch: path, until: '"phase":"Bound"' })
-          if (claims === TRACKED_CLAIMS) rates[tracking].push(claims / result.seconds)
+          if (claims === trackedClaims) rates[tracking].push(claims / result.seconds)
         }
       } finally {
         await bench.close()

@@ -1,4 +1,4 @@
-// Bundles the command line program, the SDK for provisioners, the fake CSI driver and the benchmarks into dist/.
+// Bundles the command line program, the SDK for provisioners, the fake CSI driver, benchmarks and simulator into dist/.
 // Native and worker-based packages stay outside the bundle.
 
 import { chmod, readFile } from 'node:fs/promises'
@@ -14,6 +14,7 @@ await build({
     provisioner: 'src/sdk/provisioner.ts',
     'provisioner-testing': 'src/sdk/testing.ts',
     bench: 'bench/main.ts',
+    sim: 'src/sim/whole/main.ts',
     'fake-driver': 'src/csi/fake/fake-driver-process.ts',
   },
   absWorkingDir: new URL('..', import.meta.url).pathname,

@@ -5,22 +5,15 @@ import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { createClientMetrics, httpClient, rateLimited } from '../client/index.ts'
 import { createCapacityMetrics } from '../controllers/capacity/index.ts'
+import type { ServedNode } from '../controllers/changing/index.ts'
 import type { NodeDeployment } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
-import {
-  type CsiDriver,
-  connectDriver,
-  createCsiMetrics,
-  type DriverFacts,
-  driverFacts,
-  oneAtATime,
-  whenReady,
-} from '../csi/index.ts'
+import { connectDriver, createCsiMetrics, type DriverFacts, oneAtATime } from '../csi/index.ts'
 import { serveMonitoring } from './monitoring.ts'
 import type { ProvisionerSettings } from './provisioner-flags.ts'
 import { provideVolumes } from './provisioner-work.ts'
 import { readSecretDir } from './secret-dir.ts'
-import { createLeadership, type Leadership, servedNode, serverOf } from './sidecar.ts'
+import { createLeadership, type Leadership, meetDriver, serverOf } from './sidecar.ts'
 
 export interface ProvisionerRun {
   readonly settings: ProvisionerSettings
@@ -54,10 +47,9 @@ export async function runProvisioner(run: ProvisionerRun): Promise<void> {
       health: { '/healthz': () => undefined, '/healthz/leader-election': () => leadership?.problem() },
     }))
   try {
-    await whenReady(driver, { clock, log, signal })
-    const facts = await driverFacts(driver, signal)
+    const { facts, node: served } = await meetDriver(driver, run)
     checkAbleToMakeVolumes(facts, address)
-    const node = settings.nodeDeployment ? await nodeOf(driver, run) : undefined
+    const node = served && deployedOn(served, settings)
     const client = settings.kubeApiQps === -1 ? direct : rateLimited(direct, limitOf(settings), clock)
     const calls = { client, unlimited: direct, driver: oneAtATime(driver), facts }
     const deps = { ...run, ...calls, node, gates: settings.gates, metrics, provisioningMetrics, capacityMetrics }
@@ -89,12 +81,9 @@ function checkAbleToMakeVolumes(facts: DriverFacts, address: string): void {
   )
 }
 
-async function nodeOf(driver: CsiDriver, run: ProvisionerRun): Promise<NodeDeployment> {
-  const { settings } = run
-  return {
-    ...(await servedNode(driver, run)),
-    immediateBinding: settings.nodeDeploymentImmediateBinding,
-    baseDelayMs: settings.nodeDeploymentBaseDelay,
-    maxDelayMs: settings.nodeDeploymentMaxDelay,
-  }
-}
+const deployedOn = (node: ServedNode, settings: ProvisionerSettings): NodeDeployment => ({
+  ...node,
+  immediateBinding: settings.nodeDeploymentImmediateBinding,
+  baseDelayMs: settings.nodeDeploymentBaseDelay,
+  maxDelayMs: settings.nodeDeploymentMaxDelay,
+})

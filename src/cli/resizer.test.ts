@@ -10,7 +10,7 @@ import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { startHttpTrial } from '../client/http-trial.ts'
-import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
+import { createFakeDriver, type FakeRule, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
 import { CreateVolumeRequestSchema } from '../csi/gen/csi_pb.js'
 import { serveDriver } from '../csi/index.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
@@ -28,13 +28,15 @@ interface RunOptions {
   readonly driver?: Partial<FakeSettings>
   readonly flags?: Record<string, string>
   readonly env?: Record<string, string>
+  readonly rules?: readonly FakeRule[]
 }
 
-async function start({ driver = {}, flags = {}, env = {} }: RunOptions = {}) {
+async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptions = {}) {
   const clock = systemClock()
   const dir = await mkdtemp(join(tmpdir(), 'stowage-resizer-'))
   const { trial, pki, connection, stop: stopServer } = await startHttpTrial()
   const fake = createFakeDriver({ clock, settings: fakeSettings({ ...driver }) })
+  fake.script.setRules(rules)
   const endpoint = join(dir, 'csi.sock')
   const { identity, controller } = fake
   const served = await serveDriver({ endpoint, identity, controller, node: fake.node('node-1'), clock, log: silentLog })
@@ -158,6 +160,15 @@ describe('stowage resizer', () => {
     expect(status).toBe(200)
     const nameless = await start({ driver, flags })
     await expect(nameless.running).rejects.toThrow(/--node-deployment needs the name of the node/)
+  })
+
+  it('SYS-7 waits for a driver that goes away while it is asked what it is', async () => {
+    const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
+    const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
+    const { aGrowingClaim, untilPending, lines } = await start({ rules })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    expect(lines.map(({ message }) => message)).toContain('the CSI driver went away again; waiting for it')
   })
 
   it('REX-1 (20) says what the driver lacks, and ends', async () => {

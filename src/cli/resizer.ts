@@ -3,11 +3,11 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { createClientMetrics, httpClient, rateLimited } from '../client/index.ts'
 import { createModifyingMetrics } from '../controllers/modifying/index.ts'
-import { connectDriver, createCsiMetrics, driverFacts, oneAtATime, whenReady } from '../csi/index.ts'
+import { connectDriver, createCsiMetrics, oneAtATime } from '../csi/index.ts'
 import { serveMonitoring } from './monitoring.ts'
 import type { ResizerSettings } from './resizer-flags.ts'
 import { changeVolumes, checkAbleToChange } from './resizer-work.ts'
-import { createLeadership, type Leadership, type SidecarRun, servedNode, serverOf } from './sidecar.ts'
+import { createLeadership, type Leadership, meetDriver, type SidecarRun, serverOf } from './sidecar.ts'
 
 export interface ResizerRun extends SidecarRun {
   readonly settings: ResizerSettings
@@ -32,10 +32,8 @@ export async function runResizer(run: ResizerRun): Promise<void> {
       health: { '/healthz': () => undefined, '/healthz/leader-election': () => leadership?.problem() },
     }))
   try {
-    await whenReady(driver, { clock, log, signal })
-    const facts = await driverFacts(driver, signal)
+    const { facts, node } = await meetDriver(driver, run)
     checkAbleToChange(facts, address)
-    const node = settings.nodeDeployment ? await servedNode(driver, run) : undefined
     const client = perSecond === -1 ? direct : rateLimited(direct, { perSecond, burst }, clock)
     const modifyingMetrics = createModifyingMetrics(registry)
     const work = {

@@ -6,7 +6,7 @@ import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
 import { type Client, type Connection, createLeaderElection, type LeaderElection } from '../client/index.ts'
 import type { ServedNode } from '../controllers/changing/index.ts'
-import type { CsiDriver } from '../csi/index.ts'
+import { type CsiDriver, CsiError, type DriverFacts, driverFacts, whenReady } from '../csi/index.ts'
 import { findServer } from '../sdk/find-server.ts'
 import { UsageError } from './flags.ts'
 
@@ -40,11 +40,34 @@ export async function serverOf(
   return { connection: settings.master ? { ...connection, server: settings.master } : connection, namespace }
 }
 
-/** With --node-deployment: the node this runs on, and where the driver says it is. */
-export async function servedNode(
+export interface MetDriver {
+  readonly facts: DriverFacts
+  /** With --node-deployment: the node this runs on, and where the driver says it is. */
+  readonly node?: ServedNode
+}
+
+const ASK_AGAIN_MS = 1_000
+
+/** What the driver says of itself, once it is ready. One that goes away while it is asked is waited for, like one that is late. */
+export async function meetDriver(
   driver: CsiDriver,
-  { env, signal }: Pick<SidecarRun, 'env' | 'signal'>,
-): Promise<ServedNode> {
+  run: Omit<SidecarRun, 'random'> & { readonly settings: { readonly nodeDeployment: boolean } },
+): Promise<MetDriver> {
+  const { clock, log, signal } = run
+  for (;;) {
+    await whenReady(driver, { clock, log, signal })
+    try {
+      const facts = await driverFacts(driver, signal)
+      return run.settings.nodeDeployment ? { facts, node: await servedNode(driver, run) } : { facts }
+    } catch (error) {
+      if (signal.aborted || !(error instanceof CsiError && error.codeName === 'UNAVAILABLE')) throw error
+      log.info({ because: error.message }, 'the CSI driver went away again; waiting for it')
+      await clock.sleep(ASK_AGAIN_MS, signal)
+    }
+  }
+}
+
+async function servedNode(driver: CsiDriver, { env, signal }: Pick<SidecarRun, 'env' | 'signal'>): Promise<ServedNode> {
   const name = env.NODE_NAME
   if (!name) throw new UsageError('--node-deployment needs the name of the node: set $NODE_NAME from spec.nodeName.')
   const { accessibleTopology } = await driver.node.nodeGetInfo({}, { signal })

@@ -2,6 +2,7 @@
 // mean is http-client.ts; a failure to get one is an ApiError 503 here.
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { createSecureContext } from 'node:tls'
 import { ApiError, timedOut, unavailable } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Connection, Credentials } from './connection.ts'
@@ -48,8 +49,8 @@ export function createTransport(options: TransportOptions): Transport {
   const { connection, clock, timeoutMs = TIMEOUT_MS, userAgent = 'stowage' } = options
   const base = new URL(connection.server)
   const isPlain = base.protocol === 'http:'
+  const trust = connection.ca ? { ca: connection.ca } : {}
   const tls = {
-    ...(connection.ca ? { ca: connection.ca } : {}),
     ...(connection.serverName ? { servername: connection.serverName } : {}),
     ...(connection.insecure ? { rejectUnauthorized: false } : {}),
   }
@@ -71,7 +72,9 @@ export function createTransport(options: TransportOptions): Transport {
     if (agent && agent.cert === cert) return agent.agent
     // Idle ones are closed; those in use, watches above all, go on to their end.
     for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
-    const made = isPlain ? new HttpAgent(kept) : new HttpsAgent({ ...kept, ...tls, ...(cert ? { cert, key } : {}) })
+    // Certificates are read once, not for every connection.
+    const secureContext = () => createSecureContext({ ...trust, ...(cert ? { cert, key } : {}) })
+    const made = isPlain ? new HttpAgent(kept) : new HttpsAgent({ ...kept, ...tls, secureContext: secureContext() })
     // All its connections go to one server with one identity; by default each request spells both out, certificates included.
     made.getName = () => connection.server
     agent = { cert, agent: made }
@@ -135,7 +138,21 @@ export function createTransport(options: TransportOptions): Transport {
     )
     signal?.addEventListener('abort', abort, { once: true })
     try {
-      const text = await wholeText(incoming)
+      const chunks: Buffer[] = []
+      let size = 0
+      for await (const chunk of incoming) {
+        chunks.push(chunk as Buffer)
+        size += (chunk as Buffer).length
+        if (size > ANSWER_BYTES_MAX) {
+          incoming.destroy()
+          throw new ApiError(
+            413,
+            'RequestEntityTooLarge',
+            `the answer is larger than ${ANSWER_BYTES_MAX} bytes; ask in pages`,
+          )
+        }
+      }
+      const text = Buffer.concat(chunks).toString('utf8')
       return { status: incoming.statusCode ?? 0, headers: incoming.headers, text }
     } catch (error) {
       throw unreachable(error, connection.server)
@@ -153,25 +170,6 @@ export function createTransport(options: TransportOptions): Transport {
     sockets: () => (agent ? count(agent.agent.sockets) + count(agent.agent.freeSockets) : 0),
     close: () => agent?.agent.destroy(),
   }
-}
-
-/** By events: an iterator over the chunks takes longer than most answers do. */
-function wholeText(incoming: IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    incoming.on('data', (chunk: Buffer) => {
-      chunks.push(chunk)
-      size += chunk.length
-      if (size <= ANSWER_BYTES_MAX) return
-      const message = `the answer is larger than ${ANSWER_BYTES_MAX} bytes; ask in pages`
-      incoming.destroy(new ApiError(413, 'RequestEntityTooLarge', message))
-    })
-    incoming.once('end', () => resolve((chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)).toString('utf8')))
-    incoming.once('error', reject)
-    incoming.once('close', () => reject(incoming.errored ?? new Error('the answer ended before it was whole')))
-    if (incoming.destroyed) reject(incoming.errored ?? new Error('the answer ended before it was whole'))
-  })
 }
 
 export const aborted = (): ApiError =>

@@ -71,6 +71,7 @@ describe('a cache of a kind that is switched off', () => {
     await server.restart(ALL_OFF)
     const { cache, lines, signal } = run(server.client, server.clock)
     expect(await cache.whenAnswered(signal)).toBe(true)
+    expect(cache.isServed).toBe(false)
     expect([cache.synced, cache.size]).toEqual([false, 0])
     await server.clock.advance(300_000)
     await new Promise((resolve) => setImmediate(resolve))

@@ -35,6 +35,8 @@ export interface WorldOptions {
 }
 
 const TRACE_LINES_MAX = 2_000
+/** Whoever waits at all waits for time to pass, however little: sums of fractions could stand still. */
+const TICK_MS = 0.001
 const START_MS = Date.UTC(2026, 0, 1)
 /** A world that takes this many steps without reaching what it waits for is going in circles. */
 const STEPS_MAX = 5_000_000
@@ -56,7 +58,7 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
   const tallies: Record<string, number> = {}
 
   const schedule = (ms: number, run: () => void) => {
-    const step: Step = { atMs: nowMs + Math.max(0, ms), order: order(), run }
+    const step: Step = { atMs: nowMs + (ms > 0 ? Math.max(TICK_MS, ms) : 0), order: order(), run }
     queue.push(step)
     return () => {
       step.run = undefined

@@ -29,9 +29,11 @@ export function mentionsOf({ expr, annotations }: AlertRule): Mention[] {
   const groupingNames = new Set(grouping)
   const mentions: Mention[] = []
   for (const [at, token] of tokens.entries()) {
-    const isName = /^[a-zA-Z_]/.test(token) && !WORDS.has(token) && tokens[at + 1] !== '(' && !groupingNames.has(token)
+    const next = tokens[at + 1] ?? ''
+    const isFunction = next === '(' || next === 'by'
+    const isName = /^[a-zA-Z_]/.test(token) && !WORDS.has(token) && !isFunction && !groupingNames.has(token)
     if (!isName) continue
-    const matchers = [...(tokens[at + 1] ?? '').matchAll(/(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"/g)]
+    const matchers = [...next.matchAll(/(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"/g)]
     mentions.push({
       metric: token,
       labels: [...new Set([...matchers.map(([, label]) => label!), ...grouping, ...said])],

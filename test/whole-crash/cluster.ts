@@ -62,13 +62,15 @@ export async function createCluster(dir: string): Promise<Cluster> {
     log: () => server.log(),
     start: () => startTheServer(port).catch((error: Error) => void serverMishaps.push(error.message)),
     async kill() {
-      if (isServerUp) await server.kill()
+      if (!isServerUp) return
       isServerUp = false
+      if (!isAlive(server.pid)) serverMishaps.push(`the server ended by itself: ${server.log().slice(-1_000)}`)
+      await server.kill()
     },
   }
 
   const kubeconfig = ['--kubeconfig', server!.kubeconfig]
-  const common = ['--log-level', 'info']
+  const common = ['--log-level', 'debug'] // with every call of a driver, for those who look for a failure
   const isStarted = ({ stderr }: { stderr: string }) => stderr.includes('"started"')
   const daemons: { readonly daemon: Daemon; readonly node?: string }[] = []
   for (const replica of ['1', '2']) {
@@ -143,5 +145,14 @@ export async function createCluster(dir: string): Promise<Cluster> {
       if (isServerUp) await server.stop()
     },
     mishaps: () => [...serverMishaps, ...daemons.flatMap(({ daemon }) => daemon.mishaps)],
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
   }
 }

@@ -1,5 +1,6 @@
 // Kills parts at random and starts them again a moment later, several at once if it so happens. A node that is lost is all
 // parts of it, down together for longer. `end` waits until everything runs again.
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Cluster, Part } from './cluster.ts'
 
 export interface Faults {
@@ -13,7 +14,7 @@ export interface Faults {
 }
 
 /** From one kill to the next, and from a kill to the next start, at most. */
-const BETWEEN_KILLS_MS = 1_100
+const BETWEEN_KILLS_MS = 1_400
 const DOWN_MS = 700
 /** Without the server nobody gets on: it is killed less often than each of the others. */
 const SERVER_SHARE = 0.06
@@ -22,8 +23,8 @@ const HASTE = 0.3
 
 export function createFaults(cluster: Cluster, random: () => number): Faults {
   const kills = new Map<string, number>()
-  /** Parts that are down or starting, and must not be touched. */
-  const busy = new Set<Part>()
+  /** Who has a part in hand: while it is down, and mostly until it is ready, nobody else may touch it. */
+  const busy = new Map<Part, symbol>()
   const underWay = new Set<Promise<void>>()
   const over = new AbortController()
   const others = cluster.parts.filter(({ sort }) => sort !== 'server')
@@ -36,13 +37,15 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
   }
 
   async function bounce(part: Part): Promise<void> {
-    busy.add(part)
+    const mine = Symbol(part.name)
+    const letGo = () => void (busy.get(part) === mine && busy.delete(part))
+    busy.set(part, mine)
     await kill(part)
     await pause(random() * DOWN_MS)
     const isUp = part.start()
-    if (part !== server && random() < HASTE) busy.delete(part)
+    if (part !== server && random() < HASTE) letGo()
     await isUp
-    busy.delete(part)
+    letGo()
   }
 
   function track(work: Promise<void>): Promise<void> {
@@ -67,9 +70,9 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
           const lost = cluster.parts.filter((part) => part.node === node)
           // Whoever bounces one of them would start it meanwhile.
           while (lost.some((part) => busy.has(part))) await pause(50)
-          for (const part of lost) busy.add(part)
+          for (const part of lost) busy.set(part, Symbol(part.name))
           await Promise.all(lost.map(kill))
-          await pause(ms)
+          await pause(ms, undefined, { signal: over.signal }).catch(() => {}) // when faults are over it comes back
           await Promise.all(lost.map((part) => part.start()))
           for (const part of lost) busy.delete(part)
         })(),
@@ -80,5 +83,3 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
     },
   }
 }
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

@@ -28,6 +28,8 @@ interface Acknowledged {
 export function createJournal(cluster: Cluster): Journal {
   const acknowledged: Acknowledged[] = []
   const counts = new Map<string, Map<string, number>>()
+  /** Why requests were not answered. */
+  const broken = new Map<string, number>()
   const count = (what: string, outcome: string) => {
     const of = counts.get(what) ?? new Map<string, number>()
     counts.set(what, of.set(outcome, (of.get(outcome) ?? 0) + 1))
@@ -38,7 +40,11 @@ export function createJournal(cluster: Cluster): Journal {
     return cluster
       .server()
       .call(method, path, body, headers)
-      .catch(() => undefined)
+      .catch((error: NodeJS.ErrnoException) => {
+        const how = error.code ?? error.message
+        broken.set(how, (broken.get(how) ?? 0) + 1)
+        return undefined
+      })
   }
 
   return {
@@ -75,7 +81,7 @@ export function createJournal(cluster: Cluster): Journal {
       })
     },
     text: () =>
-      [...counts]
+      [...counts, ['unanswered because of', broken] as const]
         .sort(([one], [other]) => one.localeCompare(other))
         .map(([what, of]) => `  ${what}: ${[...of].map(([outcome, number]) => `${number} ${outcome}`).join(', ')}`)
         .join('\n'),

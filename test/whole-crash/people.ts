@@ -298,7 +298,9 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     if (some(0.5)) {
       await journal.ask('declare node lost', 'PATCH', path, { spec: { taints: [OUT_OF_SERVICE] } })
       await lost
-      await journal.ask('node is back', 'PATCH', path, { spec: { taints: null } })
+      let isBack: unknown
+      do isBack = await journal.ask('node is back', 'PATCH', path, { spec: { taints: null } })
+      while (!isBack) // until it is told, no pod gets there
     }
     await lost
     isNodeLost = false
@@ -370,9 +372,9 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     [4, rollBack],
     [4, setIo],
     [3, labelClaim],
-    [6, deleteClaim],
+    [4, deleteClaim],
     [11, createPod],
-    [8, deletePod],
+    [5, deletePod],
     [8, useData],
     [4, createVolume],
     [3, deleteVolume],

@@ -48,7 +48,7 @@ async function aPresence(nodeName: string): Promise<() => Promise<void>> {
     log: silentLog,
   })
   await presence.begin(abort.signal)
-  await presence.ready()
+  await presence.ready(async () => {}, abort.signal)
   const kept = presence.keep(abort.signal)
   return async () => {
     abort.abort()

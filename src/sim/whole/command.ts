@@ -72,12 +72,14 @@ const runnerFor = ({ isTwice }: Common, { run }: Pick<SimProgram, 'run'>): RunPl
 async function runOne(command: OneRun, program: SimProgram): Promise<number> {
   const { of } = command
   const plan = 'seed' in of ? program.makePlan(of.seed, command.size) : (await readPlanFile(of.file)).plan
+  const startMs = program.clock.monotonicMs()
   const first = await runnerFor(command, program)(plan)
+  const realMs = program.clock.monotonicMs() - startMs
   const totals = createTotals()
   addResult(totals, resultOf(plan.seed, first))
   if (command.json) await writeJson(command.json, totals)
   if (first.violations.length === 0) {
-    program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${reportOf(totals, { realMs: 0 })}`)
+    program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${reportOf(totals, { realMs })}`)
     return 0
   }
   if (command.shrink || command.save) await tellShrunk(plan, command, SHRINK_ASKED, program, commandFor(command))

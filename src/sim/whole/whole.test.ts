@@ -21,11 +21,15 @@ const LEAST = { virtualMs: 3_600_000, operations: 200, faults: 20 }
 const clock = systemClock()
 
 describe('the whole cluster in a bad world', () => {
-  it(`SYS-14 whatever people do and whatever breaks, all that must hold holds (seeds ${ALWAYS.join(', ')})`, async () => {
-    const totals = createTotals()
-    for (const seed of ALWAYS) await holds(seed, totals)
-    if (!only) expectEnough(totals)
-  }, SLACK_MS)
+  it(
+    `SYS-14 whatever people do and whatever breaks, all that must hold holds (seeds ${ALWAYS.join(', ')})`,
+    async () => {
+      const totals = createTotals()
+      for (const seed of ALWAYS) await holds(seed, totals)
+      if (!only) expectEnough(totals)
+    },
+    SLACK_MS,
+  )
 
   it.skipIf(only !== undefined)(
     `SYS-14 and so it does for seeds that nobody has seen before (${SECONDS} s of them)`,
@@ -44,12 +48,16 @@ describe('the whole cluster in a bad world', () => {
     SECONDS * 1000 + SLACK_MS,
   )
 
-  it.skipIf(only !== undefined)(`SYS-14 the same seed gives the same run, line for line (seeds ${TWICE.join(', ')})`, async () => {
-    for (const seed of TWICE) {
-      const { violations } = await safely(twice(runPlan))(makePlan(seed))
-      expect(violations.filter(({ rule }) => rule === 'same seed, same run')).toEqual([])
-    }
-  }, SLACK_MS)
+  it.skipIf(only !== undefined)(
+    `SYS-14 the same seed gives the same run, line for line (seeds ${TWICE.join(', ')})`,
+    async () => {
+      for (const seed of TWICE) {
+        const { violations } = await safely(twice(runPlan))(makePlan(seed))
+        expect(violations.filter(({ rule }) => rule === 'same seed, same run')).toEqual([])
+      }
+    },
+    SLACK_MS,
+  )
 })
 
 async function holds(seed: number, totals: Totals): Promise<void> {

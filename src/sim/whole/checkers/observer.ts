@@ -1,6 +1,7 @@
 // A client that watches over the faulty network as any client does: a state, then changes; from where it was when a stream
 // breaks, from a new state when it comes too late. What it is shown is compared with what the store committed: each
 // revision of each object at most once, in order, and none left out.
+import { setMaxListeners } from 'node:events'
 import type { Kind, KubeObject } from '../../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { nodeKind } from '../../../api/kinds/node.ts'
@@ -38,6 +39,7 @@ export function addObserver({ stage, view, convict }: Court): void {
     isFirst = false
   })
   stage.cluster.add('observer', (env, client) => {
+    setMaxListeners(0, env.signal)
     for (const [index, kind] of WATCHED.entries()) {
       const log = logs[index]!
       log.startsOver()

@@ -3,7 +3,7 @@
 import { keyOfObject } from '../../../client/index.ts'
 import { NODES, nodeIdOf, nodeOfId } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
-import { assetsIn, claimsOf, hasEnded, isBound, isMadeFor, type Problem, partsOf } from './court.ts'
+import { assetsIn, claimsOf, hasEnded, isBound, isGoing, isMadeFor, type Problem, partsOf } from './court.ts'
 import { attaches, uidOf } from './mounts.ts'
 import type { Quiet } from './quiet.ts'
 
@@ -36,7 +36,8 @@ function neededProblems({ stage, view, past }: Quiet): Problem[] {
     const volume = view.volumes.get(name)
     const asset = assetOf(volume)
     if (!volume) problems.push(attached(`attachment ${key} is of volume ${name}, which is gone`))
-    else if (!status?.attached && !(asset && past.isLost(asset))) {
+    // What is being deleted is attached nowhere any more, whoever waits for it.
+    else if (!status?.attached && !isGoing(volume) && !(asset && past.isLost(asset))) {
       problems.push(
         attached(`volume ${name} is still being attached to ${spec.nodeName}: ${status?.attachError?.message}`),
       )
@@ -63,7 +64,7 @@ function driverProblems({ stage, view }: Quiet): Problem[] {
     if (!attaches(stage, driver)) return []
     const names = view.volumesOf(driver, handle).map(({ metadata }) => metadata.name)
     const said = [...view.attachments.values()]
-      .filter(({ spec }) => names.includes(spec.source.persistentVolumeName))
+      .filter(({ spec, status }) => names.includes(spec.source.persistentVolumeName) && status?.attached)
       .map(({ spec }) => spec.nodeName)
       .sort()
     const has = Object.keys(held.attachments).map(nodeOfId).sort()

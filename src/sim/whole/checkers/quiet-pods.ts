@@ -101,7 +101,7 @@ function canRun(pod: Of<'pod'>, quiet: Quiet): boolean {
     const volume = view.volumes.get(claim.spec?.volumeName ?? '')
     const asset = assetOf(volume)
     // Storage that is no driver's is not for these nodes, and what the storage forgot is for none.
-    if (!volume || !asset || !DRIVERS.includes(partsOf(asset).driver) || past.isLost(asset)) return false
+    if (!volume || isGoing(volume) || !asset || !DRIVERS.includes(partsOf(asset).driver) || past.isLost(asset)) return false
     if (!isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) return false
     const isDevice =
       pod.spec?.containers.some((one) => one.volumeDevices?.some((device) => device.name === name)) ?? false

@@ -28,9 +28,9 @@ export const problemsOf = (quiet: Quiet): Problem[] => [
 const quotaProblems = ({ view }: Quiet): Problem[] =>
   [...view.quotas].flatMap(([key, { spec, status }]) => {
     const uncounted = Object.keys(spec?.hard ?? {}).filter((name) => status?.used?.[name] === undefined)
-    return uncounted.length > 0
-      ? [{ rule: 'quota', text: `quota ${key} does not say what is used of ${uncounted}` }]
-      : []
+    if (uncounted.length === 0) return []
+    const text = `quota ${key} does not say what is used of ${uncounted}: ${JSON.stringify({ spec, status })}`
+    return [{ rule: 'quota', text }]
   })
 
 /** Namespaces and attributes classes that are going, and stay for nothing. */
