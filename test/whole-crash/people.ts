@@ -41,6 +41,7 @@ export interface PeopleDeps {
 export const NAMESPACES = ['shop', 'lab']
 /** No pool will ever have that. */
 export const IMPOSSIBLE_SIZE = '500Gi'
+/** Of those that are not being deleted; beyond, people delete in place of making more. */
 const CLAIMS_MAX = 26
 const PODS_MAX = 14
 const STATIC_MAX = 6
@@ -90,7 +91,7 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
   const mebi = (count: number) => `${Math.round(count)}Mi`
 
   async function createClaim(): Promise<void> {
-    if (now.claims.size >= CLAIMS_MAX) return deleteClaim()
+    if (living(now.claims).length >= CLAIMS_MAX) return deleteClaim()
     const storageClassName = some(0.04) ? 'nowhere' : pick(Object.keys(CLASSES))!
     const isStatic = storageClassName === 'shelf'
     const isBlock = !isStatic && some(0.35)
@@ -162,7 +163,7 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
   }
 
   async function createPod(): Promise<void> {
-    if (now.pods.size >= PODS_MAX) return deletePod()
+    if (living(now.pods).length >= PODS_MAX) return deletePod()
     const namespace = pick(NAMESPACES)!
     const mine = living(now.claims).filter((claim) => claim.metadata.namespace === namespace)
     const chosen = [...new Set(some(0.2) ? [pick(mine), pick(mine)] : [pick(mine)])].filter(Boolean)
@@ -372,7 +373,7 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     [4, rollBack],
     [4, setIo],
     [3, labelClaim],
-    [4, deleteClaim],
+    [3, deleteClaim],
     [11, createPod],
     [5, deletePod],
     [8, useData],

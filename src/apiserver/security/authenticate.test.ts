@@ -1,5 +1,5 @@
 // Over a real handshake wherever the handshake matters: a server that answers each request with who it takes it for.
-import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -53,6 +53,20 @@ describe('a client certificate', () => {
     })
     const extra = userOf(authentication).extra
     expect(extra?.['authentication.kubernetes.io/credential-id']?.[0]).toMatch(/^X509SHA256=[0-9a-f]{64}$/)
+  })
+
+  it('is read once, however many connections bring it', () => {
+    const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
+    const connection = () => ({ clientCert: { der: new X509Certificate(pki.admin.cert).raw, trusted: true } })
+    expect(userOf(authenticate(connection()))).toBe(userOf(authenticate(connection())))
+  })
+
+  it('SYS-9 is judged by the handshake of its own connection, not by that of an earlier one', () => {
+    const { authenticate } = createAuthenticator({ caCert: pki.caCert, tokens: [], clock: systemClock() })
+    const der = new X509Certificate(pki.admin.cert).raw
+    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('known')
+    expect(authenticate({ clientCert: { der, trusted: false } }).is).toBe('refused')
+    expect(authenticate({ clientCert: { der, trusted: true } }).is).toBe('known')
   })
 
   it('SYS-9 is refused when a foreign CA issued it, though the names are the same', async () => {

@@ -2,6 +2,7 @@
 // Credentials that do not hold are refused, never taken for none. What a known user may do is authorize.ts.
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
+import { Recent } from '../../base/recent.ts'
 import { UID_ATTRIBUTE } from './certificate.ts'
 import { type Refusal, unauthorized } from './errors.ts'
 import type { ClientCertificate } from './tls.ts'
@@ -33,10 +34,14 @@ export interface AuthenticatorOptions {
   clock: Clock
 }
 
+/** Certificates of ours that come again on new connections; beyond this many the longest unseen are read anew. */
+const CERTIFICATES_REMEMBERED_MAX = 10_000
+
 export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOptions): Authenticator {
   const ca = new X509Certificate(caCert)
   const { publicKey: caKey } = ca // once: every read makes a new key object
   const identities = new WeakMap<ClientCertificate, Identity>()
+  const readings = new Recent<string, Reading>(CERTIFICATES_REMEMBERED_MAX)
   const usersByTokenHash = new Map(tokens.map((record) => [hashOf(record.token), userOfToken(record)]))
 
   const authenticateToken = (token: string) => usersByTokenHash.get(hashOf(token))
@@ -44,7 +49,12 @@ export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOpti
   const identify = (clientCert: ClientCertificate): Identity => {
     const before = identities.get(clientCert)
     if (before) return before
-    const identity = readIdentity(clientCert, { ca, caKey })
+    const { der, trusted } = clientCert
+    const fingerprint = createHash('sha256').update(der).digest('hex')
+    const reading = readings.get(fingerprint) ?? readCertificate(der, { fingerprint, ca, caKey })
+    // Only ours: strangers could bring any number of others.
+    if (!('because' in reading)) readings.set(fingerprint, reading)
+    const identity = 'because' in reading ? reading : { ...reading, trusted }
     identities.set(clientCert, identity)
     return identity
   }
@@ -62,7 +72,10 @@ export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOpti
 }
 
 /** What a certificate says for as long as it is valid, or why it says nothing. */
-type Identity = { user: UserInfo; notBeforeMs: number; notAfterMs: number; trusted: boolean } | { because: string }
+type Reading = { user: UserInfo; notBeforeMs: number; notAfterMs: number } | { because: string }
+
+/** And what the handshake of this connection made of it. */
+type Identity = (Exclude<Reading, { because: string }> & { trusted: boolean }) | { because: string }
 
 /** The time is checked at every request: connections, and sessions that resume without a handshake, can outlive it. */
 function byIdentity(identity: Identity, nowMs: number): Authentication {
@@ -78,10 +91,10 @@ function byIdentity(identity: Identity, nowMs: number): Authentication {
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'
 
 /** Subject CN is the user, each O a group. Our CA is asked here again, in case the server was told to trust others. */
-function readIdentity(
-  { der, trusted }: ClientCertificate,
-  { ca, caKey }: { ca: X509Certificate; caKey: KeyObject },
-): Identity {
+function readCertificate(
+  der: Uint8Array,
+  { fingerprint, ca, caKey }: { fingerprint: string; ca: X509Certificate; caKey: KeyObject },
+): Reading {
   const certificate = new X509Certificate(der)
   const isOurs = certificate.checkIssued(ca) && certificate.verify(caKey)
   if (!isOurs) return { because: "the client certificate was not issued by this server's CA" }
@@ -96,9 +109,9 @@ function readIdentity(
     name,
     groups: listOf(subject.O),
     ...(uids[0] && { uid: uids[0] }),
-    extra: { [CREDENTIAL_ID]: [`X509SHA256=${createHash('sha256').update(der).digest('hex')}`] },
+    extra: { [CREDENTIAL_ID]: [`X509SHA256=${fingerprint}`] },
   })
-  return { user, notBeforeMs: Date.parse(certificate.validFrom), notAfterMs: Date.parse(certificate.validTo), trusted }
+  return { user, notBeforeMs: Date.parse(certificate.validFrom), notAfterMs: Date.parse(certificate.validTo) }
 }
 
 function byAuthorization(header: string, authenticateToken: Authenticator['authenticateToken']): Authentication {

@@ -79,7 +79,8 @@ export function createPeople({ stage, view, note }: PeopleOptions): People {
   }
 
   async function edit(client: Client, kind: KindName, of: Named, patch: object): Promise<string> {
-    acknowledge(kind, await client.patch(KINDS[kind], of, { type: 'strategic', body: patch }))
+    const left = await client.patch(KINDS[kind], of, { type: 'strategic', body: patch })
+    if (left) acknowledge(kind, left) // nothing is left of what only waited for this
     return isNonsense(patch) ? 'BUG nonsense was stored' : 'done'
   }
 

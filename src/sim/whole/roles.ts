@@ -5,7 +5,7 @@ import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { silentLog } from '../../base/log.ts'
-import { CONTROLLERS, runControllers } from '../../cli/controllers.ts'
+import { CONTROLLERS, type ControllerName, runControllers } from '../../cli/controllers.ts'
 import { parseLeaseDuration } from '../../cli/lease-flag.ts'
 import { readProvisionerSettings } from '../../cli/provisioner-flags.ts'
 import { provideVolumes } from '../../cli/provisioner-work.ts'
@@ -90,13 +90,15 @@ const MACHINE: MachineFacts = {
 export function createRoles(deps: RolesDeps): Roles {
   const { world, cluster, drivers, machines, setup } = deps
   const processes = new Map<string, SimProcess>()
-  const inMode = setup.commits === 'one by one' ? oneByOne : (client: Client) => client
+  const asItIs = (client: Client): Client => client
+  const inMode = setup.commits === 'one by one' ? oneByOne : asItIs
+  const isOurs = (name: ControllerName) => name !== 'quota' || setup.commits === 'atomic'
 
-  function add(name: string, main: (life: LifeOf) => Promise<void>): SimProcess {
+  function add(name: string, main: (life: LifeOf) => Promise<void>, mode = inMode): SimProcess {
     const process = cluster.add(name, (env, network) => {
       setMaxListeners(0, env.signal)
       const life = processes.get(name)?.starts ?? 1
-      const client = deps.aroundClient(name, inMode(network))
+      const client = deps.aroundClient(name, mode(network))
       const registry = deps.registryFor(name, life)
       void main({ env, client, registry, connect: connectFrom(env, name, life) }).then(
         () => over(undefined),
@@ -154,7 +156,9 @@ export function createRoles(deps: RolesDeps): Roles {
     }
   }
 
-  for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, runControl)
+  for (let nth = 1; nth <= setup.controlReplicas; nth++) add(`control-${nth}`, (life) => runControl(life))
+  // A server without transactions keeps its quotas itself: here, by what ours is made of.
+  if (setup.commits === 'one by one') add('quotas', (life) => runControl(life, ['quota']), asItIs)
   if (setup.home === 'apart') for (const name of DRIVERS) addSidecars(name)
   for (const machine of machines.values()) {
     machine.agent = add(`agent-${machine.name}`, (life) => runAgent(life, machine))
@@ -163,18 +167,21 @@ export function createRoles(deps: RolesDeps): Roles {
   }
   return { processes }
 
-  function runControl({ env, client, registry, connect }: LifeOf): Promise<void> {
+  function runControl(
+    { env, client, registry, connect }: LifeOf,
+    names: readonly ControllerName[] = CONTROLLERS.filter(isOurs),
+  ): Promise<void> {
     return runControllers({
       ...common(env),
       client,
       registry,
-      isShared: true,
+      isShared: names.length > 1,
       leaseTimes: parseLeaseDuration(LEASE.leaderElectionLeaseDuration),
       gates: deps.gates(),
       capacityReservation: setup.capacityReservation,
-      names: CONTROLLERS,
+      names,
       inProcess: [],
-      drivers: setup.home === 'together' ? DRIVERS.map((address) => ({ address })) : [],
+      drivers: setup.home === 'together' && names.length > 1 ? DRIVERS.map((address) => ({ address })) : [],
       connect,
     })
   }

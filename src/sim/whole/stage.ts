@@ -14,6 +14,7 @@ import { createRoles, type Roles } from './roles.ts'
 import { DRIVERS, type DriverName, NODES, nodeOfId, settingsOf } from './universe.ts'
 
 export interface Stage {
+  readonly setup: Setup
   readonly cluster: Cluster
   readonly drivers: ReadonlyMap<DriverName, SimDriver>
   readonly nodes: ReadonlyMap<string, StageNode>
@@ -99,6 +100,7 @@ export async function createStage(world: World, setup: Setup, options: StageOpti
   for (const [name, { process }] of drivers) processes.set(`driver ${name}`, process)
 
   const stage: Stage = {
+    setup,
     cluster,
     drivers,
     nodes: machines,

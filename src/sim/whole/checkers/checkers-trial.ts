@@ -18,12 +18,13 @@ export function aTrial() {
   const drivers = new Map(DRIVERS.map((name) => [name, createSimDriver(world, name, settingsOf(name, NODES))]))
   const listeners: Parameters<Stage['onCall']>[0][] = []
   const mounts = new Map<string, { path: string; volume: string }[]>(NODES.map((name) => [name, []]))
-  const nodes = new Map(NODES.map((name) => [name, { name, isOn: true, mounts: () => mounts.get(name)! } as StageNode]))
+  const nodes = new Map(NODES.map((name) => [name, { name, isOn: true, mounts: () => mounts.get(name)! } as unknown as StageNode]))
   const processes = new Map<string, { alive: boolean; starts: number; isFrozen: boolean }>()
   const calls: StageCall[] = []
   const registries: { process: string; life: number; registry: Registry }[] = []
   let follower: ((store: unknown) => void) | undefined
   const stage = {
+    setup: { commits: 'atomic' },
     cluster: {
       world,
       store: () => undefined,
@@ -51,7 +52,10 @@ export function aTrial() {
   const stored = (word: Word, object: any) => {
     const { namespace, name, ...metadata } = object.metadata
     const key = storeKeyOf(word, namespace ? `${namespace}/${name}` : name)
-    const value = { ...object, metadata: { name, ...(namespace ? { namespace } : {}), uid: `uid-${name}`, ...metadata } }
+    const value = {
+      ...object,
+      metadata: { name, ...(namespace ? { namespace } : {}), uid: `uid-${name}`, ...metadata },
+    }
     return { key, value: Buffer.from(JSON.stringify(value)), revision: ++revision }
   }
 
@@ -137,7 +141,10 @@ interface VolumeParts {
   readonly spec?: object
 }
 
-export const aVolume = (name: string, { phase = 'Available', claim, policy = 'Delete', ...more }: VolumeParts = {}) => ({
+export const aVolume = (
+  name: string,
+  { phase = 'Available', claim, policy = 'Delete', ...more }: VolumeParts = {},
+) => ({
   metadata: { name, ...more.metadata },
   spec: {
     capacity: { storage: '1Gi' },

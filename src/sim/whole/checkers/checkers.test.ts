@@ -44,7 +44,9 @@ describe('what is judged at every commit and call', () => {
     judgeSizes(trial.court)
     const held = trial.held('net.sim', 'pv', 2)
     bound(trial)
-    trial.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv', { capacityRange: { requiredBytes: 2n ** 31n } })()
+    trial.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv', {
+      capacityRange: { requiredBytes: 2n ** 31n },
+    })()
     expect(trial.crimes).toEqual([
       `asked without intent: control-1 asks for ${2n ** 31n} bytes of net.sim^pv, and claim team-a/a says ${GI}`,
     ])
@@ -97,10 +99,7 @@ describe('what is judged at every commit and call', () => {
     trial.held('net.sim', 'pv').mutableParameters = { iops: '500' }
     const ask = (iops: string) =>
       trial.call('control-1', 'net.sim', 'ControllerModifyVolume', 'pv', { mutableParameters: { iops } })
-    trial.put([
-      'attributesClass',
-      { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } },
-    ])
+    trial.put(['attributesClass', { metadata: { name: 'gold' }, driverName: 'net.sim', parameters: { iops: '1000' } }])
     bound(trial)
     ask('500')
     bound(trial, { metadata: { annotations: { [UNDO]: '{"iops":"500"}' } } })
@@ -123,7 +122,8 @@ describe('what is judged at every commit and call', () => {
     const trial = aTrial()
     judgeQuotas(trial.court)
     const hard = { persistentvolumeclaims: '5', 'limits.throughput': '100Mi', 'requests.cpu': '2', 'count/pods': '9' }
-    const quota = (used: object) => ['quota', { metadata: { namespace: 'team-a', name: 'q' }, spec: { hard }, status: { hard, used } }] as const
+    const quota = (used: object) =>
+      ['quota', { metadata: { namespace: 'team-a', name: 'q' }, spec: { hard }, status: { hard, used } }] as const
     const containers = [{ name: 'main', resources: { requests: { cpu: '300m' } } }]
     trial.put(
       ['claim', aClaim('a', { spec: { resources: { requests: { throughput: '20Mi' } } } })],
@@ -274,7 +274,8 @@ describe('what is judged at every commit and call', () => {
   it('SYS-14 watch: twice, left out, made up', () => {
     const crimes: string[] = []
     const log = createCommitLog('c/', (crime) => void crimes.push(crime))
-    const commit = (name: string, revision: number) => log.committed([{ key: `c/${name}`, value: Buffer.from(''), revision }])
+    const commit = (name: string, revision: number) =>
+      log.committed([{ key: `c/${name}`, value: Buffer.from(''), revision }])
     const at = (name: string, resourceVersion: number) =>
       ({ metadata: { name, resourceVersion: String(resourceVersion) } }) as never
     commit('a', 1)
@@ -313,7 +314,14 @@ describe('what is judged once it is quiet', () => {
     trial.put(
       ['node', aNode('n1')],
       ['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })],
-      ['attachment', { metadata: { name: 'va' }, spec: { attacher: 'net.sim', nodeName: 'n1', source: { persistentVolumeName: 'pv' } }, status: { attached: true } }],
+      [
+        'attachment',
+        {
+          metadata: { name: 'va' },
+          spec: { attacher: 'net.sim', nodeName: 'n1', source: { persistentVolumeName: 'pv' } },
+          status: { attached: true },
+        },
+      ],
     )
     trial.mounts.get('n1')!.push({ path: '/node/pods/uid-p/volumes/x/mount', volume: 'net.sim^pv' })
     expect(trial.problems()).toEqual([])
@@ -464,7 +472,15 @@ describe('what is judged once it is quiet', () => {
   it('SYS-14 capacity, quota: reports that are not true, and quotas that were never counted', () => {
     const trial = aTrial()
     const capacity = (node: string, gi: number) =>
-      ['capacity', { metadata: { namespace: 'default', name: node }, storageClassName: 'local-wait', nodeTopology: { matchLabels: { 'topology.sim/node': node } }, capacity: `${gi}Gi` }] as const
+      [
+        'capacity',
+        {
+          metadata: { namespace: 'default', name: node },
+          storageClassName: 'local-wait',
+          nodeTopology: { matchLabels: { 'topology.sim/node': node } },
+          capacity: `${gi}Gi`,
+        },
+      ] as const
     trial.put(
       ['class', aClass('local-wait', 'local.sim', 'WaitForFirstConsumer')],
       ...['n1', 'n2'].map((name) => ['node', aNode(name)] as const),

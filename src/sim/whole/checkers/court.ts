@@ -94,3 +94,7 @@ export const hasEnded = ({ status }: Of<'pod'>): boolean => status?.phase === 'S
 
 export const isGoing = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
+
+/** CSI has no word for a volume that one node may write and many may read: such a one is attached nowhere. */
+export const isContradictory = ({ spec }: Of<'volume'>): boolean =>
+  ['ReadWriteOnce', 'ReadOnlyMany'].every((mode) => spec?.accessModes?.includes(mode))

@@ -54,7 +54,7 @@ export function judgeOverlaps({ stage, convict }: Court): void {
 
 function isAwaited(stage: Stage, { process, life }: StageCall): boolean {
   const caller = stage.processes.get(process)
-  return caller !== undefined && caller.alive && caller.starts === life
+  return caller?.starts === life && caller.alive
 }
 
 /**

@@ -3,7 +3,7 @@
 import { keyOfObject } from '../../../client/index.ts'
 import { NODES, nodeIdOf, nodeOfId } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
-import { assetsIn, claimsOf, hasEnded, isBound, isGoing, isMadeFor, type Problem, partsOf } from './court.ts'
+import { assetsIn, claimsOf, hasEnded, isBound, isContradictory, isGoing, isMadeFor, type Problem, partsOf } from './court.ts'
 import { attaches, uidOf } from './mounts.ts'
 import type { Quiet } from './quiet.ts'
 
@@ -37,7 +37,7 @@ function neededProblems({ stage, view, past }: Quiet): Problem[] {
     const asset = assetOf(volume)
     if (!volume) problems.push(attached(`attachment ${key} is of volume ${name}, which is gone`))
     // What is being deleted is attached nowhere any more, whoever waits for it.
-    else if (!status?.attached && !isGoing(volume) && !(asset && past.isLost(asset))) {
+    else if (!status?.attached && !isGoing(volume) && !isContradictory(volume) && !(asset && past.isLost(asset))) {
       problems.push(
         attached(`volume ${name} is still being attached to ${spec.nodeName}: ${status?.attachError?.message}`),
       )

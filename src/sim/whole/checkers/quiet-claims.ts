@@ -152,8 +152,11 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
   const { driver } = partsOf(asset)
   const { maximumBytes, controller, pools } = settingsIn(stage, driver)
   const pool = pools.find(({ name }) => name === held.pool)
-  const hasRoom = pool !== undefined && freeBytes(stage, driver, pool) >= (wanted - held.capacityBytes) * held.copies
-  const isFeasible = wanted <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
+  // A size that the driver has not clearly refused is asked for until it has: a lower request counts after that.
+  const tried = state === undefined ? 0 : Number(quantityToBytes(claim.status?.allocatedResources?.storage ?? '0'))
+  const asked = Math.max(wanted, tried)
+  const hasRoom = pool !== undefined && freeBytes(stage, driver, pool) >= (asked - held.capacityBytes) * held.copies
+  const isFeasible = asked <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
   if (!isFeasible || quiet.past.hadGatesOff) return
   // The node's part waits for a pod that may write; once there is one, nothing is in the way.
   const isNodesTurn = state?.startsWith('NodeResize') ?? false

@@ -4,7 +4,7 @@ import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
-import { claimsOf, hasEnded, isBound, isGoing, isMadeFor, type Problem, partsOf } from './court.ts'
+import { claimsOf, hasEnded, isBound, isGoing, isContradictory, isMadeFor, type Problem, partsOf } from './court.ts'
 import { driverOf, freeBytes, isMakeable, poolsAt, requestOf } from './feasible.ts'
 import type { Quiet } from './quiet.ts'
 
@@ -68,7 +68,9 @@ function isGood(node: Of<'node'>, pod: Of<'pod'>, quiet: Quiet): boolean {
   const needed = new Map<DriverName, number>()
   return claimsOf(pod, view).every(({ claim }) => {
     const volume = view.volumes.get(claim?.spec?.volumeName ?? '')
-    if (claim?.spec?.volumeName) return volume !== undefined && isReachableFrom(volume, { name, labels })
+    if (claim?.spec?.volumeName) {
+      return isBound(claim) && volume !== undefined && isReachableFrom(volume, { name, labels })
+    }
     const storageClass = view.classes.get(claim?.spec?.storageClassName ?? '')
     const driver = driverOf(storageClass)
     if (!claim || !storageClass || !driver || storageClass.volumeBindingMode !== 'WaitForFirstConsumer') return false
@@ -101,7 +103,8 @@ function canRun(pod: Of<'pod'>, quiet: Quiet): boolean {
     const volume = view.volumes.get(claim.spec?.volumeName ?? '')
     const asset = assetOf(volume)
     // Storage that is no driver's is not for these nodes, and what the storage forgot is for none.
-    if (!volume || isGoing(volume) || !asset || !DRIVERS.includes(partsOf(asset).driver) || past.isLost(asset)) return false
+    if (!volume || isGoing(volume) || isContradictory(volume) || !asset || !DRIVERS.includes(partsOf(asset).driver) || past.isLost(asset))
+      return false
     if (!isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) return false
     const isDevice =
       pod.spec?.containers.some((one) => one.volumeDevices?.some((device) => device.name === name)) ?? false
