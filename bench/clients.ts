@@ -2,7 +2,8 @@
 // cached claim weighs, and durable creates on an etcd. Figures and their limits are measured in turns.
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
-import { systemClock } from '../src/base/clock.ts'
+import { systemClock, systemRandom } from '../src/base/clock.ts'
+import { createWorkQueue, done } from '../src/client/index.ts'
 import { etcdMissing, startEtcd } from '../test/helpers/etcd.ts'
 import { type CallersOptions, type Calls, callsPerSecond } from './lib/callers.ts'
 import { boundClaim, claimNamed } from './lib/claims.ts'
@@ -34,6 +35,8 @@ const BURSTS = 3
 /** Each is listed into a new cache; the last is weighed. */
 const CACHED_CLAIMS = [2_500, 10_000, 40_000]
 
+const BACKLOG_KEYS = [4_000, 16_000, 64_000]
+
 const CACHED_CLAIM_KB_MAX = 3
 const ETCD_RATIO_MIN = 0.5
 
@@ -43,7 +46,7 @@ const CREATE: RequestText = { method: 'POST', path: CLAIMS_PATH, body: JSON.stri
 const IN_PROCESS = 'the same in the process of the server'
 
 export const clientsSuite: Suite = {
-  parts: { writes: measureWrites, events: measureEvents, memory: measureMemory, etcd: measureEtcd },
+  parts: { writes: measureWrites, events: measureEvents, memory: measureMemory, backlog: measureBacklog, etcd: measureEtcd },
 }
 
 /** A process that holds the server and calls it directly, and one that reaches it over HTTPS. */
@@ -176,6 +179,35 @@ function keptBytes(): number {
   const { metadata, ...rest } = JSON.parse(boundClaim({ number: 1, namespace: 'default', change: 0 }).value.toString())
   const { managedFields: _, ...kept } = metadata
   return Buffer.byteLength(JSON.stringify({ metadata: kept, ...rest }))
+}
+
+/** Keys that need nothing, all there before the work begins: what the queue itself takes. */
+async function measureBacklog({ progress }: PartOptions): Promise<Figure[]> {
+  const points: GrowthPoint[] = []
+  for (const keys of BACKLOG_KEYS) {
+    progress(`${count(keys)} keys`)
+    const rounds: number[] = []
+    while (rounds.length <= ROUNDS.long) rounds.push(await workOff(keys))
+    points.push({ size: keys, ms: medianOf(rounds.slice(1)) })
+  }
+  const { size, ms } = points.at(-1)!
+  return [
+    { name: `a backlog of ${count(size)} keys that need nothing`, unit: '/s', value: (size * 1_000) / ms },
+    growthOfAll('a backlog worked off', { of: 'keys', points }),
+  ]
+}
+
+async function workOff(keys: number): Promise<number> {
+  const queue = createWorkQueue({ name: 'bench', clock: systemClock(), random: systemRandom() })
+  for (let number = 0; number < keys; number++) queue.add(`default/claim-${number}`)
+  const stop = new AbortController()
+  let left = keys
+  const startMs = performance.now()
+  await queue.run(async () => {
+    if (--left === 0) stop.abort()
+    return done
+  }, stop.signal)
+  return performance.now() - startMs
 }
 
 async function measureEtcd(options: PartOptions): Promise<Figure[]> {

@@ -26,18 +26,18 @@ const WRITES_MAX = 3
 /** How fast volumes are made with a class, to without. */
 const CREATES_RATIO_MIN = 0.95
 const CREATES_AT_ONCE = 32
-const CREATE_PAIRS = { short: 100, long: 150 }
+const CREATE_PAIRS = { short: 60, long: 150 }
 /** A server that has just started takes twice as long for its first few hundred claims. */
-const WARM_UP_PAIRS = 50
+const WARM_UP_PAIRS = 30
 
 /** How many rounds count, by claims that get another class at once. */
-const ROUNDS = { short: { 250: 2, 1000: 2, 4000: 1 }, long: { 250: 5, 1000: 5, 4000: 3, 10000: 1 } }
+const ROUNDS = { short: { 250: 2, 1000: 2, 3000: 1 }, long: { 250: 5, 1000: 5, 4000: 3, 10000: 1 } }
 /** Targets hold for these and larger ones. */
 const FIGURE_CLAIMS_MIN = 1_000
 
 const STRESS_VOLUMES = 500
 /** How many of them change slowly. */
-const SLOW_VOLUMES = { short: 60, long: 500 }
+const SLOW_VOLUMES = { short: 40, long: 500 }
 const STRESS_PER_SECOND = 5
 /** As upstream's graduation tests of the external resizer report. */
 const UPSTREAM = {

@@ -27,7 +27,7 @@ const CLASSES = 10
 const POOL_BYTES = 1024 ** 5
 const DRIVER = 'pools.csi.stowage.dev'
 const CLIENTS = 64
-const SHORT = { warmUpPods: 400, decisions: 1_000, pods: 600, trackedRounds: 2, trackedClaims: 700 }
+const SHORT = { warmUpPods: 500, decisions: 1_200, pods: 700, trackedRounds: 2, trackedClaims: 600 }
 const LONG = { warmUpPods: 500, decisions: 3_000, pods: 1_000, trackedRounds: 3, trackedClaims: 1_000 }
 /** By number of nodes. */
 const DECISIONS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 500, 5000: 200 }

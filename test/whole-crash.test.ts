@@ -109,7 +109,8 @@ describe.skipIf(skipped)(`the whole system under SIGKILL${skipped ? ` (${skipped
       const evidence = lost.length + crimes.length > 0 ? `, see ${await writeEvidence()}` : ''
       expect([...lost, ...crimes], `seed ${seed}${evidence}`).toEqual([])
       expect(journal.acknowledged).toBeGreaterThan(SECONDS * 3)
-      expect(Math.min(...[...faults.kills.values()])).toBeGreaterThan(0)
+      expect([...faults.kills.values()].reduce((sum, count) => sum + count)).toBeGreaterThan(SECONDS / 4)
+      expect(faults.kills.get('server')).toBeGreaterThan(0)
 
       function counts() {
         const { claims, pods, volumes } = witness.now

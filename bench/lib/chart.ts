@@ -86,13 +86,13 @@ const ofLimits = (figures: readonly Figure[]): Bars => ({
 })
 
 const againstPublished = (figures: readonly Figure[]): Bars => ({
-  title: 'Against what is published (the line); ten times as good is twice as far from it',
+  title: 'Against what is published (the line), by powers of ten',
   oneAt: 1 / 6,
   bars: figures.flatMap((figure): Bar[] => {
     const ratio = peerRatioOf(figure)
     if (ratio === undefined) return []
     const share = Math.max(0.1, 1 + 2 * Math.log10(ratio))
-    const text = `${ratioText(ratio)}, ${amount(figure.peer!.value, figure.unit)}`
+    const text = `${ratioText(ratio)} of ${amount(figure.peer!.value, figure.unit)}`
     return [{ label: `${figure.name} / ${figure.peer!.of}`, share, text, look: 'plain' }]
   }),
 })

@@ -5,7 +5,7 @@ import { escapeXml } from './svg.ts'
 import { amount, count, targetText } from './text.ts'
 
 export const PLOT = { width: 265, height: 190 }
-const FIELD = { left: 46, top: 44, width: 205, height: 108 }
+const FIELD = { left: 58, top: 44, width: 195, height: 108 }
 
 export function growthPlot(figure: Figure, at: { readonly x: number; readonly y: number }): string {
   const points = figure.growth!.points

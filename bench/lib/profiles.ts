@@ -26,7 +26,7 @@ export async function writeFlameGraphs(dir: string): Promise<string[]> {
     const name = relative(dir, dirname(path)).replaceAll('/', '-').replace(/-\d+$/, '')
     groups.set(name, [...(groups.get(name) ?? []), path])
   }
-  const nameOf = await frameNames()
+  const nameOf = frameNames()
   const pages: { name: string; flame: Flame }[] = []
   for (const [name, paths] of [...groups].sort()) {
     const profiles: CpuProfile[] = []
@@ -54,7 +54,7 @@ interface FrameNames {
 }
 
 /** A function's own name and the source file it is from, which the bundle's source map tells. */
-async function frameNames(): Promise<FrameNames> {
+function frameNames(): FrameNames {
   const maps = new Map<string, SourceMap | undefined>()
   const known = new Map<string, string>()
   const nameOf = (frame: CallFrame): string => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Figure } from './figure.ts'
 import { aSuiteReport } from './report-trial.ts'
 import { tableOf, tableOfAll } from './table.ts'
 
@@ -36,9 +37,12 @@ describe('the table', () => {
 
   it('gives what is published a line of its own, in times where it is far off', () => {
     const peer = { value: 30, of: 'kubernetes#140721' }
-    const lines = tableOf(aSuiteReport('provisioning', [{ name: 'bound', unit: '/s', value: 1_500, peer }])).split('\n')
-    expect(lines[1]).toMatch(/^bound {3}1,500\/s$/)
-    expect(lines[2]).toMatch(/^bound {3}1,500\/s +30\/s +50 × +published: kubernetes#140721$/)
+    const figure = { name: 'bound', unit: '/s', value: 1_500, peer } as const
+    const limited = { ...figure, limit: { value: 3_000, of: 'the echo' } }
+    const lines = (one: Figure) => tableOf(aSuiteReport('provisioning', [one])).trim().split('\n').slice(1)
+    const published = /^bound +1,500\/s +30\/s +50 × +published: kubernetes#140721$/
+    expect(lines(limited)).toEqual([expect.stringMatching(/50 % +the echo$/), expect.stringMatching(published)])
+    expect(lines(figure)).toEqual([expect.stringMatching(published)])
   })
 
   it('shows what could not be measured, and why', () => {

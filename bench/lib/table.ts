@@ -18,20 +18,21 @@ const rowsOf = ({ figures, missing }: SuiteReport): string[][] => [
   ...missing.map(missingRow),
 ]
 
-/** What others published stands in a line of its own, below. */
+/** What others published stands in the place of a limit, or where there is one, in a line of its own below. */
 function figureRows(figure: Figure): string[][] {
   const { name, unit, value, limit, peer, target } = figure
   const pass = passes(figure)
+  const compared = limit ?? peer
   const row = [
     name,
     amount(value, unit),
-    limit ? amount(limit.value, unit) : '',
-    ratioText(ratioOf(figure)),
+    compared ? amount(compared.value, unit) : '',
+    ratioText(limit ? ratioOf(figure) : peerRatioOf(figure)),
     target ? targetText(target, unit) : '',
     pass === undefined ? '' : pass ? 'yes' : 'NO',
-    limit?.of ?? '',
+    limit?.of ?? (peer ? `published: ${peer.of}` : ''),
   ]
-  if (!peer) return [row]
+  if (!peer || !limit) return [row]
   const published = `published: ${peer.of}`
   return [row, [name, amount(value, unit), amount(peer.value, unit), ratioText(peerRatioOf(figure)), '', '', published]]
 }

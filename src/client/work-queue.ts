@@ -5,6 +5,7 @@
 //           ↑        │ retry, throw → waiting (timer) → ready
 //           └────────┘ added meanwhile                          stuck: nothing until the next add
 import type { Clock, Random } from '../base/clock.ts'
+import { Fifo } from '../base/fifo.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 import type { ObjectKey } from './object-key.ts'
@@ -100,7 +101,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { name, clock, random, log = silentLog, workers = WORKERS, backoff = BACKOFF, observer } = options
   const takeRetrySlotMs = retryLimiter(options)
   const items = new Map<ObjectKey, Item>()
-  const ready = new Set<Item>() // in the order they became ready
+  const ready = new Fifo<Item>()
   const running = new Set<Item>()
   let waiting = 0
   let stuckCount = 0
@@ -133,8 +134,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
       item.cancelTimer?.()
       item.cancelTimer = undefined
     } else if (item.state === 'stuck') stuckCount--
-    else if (item.state === 'ready') ready.delete(item)
-    else running.delete(item)
+    else if (item.state === 'running') running.delete(item)
+    // One that is ready was taken from the queue by whoever works on it.
   }
 
   function makeReady(item: Item): void {
@@ -259,8 +260,8 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     const works = new Set<Promise<void>>()
     try {
       while (!signal.aborted) {
-        const [next] = ready
-        if (next && works.size < workers) {
+        const next = works.size < workers ? ready.take() : undefined
+        if (next) {
           const one: Promise<void> = work(next, reconcile, signal).finally(() => {
             works.delete(one)
             wake?.()

@@ -18,6 +18,8 @@ const BETWEEN_KILLS_MS = 1_400
 const DOWN_MS = 700
 /** Without the server nobody gets on: it is killed less often than each of the others. */
 const SERVER_SHARE = 0.06
+/** Also in a short run it is killed once: by then at the latest. */
+const SERVER_BY = 10
 /** Of those killed, how many may be hit again before they are ready. */
 const HASTE = 0.3
 
@@ -29,7 +31,10 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
   const over = new AbortController()
   const others = cluster.parts.filter(({ sort }) => sort !== 'server')
   const server = cluster.parts.find(({ sort }) => sort === 'server')!
-  const pick = (): Part => (random() < SERVER_SHARE ? server : others[Math.floor(random() * others.length)]!)
+  const total = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
+  const isServerDue = () => total() >= SERVER_BY && !kills.has('server')
+  const pick = (): Part =>
+    isServerDue() || random() < SERVER_SHARE ? server : others[Math.floor(random() * others.length)]!
 
   async function kill(part: Part): Promise<void> {
     await part.kill()

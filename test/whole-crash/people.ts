@@ -15,7 +15,7 @@ export interface People {
   begin(): Promise<void>
   /** One of them at work until the signal fires. */
   act(signal: AbortSignal): Promise<void>
-  /** Faults are over: nodes take pods again. */
+  /** Faults are over: nodes take pods again, and what volumes were made with is there. */
   settle(): Promise<void>
   /** Volume objects that a person asked to delete, by uid. */
   readonly deletedByHand: ReadonlySet<string>
@@ -435,6 +435,9 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
         const isDone = await journal.ask('settle', 'PATCH', `${COLLECTIONS.nodes}/${node}`, body)
         if (!isDone) throw new Error(`node ${node} cannot be made to take pods again`)
       }
+      // Where nobody knows whether a volume was made, its class has to come back for that to be found out.
+      const body = { metadata: { name: 'fleeting' }, ...CLASSES.fleeting }
+      await journal.ask('settle', 'POST', COLLECTIONS.classes, body) // refused if it is there
     },
     async checkData() {
       const problems = [...dataProblems]

@@ -18,7 +18,9 @@ export function aTrial() {
   const drivers = new Map(DRIVERS.map((name) => [name, createSimDriver(world, name, settingsOf(name, NODES))]))
   const listeners: Parameters<Stage['onCall']>[0][] = []
   const mounts = new Map<string, { path: string; volume: string }[]>(NODES.map((name) => [name, []]))
-  const nodes = new Map(NODES.map((name) => [name, { name, isOn: true, mounts: () => mounts.get(name)! } as unknown as StageNode]))
+  const nodes = new Map(
+    NODES.map((name) => [name, { name, isOn: true, mounts: () => mounts.get(name)! } as unknown as StageNode]),
+  )
   const processes = new Map<string, { alive: boolean; starts: number; isFrozen: boolean }>()
   const calls: StageCall[] = []
   const registries: { process: string; life: number; registry: Registry }[] = []
@@ -43,7 +45,7 @@ export function aTrial() {
   const view = viewOver({ nowMs: () => world.nowMs })
   const crimes: string[] = []
   const deletedByProcess = new Set<string>()
-  const past = createPast(stage, view, (name) => deletedByProcess.has(name))
+  const past = createPast(stage, view, ({ metadata }) => deletedByProcess.has(metadata.uid ?? ''))
   const court: Court = { stage, view, past, convict: (rule, text) => void crimes.push(`${rule}: ${text}`) }
   const classes = followClasses(view)
   const told = followTold(view)

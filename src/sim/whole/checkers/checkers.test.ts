@@ -345,13 +345,20 @@ describe('what is judged once it is quiet', () => {
     expect(trial.problems()).toEqual([])
   })
 
-  it('SYS-14 leak: a volume that was to be deleted with its storage', () => {
+  it('SYS-14 leak: a volume that was to be deleted with its storage, or that a process and no person deleted', () => {
     const trial = aTrial()
     trial.held('net.sim', 'pv')
     const finalizers = ['external-provisioner.volume.kubernetes.io/finalizer']
     trial.put(['volume', aVolume('pv', { metadata: { finalizers, deletionTimestamp: 'then' } })])
     trial.gone('volume', 'pv')
-    expect(trial.problems()).toEqual(['leak: net.sim^pv (pv) leaked: no volume stands for it'])
+    trial.held('net.sim', 'other')
+    trial.put(['volume', aVolume('other', { policy: 'Retain' })])
+    trial.deletedByProcess.add('uid-other')
+    trial.gone('volume', 'other')
+    expect(trial.problems()).toEqual([
+      'leak: net.sim^pv (pv) leaked: no volume stands for it',
+      'leak: net.sim^other (other) leaked: no volume stands for it',
+    ])
   })
 
   it('SYS-14 says not why, could go on: claims', () => {

@@ -97,4 +97,4 @@ export const isGoing = ({ metadata }: { readonly metadata: { readonly deletionTi
 
 /** CSI has no word for a volume that one node may write and many may read: such a one is attached nowhere. */
 export const isContradictory = ({ spec }: Of<'volume'>): boolean =>
-  ['ReadWriteOnce', 'ReadOnlyMany'].every((mode) => spec?.accessModes?.includes(mode))
+  (['ReadWriteOnce', 'ReadOnlyMany'] as const).every((mode) => spec?.accessModes?.includes(mode))

@@ -23,7 +23,7 @@ export interface Past {
 }
 
 /** `isAskedToDelete`: whether some process, and not a person, asked for a volume's deletion. */
-export function createPast(stage: Stage, view: View, isAskedToDelete: (volumeName: string) => boolean): Past {
+export function createPast(stage: Stage, view: View, isAskedToDelete: (volume: Of<'volume'>) => boolean): Past {
   const states = new Map<DriverName, FakeState>()
   const lost = new Set<string>()
   /** Things that a volume has stood for, and of these those that were given up since. */
@@ -44,7 +44,7 @@ export function createPast(stage: Stage, view: View, isAskedToDelete: (volumeNam
         stood.add(asset)
         givenUp.delete(asset)
         if (next.metadata.deletionTimestamp && !isHeldToDelete(next)) letGo.add(next.metadata.uid ?? '')
-      } else if (old && !isAskedToDelete(old.metadata.name ?? '')) {
+      } else if (old && !isAskedToDelete(old)) {
         if (letGo.has(old.metadata.uid ?? '') || !isHeldToDelete(old)) givenUp.add(asset)
       }
     }

@@ -3,7 +3,17 @@
 import { keyOfObject } from '../../../client/index.ts'
 import { NODES, nodeIdOf, nodeOfId } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
-import { assetsIn, claimsOf, hasEnded, isBound, isContradictory, isGoing, isMadeFor, type Problem, partsOf } from './court.ts'
+import {
+  assetsIn,
+  claimsOf,
+  hasEnded,
+  isBound,
+  isContradictory,
+  isGoing,
+  isMadeFor,
+  type Problem,
+  partsOf,
+} from './court.ts'
 import { attaches, uidOf } from './mounts.ts'
 import type { Quiet } from './quiet.ts'
 

@@ -8,7 +8,7 @@ import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
 import { classInEffect, toldAttributes, undoOf } from './attributes.ts'
-import { claimsOf, hasEnded, heldAt, isGoing, type Problem, partsOf } from './court.ts'
+import { claimsOf, hasEnded, heldAt, isContradictory, isGoing, type Problem, partsOf } from './court.ts'
 import { canHaveAttributes, driverOf, freeBytes, isMakeable, requestOf, settingsIn } from './feasible.ts'
 import type { Quiet } from './quiet.ts'
 
@@ -157,7 +157,7 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
   const asked = Math.max(wanted, tried)
   const hasRoom = pool !== undefined && freeBytes(stage, driver, pool) >= (asked - held.capacityBytes) * held.copies
   const isFeasible = asked <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
-  if (!isFeasible || quiet.past.hadGatesOff) return
+  if (!isFeasible || isContradictory(volume) || quiet.past.hadGatesOff) return
   // The node's part waits for a pod that may write; once there is one, nothing is in the way.
   const isNodesTurn = state?.startsWith('NodeResize') ?? false
   const writers = usersOf(claim, quiet).filter(({ status, spec }) => {

@@ -4,7 +4,7 @@ import { keyOfObject } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
-import { claimsOf, hasEnded, isBound, isGoing, isContradictory, isMadeFor, type Problem, partsOf } from './court.ts'
+import { claimsOf, hasEnded, isBound, isContradictory, isGoing, isMadeFor, type Problem, partsOf } from './court.ts'
 import { driverOf, freeBytes, isMakeable, poolsAt, requestOf } from './feasible.ts'
 import type { Quiet } from './quiet.ts'
 
@@ -103,7 +103,14 @@ function canRun(pod: Of<'pod'>, quiet: Quiet): boolean {
     const volume = view.volumes.get(claim.spec?.volumeName ?? '')
     const asset = assetOf(volume)
     // Storage that is no driver's is not for these nodes, and what the storage forgot is for none.
-    if (!volume || isGoing(volume) || isContradictory(volume) || !asset || !DRIVERS.includes(partsOf(asset).driver) || past.isLost(asset))
+    if (
+      !volume ||
+      isGoing(volume) ||
+      isContradictory(volume) ||
+      !asset ||
+      !DRIVERS.includes(partsOf(asset).driver) ||
+      past.isLost(asset)
+    )
       return false
     if (!isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) return false
     const isDevice =

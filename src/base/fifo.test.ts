@@ -1,0 +1,40 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Fifo } from './fifo.ts'
+
+describe('first in, first out', () => {
+  it('gives everything in the order it came, whatever the turns', () => {
+    fc.assert(
+      fc.property(fc.array(fc.boolean(), { maxLength: 200 }), (turns) => {
+        const fifo = new Fifo<number>()
+        const model: number[] = []
+        for (const [index, isAdd] of turns.entries()) {
+          if (isAdd) {
+            fifo.add(index)
+            model.push(index)
+          } else expect(fifo.take()).toBe(model.shift())
+          expect(fifo.size).toBe(model.length)
+        }
+      }),
+    )
+  })
+
+  it('keeps its order when it gives back the places of thousands that were taken', () => {
+    const fifo = new Fifo<number>()
+    const taken: (number | undefined)[] = []
+    for (let number = 0; number < 5_000; number++) fifo.add(number)
+    for (let turn = 0; turn < 4_000; turn++) taken.push(fifo.take())
+    for (let number = 5_000; number < 6_000; number++) fifo.add(number)
+    while (fifo.size > 0) taken.push(fifo.take())
+    expect(taken).toEqual(Array.from({ length: 6_000 }, (_, number) => number))
+    expect(fifo.take()).toBeUndefined()
+  })
+
+  it('is empty once cleared', () => {
+    const fifo = new Fifo<string>()
+    fifo.add('a')
+    fifo.clear()
+    expect(fifo.size).toBe(0)
+    expect(fifo.take()).toBeUndefined()
+  })
+})
