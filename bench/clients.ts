@@ -46,7 +46,13 @@ const CREATE: RequestText = { method: 'POST', path: CLAIMS_PATH, body: JSON.stri
 const IN_PROCESS = 'the same in the process of the server'
 
 export const clientsSuite: Suite = {
-  parts: { writes: measureWrites, events: measureEvents, memory: measureMemory, backlog: measureBacklog, etcd: measureEtcd },
+  parts: {
+    writes: measureWrites,
+    events: measureEvents,
+    memory: measureMemory,
+    backlog: measureBacklog,
+    etcd: measureEtcd,
+  },
 }
 
 /** A process that holds the server and calls it directly, and one that reaches it over HTTPS. */

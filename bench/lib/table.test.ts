@@ -39,7 +39,11 @@ describe('the table', () => {
     const peer = { value: 30, of: 'kubernetes#140721' }
     const figure = { name: 'bound', unit: '/s', value: 1_500, peer } as const
     const limited = { ...figure, limit: { value: 3_000, of: 'the echo' } }
-    const lines = (one: Figure) => tableOf(aSuiteReport('provisioning', [one])).trim().split('\n').slice(1)
+    const lines = (one: Figure) =>
+      tableOf(aSuiteReport('provisioning', [one]))
+        .trim()
+        .split('\n')
+        .slice(1)
     const published = /^bound +1,500\/s +30\/s +50 × +published: kubernetes#140721$/
     expect(lines(limited)).toEqual([expect.stringMatching(/50 % +the echo$/), expect.stringMatching(published)])
     expect(lines(figure)).toEqual([expect.stringMatching(published)])

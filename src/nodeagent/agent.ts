@@ -21,6 +21,7 @@ import {
   done,
   type WorkQueue,
 } from '../client/index.ts'
+import { attachedVolumeNameOf } from '../controllers/attaching/names.ts'
 import type { CsiConnection } from '../csi/index.ts'
 import type { IoRates } from '../driver/host/index.ts'
 import { keyedLock } from '../driver/host/keyed-lock.ts'
@@ -168,14 +169,21 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     for (const { key } of orphans.standings()) orphans.add(key)
   })
 
-  /** Reads what is on the disk and makes everything that depends on it. */
-  async function open(): Promise<PodDeps> {
+  /** Reads what is on the disk; gives the names of the volumes that an earlier life may have left in use. */
+  async function load(): Promise<string[]> {
     for (const path of [paths.registry, paths.plugins, paths.pods]) await disk.makeDirectory(path, 0o755)
     await books.load()
-    // Only of drivers that attach, but which do is not known yet: naming one too many delays a detach, one too few
+    // What is staged for nobody does not say whether it was attached: naming one too many delays a detach, one too few
     // would allow it under a mounted volume.
     const attached = books.uids().flatMap((uid) => books.ofPod(uid).filter(({ attachmentId }) => attachmentId !== ''))
-    const inUse = createVolumesInUse({ atStart: attached, report: presence.setVolumesInUse })
+    return [...new Set([...attached, ...stagedForNobody()].map(attachedVolumeNameOf))].sort()
+  }
+
+  const stagedForNobody = () => books.stagings().filter((staging) => books.ofVolume(staging).length === 0)
+
+  /** Everything that works on pods. */
+  function open(inUseAtStart: readonly string[]): PodDeps {
+    const inUse = createVolumesInUse({ atStart: inUseAtStart, report: presence.setVolumesInUse })
     return {
       nodeName,
       client,
@@ -209,13 +217,12 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
   }
 
   async function run(signal: AbortSignal, onReady?: () => void): Promise<void> {
-    await presence.begin(signal)
-    podDeps = await open()
+    const inUse = await load()
+    await presence.begin(inUse, signal)
+    podDeps = open(inUse)
     await presence.ready(announcer.ensureCsiNode, signal)
     for (const uid of books.uids()) controller.queue.add(uid) // of pods that are gone nobody else will tell
-    for (const staging of books.stagings()) {
-      if (books.ofVolume(staging).length === 0) orphans.add(volumeKey(staging))
-    }
+    for (const staging of stagedForNobody()) orphans.add(volumeKey(staging))
     onReady?.()
     // Whatever ends first ends the others: an agent that lost its name must not go on with its volumes.
     const stop = new AbortController()

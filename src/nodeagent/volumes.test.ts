@@ -92,6 +92,65 @@ describe('attachment', () => {
     expect(world.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
   })
 
+  it('SYS-18 an agent that starts again says from its first word on what is still mounted', async () => {
+    const said: string[][] = []
+    const around = (client: Client): Client => ({
+      ...client,
+      async patch(kind: any, ref: any, patch: any, options: any) {
+        if (kind === nodeKind && patch.body.status) said.push(patch.body.status.volumesInUse ?? [])
+        return client.patch(kind, ref, patch, options) as any
+      },
+      async create(kind: any, object: any, options: any) {
+        if (kind === nodeKind) said.push(object.status.volumesInUse ?? [])
+        return client.create(kind, object, options) as any
+      },
+    })
+    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    await world.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+    const source = { persistentVolumeName: 'pv-orders' }
+    await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+
+    const ofThis = [`kubernetes.io/csi/${DRIVER}^${handleOf(world)}`]
+    for (const isNodeDeleted of [false, true]) {
+      world.kill()
+      if (isNodeDeleted) await world.trial.delete(`/api/v1/nodes/${NODE}`)
+      said.length = 0
+      world.start()
+      await world.until(() => said.length > (isNodeDeleted ? 1 : 0), 'the node to report')
+      await world.untilQuiet()
+      expect(said).toEqual(said.map(() => ofThis))
+    }
+    await world.trial.delete(`${PODS}/shop`)
+    await world.untilGone('shop')
+    expect((await world.trial.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toBeUndefined()
+  })
+
+  it('SYS-18 a report that comes late does not take back that a volume is in use', async () => {
+    let late: (() => Promise<unknown>) | undefined
+    const around = (client: Client): Client => ({
+      ...client,
+      async patch(kind: any, ref: any, patch: any, options: any) {
+        const isReport = kind === nodeKind && patch.body.status && !late
+        if (isReport) late = () => client.patch(kind, ref, patch, options) as any
+        return client.patch(kind, ref, patch, options) as any
+      },
+    })
+    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    await world.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+    const source = { persistentVolumeName: 'pv-orders' }
+    await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await world.aPod('shop', ['orders'])
+    await world.untilRunning('shop')
+    await expect(late?.()).rejects.toMatchObject({ code: 409 })
+    expect((await world.trial.get(`/api/v1/nodes/${NODE}`)).json.status.volumesInUse).toHaveLength(1)
+  })
+
   it('SYS-18 what keeps a volume from being attached is told on the pod', async () => {
     const world = await startAgentTrial({ csiDriver: { attachRequired: true } })
     await world.aVolume('orders')

@@ -19,6 +19,12 @@ const open = async (options: WorldOptions = {}) => {
 beforeEach(() => open())
 afterEach(() => world.close())
 
+/** Its device has 20Gi, the file system on it 10Gi. */
+const HALF_GROWN = {
+  pv: { capacity: { storage: '20Gi' } },
+  pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } },
+}
+
 describe('a claim that asks for more', () => {
   it('REX-1 (1) is grown by the driver, and handed to the node', async () => {
     await world.aClaim('data', { size: '1G' })
@@ -227,6 +233,34 @@ describe('a claim that asks for more', () => {
     await world.nodeEnds('20Gi')
     await world.until(async () => (await world.view()).before === undefined, 'the annotation to go')
     expect(await world.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
+  })
+
+  it('REX-1 bound to such a volume for less than it has: nothing is asked or charged, and the node does its part', async () => {
+    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...HALF_GROWN })
+    await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
+    world.start()
+    await world.until(async () => (await world.view()).conditions.length > 0, 'the claim to say whose turn it is')
+    await world.settle()
+    const left = { req: '5Gi', cap: '10Gi', pvcap: '20Gi', before: '10Gi', quota: '5Gi' }
+    expect(await world.view()).toEqual({ ...left, mark: '5Gi', conditions: ['FileSystemResizePending'] })
+    expect(world.reasons()).toEqual(['FileSystemResizeRequired'])
+    expect(world.asked()).toEqual([])
+    await world.nodeEnds('20Gi')
+    await world.until(async () => (await world.view()).before === undefined, 'the annotation to go')
+    expect(await world.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
+  })
+
+  it('REX-7 the node has its turn also after a growth of such a volume was refused and given up', async () => {
+    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...HALF_GROWN })
+    await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
+    world.start()
+    world.answers({ code: 'OUT_OF_RANGE' })
+    await world.ask('30Gi')
+    await world.untilState('ControllerResizeInfeasible')
+    await world.ask('10Gi')
+    await world.untilState(undefined)
+    await world.until(async () => (await world.view()).conditions.length > 0, 'the claim to say whose turn it is')
+    expect(await world.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
   it('REX-1 (22) writes its steps only on the claim it read, and what failed whatever it has become', async () => {

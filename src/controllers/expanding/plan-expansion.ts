@@ -30,6 +30,8 @@ export type ExpansionStep =
   | { readonly do: 'tidy' }
   /** What is said of a growth is of one that is over. */
   | { readonly do: 'clear' }
+  /** The device is as large as it has to be; what is on it has yet to follow, and the claim does not say so. */
+  | { readonly do: 'leaveToNode' }
   /** Without a time: until something changes. */
   | { readonly do: 'wait'; readonly because: string; readonly afterMs?: number }
   /** Until no pod uses the volume. */
@@ -57,6 +59,7 @@ export function planExpansion(situation: Situation): ExpansionStep {
   if (annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined && !isLess(cap, pvcap)) return { do: 'tidy' }
   if (claim.metadata.deletionTimestamp) return NOTHING
   if (isToldLate(situation)) return { do: 'clear' }
+  if (isHalfGrown(situation)) return { do: 'leaveToNode' }
   return isLess(cap, requestOf(claim)) ? planGrowth(situation) : planEnough(situation)
 }
 
@@ -71,6 +74,19 @@ function isToldLate({ claim, volume }: Situation): boolean {
   if (isLess(cap, sizeOf(volume))) return false
   if (state === undefined) return !isLess(cap, requestOf(claim)) && hasError(claim)
   return state.startsWith('Node') && alloc !== undefined && !isLess(cap, alloc)
+}
+
+/** The claim that it grew for let it go before its node had done its part; the one that has it now begins there. */
+function isHalfGrown({ claim, volume }: Situation): boolean {
+  const pvcap = sizeOf(volume)
+  return (
+    annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined &&
+    stateOf(claim) === undefined &&
+    allocatedOf(claim) === undefined &&
+    isLess(capacityOf(claim), pvcap) &&
+    isLess(requestOf(claim), pvcap) &&
+    conditionIn(claim, 'FileSystemResizePending') === undefined
+  )
 }
 
 export const hasError = (claim: Situation['claim']): boolean =>

@@ -7,7 +7,7 @@ import { backOff, done, keyOfObject, type Outcome, retryAfter, stuck } from '../
 import { isInUse, type Subject } from '../changing/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../names.ts'
 import type { ExpandingContext } from './context.ts'
-import { cancelledTelling, inUseText, resizeFailed } from './events.ts'
+import { cancelledTelling, inUseText, needsNode, resizeFailed } from './events.ts'
 import { expandVolume } from './expand-volume.ts'
 import {
   allocatedOf,
@@ -17,7 +17,7 @@ import {
   requestOf,
   type Situation,
 } from './plan-expansion.ts'
-import { cancelled, failureText, grownOnNode, refused, stateOf, timeText } from './resize-status.ts'
+import { cancelled, failureText, grownOnNode, leftToNode, refused, stateOf, timeText } from './resize-status.ts'
 import { claimWrite, save, volumeWrite } from './saving.ts'
 import { changed, type Step } from './step.ts'
 import { isLess } from './target-size.ts'
@@ -79,6 +79,11 @@ async function apply(
     case 'clear':
       await save([claimWrite(claim, grownOnNode(capacityOf(claim)))], context)
       return changed
+    case 'leaveToNode': {
+      const left = await save([claimWrite(claim, leftToNode(timeText(context.clock.nowMs())))], context)
+      if (left) events.record(persistentVolumeClaimKind, left, needsNode)
+      return changed
+    }
     case 'wait':
       return plan.afterMs === undefined ? stuck(plan.because) : retryAfter(plan.afterMs, plan.because)
     case 'hold': {

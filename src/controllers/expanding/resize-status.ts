@@ -5,6 +5,7 @@
 //   refused     alloc = target   ControllerResizeInfeasible   Resizing, ControllerResizeError
 //   failed                       (as it was)                  + ControllerResizeError
 //   node's turn                  NodeResizePending            + FileSystemResizePending, - ControllerResizeError
+//   left to it                   –                            FileSystemResizePending
 //   grown       cap = size       –                            –
 //   cancelled   alloc –          –                            –
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
@@ -91,6 +92,14 @@ export const nodesTurn = (now: string): StatusPatch => ({
       ...without('ControllerResizeError'),
     ],
   },
+})
+
+/**
+ * As older resizers say it, without a size that was asked for: nothing was, and nodes of every kind take the volume's.
+ */
+export const leftToNode = (now: string): StatusPatch => ({
+  metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
+  status: { conditions: [condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now)] },
 })
 
 export const grown = (size: string): StatusPatch => ({

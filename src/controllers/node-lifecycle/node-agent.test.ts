@@ -47,7 +47,7 @@ async function aPresence(nodeName: string): Promise<() => Promise<void>> {
     clock: world.clock,
     log: silentLog,
   })
-  await presence.begin(abort.signal)
+  await presence.begin([], abort.signal)
   await presence.ready(async () => {}, abort.signal)
   const kept = presence.keep(abort.signal)
   return async () => {

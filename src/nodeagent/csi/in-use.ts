@@ -10,14 +10,15 @@ export interface VolumesInUse {
 }
 
 export interface VolumesInUseDeps {
-  /** What is staged or published at the start. */
-  readonly atStart: readonly VolumeIdentity[]
+  /** Names that the cluster is told otherwise, before anything is added or removed. */
+  readonly atStart: readonly string[]
   report(names: readonly string[]): Promise<void>
 }
 
 export function createVolumesInUse({ atStart, report }: VolumesInUseDeps): VolumesInUse {
-  const names = new Set(atStart.map(attachedVolumeNameOf))
-  let told = ''
+  const names = new Set(atStart)
+  /** Unknown after a report that failed: it may have come through. */
+  let told: string | undefined = JSON.stringify([...names].sort())
   let telling: Promise<void> = Promise.resolve()
 
   /** Many changes at once become one report, and everyone waits for the one that has theirs. */
@@ -27,6 +28,7 @@ export function createVolumesInUse({ atStart, report }: VolumesInUseDeps): Volum
       .then(async () => {
         const all = [...names].sort()
         if (told === JSON.stringify(all)) return
+        told = undefined
         await report(all)
         told = JSON.stringify(all)
       })
@@ -40,7 +42,8 @@ export function createVolumesInUse({ atStart, report }: VolumesInUseDeps): Volum
       await tell()
     },
     async remove(volume) {
-      if (names.delete(attachedVolumeNameOf(volume))) await tell()
+      names.delete(attachedVolumeNameOf(volume))
+      await tell() // also if it was gone before: the report of that may have failed
     },
   }
 }

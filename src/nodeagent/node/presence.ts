@@ -12,8 +12,11 @@ import type { Client } from '../../client/index.ts'
 import type { MachineFacts } from './facts.ts'
 
 export interface NodePresence {
-  /** Takes the name and writes the Node, however long the server is away; throws NodeNameTakenError. */
-  begin(signal: AbortSignal): Promise<void>
+  /**
+   * Takes the name and writes the Node, however long the server is away; throws NodeNameTakenError. What an earlier life
+   * left in use is said from the first word on: a Node that says nothing of a volume lets it be detached.
+   */
+  begin(volumesInUse: readonly string[], signal: AbortSignal): Promise<void>
   /** Stays present until the signal fires; throws NodeNameTakenError if the name was lost meanwhile. */
   keep(signal: AbortSignal): Promise<void>
   /** From now on the node says that it takes pods: once `prepare` is done and the server has been told. */
@@ -43,6 +46,7 @@ export const NODE_LEASES = 'kube-node-lease'
 const LEASE_SECONDS = 40
 const RENEW_MS = 10_000
 const STATUS_MS = 300_000
+const STATUS_WRITES_MAX = 5
 
 export function createNodePresence(deps: PresenceDeps): NodePresence {
   const { client, nodeName, identity, machine, clock, log } = deps
@@ -51,6 +55,7 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
   let isReady = false
   let volumesInUse: readonly string[] = []
   let statusWrittenMs = Number.NEGATIVE_INFINITY
+  let writing: Promise<void> = Promise.resolve()
 
   async function renew(node: { readonly uid?: string } = {}): Promise<void> {
     const renewTime = microTime(clock.nowMs())
@@ -86,11 +91,26 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
     return client.patch(nodeKind, ref, { type: 'merge', body: { metadata: { labels } } })
   }
 
+  /** One after the other, or an older list of volumes in use could come last. */
   async function writeStatus(): Promise<void> {
-    const found = await client.get(nodeKind, ref)
-    const body = { status: status(found) }
-    await client.patch(nodeKind, ref, { type: 'strategic', body }, { subresource: 'status' })
-    statusWrittenMs = clock.monotonicMs()
+    const mine = writing.catch(() => {}).then(untilStatusWritten)
+    writing = mine
+    await mine
+  }
+
+  /** Names the version that was read: a request that comes late, perhaps of an earlier life, says nothing any more. */
+  async function untilStatusWritten(): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const found = await client.get(nodeKind, ref)
+      const body = { metadata: { resourceVersion: found.metadata.resourceVersion }, status: status(found) }
+      try {
+        await client.patch(nodeKind, ref, { type: 'strategic', body }, { subresource: 'status' })
+        statusWrittenMs = clock.monotonicMs()
+        return
+      } catch (error) {
+        if (!(error instanceof ApiError && error.code === 409) || tries === STATUS_WRITES_MAX) throw error
+      }
+    }
   }
 
   /** A node that was silent for a while is called Unknown; only its own agent can say better. */
@@ -144,13 +164,17 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
     }
   }
 
-  async function untilDone(attempt: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  async function untilDone(
+    attempt: () => Promise<void>,
+    signal: AbortSignal,
+    isPassing: (error: unknown) => boolean = mayPass,
+  ): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
       try {
         return await attempt()
       } catch (error) {
-        if (error instanceof NodeNameTakenError || !mayPass(error)) throw error
+        if (error instanceof NodeNameTakenError || !isPassing(error)) throw error
         log.warn({ node: nodeName, because: (error as Error).message }, 'cannot register the node yet; trying again')
         await clock.sleep(RETRY_MS, signal)
       }
@@ -158,17 +182,24 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
   }
 
   return {
-    begin: (signal) =>
-      untilDone(async () => {
+    begin(inUse, signal) {
+      volumesInUse = inUse
+      return untilDone(async () => {
         await renew()
         await writeNode()
-      }, signal),
+      }, signal)
+    },
     ready: (prepare, signal) =>
-      untilDone(async () => {
-        await prepare()
-        isReady = true
-        await writeStatus()
-      }, signal),
+      untilDone(
+        async () => {
+          await writeNode() // somebody may have deleted it since it began
+          await prepare()
+          isReady = true
+          await writeStatus()
+        },
+        signal,
+        (error) => mayPass(error) || isMissing(error),
+      ),
     async setVolumesInUse(names) {
       volumesInUse = names
       await writeStatus()
@@ -183,7 +214,7 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
           if (isDue || (await isContradicted())) await writeStatus()
         } catch (error) {
           if (error instanceof NodeNameTakenError) throw error
-          if (error instanceof ApiError && error.code === 404) {
+          if (isMissing(error)) {
             await writeNode().catch(() => {}) // somebody deleted the Node of a living agent
             statusWrittenMs = Number.NEGATIVE_INFINITY
           }
@@ -214,8 +245,10 @@ function nameTaken(nodeName: string, { spec }: Readonly<Lease>, nowMs: number): 
 const mayPass = (error: unknown): boolean =>
   error instanceof ApiError && (error.code >= 500 || error.code === 429 || error.code === 409)
 
+const isMissing = (error: unknown): boolean => error instanceof ApiError && error.code === 404
+
 function ifMissing(error: unknown): undefined {
-  if (error instanceof ApiError && error.code === 404) return undefined
+  if (isMissing(error)) return undefined
   throw error
 }
 

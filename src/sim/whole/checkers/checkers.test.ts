@@ -416,6 +416,33 @@ describe('what is judged once it is quiet', () => {
     ])
   })
 
+  it('SYS-14 says not why: of a driver that can change nothing, only where somebody is there to say so', () => {
+    for (const home of ['together', 'apart'] as const) {
+      const trial = aTrial()
+      Object.assign(trial.stage.setup, { home })
+      trial.held('basic.sim', 'pv')
+      const volume = aVolume('pv', { claim: 'a' })
+      const csi = { driver: 'basic.sim', volumeHandle: 'pv' }
+      const spec = { volumeAttributesClassName: 'gold' }
+      trial.put(
+        ['volume', { ...volume, spec: { ...volume.spec, csi } }],
+        ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', className: 'basic', spec })],
+      )
+      const text = 'says not why: claim team-a/a wants gold and has undefined, and does not say why'
+      expect(trial.problems()).toEqual(home === 'together' ? [text] : [])
+    }
+  })
+
+  it('SYS-14 not gone: what was copied is let go of once it goes, and not before', () => {
+    const trial = aTrial()
+    const finalizers = ['provisioner.storage.kubernetes.io/cloning-protection']
+    trial.held('net.sim', 'pv')
+    bound(trial, { metadata: { finalizers } })
+    expect(trial.problems()).toEqual([])
+    bound(trial, { metadata: { finalizers, deletionTimestamp: 'then' } })
+    expect(trial.problems()).toEqual([`not gone: claim team-a/a is stuck in its deletion, held by ${finalizers}`])
+  })
+
   it('SYS-14 not gone, finalizers: what is stuck', () => {
     const trial = aTrial()
     trial.held('net.sim', 'pv')

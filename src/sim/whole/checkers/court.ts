@@ -95,6 +95,6 @@ export const hasEnded = ({ status }: Of<'pod'>): boolean => status?.phase === 'S
 export const isGoing = ({ metadata }: { readonly metadata: { readonly deletionTimestamp?: string } }): boolean =>
   metadata.deletionTimestamp !== undefined
 
-/** CSI has no word for a volume that one node may write and many may read: such a one is attached nowhere. */
-export const isContradictory = ({ spec }: Of<'volume'>): boolean =>
-  (['ReadWriteOnce', 'ReadOnlyMany'] as const).every((mode) => spec?.accessModes?.includes(mode))
+/** CSI has no word for a volume that one node may write and many may read, unless many may write: no driver is asked. */
+export const isContradictory = ({ spec: { accessModes = [] } = {} }: Of<'volume'>): boolean =>
+  accessModes.includes('ReadWriteOnce') && accessModes.includes('ReadOnlyMany') && !accessModes.includes('ReadWriteMany')

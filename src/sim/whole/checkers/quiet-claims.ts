@@ -5,6 +5,7 @@ import { compareQuantities, quantityToBytes } from '../../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
 import { CLAIM_PROTECTION_FINALIZER, SELECTED_NODE } from '../../../controllers/names.ts'
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
+import type { Stage } from '../stage.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
 import { classInEffect, toldAttributes, undoOf } from './attributes.ts'
@@ -52,7 +53,7 @@ function judgeEnd(claim: Of<'claim'>, quiet: Quiet, found: Found): void {
   for (const finalizer of finalizers) {
     const isIntent = finalizer.startsWith(INTENT_PREFIX)
     if (isIntent && claim.spec?.volumeName) found('finalizers', `has a volume, and keeps ${finalizer}`)
-    if (finalizer === CLONE_FINALIZER && !isCopied) found('finalizers', `is not copied, and keeps ${finalizer}`)
+    // What protects a claim's copies stays on it, for the next copy: only one that is going is let go of.
     if (!isGoing(claim)) continue
     if (isIntent && told.about(uid).length === 0) found('says not why', `is going, and does not say why it is not gone`)
     if (isHeldBy[finalizer] === false) found('not gone', `is stuck in its deletion, held by ${finalizer}`)
@@ -204,13 +205,19 @@ function judgeAttributes(claim: Of<'claim'>, volume: Of<'volume'>, asset: string
   }
   const conditions = status?.conditions?.filter(({ type }) => type.startsWith('Modify')) ?? []
   const events = told.about(claim.metadata.uid).filter((text) => /VolumeModify|VolumeChange/.test(text))
-  if (conditions.length + events.length === 0 && !isUnderWay) {
+  if (conditions.length + events.length === 0 && !isUnderWay && isChanged(stage, driver as DriverName)) {
     found('says not why', `wants ${wanted} and has ${current}, and does not say why`)
   }
   if (canHaveAttributes(claim, driver as DriverName, { stage, view })) {
     const said = [...conditions.map(({ message }) => message), ...events].at(-1)
     found('could go on', `could have ${wanted}, has ${current}, and says "${said}"`)
   }
+}
+
+/** No resizer runs beside a driver that can change nothing: where those are apart, nobody is there to say so. */
+function isChanged(stage: Stage, driver: DriverName): boolean {
+  const { controller } = settingsIn(stage, driver)
+  return stage.setup.home !== 'apart' || controller.includes('EXPAND_VOLUME') || controller.includes('MODIFY_VOLUME')
 }
 
 const keyOf = ({ metadata }: Of<'claim'>): string => `${metadata.namespace}/${metadata.name}`
