@@ -150,6 +150,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     volumes,
     attachments,
     csiDrivers,
+    nodes,
     clock,
     random,
     log,

@@ -92,6 +92,25 @@ describe('attachment', () => {
     expect(world.calls()).toEqual(['NodeStageVolume', 'NodePublishVolume'])
   })
 
+  it('SYS-18 on a server without transactions a volume is staged only while the node’s list has it', async () => {
+    const around = (client: Client): Client => ({ ...client, commitsAtomically: async () => false })
+    const world = await startAgentTrial({ csiDriver: { attachRequired: true }, around })
+    await world.aVolume('orders')
+    const name = attachmentNameOf({ driver: DRIVER, handle: handleOf(world), nodeName: NODE })
+    const source = { persistentVolumeName: 'pv-orders' }
+    await world.trial.post(ATTACHMENTS, { metadata: { name }, spec: { attacher: DRIVER, nodeName: NODE, source } })
+    await world.trial.patch(`${ATTACHMENTS}/${name}/status`, { status: { attached: true } })
+    await world.aPod('shop', ['orders'])
+    await world.until(
+      async () => JSON.stringify((await world.pod('shop')).status).includes('attached volumes of node'),
+      'the pod to say what it waits for',
+    )
+    expect(world.calls()).toEqual([])
+    const volumesAttached = [{ name: `kubernetes.io/csi/${DRIVER}^${handleOf(world)}`, devicePath: '' }]
+    await world.trial.patch(`/api/v1/nodes/${NODE}/status`, { status: { volumesAttached } })
+    await world.untilRunning('shop')
+  })
+
   it('SYS-18 an agent that starts again says from its first word on what is still mounted', async () => {
     const said: string[][] = []
     const around = (client: Client): Client => ({

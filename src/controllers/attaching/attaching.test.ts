@@ -321,6 +321,45 @@ describe('a lost node', () => {
     expect(world.publishedOn()).toEqual([])
   })
 
+  it('SYS-18 whose object someone made anew is lost until its agent has said a word', async () => {
+    await mountedThenLost()
+    await world.client.delete(nodeKind, { name: 'left' })
+    await world.client.create(nodeKind, { metadata: { name: 'left' } } as never)
+    await world.deletePod('web')
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    const never = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusNeverUpdated' }]
+    await world.patchStatus(nodeKind, 'left', { conditions: never })
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+    await world.patchStatus(nodeKind, 'left', { conditions: [{ type: 'Ready', status: 'False', reason: 'Starting' }] })
+    await world.until(() => world.publishedOn().length === 0, 'the detach, now that it says that nothing is mounted')
+  })
+
+  it('SYS-18 that came back while a process slept keeps its volumes when that process wakes', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    let wake: (() => Promise<unknown>) | undefined
+    await world.start({
+      async intercept(verb) {
+        if (verb === 'commit') await wake?.()
+      },
+    })
+    await world.aPod('web', 'left')
+    await mountedOn('left')
+    await world.setReady('left', 'Unknown')
+    await world.deletePod('web')
+    await world.settle()
+    wake = async () => {
+      wake = undefined
+      await world.setReady('left', 'True')
+    }
+    await world.trial.clock.advance(6 * MINUTE_MS + 1)
+    await world.until(() => wake === undefined, 'the attempt to detach by force')
+    await world.settle()
+    expect(world.publishedOn()).toEqual(['id-left'])
+  })
+
   it('SYS-18 loses its volumes at once when it is declared out of service, with pods that nobody can end', async () => {
     const { registry } = await mountedThenLost()
     await world.patchStatus(podKind, 'web', {

@@ -9,6 +9,13 @@ export const isReady = ({ status }: Readonly<Node>): boolean =>
 export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
   node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
 
+/** An object that someone made in the agent's absence says nothing yet, also not that nothing is mounted. */
+export const hasReported = ({ status }: Readonly<Node>): boolean =>
+  status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason !== NEVER_UPDATED) ?? false
+
+/** What a node that does not report is called after a while. */
+const NEVER_UPDATED = 'NodeStatusNeverUpdated'
+
 /** Node agents report a volume before they mount it and until they have unmounted it. */
 export const isMounted = (node: Readonly<Node>, volumeName: string | undefined): boolean =>
   volumeName !== undefined && (node.status?.volumesInUse?.includes(volumeName) ?? false)
@@ -34,5 +41,6 @@ export function attachedVolumeName(
 /** Nothing else about a node decides when a volume may leave it. */
 export const isAnotherNodeState = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   isReady(next) !== isReady(old) ||
+  hasReported(next) !== hasReported(old) ||
   isOutOfService(next) !== isOutOfService(old) ||
   next.status?.volumesInUse?.join() !== old.status?.volumesInUse?.join()

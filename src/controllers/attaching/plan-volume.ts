@@ -33,7 +33,10 @@ export interface AttachmentView {
   readonly attachment: Attachment
   /** Not if someone else made it under a name of their own. */
   readonly isOurs: boolean
-  /** A node whose object is gone counts as lost, and whatever was there as mounted: nobody can say otherwise. */
+  /**
+   * A node whose object is gone, or new and without a word of its agent, counts as lost, and whatever was there as
+   * mounted: nobody can say otherwise.
+   */
   readonly node: 'answering' | 'lost' | 'out of service'
   readonly isMounted: boolean
   /** Since nobody needs it and its node is lost, both. */

@@ -116,7 +116,7 @@ async function seen(
 
 /**
  * First the node is told not to mount the volume any more, in the very state in which it said that it has not mounted
- * it; then the attachment goes. A node that is lost cannot be told, and one that is out of service need not be.
+ * it, or in which it was lost or out of service; then the attachment goes. A node whose object is gone cannot be told.
  */
 async function detach(
   attachment: Attachment,
@@ -128,7 +128,7 @@ async function detach(
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
   const volume = volumes.get(source.persistentVolumeName ?? '')
-  const without = node && unreported(node, attachedVolumeName(attachment, volume, node), force !== undefined)
+  const without = node && unreported(node, attachedVolumeName(attachment, volume, node))
   leaving.add(attachment)
   try {
     const remove: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
@@ -146,12 +146,10 @@ async function detach(
   }
 }
 
-function unreported(node: Readonly<Node>, volumeName: string | undefined, isForced: boolean): CommitWrite | undefined {
+/** Written also where it changes nothing: a process that was asleep while the node came back must not go on. */
+function unreported(node: Readonly<Node>, volumeName: string | undefined): CommitWrite {
   const { name = '', uid, resourceVersion } = node.metadata
-  const { volumesAttached = [] } = node.status ?? {}
-  const kept = volumesAttached.filter((one) => one.name !== volumeName)
-  if (isForced && kept.length === volumesAttached.length) return undefined
-  const metadata = isForced ? { uid } : { uid, resourceVersion }
-  const body = { metadata, status: { volumesAttached: kept.length > 0 ? kept : null } }
+  const kept = (node.status?.volumesAttached ?? []).filter((one) => one.name !== volumeName)
+  const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: kept.length > 0 ? kept : null } }
   return { do: 'patch', kind: nodeKind, ref: { name }, patch: { type: 'merge', body }, subresource: 'status' }
 }

@@ -254,7 +254,7 @@ describe('a claim that asks for more', () => {
     await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...HALF_GROWN })
     await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     world.start()
-    world.answers({ code: 'OUT_OF_RANGE' })
+    world.answers(fail('OUT_OF_RANGE'))
     await world.ask('30Gi')
     await world.untilState('ControllerResizeInfeasible')
     await world.ask('10Gi')

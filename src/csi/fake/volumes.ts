@@ -104,7 +104,10 @@ export const volumeActs: VolumeActs = {
     need(range, 'capacity_range')
     const volume = knownVolume(model, request.volumeId)
     const isBlock = request.volumeCapability?.accessType.case === 'block'
-    const nodeExpansionRequired = model.settings.expandsOnNode && !isBlock && volume.asked.capabilities.some(isMounted)
+    // What was made by hand is what the call says it is.
+    const { capabilities } = volume.asked
+    const hasFileSystem = !isBlock && (capabilities.length === 0 || capabilities.some(isMounted))
+    const nodeExpansionRequired = model.settings.expandsOnNode && hasFileSystem
     if (volume.capacityBytes > range!.limitBytes) refuse('OUT_OF_RANGE', 'the volume is larger than the limit')
     if (volume.capacityBytes < range!.requiredBytes) {
       if (!model.settings.expansion.includes('ONLINE') && !isUnused(volume)) {

@@ -1,12 +1,13 @@
 // Brings one CSI volume to one pod, in the kubelet's order: attached, staged once for the node, published for the pod,
 // given to the pod's group. Each step is recorded before the driver is asked and may be repeated at any time; after a
 // final refusal nothing is owed, after an uncertain one everything is undone later as if it had worked.
+import { nodeKind } from '../../api/kinds/node.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { Cache, Client } from '../../client/index.ts'
-import { attachmentNameOf } from '../../controllers/attaching/names.ts'
+import { attachedVolumeNameOf, attachmentNameOf } from '../../controllers/attaching/names.ts'
 import { isReachableFrom, type NodeFacts } from '../../controllers/binding/node-affinity.ts'
 import { readCredentials } from '../../controllers/provisioning/csi/secrets.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
@@ -111,14 +112,22 @@ function checkWanted({ publication, volume, deps }: Round): void {
 
 /**
  * Whoever detaches does so only from a node that does not say it uses the volume. Once this node has said so, the
- * attachment is looked at again, at the server: it stays from here on, or it has gone just before.
+ * attachment is looked at again, at the server: it stays from here on, or it has gone just before. Where nobody can do
+ * two things at once, a volume is first taken off the node's list and its attachment goes a moment later.
  */
 async function holdAttached({ metadata }: Readonly<VolumeAttachment>, { volume, deps, signal }: Round): Promise<void> {
   await deps.inUse.add(volume)
   const name = metadata.name ?? ''
   const now = await deps.client.get(volumeAttachmentKind, { name }, { signal }).catch(ifMissing)
-  if (now && now.metadata.uid === metadata.uid && isOffered(now)) return
-  throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
+  const isThere = now && now.metadata.uid === metadata.uid && isOffered(now)
+  if (!isThere) throw waitingFor(`volume "${volume.volume}" is being detached from the node (VolumeAttachment ${name})`)
+  if ((await deps.client.commitsAtomically()) || (await isListed(volume, deps, signal))) return
+  throw waitingFor(`volume "${volume.volume}" is not among the attached volumes of node ${deps.nodeName}`)
+}
+
+async function isListed(volume: CsiVolume, { client, nodeName }: MountDeps, signal: AbortSignal): Promise<boolean> {
+  const { status } = await client.get(nodeKind, { name: nodeName }, { signal })
+  return status?.volumesAttached?.some(({ name }) => name === attachedVolumeNameOf(volume)) ?? false
 }
 
 const isOffered = ({ metadata, status }: Readonly<VolumeAttachment>): boolean =>

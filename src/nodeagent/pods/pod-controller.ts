@@ -1,6 +1,7 @@
-// Wakes the reconcile of pods on this node: for the pod itself, its claims and their volumes, attachments, and drivers
-// that come or go. Pods are known by their uid, so that what a deleted pod left is still found.
+// Wakes the reconcile of pods on this node: for the pod itself, its claims and their volumes, attachments, what is said to
+// be attached to the node, and drivers that come or go. Pods are known by their uid, so that what a deleted pod left is still found.
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { Node } from '../../api/types/node.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
@@ -29,6 +30,8 @@ export interface PodControllerDeps {
   readonly volumes: Cache<PersistentVolume>
   readonly attachments: Cache<VolumeAttachment>
   readonly csiDrivers: Cache<CSIDriver>
+  /** With this node alone. */
+  readonly nodes: Cache<Node>
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -42,7 +45,8 @@ const WORKERS = 32 // pods brought up or taken down at once; each waits for its 
 const uidOf = ({ metadata }: Readonly<Pod>): string[] => (metadata.uid ? [metadata.uid] : [])
 
 export function createPodController(deps: PodControllerDeps): Controller {
-  const { nodeName, pods, claims, volumes, attachments, csiDrivers, clock, random, log, metrics, reconcile } = deps
+  const { nodeName, pods, claims, volumes, attachments, csiDrivers, nodes, reconcile } = deps
+  const { clock, random, log, metrics } = deps
   pods.addIndex(BY_UID, uidOf)
   pods.addIndex(BY_CLAIM, claimsOfPod)
   const usersOfClaim = (key: string) => pods.byIndex(BY_CLAIM, key).flatMap(uidOf)
@@ -70,12 +74,18 @@ export function createPodController(deps: PodControllerDeps): Controller {
         },
       }),
       source({ cache: csiDrivers, keysOf: () => unfinished(controller) }),
+      source({ cache: nodes, keysOf: () => unfinished(controller), matters: isAttachedOtherwise }),
     ],
     reconcile,
   })
   metrics?.queues.add(controller.queue)
   return controller
 }
+
+const isAttachedOtherwise = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+  namesAttachedTo(next) !== namesAttachedTo(old)
+const namesAttachedTo = ({ status }: Readonly<Node>): string =>
+  (status?.volumesAttached ?? []).map(({ name }) => name).join()
 
 /** Everything that is not done: whatever it waits for may be there now. */
 export const unfinished = ({ queue }: Pick<Controller, 'queue'>): string[] => queue.standings().map(({ key }) => key)

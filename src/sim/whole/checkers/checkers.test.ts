@@ -421,11 +421,9 @@ describe('what is judged once it is quiet', () => {
       const trial = aTrial()
       Object.assign(trial.stage.setup, { home })
       trial.held('basic.sim', 'pv')
-      const volume = aVolume('pv', { claim: 'a' })
-      const csi = { driver: 'basic.sim', volumeHandle: 'pv' }
       const spec = { volumeAttributesClassName: 'gold' }
       trial.put(
-        ['volume', { ...volume, spec: { ...volume.spec, csi } }],
+        ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', driver: 'basic.sim' })],
         ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', className: 'basic', spec })],
       )
       const text = 'says not why: claim team-a/a wants gold and has undefined, and does not say why'

@@ -138,7 +138,17 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
   const wanted = requestOf(claim)
   const state = claim.status?.allocatedResourceStatuses?.storage
   if (!held) return
-  if (state === undefined && (has !== objectHas || has !== held.capacityBytes)) {
+  // The node's part waits for a pod that may write; once there is one, nothing is in the way.
+  const hasWriter = (): boolean =>
+    usersOf(claim, quiet).some(({ status, spec }) => {
+      const isReadOnly = spec?.volumes?.some(({ persistentVolumeClaim: of }) => of?.readOnly)
+      return status?.phase === 'Running' && !isReadOnly
+    })
+  // Of a volume that another claim let go of half grown: no growth of its own, and yet the node's turn.
+  const isPending = claim.status?.conditions?.some(({ type }) => type === 'FileSystemResizePending')
+  const isLeftToNode = state === undefined && isPending === true && objectHas === held.capacityBytes
+  const isWaitingForPod = isLeftToNode && (isGoing(claim) || !hasWriter())
+  if (state === undefined && !isWaitingForPod && (has !== objectHas || has !== held.capacityBytes)) {
     found(
       'size',
       `is said to have ${has}, volume ${volume.metadata.name} ${objectHas}, and ${asset} has ${held.capacityBytes}`,
@@ -159,13 +169,8 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
   const hasRoom = pool !== undefined && freeBytes(stage, driver, pool) >= (asked - held.capacityBytes) * held.copies
   const isFeasible = asked <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
   if (!isFeasible || isContradictory(volume) || quiet.past.hadGatesOff) return
-  // The node's part waits for a pod that may write; once there is one, nothing is in the way.
-  const isNodesTurn = state?.startsWith('NodeResize') ?? false
-  const writers = usersOf(claim, quiet).filter(({ status, spec }) => {
-    const isReadOnly = spec?.volumes?.some(({ persistentVolumeClaim: of }) => of?.readOnly)
-    return status?.phase === 'Running' && !isReadOnly
-  })
-  if (isNodesTurn && (writers.length === 0 || state === 'NodeResizeInfeasible')) return
+  const isNodesTurn = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
+  if (isNodesTurn && (state === 'NodeResizeInfeasible' || !hasWriter())) return
   const said = [...conditions.map(({ message }) => message), ...events].at(-1)
   found('could go on', `could have ${wanted}, has ${has} (${state}), and says "${said}"`)
 }

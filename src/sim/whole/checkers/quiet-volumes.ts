@@ -64,9 +64,13 @@ export function volumeProblems(volume: Of<'volume'>, quiet: Quiet): Problem[] {
   if (policy === 'Retain' && finalizers.includes(EXTERNAL_PROVISIONER_FINALIZER)) {
     found('finalizers', `volume ${name} is to be retained, and is held for its storage to be deleted`)
   }
-  const isGrowing = owner?.status?.allocatedResourceStatuses?.storage !== undefined
-  if (volume.metadata.annotations?.[PRE_RESIZE_CAPACITY] && owner && isBound(owner) && !isGrowing) {
+  if (volume.metadata.annotations?.[PRE_RESIZE_CAPACITY] && owner && isBound(owner) && !isGrowing(owner)) {
     found('size', `volume ${name} is still marked as growing`)
   }
   return problems
 }
+
+/** A claim that got a volume half grown has no state of a growth of its own, and says whose turn it is. */
+const isGrowing = ({ status }: Of<'claim'>): boolean =>
+  status?.allocatedResourceStatuses?.storage !== undefined ||
+  status?.conditions?.some(({ type }) => type === 'FileSystemResizePending') === true
