@@ -1,6 +1,7 @@
 // The checkers of the whole, shown the crimes they are there for. A rule that never convicts proves nothing.
 import { Counter, Gauge, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
+import { PRE_RESIZE_CAPACITY } from '../../../controllers/names.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../csi/gen/csi_pb.js'
 import { createCsiMetrics } from '../../../csi/index.ts'
 import { UNDO } from '../../checkers/modifying.ts'
@@ -396,6 +397,36 @@ describe('what is judged once it is quiet', () => {
     expect(trial.problems()).toEqual([
       `could go on: claim team-a/a could have ${2 * GI}, has ${GI} (undefined), and says "Warning VolumeResizeFailed: because"`,
     ])
+  })
+
+  it('SYS-14 size: half grown, unless the claim says so and waits for a pod', () => {
+    const trial = aTrial()
+    trial.held('net.sim', 'pv', 2)
+    const annotations = { [PRE_RESIZE_CAPACITY]: '1Gi' }
+    const halfGrown = { phase: 'Bound', claim: 'a', metadata: { annotations }, spec: { capacity: { storage: '2Gi' } } }
+    const differs = `size: claim team-a/a is said to have ${GI}, volume pv ${2 * GI}, and net.sim^pv has ${2 * GI}`
+    bound(trial)
+    trial.put(['volume', aVolume('pv', halfGrown)])
+    expect(trial.problems().sort()).toEqual([differs, 'size: volume pv is still marked as growing'])
+    const conditions = [{ type: 'FileSystemResizePending', status: 'True' }]
+    const status = { capacity: { storage: '1Gi' }, conditions }
+    trial.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', status })])
+    expect(trial.problems()).toEqual([])
+    trial.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })])
+    expect(trial.problems()).toContain(differs)
+  })
+
+  it('SYS-14 could go on: growth, unless no driver can be told how the volume is used', () => {
+    const trial = aTrial()
+    trial.held('net.sim', 'pv')
+    trial.tells('uid-a', 'VolumeResizeFailed')
+    bound(trial, { storage: '2Gi' })
+    const offers = (...accessModes: string[]) =>
+      trial.put(['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { accessModes } })])
+    offers('ReadWriteOnce', 'ReadOnlyMany')
+    expect(trial.problems()).toEqual([])
+    offers('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany')
+    expect(trial.problems()).toHaveLength(1)
   })
 
   it('SYS-14 attributes: the driver, the volume and the claim agree, and what can be had is had', () => {

@@ -97,4 +97,6 @@ export const isGoing = ({ metadata }: { readonly metadata: { readonly deletionTi
 
 /** CSI has no word for a volume that one node may write and many may read, unless many may write: no driver is asked. */
 export const isContradictory = ({ spec: { accessModes = [] } = {} }: Of<'volume'>): boolean =>
-  accessModes.includes('ReadWriteOnce') && accessModes.includes('ReadOnlyMany') && !accessModes.includes('ReadWriteMany')
+  accessModes.includes('ReadWriteOnce') &&
+  accessModes.includes('ReadOnlyMany') &&
+  !accessModes.includes('ReadWriteMany')
