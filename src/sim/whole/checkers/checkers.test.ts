@@ -379,6 +379,31 @@ describe('what is judged once it is quiet', () => {
     ])
   })
 
+  it('SYS-14 could go on: no class where there is a default one, unless a quota of that class is full', () => {
+    const trial = aTrial()
+    trial.tells('uid-a', 'ExceededQuota')
+    const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+    const standard = aClass('net-now', 'net.sim')
+    const { storageClassName: _, ...spec } = aClaim('a').spec
+    const hard = { 'net-now.storageclass.storage.k8s.io/requests.storage': '2Gi' }
+    const used = (storage: string) => ({ 'net-now.storageclass.storage.k8s.io/requests.storage': storage })
+    const quota = (storage: string) =>
+      [
+        'quota',
+        { metadata: { namespace: 'team-a', name: 'q' }, spec: { hard }, status: { hard, used: used(storage) } },
+      ] as const
+    trial.put(
+      ['class', { ...standard, metadata: { ...standard.metadata, annotations } }],
+      ['claim', { ...aClaim('a'), spec }],
+      quota('2Gi'),
+    )
+    expect(trial.problems()).toEqual([])
+    trial.put(quota('1Gi'))
+    expect(trial.problems()).toEqual([
+      'could go on: claim team-a/a has no class, though there is a default one: it says "Warning ExceededQuota: because"',
+    ])
+  })
+
   it('SYS-14 size, says not why, could go on: growth', () => {
     const trial = aTrial()
     const held = trial.held('net.sim', 'pv', 2)

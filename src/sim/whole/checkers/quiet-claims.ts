@@ -83,7 +83,10 @@ function judgePending(claim: Of<'claim'>, quiet: Quiet, found: Found): void {
   const storageClass = view.classes.get(className ?? '')
   const isDefault = ({ metadata }: Of<'class'>) => metadata.annotations?.[DEFAULT_CLASS] === 'true'
   const because = `it says "${said.at(-1) ?? 'nothing'}"`
-  if (className === undefined && !claim.spec?.volumeName && [...view.classes.values()].some(isDefault)) {
+  const defaults =
+    className === undefined && !claim.spec?.volumeName ? [...view.classes.values()].filter(isDefault) : []
+  // The newest is taken, and a quota of that class may have no room for the claim.
+  if (defaults.length > 0 && !defaults.some(({ metadata }) => isBarred(claim, metadata.name ?? '', quiet))) {
     found('could go on', `has no class, though there is a default one: ${because}`)
   }
   const node = claim.metadata.annotations?.[SELECTED_NODE]
@@ -94,6 +97,20 @@ function judgePending(claim: Of<'claim'>, quiet: Quiet, found: Found): void {
   else if (storageClass && isMakeable(claim, storageClass, { stage, view }, node)) {
     found('could go on', `could be made a volume by ${driverOf(storageClass)}: ${because}`)
   }
+}
+
+/** Whether a quota of its namespace bounds the claims of a class, and has no room for this one. */
+function isBarred(claim: Of<'claim'>, className: string, { view }: Quiet): boolean {
+  const amounts = { 'requests.storage': BigInt(requestOf(claim)), persistentvolumeclaims: 1n }
+  return [...view.quotas.values()].some(
+    ({ metadata, spec, status }) =>
+      metadata.namespace === claim.metadata.namespace &&
+      Object.entries(amounts).some(([what, amount]) => {
+        const key = `${className}.storageclass.storage.k8s.io/${what}`
+        const hard = spec?.hard?.[key]
+        return hard !== undefined && quantityToBytes(status?.used?.[key] ?? '0') + amount > quantityToBytes(hard)
+      }),
+  )
 }
 
 /** Whether a free volume is what the claim asks for, said once more and independently of the binder. */
