@@ -84,14 +84,14 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     else observed = { lease, record, sinceMs: clock.monotonicMs() }
   }
 
-  /** One try to get or keep the lease. */
+  /** One try to get or keep the lease. A leader knows what it wrote last, and need not read it. */
   async function acquireOrRenew(signal: AbortSignal): Promise<boolean> {
+    if (isLeader() && observed && (await renewKnown(observed.lease, signal))) return true
     const sentMs = clock.monotonicMs()
-    const now = microTime(clock.nowMs())
-    const mine = { holderIdentity: identity, leaseDurationSeconds: Math.ceil(leaseMs / 1_000), renewTime: now }
+    const own = mine()
     const current = await read(signal)
     if (!current) {
-      const spec = { ...mine, acquireTime: now, leaseTransitions: 0 }
+      const spec = { ...own, acquireTime: own.renewTime, leaseTransitions: 0 }
       took(await client.create(leaseKind, { metadata: { ...ref }, spec }, { signal }), sentMs)
       return true
     }
@@ -102,11 +102,30 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       const theirsMs = Math.max(leaseMs, (spec.leaseDurationSeconds ?? 0) * 1_000)
       if (clock.monotonicMs() - observed!.sinceMs < theirsMs) return false
     }
-    const taken = isMine ? {} : { acquireTime: now, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
+    const taken = isMine ? {} : { acquireTime: own.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
     // Names the version that was read: of two that try at once, one succeeds.
-    took(await client.update(leaseKind, { ...current, spec: { ...spec, ...taken, ...mine } }, { signal }), sentMs)
+    took(await client.update(leaseKind, { ...current, spec: { ...spec, ...taken, ...own } }, { signal }), sentMs)
     return true
   }
+
+  /** False: somebody else wrote it, or it was this process and the answer was lost. */
+  async function renewKnown(lease: Readonly<Lease>, signal: AbortSignal): Promise<boolean> {
+    const sentMs = clock.monotonicMs()
+    if (lease.spec?.holderIdentity !== identity) return false
+    try {
+      took(await client.update(leaseKind, { ...lease, spec: { ...lease.spec, ...mine() } }, { signal }), sentMs)
+      return true
+    } catch (error) {
+      if (error instanceof ApiError && (error.code === 404 || error.code === 409)) return false
+      throw error
+    }
+  }
+
+  const mine = () => ({
+    holderIdentity: identity,
+    leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
+    renewTime: microTime(clock.nowMs()),
+  })
 
   async function read(signal: AbortSignal): Promise<Readonly<Lease> | undefined> {
     try {

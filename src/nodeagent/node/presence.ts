@@ -57,25 +57,46 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
   let statusWrittenMs = Number.NEGATIVE_INFINITY
   let writing: Promise<void> = Promise.resolve()
 
-  async function renew(node: { readonly uid?: string } = {}): Promise<void> {
-    const renewTime = microTime(clock.nowMs())
-    const mine = { holderIdentity: identity, leaseDurationSeconds: LEASE_SECONDS, renewTime }
+  /** As it was last written: as long as nobody else writes it, it need not be read. */
+  let lease: Readonly<Lease> | undefined
+
+  async function renew(): Promise<void> {
+    const known = lease
+    lease = undefined // until it is known how this ends
+    lease = (known && (await renewKnown(known))) ?? (await renewRead())
+  }
+
+  /** Undefined: somebody else wrote it, or it was this agent and the answer was lost. */
+  async function renewKnown(known: Readonly<Lease>): Promise<Readonly<Lease> | undefined> {
+    try {
+      return await client.update(leaseKind, { ...known, spec: { ...known.spec, ...mine() } })
+    } catch (error) {
+      if (error instanceof ApiError && (error.code === 404 || error.code === 409)) return undefined
+      throw error
+    }
+  }
+
+  async function renewRead(): Promise<Readonly<Lease>> {
     const current = await client.get(leaseKind, leaseRef).catch(ifMissing)
+    const own = mine()
     if (!current) {
-      const owners = node.uid ? [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid: node.uid }] : []
-      const metadata = { ...leaseRef, ...(owners.length > 0 ? { ownerReferences: owners } : {}) }
-      await client.create(leaseKind, { metadata, spec: { ...mine, acquireTime: renewTime } })
-      return
+      return client.create(leaseKind, { metadata: { ...leaseRef }, spec: { ...own, acquireTime: own.renewTime } })
     }
     const otherUntilMs = heldByOtherUntilMs(current, identity)
     if (otherUntilMs > clock.nowMs()) throw nameTaken(nodeName, current, clock.nowMs())
     const isTaking = current.spec?.holderIdentity !== identity
     const taking = isTaking
-      ? { acquireTime: renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
+      ? { acquireTime: own.renewTime, leaseTransitions: (current.spec?.leaseTransitions ?? 0) + 1 }
       : {}
     // Names the version that was read: of two agents that start at once, one gets the name.
-    await client.update(leaseKind, { ...current, spec: { ...current.spec, ...taking, ...mine } })
+    return client.update(leaseKind, { ...current, spec: { ...current.spec, ...taking, ...own } })
   }
+
+  const mine = () => ({
+    holderIdentity: identity,
+    leaseDurationSeconds: LEASE_SECONDS,
+    renewTime: microTime(clock.nowMs()),
+  })
 
   async function writeNode(): Promise<Readonly<Node>> {
     const labels = {

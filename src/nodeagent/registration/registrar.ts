@@ -20,7 +20,10 @@ export interface RegistrarDeps {
   readonly log: Logger
 }
 
+/** While a plugin waits for its next try. */
 const LOOK_MS = 1_000
+/** Otherwise: most new sockets are told of, and only those in directories below are found so late. */
+const CALM_LOOK_MS = 5_000
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 122_000
 
@@ -48,6 +51,8 @@ export function createRegistrar(deps: RegistrarDeps) {
     await Promise.all([...direct, ...found.values()].map((socket) => tryRegister(socket, signal)))
     drivers.settle()
   }
+
+  const isWaiting = (): boolean => [...standings.values()].some(({ driver }) => driver === undefined)
 
   async function tryRegister({ path, id }: FoundSocket, signal: AbortSignal): Promise<void> {
     const standing = standings.get(path) ?? { id, failures: 0, dueMs: 0 }
@@ -103,7 +108,7 @@ export function createRegistrar(deps: RegistrarDeps) {
       Object.fromEntries(
         [...standings].flatMap(([path, { because }]) => (because === undefined ? [] : [[path, because]])),
       ),
-    /** Looks at once; then every second, and sooner when the directory changes. */
+    /** Looks at once, then again and again, and sooner when the directory changes. */
     async run(signal: AbortSignal): Promise<void> {
       let wake = () => {}
       const stopWatching = directory.watch(() => wake())
@@ -114,7 +119,7 @@ export function createRegistrar(deps: RegistrarDeps) {
         await look(signal).catch((error: Error) => {
           log.warn({ because: error.message }, 'the registration directory could not be looked at')
         })
-        if (!signal.aborted) await clock.sleep(LOOK_MS, nap.signal).catch(() => {})
+        if (!signal.aborted) await clock.sleep(isWaiting() ? LOOK_MS : CALM_LOOK_MS, nap.signal).catch(() => {})
         signal.removeEventListener('abort', wake)
       }
       stopWatching()

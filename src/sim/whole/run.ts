@@ -107,7 +107,11 @@ async function run(
 
   function perform(act: Act): void {
     world.note(`${isFault(act) ? 'fault' : 'people'}: ${textOfAct(act)}`)
-    if (isFault(act)) return faults.strike(act)
+    if (isFault(act)) faults.strike(act)
+    else ask(act)
+  }
+
+  function ask(act: PeopleAct): void {
     const what = nameOf(act)
     const count = (outcome: string) => {
       const key = `${what}: ${outcome}`

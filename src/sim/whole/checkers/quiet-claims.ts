@@ -174,10 +174,10 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
   if (wanted <= has || isGoing(claim)) return
   const conditions = claim.status?.conditions?.filter(({ type }) => RESIZE_CONDITIONS.includes(type)) ?? []
   const events = told.about(claim.metadata.uid).filter((text) => /VolumeResizeFailed|Resiz|VolumeChange/.test(text))
-  if (conditions.length === 0 && events.length === 0) {
+  const { driver } = partsOf(asset)
+  if (conditions.length === 0 && events.length === 0 && isChanged(stage, driver as DriverName)) {
     found('says not why', `asks for ${wanted}, has ${has} (${state}), and does not say why`)
   }
-  const { driver } = partsOf(asset)
   const { maximumBytes, controller, pools } = settingsIn(stage, driver)
   const pool = pools.find(({ name }) => name === held.pool)
   // A size that the driver has not clearly refused is asked for until it has: a lower request counts after that.
