@@ -104,7 +104,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   async function* stream<T>(
     life: Life & Sender,
     open: (client: Client) => AsyncIterable<WatchEvent<T>>,
-    isResumed: boolean,
+    { isResumed, hasState }: { readonly isResumed: boolean; readonly hasState: boolean },
   ): AsyncIterable<WatchEvent<T>> {
     await life.pass(delay())
     const client = server()
@@ -114,6 +114,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       world.tally('410 for a watch')
       throw expired('too old resource version: history was cut')
     }
+    let isState = hasState
     const events = open(client)[Symbol.asyncIterator]()
     try {
       for (;;) {
@@ -124,7 +125,9 @@ export function createNetwork(world: World, server: () => Client | undefined): N
           await life.pass(later(SILENCE_MS_MAX))
           throw unavailable('the stream is silent')
         }
-        await life.pass(delay())
+        // A state comes in one piece; every change has a way of its own.
+        if (next.value.type === 'bookmark') isState = false
+        if (!isState) await life.pass(delay())
         yield next.value
       }
     } finally {
@@ -181,7 +184,11 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       delete: (...args) => life.pass(exchange(life, (client) => client.delete(...args))),
       commit: (...args) => life.pass(exchange(life, (client) => client.commit(...args))),
       serves: (...args) => life.pass(exchange(life, (client) => client.serves(...args))),
-      watch: (...args) => stream(life, (client) => client.watch(...args), args[1]?.resourceVersion !== undefined),
+      watch: (kind, request) =>
+        stream(life, (client) => client.watch(kind, request), {
+          isResumed: request.resourceVersion !== undefined,
+          hasState: request.sendInitialEvents === true,
+        }),
       commitsAtomically: async () => (await server()?.commitsAtomically()) ?? true,
     }),
   }

@@ -63,9 +63,9 @@ interface Day {
 }
 
 const makeSetup = (dice: Dice): Setup => ({
-  nodes: dice.between(2, 3),
-  controlReplicas: dice.between(1, 2),
-  home: dice.chance(0.6) ? 'together' : 'apart',
+  nodes: dice.chance(0.65) ? 2 : 3,
+  controlReplicas: dice.chance(0.35) ? 2 : 1,
+  home: dice.chance(0.75) ? 'together' : 'apart',
   commits: dice.chance(0.65) ? 'atomic' : 'one by one',
   capacityReservation: dice.chance(0.6),
   expansionQuota: dice.pick(['high-water-mark', 'actual']),

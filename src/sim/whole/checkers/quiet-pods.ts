@@ -65,6 +65,9 @@ function isGood(node: Of<'node'>, pod: Of<'pod'>, quiet: Quiet): boolean {
   const { name = '', labels = {} } = node.metadata
   if (node.spec?.unschedulable || node.spec?.taints?.some(({ effect }) => effect !== 'PreferNoSchedule')) return false
   if (Object.entries(pod.spec?.nodeSelector ?? {}).some(([key, value]) => labels[key] !== value)) return false
+  // Who names a node by hand may have put more on it than it has.
+  const there = [...view.pods.values()].filter((other) => other.spec?.nodeName === name && !hasEnded(other))
+  if ([pod, ...there].reduce((total, one) => total + cpusOf(one), 0) > CPUS_MAX) return false
   const needed = new Map<DriverName, number>()
   return claimsOf(pod, view).every(({ claim }) => {
     const volume = view.volumes.get(claim?.spec?.volumeName ?? '')
