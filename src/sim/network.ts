@@ -118,7 +118,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     const events = open(client)[Symbol.asyncIterator]()
     try {
       for (;;) {
-        const next = await life.pass(patiently(events.next(), client))
+        const next = await life.pass(patiently(events.next(), client).finally(() => life.alive || events.return?.()))
         if (next.done) return
         if (happens(faults.breakWatch + losesOf(life), 'watch broken')) throw unavailable('the stream broke')
         if (happens(faults.silenceWatch, 'watch silent')) {

@@ -31,6 +31,11 @@ export interface SimProcess {
   freeze(ms: number): void
   /** Its clock is wrong by this much more from now on, over all its lives. */
   jumpClock(byMs: number): void
+  /**
+   * Its world is over. Signals that were made of this one's are held by the runtime until it fires, and all that listens
+   * to them with it: a process that runs many worlds would keep them all.
+   */
+  dispose(): void
   /** Crashes by chance at the points where it waits, with this probability each. */
   crashRate: number
 }
@@ -40,6 +45,7 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
   let life: { alive: boolean } = { alive: false }
   let starts = 0
   const wrong = { offsetMs: 0 }
+  const stops: AbortController[] = []
   /** What would have gone on meanwhile, while it is frozen. */
   let held: (() => void)[] | undefined
   const onceThawed = (run: () => void): void => {
@@ -63,6 +69,8 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
       if (life.alive) return
       const own = { alive: true }
       life = own
+      const stop = new AbortController()
+      stops.push(stop)
       held = undefined
       starts++
       world.note(`${name} starts (${starts})`)
@@ -75,7 +83,7 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
         name,
         random: dice,
         clock: clockOf({ schedule, nowMs: () => world.nowMs }, wrong),
-        signal: new AbortController().signal,
+        signal: stop.signal,
         get alive() {
           return own.alive
         },
@@ -115,6 +123,11 @@ export function createProcess(world: World, name: string, main: (env: Env) => vo
         world.note(`${name} goes on`)
         for (const run of own) run()
       })
+    },
+    dispose() {
+      life.alive = false
+      held = undefined
+      for (const stop of stops.splice(0)) stop.abort()
     },
     jumpClock(byMs) {
       wrong.offsetMs += byMs

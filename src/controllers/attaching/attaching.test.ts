@@ -324,6 +324,7 @@ describe('a lost node', () => {
   it('SYS-18 whose object someone made anew is lost until its agent has said a word', async () => {
     await mountedThenLost()
     await world.client.delete(nodeKind, { name: 'left' })
+    await world.trial.clock.advance(1_000)
     await world.client.create(nodeKind, { metadata: { name: 'left' } } as never)
     await world.deletePod('web')
     await world.settle()
@@ -334,6 +335,21 @@ describe('a lost node', () => {
     expect(world.publishedOn()).toEqual(['id-left'])
     await world.patchStatus(nodeKind, 'left', { conditions: [{ type: 'Ready', status: 'False', reason: 'Starting' }] })
     await world.until(() => world.publishedOn().length === 0, 'the detach, now that it says that nothing is mounted')
+  })
+
+  it('SYS-18 that never said a word, from before the volume came, has nothing mounted', async () => {
+    world = await aWorld()
+    await world.aVolume()
+    await world.client.create(nodeKind, { metadata: { name: 'mute' } } as never)
+    await world.client.create(csiNodeKind, {
+      metadata: { name: 'mute' },
+      spec: { drivers: [{ name: DRIVER, nodeID: 'id-left', topologyKeys: [] }] },
+    } as never)
+    await world.start()
+    await world.aPod('web', 'mute')
+    await world.until(() => world.publishedOn().length === 1, 'the attach')
+    await world.deletePod('web')
+    await world.until(() => world.publishedOn().length === 0, 'the detach')
   })
 
   it('SYS-18 that came back while a process slept keeps its volumes when that process wakes', async () => {

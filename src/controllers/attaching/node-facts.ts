@@ -9,7 +9,13 @@ export const isReady = ({ status }: Readonly<Node>): boolean =>
 export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
   node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
 
-/** An object that someone made in the agent's absence says nothing yet, also not that nothing is mounted. */
+/**
+ * An object that someone made anew in the agent's absence says nothing yet, also not that nothing is mounted. One that
+ * was there before the attachment, and never said a word, has no agent that could mount.
+ */
+export const isMadeAnew = (node: Readonly<Node>, { metadata }: Attachment): boolean =>
+  !hasReported(node) && (node.metadata.creationTimestamp ?? '') > (metadata.creationTimestamp ?? '')
+
 export const hasReported = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason !== NEVER_UPDATED) ?? false
 

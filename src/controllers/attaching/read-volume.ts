@@ -11,7 +11,7 @@ import {
 } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
 import { attachmentNameOf, isAttachmentName } from './names.ts'
-import { attachedVolumeName, hasReported, isMounted, isOutOfService, isReady } from './node-facts.ts'
+import { attachedVolumeName, isMadeAnew, isMounted, isOutOfService, isReady } from './node-facts.ts'
 import type { AttachmentView, VolumeView, Wish } from './plan-volume.ts'
 import { needsVolumes, usesClaim } from './pod-use.ts'
 
@@ -92,7 +92,7 @@ function readAttachment(
     attachment,
     isOurs: handle === undefined ? isAttachmentName(name) : name === attachmentNameOf({ driver, handle, nodeName }),
     node: state,
-    isMounted: !node || !hasReported(node) || isMounted(node, attachedVolumeName(attachment, volume, node)),
+    isMounted: !node || isMadeAnew(node, attachment) || isMounted(node, attachedVolumeName(attachment, volume, node)),
     lostForMs: clock.monotonicMs() - (lostSinceMs.get(uid) ?? clock.monotonicMs()),
   }
 }

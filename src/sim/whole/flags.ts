@@ -19,6 +19,7 @@ Many runs:
 Either:
   --operations N    what people do in a run
   --faults N        what is planned to break in a run
+  --ambushes N      faults that are aimed at what somebody is about to do (default: none)
   --twice           make each run twice and compare the logs line by line
   --save            write what fails, shrunk, to src/sim/whole/regressions
   --found TEXT      what it found, a sentence that is saved with it
@@ -61,6 +62,7 @@ const OPTIONS = {
   workers: { type: 'string' },
   operations: { type: 'string' },
   faults: { type: 'string' },
+  ambushes: { type: 'string' },
   twice: { type: 'boolean' },
   save: { type: 'boolean' },
   found: { type: 'string' },
@@ -81,6 +83,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
   refusePair(given, 'minutes', 'seeds', 'One of them says when to stop')
   refusePair(given, 'plan', 'operations', 'A saved plan has its steps')
   refusePair(given, 'plan', 'faults', 'A saved plan has its steps')
+  refusePair(given, 'plan', 'ambushes', 'A saved plan has its steps')
   if (given.found !== undefined && !given.save)
     throw new FlagError('--found is a sentence to save, and nothing is saved. Add --save, or leave --found out.')
 
@@ -88,6 +91,7 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
     size: definedOnly({
       operations: numberOf(given, 'operations', { min: 0, max: 100_000 }),
       faults: numberOf(given, 'faults', { min: 0, max: 100_000 }),
+      ambushes: numberOf(given, 'ambushes', { min: 0, max: 10_000 }),
     }),
     isTwice: Boolean(given.twice),
     save: Boolean(given.save),

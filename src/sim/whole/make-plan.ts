@@ -4,6 +4,7 @@ import { createWorld } from '../world.ts'
 import { type Dice, diceOf } from './dice.ts'
 import type { Draft } from './draft.ts'
 import { deleteNamespace, switchGate, tidyUp } from './make-admin-acts.ts'
+import { makeAmbushes } from './make-ambushes.ts'
 import { loseState, makeFault, restartAgent } from './make-fault-acts.ts'
 import { makePeopleAct } from './make-people-acts.ts'
 import { makeWeather } from './make-weather.ts'
@@ -14,6 +15,8 @@ export interface PlanSize {
   readonly minutes?: number
   readonly operations?: number
   readonly faults?: number
+  /** Faults that are aimed at what somebody is about to do. Default: none. */
+  readonly ambushes?: number
 }
 
 const MINUTE_MS = 60_000
@@ -52,7 +55,9 @@ export function makePlan(seed: number, size: PlanSize = {}): Plan {
     rare: diceFor('rare'),
   })
   const broken = faultSteps(day, faults, people, { acts: diceFor('faults'), rare: diceFor('rare faults') })
-  const steps = [...people, ...broken, ...nodesThatGo(day, diceFor('nodes'))].sort((a, b) => a.atMs - b.atMs)
+  const count = size.ambushes ?? 0
+  const aimed = makeAmbushes(diceFor('ambushes'), setup, { count, untilMs: day.calmFromMs })
+  const steps = [...people, ...broken, ...nodesThatGo(day, diceFor('nodes')), ...aimed].sort((a, b) => a.atMs - b.atMs)
   return { seed, minutes, setup, weather: makeWeather(diceFor('weather'), setup), steps }
 }
 

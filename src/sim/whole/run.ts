@@ -94,16 +94,19 @@ async function run(
   await world.runFor(LAST_ACTS_MS)
   await settle()
   await checkers.atEnd()
-  return {
+  const left = {
     plan,
-    violations,
-    log: world.trace(),
+    violations: [...violations],
+    log: [...world.trace()],
     ...(violations.length > 0 ? { objects: whatIsThere(view, stage.drivers) } : {}),
     fingerprint: world.fingerprint,
     virtualMs: world.nowMs - startMs,
     operations,
     faults: world.tallies,
   }
+  stage.close()
+  await world.runFor(0) // what the end of its signals set free says nothing more
+  return left
 
   function perform(act: Act): void {
     world.note(`${isFault(act) ? 'fault' : 'people'}: ${textOfAct(act)}`)

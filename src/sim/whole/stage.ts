@@ -35,6 +35,8 @@ export interface Stage {
   open(): void
   /** Ends all faults, brings everything back, and waits until the server answers. */
   heal(): Promise<void>
+  /** Nothing of it is used any more. */
+  close(): void
 }
 
 export interface StageOptions {
@@ -153,6 +155,9 @@ export async function createStage(world: World, setup: Setup, options: StageOpti
         driver.heal()
       }
       await cluster.heal()
+    },
+    close() {
+      for (const process of processes.values()) process.dispose()
     },
   }
   return stage
