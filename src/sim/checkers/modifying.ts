@@ -64,21 +64,24 @@ export function checkModifying(rules: ModifyingRules): ModifyingChecker {
   let settled = 0
   let heard = 0
 
+  /** What comes at once is judged once all of it is known: a server that comes back shows claims before volumes. */
   function take(states: readonly { key: string; value: Uint8Array | undefined }[]): void {
+    const changed: (() => void)[] = []
     for (const { key, value } of states) {
       const object = value && JSON.parse(Buffer.from(value).toString())
-      if (key.startsWith(CLAIMS)) keep(claims, key.slice(CLAIMS.length), object, judgeClaim)
+      if (key.startsWith(CLAIMS)) changed.push(keep(claims, key.slice(CLAIMS.length), object, judgeClaim))
       else if (key.startsWith(VOLUMES)) keep(volumes, key.slice(VOLUMES.length), object)
       else if (key.startsWith(EVENTS) && object) hear(object)
       else if (key.startsWith(CLASSES)) existing[object ? 'add' : 'delete'](key.slice(CLASSES.length))
     }
+    for (const judge of changed) judge()
   }
 
-  function keep(shelf: Map<string, any>, name: string, object: any, judge?: (next: any, old: any) => void): void {
+  function keep(shelf: Map<string, any>, name: string, object: any, judge?: (next: any, old: any) => void): () => void {
     const old = shelf.get(name)
     if (object === undefined) shelf.delete(name)
     else shelf.set(name, object)
-    if (object !== undefined) judge?.(object, old)
+    return () => void (object !== undefined && judge?.(object, old))
   }
 
   for (const prefix of ['core/', CLASSES]) {
