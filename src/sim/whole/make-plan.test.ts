@@ -51,6 +51,35 @@ const isOfPeople = (act: Act): act is PeopleAct => Object.hasOwn(PEOPLE, act.do)
 const only = <D extends Act['do']>(word: D) =>
   acts.filter((act): act is Extract<Act, { readonly do: D }> => act.do === word)
 
+describe('ambushes', () => {
+  it('SYS-14 come on top of a plan, the same for the same seed, and leave the rest as it was', () => {
+    for (const seed of [1, 2, 3]) {
+      const [plain, aimed] = [makePlan(seed), makePlan(seed, { ambushes: 12 })]
+      expect(aimed).toEqual(makePlan(seed, { ambushes: 12 }))
+      const more = aimed.steps.filter(({ act }) => !plain.steps.some((step) => step.act === act))
+      expect(aimed.steps.length).toBeGreaterThan(plain.steps.length + 20)
+      const texts = new Set(aimed.steps.map((step) => JSON.stringify(step)))
+      expect(plain.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
+      const known = processesOf(aimed.setup)
+      for (const { act } of more) if ('process' in act && act.process) expect(known).toContain(act.process)
+      expect(aimed.steps.map(({ atMs }) => atMs)).toEqual(aimed.steps.map(({ atMs }) => atMs).sort((a, b) => a - b))
+    }
+  })
+
+  it('SYS-14 of every kind occur', () => {
+    const aimed = Array.from({ length: 40 }, (_, seed) => makePlan(seed, { ambushes: 12, operations: 0, faults: 0 }))
+    const all = aimed.flatMap(({ steps }) => steps.map(({ act }) => act))
+    for (const method of ['CreateVolume', 'ControllerModifyVolume'])
+      expect(all.some((act) => act.do === 'driver hangs' && act.method === method)).toBe(true)
+    for (const method of ['NodeExpandVolume', 'DeleteVolume'])
+      expect(all.some((act) => act.do === 'driver fails' && act.method === method)).toBe(true)
+    for (const word of ['freeze', 'jump clock', 'go back', 'import', 'bad network'])
+      expect(all.some((act) => act.do === word)).toBe(true)
+    expect(all.some((act) => act.do === 'delete' && act.kind === 'node')).toBe(true)
+    expect(all.some((act) => act.do === 'create' && act.kind === 'attributes class')).toBe(true)
+  })
+})
+
 describe('a plan', () => {
   it('SYS-14 is the same for the same seed, and another for another', () => {
     for (const seed of [0, 1, 77, 123_456_789]) expect(makePlan(seed)).toEqual(makePlan(seed))
