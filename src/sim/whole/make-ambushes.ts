@@ -178,7 +178,7 @@ const claimOf = (metadata: Named, storageClassName: string, more: object = {}): 
 })
 
 const podSpec = (claim: Named) => ({
-  containers: [{ name: 'main', image: 'scratch' }],
+  containers: [{ name: 'main', image: 'scratch', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
   volumes: [{ name: 'data', persistentVolumeClaim: { claimName: claim.name } }],
 })
 
