@@ -1,5 +1,6 @@
 // One try to give a volume its attributes: the intent and the way back on the claim, the call, and what came of it on
 // volume and claim. Three writes when all goes well, the last two as one where the server can.
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { backOff, keyOfObject, retryAfter, stuck } from '../../client/index.ts'
 import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainAnswer } from '../../csi/index.ts'
 import { delayed, isInUse, type Subject } from '../changing/index.ts'
@@ -32,6 +33,9 @@ import { afterWrite, type Step, tell } from './step.ts'
 import { sameTarget, targetText } from './target.ts'
 import { madeWith, type Undo, undoFor } from './undo.ts'
 import { writeBoth, writeStatus } from './writing.ts'
+
+/** Changes arrive within moments, mostly. */
+const UNSEEN_MS = 1_000
 
 /** A try, once the claim says that it is being made. */
 interface Try {
@@ -71,6 +75,9 @@ export async function askDriver(
     const delay = ask.purpose === 'change' ? context.pace?.begin(subject) : undefined
     if (delay?.isNews) tell(subject, delayed(delay), context)
     if (delay) return retryAfter(delay.afterMs, delay.because)
+    if (!(await isVolumeAsSeen(subject, context))) {
+      return retryAfter(UNSEEN_MS, 'the volume has changed, and the change has not arrived here yet')
+    }
     const written = await writeStatus(subject, patch, context)
     if (written.is !== 'written') return afterWrite(written)
     begun = written.subject
@@ -103,6 +110,12 @@ export async function askDriver(
   }
   count(own, 'OK', context)
   return finished(own, context)
+}
+
+/** The way back is made of what the volume says it has: one that was changed unseen would be put back wrongly. */
+async function isVolumeAsSeen({ volume }: Subject, { client }: ModifyingContext): Promise<boolean> {
+  const { name = '', resourceVersion } = volume.metadata
+  return (await client.get(persistentVolumeKind, { name })).metadata.resourceVersion === resourceVersion
 }
 
 /** How to go back from what is about to be sent. Its storage class is asked only where nobody else knows. */

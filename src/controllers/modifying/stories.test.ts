@@ -120,7 +120,9 @@ describe('many claims', () => {
     expect(world.reasons()).not.toContain('VolumeModifyFailed')
     expect(most).toBe(7)
     expect(process.calls.filter((call) => call === 'commit')).toHaveLength(1_000)
-    expect(process.calls.filter((call) => call === 'list' || call === 'get')).toEqual([])
+    // One look at each volume before the first word to its driver: the way back is made of what it has.
+    expect(process.calls.filter((call) => call === 'get')).toHaveLength(500)
+    expect(process.calls.filter((call) => call === 'list')).toEqual([])
   })
 
   it('VAC-14 PLUS-10 a claim that also grows is not changed while it does, and not by more workers', async () => {
