@@ -1,5 +1,6 @@
 // Breaks things as a plan says. What lasts ends by itself, or when everything is healed.
-
+import { nodeKind } from '../../api/kinds/node.ts'
+import { OUT_OF_SERVICE_TAINT } from '../../controllers/attaching/names.ts'
 import type { FakeRule } from '../../csi/fake/index.ts'
 import type { SimDriver } from '../driver.ts'
 import type { SimProcess } from '../process.ts'
@@ -10,10 +11,10 @@ import { DRIVERS, type DriverName } from './universe.ts'
 export interface Faults {
   begin(weather: Weather): void
   strike(act: FaultAct): void
-  /** Drivers whose storage forgot everything, for whoever judges what is missing. */
-  readonly lostState: ReadonlySet<DriverName>
   /** Nothing that was begun goes on. */
   end(): void
+  /** Once everything is healed: nobody says any more that a node is lost. */
+  takeBack(): void
 }
 
 /** What a driver does to calls for a while, beside what chance does. */
@@ -26,6 +27,7 @@ interface Spell {
 
 const TAKING_ROOM = ['CreateVolume', 'ControllerExpandVolume']
 const RESTART_MS = 1_000
+const SAID_LOST_MS = 40_000
 const RESTART_MS_MAX = 20_000
 /** Lost processes answer to nobody. */
 const LOST_SHARE = 1
@@ -34,7 +36,8 @@ export function createFaults(stage: Stage): Faults {
   const { cluster, drivers, processes, nodes } = stage
   const { world, network, disk } = cluster
   const spells = new Map<DriverName, Spell[]>(DRIVERS.map((name) => [name, []]))
-  const lostState = new Set<DriverName>()
+  /** Nodes that an administrator has said to be lost. */
+  const saidLost = new Set<string>()
   /** Processes whose next start is planned. */
   const keptDown = new Set<SimProcess>()
   const dice = world.dice('restarts')
@@ -75,10 +78,14 @@ export function createFaults(stage: Stage): Faults {
     },
     freeze: ({ process, ms }) => freeze(process, ms),
     'jump clock': ({ process, byMs }) => processes.get(process)?.jumpClock(byMs),
-    'cut power'({ node: name, downMs }) {
+    'cut power'({ node: name, downMs, isSaidLost }) {
       const node = nodes.get(name)
       node?.cutPower()
-      later(downMs, () => node?.boot())
+      if (isSaidLost) later(Math.min(SAID_LOST_MS, downMs / 2), () => node?.isOn || sayLost(name, true))
+      later(downMs, () => {
+        if (isSaidLost) sayLost(name, false)
+        node?.boot()
+      })
     },
     'break watches'() {
       world.tally('all watches broken')
@@ -122,7 +129,6 @@ export function createFaults(stage: Stage): Faults {
       world.tally('state lost')
       driver.process.crash()
       driver.loseState()
-      lostState.add(name)
       later(RESTART_MS, () => driver.process.start())
     },
     'report late'({ driver, ms }) {
@@ -140,6 +146,18 @@ export function createFaults(stage: Stage): Faults {
       crash()
       if (!keptDown.has(process)) later(dice() * RESTART_MS_MAX, () => keptDown.has(process) || process.start())
     }
+  }
+
+  /** An administrator knows that the node is off, and says so; or takes it back before the node is on again. */
+  function sayLost(name: string, isLost: boolean): void {
+    if (isLost) saidLost.add(name)
+    const taints = isLost ? [{ key: OUT_OF_SERVICE_TAINT, effect: 'NoExecute' }] : null
+    const patch = { type: 'merge', body: { spec: { taints } } } as const
+    world.note(`people: admin says that ${name} is ${isLost ? 'out of service' : 'in service again'}`)
+    cluster
+      .direct()
+      ?.patch(nodeKind, { name }, patch)
+      .catch(() => {}) // the server is failing, or the node's object is gone
   }
 
   /** A server or driver that stands still answers nobody; it is their callers who notice. */
@@ -163,7 +181,6 @@ export function createFaults(stage: Stage): Faults {
   }
 
   return {
-    lostState,
     strike(act) {
       if (!isOver) blows[act.do](act as never)
     },
@@ -181,6 +198,9 @@ export function createFaults(stage: Stage): Faults {
     },
     end() {
       isOver = true
+    },
+    takeBack() {
+      for (const name of saidLost) sayLost(name, false)
     },
   }
 }

@@ -91,6 +91,7 @@ async function run(
 
   faults.end()
   await stage.heal()
+  faults.takeBack()
   await world.runFor(LAST_ACTS_MS)
   await settle()
   await checkers.atEnd()
