@@ -22,10 +22,10 @@ const fails = (why: string) =>
 const annotation = (value: string | null) => ({ metadata: { annotations: { [SELECTED_NODE]: value } } })
 
 /** A claim whose volume is to be made on n1. */
-async function making() {
+async function making(claims = ['data']) {
   await trial.aClass('local')
   await trial.aClaim('data')
-  await trial.aPod('db', { claims: ['data'] })
+  await trial.aPod('db', { claims })
   await trial.until(async () => (await trial.claim('data')).metadata.annotations?.[SELECTED_NODE] === 'n1', 'the node')
 }
 /** A claim that is to get the existing volume `v`. */
@@ -92,6 +92,26 @@ describe('while a pod waits for its volumes', () => {
     await trial.aVolume('v', { spec: { claimRef, nodeAffinity: { required: { nodeSelectorTerms } } }, phase: 'Bound' })
     await bindTo('v')
     await fails(`pv "v" node affinity doesn't match node "n1": no matching NodeSelectorTerms`)
+  })
+
+  it.each([
+    ['gone', null, 'persistentvolumeclaim "old" not found'],
+    ['going', ['kubernetes.io/pvc-protection'], 'persistentvolumeclaim "old" is being deleted'],
+  ])('CAP-13 a claim that had its volume before and is %s by then ends the wait', async (_, finalizers, why) => {
+    const old = { namespace: 'default', name: 'old' }
+    await trial.aVolume('o', { spec: { claimRef: old }, phase: 'Bound' })
+    await trial.aClaim('old', {
+      metadata: { annotations: { [BIND_COMPLETED]: 'yes' } },
+      spec: { volumeName: 'o' },
+    })
+    await making(['data', 'old'])
+    await trial.client.patch(persistentVolumeClaimKind, old, { type: 'merge', body: { metadata: { finalizers } } })
+    await trial.client.delete(persistentVolumeClaimKind, old)
+    await fails(why)
+    await trial.aVolume('v', { spec: { claimRef }, phase: 'Bound' })
+    await bindTo('v')
+    await trial.settle()
+    expect(await trial.nodeOf('db')).toBe(undefined)
   })
 
   it('CAP-13 time runs out', async () => {

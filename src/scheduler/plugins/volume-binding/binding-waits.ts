@@ -10,10 +10,12 @@ import { SELECTED_NODE } from '../../../controllers/names.ts'
 import type { ClusterState } from '../../cluster/cluster-state.ts'
 import { getOrMake } from '../../get-or-make.ts'
 import type { NodePlan } from './judge-node.ts'
-import { isBound, type VolumeCaches } from './pod-volumes.ts'
+import { type BoundClaim, isBound, type VolumeCaches } from './pod-volumes.ts'
 import {
   BOUND_TOO_LATE,
+  claimIsDeleted,
   claimIsGone,
+  claimNotFound,
   claimRefReset,
   nodeIsGone,
   podIsGone,
@@ -39,6 +41,8 @@ export interface Waiting {
   readonly podKey: ObjectKey
   readonly nodeName: string
   readonly plan: NodePlan
+  /** Had their volumes when the pod was placed, and must still have them when the others do. */
+  readonly bound: readonly BoundClaim[]
   readonly timeoutMs: number
 }
 
@@ -110,9 +114,15 @@ export class BindingWaits {
     for (const wait of [...this.#byPod.values()]) if (wait.nodeName === nodeName) wait.check()
   }
 
-  #stateOf({ plan, nodeName }: Waiting): 'bound' | 'waiting' | BindingFailed {
+  #stateOf({ plan, bound, nodeName }: Waiting): 'bound' | 'waiting' | BindingFailed {
     const node = this.#cluster.node(nodeName)
     if (!node) return new BindingFailed(nodeIsGone(nodeName), true)
+    for (const { key, name, claim } of bound) {
+      const now = this.#caches.claims.get(key)
+      if (!now || now.metadata.uid !== claim.metadata.uid) return new BindingFailed(claimNotFound(name))
+      // No pod on a node uses it yet, so that nothing will keep it.
+      if (now.metadata.deletionTimestamp) return new BindingFailed(claimIsDeleted(name))
+    }
     let isWaiting = false
     for (const { claim, volume } of plan.bind) {
       const { name = '' } = volume.metadata
@@ -120,9 +130,9 @@ export class BindingWaits {
       if (!now) return new BindingFailed(volumeIsGone(name))
       if (!isReachableFrom(now, node)) return new BindingFailed(volumeIsElsewhere(name, nodeName), true)
       if (!now.spec?.claimRef?.uid) return new BindingFailed(claimRefReset(name))
-      const bound = this.#caches.claims.get(claim.key)
-      if (!bound) return new BindingFailed(claimIsGone(claim.name))
-      if (!isBound(bound)) isWaiting = true
+      const taker = this.#caches.claims.get(claim.key)
+      if (!taker) return new BindingFailed(claimIsGone(claim.name))
+      if (!isBound(taker)) isWaiting = true
     }
     for (const claim of [...plan.make.map((one) => one.claim), ...plan.follow]) {
       const now = this.#caches.claims.get(claim.key)
@@ -144,14 +154,14 @@ export class BindingWaits {
 
   #enter(wait: Wait): void {
     this.#byPod.set(wait.podKey, wait)
-    for (const key of claimKeysOf(wait.plan)) {
+    for (const key of claimKeysOf(wait)) {
       getOrMake(this.#byClaim, key, () => new Set()).add(wait)
     }
   }
 
   #leave(wait: Wait): void {
     if (this.#byPod.get(wait.podKey) === wait) this.#byPod.delete(wait.podKey)
-    for (const key of claimKeysOf(wait.plan)) {
+    for (const key of claimKeysOf(wait)) {
       const waits = this.#byClaim.get(key)
       waits?.delete(wait)
       if (waits?.size === 0) this.#byClaim.delete(key)
@@ -159,7 +169,8 @@ export class BindingWaits {
   }
 }
 
-export const claimKeysOf = ({ bind, make, follow }: NodePlan): ObjectKey[] => [
+const claimKeysOf = ({ plan: { bind, make, follow }, bound }: Waiting): ObjectKey[] => [
+  ...bound.map(({ key }) => key),
   ...bind.map(({ claim }) => claim.key),
   ...make.map(({ claim }) => claim.key),
   ...follow.map(({ key }) => key),

@@ -19,7 +19,7 @@ import { BindingFailed, type BindingWaits } from './binding-waits.ts'
 import type { FailedPlaces } from './failed-places.ts'
 import type { InHand } from './in-hand.ts'
 import { type JudgeFacts, NodeJudge, type NodePlan } from './judge-node.ts'
-import { podVolumes, type VolumeCaches } from './pod-volumes.ts'
+import { type BoundClaim, podVolumes, type VolumeCaches } from './pod-volumes.ts'
 import { duringBinding, REASON_NO_SPACE } from './reasons.ts'
 import { scoreOf } from './score.ts'
 import { explainTrap, waysOut } from './trapped.ts'
@@ -65,7 +65,7 @@ export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
       ...(delayed.length > 0
         ? {
             scores: (nodes) => nodes.map((node) => scoreOf(judge.planFor(node), capacity.reservations)),
-            reserve: (node) => reserve(deps, pod, node, judge.planFor(node)),
+            reserve: (node) => reserve(deps, pod, node, judge.planFor(node), bound),
           }
         : {}),
       explains(refusals) {
@@ -88,14 +88,20 @@ export function createVolumeBinding(deps: VolumeBindingDeps): VolumeBinding {
   }
 }
 
-function reserve(deps: VolumeBindingDeps, pod: PodFacts, node: NodeView, plan: NodePlan): Reserved {
+function reserve(
+  deps: VolumeBindingDeps,
+  pod: PodFacts,
+  node: NodeView,
+  plan: NodePlan,
+  bound: readonly BoundClaim[],
+): Reserved {
   setAside(plan, pod.key, node.name, deps.inHand, deps.capacity.reservations)
   return {
     async commit() {
       const { waits, bindTimeoutMs: timeoutMs } = deps
       try {
         await writeDown(deps, plan, node.name)
-        await waits.until({ podKey: pod.key, nodeName: node.name, plan, timeoutMs })
+        await waits.until({ podKey: pod.key, nodeName: node.name, plan, bound, timeoutMs })
       } catch (error) {
         deps.onError('bind')
         if (error instanceof BindingFailed && error.isPlaceFault) {

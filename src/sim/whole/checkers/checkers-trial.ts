@@ -83,14 +83,14 @@ export function aTrial() {
       premadeVolume(drivers.get(driver)!, handle, gi * GI)
       return drivers.get(driver)!.state().volumes[handle]!
     },
-    tells: (uid: string, reason: string) =>
+    tells: (uid: string, reason: string, message = 'because') =>
       view.take([
         stored('event', {
           metadata: { namespace: 'default', name: `${uid}.${reason}` },
           involvedObject: { uid },
           type: 'Warning',
           reason,
-          message: 'because',
+          message,
         }),
       ]),
     /** A call of a process begins; what is returned ends it. */

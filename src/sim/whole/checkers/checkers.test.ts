@@ -454,6 +454,26 @@ describe('what is judged once it is quiet', () => {
     expect(trial.problems()).toHaveLength(1)
   })
 
+  it('SYS-14 could go on: what waits for the last pod, once there is none', () => {
+    const trial = aTrial()
+    trial.held('net.sim', 'pv')
+    trial.tells(
+      'uid-a',
+      'VolumeResizeFailed',
+      'the driver only supports offline expansion and volume is currently in-use',
+    )
+    bound(trial, { storage: '2Gi' })
+    const pod = (phase: string) => trial.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase } })])
+    const isHeld = () => !trial.problems().some((text) => text.startsWith('could go on: claim team-a/a could have'))
+    pod('Running')
+    expect(isHeld()).toBe(true)
+    pod('Succeeded')
+    expect(isHeld()).toBe(false)
+    pod('Running')
+    trial.tells('uid-a', 'VolumeResizeFailed', 'something else')
+    expect(isHeld()).toBe(false)
+  })
+
   it('SYS-14 attributes: the driver, the volume and the claim agree, and what can be had is had', () => {
     const trial = aTrial()
     trial.held('net.sim', 'pv').mutableParameters = { iops: '500' }

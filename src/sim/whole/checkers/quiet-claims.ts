@@ -189,8 +189,13 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
   const isNodesTurn = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
   if (isNodesTurn && (state === 'NodeResizeInfeasible' || !hasWriter())) return
   const said = [...conditions.map(({ message }) => message), ...events].at(-1)
+  if (isHeldByUse(claim, said, quiet)) return
   found('could go on', `could have ${wanted}, has ${has} (${state}), and says "${said}"`)
 }
+
+/** A driver that once refused a volume in use is asked again when no pod uses it: who says so waits rightly. */
+const isHeldByUse = (claim: Of<'claim'>, said: string | undefined, quiet: Quiet): boolean =>
+  /currently in-use|not in use, and pods use/.test(said ?? '') && usersOf(claim, quiet).length > 0
 
 function judgeAttributes(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quiet: Quiet, found: Found): void {
   const { stage, view, classes, told } = quiet
@@ -232,6 +237,7 @@ function judgeAttributes(claim: Of<'claim'>, volume: Of<'volume'>, asset: string
   }
   if (canHaveAttributes(claim, driver as DriverName, { stage, view })) {
     const said = [...conditions.map(({ message }) => message), ...events].at(-1)
+    if (isHeldByUse(claim, said, quiet)) return
     found('could go on', `could have ${wanted}, has ${current}, and says "${said}"`)
   }
 }

@@ -3,7 +3,7 @@
 import type { View } from '../view.ts'
 
 export interface Told {
-  /** `Warning ProvisioningFailed: …`, each once. */
+  /** `Warning ProvisioningFailed: …`, each once, the one that was told last at the end. */
   about(uid: string | undefined): readonly string[]
 }
 
@@ -14,7 +14,10 @@ export function followTold(view: View): Told {
       if (change.of !== 'event' || !change.next) continue
       const { involvedObject, type, reason, message } = change.next
       const uid = involvedObject?.uid ?? ''
-      told.set(uid, (told.get(uid) ?? new Set()).add(`${type} ${reason}: ${message}`))
+      const texts = told.get(uid) ?? new Set()
+      const text = `${type} ${reason}: ${message}`
+      texts.delete(text)
+      told.set(uid, texts.add(text))
     }
   })
   return { about: (uid) => [...(told.get(uid ?? '') ?? [])] }
