@@ -11,7 +11,11 @@ export interface Answer {
   readonly refused?: string
   /** It said once that the volume must not be in use. */
   readonly isOffline?: true
+  /** A size that was asked for without an answer: the volume may have it, whatever was said since. */
+  readonly mayHave?: string
 }
+
+type Sizes = { [size in 'refused' | 'mayHave']: string | undefined }
 
 /** Bounded by the claims that are growing: each leaves when it has grown, gave up, or is gone. */
 export class Answers {
@@ -22,17 +26,25 @@ export class Answers {
     return answer?.uid === claim.metadata.uid ? answer : undefined
   }
 
-  /** The driver is being asked: what it said before is no longer the last word. */
-  asking(claim: Claim): void {
-    this.#put(claim, { refused: undefined })
+  /**
+   * The driver is being asked: what it said before is no longer the last word. `isRepeated`: the claim told of this size
+   * before, so that one who knows no answer to it must take it for unanswered.
+   */
+  asking(claim: Claim, size: string, isRepeated: boolean): void {
+    const known = this.of(claim)
+    this.#put(claim, { refused: undefined, mayHave: isRepeated ? (known ? known.mayHave : size) : undefined })
+  }
+
+  unanswered(claim: Claim, size: string): void {
+    this.#put(claim, { refused: undefined, mayHave: size })
   }
 
   refused(claim: Claim, size: string): void {
-    this.#put(claim, { refused: size })
+    this.#put(claim, { refused: size, mayHave: this.of(claim)?.mayHave })
   }
 
   refusedInUse(claim: Claim, size: string): void {
-    this.#put(claim, { refused: size, isOffline: true })
+    this.#put(claim, { refused: size, mayHave: this.of(claim)?.mayHave, isOffline: true })
   }
 
   forget(key: ObjectKey): void {
@@ -47,11 +59,12 @@ export class Answers {
     return this.#byKey.size
   }
 
-  #put(claim: Claim, { refused, isOffline }: { refused: string | undefined; isOffline?: true }): void {
+  #put(claim: Claim, { refused, mayHave, isOffline }: Sizes & { isOffline?: true }): void {
     const offline = isOffline ?? this.of(claim)?.isOffline
     this.#byKey.set(keyOfObject(claim), {
       uid: claim.metadata.uid ?? '',
       ...(refused === undefined ? {} : { refused }),
+      ...(mayHave === undefined ? {} : { mayHave }),
       ...(offline ? { isOffline: offline } : {}),
     })
   }

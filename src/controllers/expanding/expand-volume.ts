@@ -13,7 +13,7 @@ import { annotationOf } from '../../api/kinds/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { keyOfObject, NotLeaderError, retryAfter, stuck } from '../../client/index.ts'
+import { backOff, keyOfObject, NotLeaderError, retryAfter, stuck } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { publishFacts } from '../attaching/attacher/publish-request.ts'
 import { delayed, type Subject } from '../changing/index.ts'
@@ -70,7 +70,7 @@ export async function expandVolume(
   const start = { anew: () => started(target, now), again: () => startedAgain(now), goesOn: undefined }[begins]
   const claim = (start && (await save([claimWrite(before, start())], context))) ?? before
   events.record(persistentVolumeClaimKind, claim, resizing(volumeName))
-  answers.asking(claim)
+  answers.asking(claim, target, begins !== 'anew')
   let reply: Reply
   try {
     reply = await ask(request, target, context, signal)
@@ -79,6 +79,30 @@ export async function expandVolume(
     return notGrown(error, because, { claim, volume }, target, context, signal)
   }
   return saveGrown({ claim, volume }, reply, context)
+}
+
+/**
+ * Before a growth is given up which was once asked for without an answer: asked for the size that the claim has, a driver
+ * says what the volume has. Undefined where it has not grown, or nobody can tell.
+ */
+export async function findGrown(
+  subject: Subject,
+  context: ExpandingContext,
+  signal: AbortSignal,
+): Promise<Step | undefined> {
+  const { claim, volume } = subject
+  if (context.isNodeOnly || context.answers.of(claim)?.mayHave === undefined) return undefined
+  const has = capacityOf(claim)
+  try {
+    const reply = await ask(await prepare(volume, has, context, signal), has, context, signal)
+    return isLess(has, reply.size) ? await saveGrown(subject, reply, context) : undefined
+  } catch (error) {
+    const tellsNothing = signal.aborted || error instanceof NotLeaderError || error instanceof ApiError
+    if (tellsNothing) throw error
+    // Who is refused what the volume has already is told nothing: then the user's word counts.
+    const isToCome = error instanceof CsiError && isUncertain(error)
+    return isToCome ? backOff(`whether the volume has grown is not known yet: ${error.message}`) : undefined
+  }
 }
 
 interface ExpandRequest {
@@ -151,7 +175,10 @@ async function notGrown(
   const message = failedText(keyOfObject(volume), facts.name, because)
   events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
   const isTooSmall = error instanceof TooSmall
-  if (!isTooSmall && isUncertain(error)) return tried(target, `${because} (the driver may still be at work)`)
+  if (!isTooSmall && isUncertain(error)) {
+    answers.unanswered(claim, target)
+    return tried(target, `${because} (the driver may still be at work)`)
+  }
 
   const failure = { message: failureText(because) }
   const now = timeText(clock.nowMs())

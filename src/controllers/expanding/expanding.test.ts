@@ -439,6 +439,34 @@ describe('failures', () => {
     expect(world.asked()).toHaveLength(1)
   })
 
+  it('REX-7 REX-8 what was asked for without an answer is looked for before it is given up', async () => {
+    // It grows, and the reply is lost; asked again, it fails for another reason.
+    world.script(
+      { method: 'ControllerExpandVolume', nth: 1, effect: { do: 'loseReply', as: 'unavailable' } },
+      { method: 'ControllerExpandVolume', nth: 2, effect: fail('INTERNAL') },
+      { method: 'ControllerExpandVolume', nth: 3, effect: fail('UNAVAILABLE') },
+    )
+    await at('11Gi')
+    await world.until(() => world.asked().length === 1, 'the call')
+    await world.ask('3Gi')
+    await world.untilState('NodeResizePending')
+    expect(world.asked()).toEqual([11 * GI, 11 * GI, 3 * GI, 3 * GI])
+    expect(await world.view()).toMatchObject({ req: '3Gi', alloc: '11Gi', pvcap: '11Gi' })
+    expect(world.reasons()).not.toContain('VolumeResizeCancelled')
+  })
+
+  it('REX-7 a driver that refuses even what the volume has does not keep anybody from giving up', async () => {
+    world.script(
+      { method: 'ControllerExpandVolume', nth: 1, effect: fail('UNAVAILABLE') },
+      { method: 'ControllerExpandVolume', effect: fail('INTERNAL') },
+    )
+    await at('11Gi')
+    await world.until(() => world.asked().length === 1, 'the call')
+    await world.ask('3Gi')
+    await world.until(async () => (await world.view()).state === undefined, 'the end')
+    expect(world.asked()).toEqual([11 * GI, 11 * GI, 3 * GI])
+  })
+
   it('REX-7 lowering while the driver is being asked is acted on as soon as it has said no', async () => {
     world.script({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: fail('INTERNAL') })
     await at('11Gi')

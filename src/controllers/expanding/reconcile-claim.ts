@@ -8,7 +8,7 @@ import { isInUse, type Subject } from '../changing/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../names.ts'
 import type { ExpandingContext } from './context.ts'
 import { cancelledTelling, inUseText, needsNode, resizeFailed } from './events.ts'
-import { expandVolume } from './expand-volume.ts'
+import { expandVolume, findGrown } from './expand-volume.ts'
 import {
   allocatedOf,
   capacityOf,
@@ -92,7 +92,7 @@ async function apply(
       return stuck(text)
     }
     case 'cancel':
-      return cancel(subject, plan.volumeSize, context)
+      return (await findGrown(subject, context, signal)) ?? cancel(subject, plan.volumeSize, context)
     case 'refuse': {
       const failure = { message: failureText(plan.because), ...(plan.reason ? { reason: plan.reason } : {}) }
       const now = timeText(context.clock.nowMs())
