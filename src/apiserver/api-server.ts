@@ -174,7 +174,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
       return textAnswer(200, await metrics.registry.metrics(), { 'content-type': metrics.registry.contentType })
     }
     const answer =
-      health.answer(path, request.query) ??
+      (await health.answer(path, request.query)) ??
       discovery.handle(path, request.headers) ??
       openApi.handle(path, request.query, request.headers)
     if (answer) return answer

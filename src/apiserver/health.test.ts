@@ -1,34 +1,51 @@
 import { describe, expect, it } from 'vitest'
 import { createHealth, type Health } from './health.ts'
 
-const ask = (health: Health, url: string) => {
+const ask = async (health: Health, url: string) => {
   const [path = '', query = ''] = url.split('?')
-  const answer = health.answer(path, new URLSearchParams(query))
+  const answer = await health.answer(path, new URLSearchParams(query))
   return answer && `${answer.status} ${Buffer.from(answer.body!).toString()}`
 }
 
 describe('health', () => {
-  it.each(['/healthz', '/livez', '/readyz', '/readyz/', '/livez/ping'])('SYS-11 %s says ok', (path) => {
-    expect(ask(createHealth(), path)).toBe('200 ok')
+  it.each(['/healthz', '/livez', '/readyz', '/readyz/', '/livez/ping'])('SYS-11 %s says ok', async (path) => {
+    expect(await ask(createHealth(), path)).toBe('200 ok')
   })
 
-  it('SYS-11 is alive before it is ready, and says what it waits for', () => {
+  it('SYS-11 is alive before it is ready, and says what it waits for', async () => {
     const health = createHealth()
     const store = health.addReadiness('store')
-    expect(health.ready).toBe(false)
-    expect(ask(health, '/livez')).toBe('200 ok')
-    expect(ask(health, '/readyz')).toBe('503 [+]ping ok\n[-]store failed: not done yet\nreadyz check failed\n')
-    expect(ask(health, '/readyz?exclude=store')).toBe('200 ok')
-    expect(ask(health, '/readyz/store')).toMatch(/^503 /)
+    expect(await ask(health, '/livez')).toBe('200 ok')
+    expect(await ask(health, '/readyz')).toBe('503 [+]ping ok\n[-]store failed: not done yet\nreadyz check failed\n')
+    expect(await ask(health, '/readyz?exclude=store')).toBe('200 ok')
+    expect(await ask(health, '/readyz/store')).toMatch(/^503 /)
     store.ok()
-    expect(health.ready).toBe(true)
-    expect(ask(health, '/readyz?verbose')).toBe('200 [+]ping ok\n[+]store ok\nreadyz check passed\n')
+    expect(await ask(health, '/readyz?verbose')).toBe('200 [+]ping ok\n[+]store ok\nreadyz check passed\n')
     store.failed('the disk is full')
-    expect(ask(health, '/healthz')).toMatch(/^503 .*\[-\]store failed: the disk is full/s)
+    expect(await ask(health, '/healthz')).toMatch(/^503 .*\[-\]store failed: the disk is full/s)
   })
 
-  it('knows no other path and no other check', () => {
-    expect(ask(createHealth(), '/readyz/unicorns')).toBeUndefined()
-    expect(ask(createHealth(), '/health')).toBeUndefined()
+  it('SYS-11 asks each time what can change by itself, unless it is excluded, and never to know whether it is alive', async () => {
+    const health = createHealth()
+    let asked = 0
+    let problem: string | undefined
+    health.addCheck('etcd', async () => {
+      asked++
+      return problem
+    })
+    expect(await ask(health, '/readyz')).toBe('200 ok')
+    problem = 'it does not answer'
+    expect(await ask(health, '/readyz')).toBe('503 [+]ping ok\n[-]etcd failed: it does not answer\nreadyz check failed\n')
+    expect(asked).toBe(2)
+    expect(await ask(health, '/livez')).toBe('200 ok')
+    expect(await ask(health, '/readyz?exclude=etcd')).toBe('200 ok')
+    expect(asked).toBe(2)
+    problem = undefined
+    expect(await ask(health, '/readyz/etcd')).toBe('200 ok')
+  })
+
+  it('knows no other path and no other check', async () => {
+    expect(await ask(createHealth(), '/readyz/unicorns')).toBeUndefined()
+    expect(await ask(createHealth(), '/health')).toBeUndefined()
   })
 })

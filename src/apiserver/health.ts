@@ -5,45 +5,50 @@ import { type ApiAnswer, textAnswer } from './exchange.ts'
 export interface Health {
   /** Registers a check for readiness; it is not ready until `ok` is called. */
   addReadiness(name: string): { ok(): void; failed(why: string): void }
-  readonly ready: boolean
-  answer(path: string, query: URLSearchParams): ApiAnswer | undefined
+  /** Registers a check for readiness that is asked every time: what is wrong, or nothing. Anyone may read the answer. */
+  addCheck(name: string, problem: Check): void
+  answer(path: string, query: URLSearchParams): Promise<ApiAnswer | undefined>
 }
 
-export function createHealth(): Health {
-  const problems = new Map<string, string | undefined>([['ping', undefined]])
+type Check = () => Promise<string | undefined>
 
-  const report = (names: readonly string[], title: string, query: URLSearchParams): ApiAnswer => {
+export function createHealth(): Health {
+  const checks = new Map<string, Check>([['ping', async () => undefined]])
+
+  const report = async (names: readonly string[], title: string, query: URLSearchParams): Promise<ApiAnswer> => {
     const excluded = new Set(query.getAll('exclude'))
-    const lines: string[] = []
     let failing = false
-    for (const name of names) {
-      const why = excluded.has(name) ? undefined : problems.get(name)
-      if (why !== undefined) failing = true
-      lines.push(
-        excluded.has(name)
-          ? `[+]${name} excluded: ok`
-          : why === undefined
-            ? `[+]${name} ok`
-            : `[-]${name} failed: ${why}`,
-      )
+    const line = async (name: string) => {
+      if (excluded.has(name)) return `[+]${name} excluded: ok`
+      const why = await checks.get(name)?.()
+      if (why === undefined) return `[+]${name} ok`
+      failing = true
+      return `[-]${name} failed: ${why}`
     }
+    const lines = await Promise.all(names.map(line))
     if (failing) return textAnswer(503, `${lines.join('\n')}\n${title} check failed\n`)
     return textAnswer(200, query.has('verbose') ? `${lines.join('\n')}\n${title} check passed\n` : 'ok')
   }
 
   return {
-    get ready() {
-      return [...problems.values()].every((why) => why === undefined)
-    },
     addReadiness(name) {
-      problems.set(name, 'not done yet')
-      return { ok: () => void problems.set(name, undefined), failed: (why) => void problems.set(name, why) }
+      let problem: string | undefined = 'not done yet'
+      checks.set(name, async () => problem)
+      return {
+        ok() {
+          problem = undefined
+        },
+        failed(why) {
+          problem = why
+        },
+      }
     },
-    answer(path, query) {
+    addCheck: (name, problem) => void checks.set(name, problem),
+    async answer(path, query) {
       const match = /^\/(healthz|livez|readyz)(?:\/([^/]+))?\/?$/.exec(path)
       if (!match) return undefined
       const [, endpoint, check] = match
-      const names = endpoint === 'livez' ? ['ping'] : [...problems.keys()]
+      const names = endpoint === 'livez' ? ['ping'] : [...checks.keys()]
       if (check === undefined) return report(names, endpoint!, query)
       return names.includes(check) ? report([check], endpoint!, query) : undefined
     },

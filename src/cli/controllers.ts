@@ -1,15 +1,15 @@
 // The controllers, wired once: beside an API server in its process (serve.ts), or alone against any server
 // (remote-controllers.ts); led by one process where several could work.
 import { setMaxListeners } from 'node:events'
-import { hostname } from 'node:os'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
-import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
+import { processIdentity } from '../base/process-identity.ts'
 import {
   type Client,
+  type ClientMetrics,
   createCacheSet,
   createClientMetrics,
   createLeaderElection,
@@ -56,6 +56,8 @@ export type ControllerName = (typeof CONTROLLERS)[number]
 export interface ControllersRun {
   readonly client: Client
   readonly registry: Registry
+  /** Those the client counts its requests in. Default: new ones. */
+  readonly metrics?: ClientMetrics
   /** Which of them run. Default: all. */
   readonly names?: readonly ControllerName[]
   readonly clock: Clock
@@ -93,8 +95,7 @@ const CONTROLLERS_LEASE = 'stowage-controllers'
 
 export async function runControllers(options: ControllersRun): Promise<void> {
   const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess, gates } = options
-  const { capacityReservation = true, pace, leaseTimes, connect } = options
-  const metrics = createClientMetrics(registry)
+  const { capacityReservation = true, pace, leaseTimes, connect, metrics = createClientMetrics(registry) } = options
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
@@ -172,7 +173,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
     log,
     namespace: 'kube-system',
     name: CONTROLLERS_LEASE,
-    identity: `${hostname()}_${randomUuid(random)}`,
+    identity: processIdentity(random),
     ...leaseTimes,
     onChange: (isLeader) => metrics.leadership(CONTROLLERS_LEASE, isLeader),
   })

@@ -12,6 +12,8 @@ export interface Migration {
   readonly request: MigrateRequest
   /** An earlier run of it was interrupted. */
   readonly goesOn: boolean
+  /** Some claim carries its record: there is something to go back from. */
+  readonly hasMoved: boolean
 }
 
 export function openingOf({ operation, works, results, request, goesOn }: Migration): string {
@@ -70,7 +72,7 @@ export function textOf(migration: Migration): string {
 /** What a screen holds, with some scrolling. Failures stand first. */
 const ROWS_MAX = 100
 
-function sentenceOf({ operation, results, request }: Migration): string {
+function sentenceOf({ operation, results, request, hasMoved }: Migration): string {
   const { id, from, to, isUndo } = operation
   const failed = countOf(results, 'failed')
   if (request.isDryRun) {
@@ -79,14 +81,15 @@ function sentenceOf({ operation, results, request }: Migration): string {
   const good = countOf(results, 'done', 'nothing')
   const [start, end] = isUndo ? [to, from] : [from, to]
   const what = `${good} of ${claimsOf(results.length)} moved from ${shown(start)} to ${shown(end)}`
+  const canGoBack = !isUndo && hasMoved
   if (good === results.length) {
-    return `${what}.\n${isUndo ? '' : `To go back: stowage migrate --undo --operation ${id}\n`}`
+    return `${what}.\n${canGoBack ? `To go back: stowage migrate --undo --operation ${id}\n` : ''}`
   }
   const isPaused = failed > request.failuresMax
   const why = isPaused ? `Paused, because more than ${request.failuresMax} failed. ` : ''
-  const again = isUndo
-    ? 'Run the same command again to go on.\n'
-    : `Run the same command again to go on, or go back:\n  stowage migrate --undo --operation ${id}\n`
+  const again = canGoBack
+    ? `Run the same command again to go on, or go back:\n  stowage migrate --undo --operation ${id}\n`
+    : 'Run the same command again to go on.\n'
   return `${what}, ${failed} failed. ${why}${again}`
 }
 

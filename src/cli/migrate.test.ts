@@ -156,6 +156,23 @@ describe('stowage migrate', () => {
     expect(out).toMatch(/3 of 3 claims moved from silver to gold\.\nTo go back: stowage migrate --undo --operation m-/)
   })
 
+  it('PLUS-4 offers the way back only where something was moved', async () => {
+    await someClaims(2)
+    for (const name of ['db-0', 'db-1']) await setStatus(name, { phase: 'Lost' })
+    const none = await migrate({ ...FORWARD, maxFailures: '5' })
+    expect(none.code).toBe(1)
+    expect(none.out).toContain(
+      '0 of 2 claims moved from silver to gold, 2 failed. Run the same command again to go on.\n',
+    )
+    expect(none.out).not.toContain('--undo')
+
+    await setStatus('db-0', { phase: 'Bound' })
+    controller = (_, wanted) => refuses(wanted, 'iops too high')
+    const refused = await migrate({ ...FORWARD, maxFailures: '5' })
+    expect(refused.out).toContain('0 of 2 claims moved')
+    expect(refused.out).toMatch(/or go back:\n {2}stowage migrate --undo --operation m-/)
+  })
+
   it('PLUS-4 by labels, and in all namespaces', async () => {
     await someClaims(1)
     await aClaim('web', { labels: { app: 'web' } })

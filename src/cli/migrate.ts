@@ -24,6 +24,7 @@ import { Unsuccessful } from './flags.ts'
 import { barProgress } from './migrate-bar.ts'
 import { closeRecord, dropRecord, endOf, type MovingClaim, movingClaim, tryMove } from './migrate-claim.ts'
 import { lookAtMove, type Operation, planMove, shown } from './migrate-plan.ts'
+import { recordOf } from './migrate-record.ts'
 import { jsonOf, type Migration, nothingToMove, openingOf, textOf } from './migrate-report.ts'
 import { type Choice, selectBackward, selectForward, withLabels } from './migrate-select.ts'
 
@@ -128,7 +129,15 @@ async function migrate(
   const works = chosen.map((claim) => movingClaim(claim, operation, client))
   const known = await knownEnds(client, works, operation, request)
   const isHopeless = countOf([...known.values()], 'failed') > failuresMax
-  const migration = (results: readonly ClaimResult[]): Migration => ({ operation, works, results, request, goesOn })
+  const migration = (results: readonly ClaimResult[]): Migration => ({
+    operation,
+    works,
+    results,
+    request,
+    goesOn,
+    hasMoved:
+      countOf(results, 'done', 'unfinished') > 0 || works.some(({ key }) => isMoved(claims.get(key), operation)),
+  })
   if (output === 'text' && !isDryRun && !isHopeless) deps.write(openingOf(migration([...known.values()])))
   const results =
     isDryRun || isHopeless
@@ -143,6 +152,9 @@ async function migrate(
   if (deps.signal.aborted && !hasArrived) throw new Unsuccessful(INTERRUPTED)
   if (isDryRun ? countOf(results, 'failed') > 0 : !hasArrived) throw new Unsuccessful(1)
 }
+
+const isMoved = (claim: Readonly<PersistentVolumeClaim> | undefined, { id }: Operation): boolean =>
+  claim !== undefined && recordOf(claim)?.id === id
 
 const notBegun = (key: ObjectKey, { isDryRun }: MigrateRequest): ClaimResult => ({
   key,

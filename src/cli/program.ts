@@ -67,7 +67,7 @@ export function createProgram(deps: ProgramDeps): Command {
   addMigrate(program, deps)
   addBackup(program, deps)
 
-  program
+  const controllers = program
     .command('controllers')
     .summary('run the controllers against any Kubernetes API server')
     .description(
@@ -83,12 +83,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .addOption(driverSocketOption())
     .addOption(changeBudgetOption())
     .addOption(changeCooldownOption())
-    .option('--no-leader-election', 'work at once, without asking whether another process does')
-    .addOption(leaseDurationOption())
-    .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
-    .addOption(
-      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
-    )
+  addRemoteOptions(controllers)
     .addHelpText(
       'after',
       '\nExample:\n  stowage controllers --kubeconfig ~/.kube/config --controllers binding,protection\n',
@@ -101,7 +96,7 @@ export function createProgram(deps: ProgramDeps): Command {
       await runRemoteControllers(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
 
-  program
+  const scheduler = program
     .command('scheduler')
     .summary('place pods where their volumes fit, on any Kubernetes API server')
     .description('Runs the scheduler of `stowage up` in a process of its own.')
@@ -113,12 +108,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .addOption(capacityReservationOption())
     .option('--bind-timeout-seconds <seconds>', 'how long a pod waits for its volumes before it is tried anew', '600')
     .option('--feature-gates <gates>', 'switch features, e.g. CSIStorageCapacity=false', '')
-    .option('--no-leader-election', 'work at once, without asking whether another process does')
-    .addOption(leaseDurationOption())
-    .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
-    .addOption(
-      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
-    )
+  addRemoteOptions(scheduler)
     .addHelpText(
       'after',
       '\nExample:\n  stowage scheduler --kubeconfig ~/.kube/config --scheduler-names stowage-scheduler\n',
@@ -128,7 +118,7 @@ export function createProgram(deps: ProgramDeps): Command {
       await runScheduler(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
 
-  program
+  const cleanup = program
     .command('capacity-cleanup')
     .summary('remove capacity objects of nodes whose driver is gone')
     .description(
@@ -144,12 +134,7 @@ export function createProgram(deps: ProgramDeps): Command {
     )
     .option('--gone-for <duration>', 'how long the driver must have been missing', '10m')
     .option('--namespace <name>', 'where the objects are (default: everywhere)')
-    .option('--no-leader-election', 'work at once, without asking whether another process does')
-    .addOption(leaseDurationOption())
-    .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
-    .addOption(
-      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
-    )
+  addRemoteOptions(cleanup)
     .addHelpText(
       'after',
       '\nExample:\n  stowage capacity-cleanup --kubeconfig ~/.kube/config --driver-name hostpath.csi.k8s.io --gone-for 30m\n',
@@ -386,4 +371,15 @@ function idleNotes(idle: readonly string[]): string[] {
   if (idle.length === 0) return []
   const count = idle.at(-1)!.split('-').at(-1)
   return [`From an earlier start, and not started now: ${idle.join(', ')}. --nodes ${count} starts them again.`]
+}
+
+/** Of every command that works on a server somewhere, in a process of its own. */
+function addRemoteOptions(command: Command): Command {
+  return command
+    .option('--no-leader-election', 'work at once, without asking whether another process does')
+    .addOption(leaseDurationOption())
+    .option('--http-endpoint <host:port>', 'where to show metrics and /healthz')
+    .addOption(
+      new Option('--log-level <level>', 'how much to log (to standard error)').choices(LOG_LEVELS).default('info'),
+    )
 }

@@ -1,13 +1,13 @@
 // The flags of `stowage provisioner`, named as external provisioners have them everywhere, so that a deployment can
 // change the program and keep its arguments. What they set is provisioner.ts.
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { FEATURE_GATES, type FeatureGates } from '../api/feature-gates.ts'
 import { type CapacityMode, parseEnableCapacity } from '../controllers/capacity/index.ts'
-import { parseListen, UsageError } from './flags.ts'
+import { type ListenAddress, UsageError } from './flags.ts'
 import type { ProgramDeps } from './program.ts'
+import { addSidecar, readMonitoring } from './sidecar-command.ts'
 import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from './sidecar-flags.ts'
 import {
-  addFlags,
   duration,
   type Flag,
   type FlagValues,
@@ -99,50 +99,30 @@ export interface ProvisionerSettings
   /** How capacity is published, if it is. */
   readonly capacity: CapacityMode['is'] | undefined
   readonly gates: FeatureGates
-  readonly monitoring: { readonly host: string; readonly port: number } | undefined
+  readonly monitoring: ListenAddress | undefined
 }
 
 export function addProvisioner(program: Command, deps: ProgramDeps, logLevels: readonly string[]): void {
-  const command = program
-    .command('provisioner')
-    .summary('make volumes for claims, with a CSI driver')
-    .description(
+  addSidecar(program, deps, logLevels, {
+    name: 'provisioner',
+    summary: 'make volumes for claims, with a CSI driver',
+    description:
       'Runs beside a CSI driver and makes and deletes its volumes for the claims of a Kubernetes API server, ours or another.',
-    )
-  addFlags(command, FLAGS)
-  command
-    .addOption(new Option('--log-level <level>', 'how much to log (to standard error)').choices([...logLevels]))
-    .option('-v, --v <number>', 'the same by number: 4 and more is debug (default: 2)')
-    .addHelpText(
-      'after',
-      '\nExample:\n  stowage provisioner --csi-address /run/csi/socket --kubeconfig ~/.kube/config --extra-create-metadata\n',
-    )
-    .action(async (given) => {
-      const settings = readProvisionerSettings(given)
-      const [{ runProvisioner }, { createLog }] = await Promise.all([import('./provisioner.ts'), import('./log.ts')])
-      const log = createLog(given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info'))
-      await runProvisioner({
-        settings,
-        clock: deps.clock,
-        random: deps.random,
-        log,
-        signal: deps.signal,
-        env: process.env,
-      })
-    })
+    flags: FLAGS,
+    example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --extra-create-metadata',
+    read: readProvisionerSettings,
+    load: async () => (await import('./provisioner.ts')).runProvisioner,
+  })
 }
 
 export function readProvisionerSettings(given: Readonly<Record<string, unknown>>): ProvisionerSettings {
   const { featureGates, httpEndpoint, metricsAddress, enableCapacity, ...settings }: Values = readFlags(FLAGS, given)
-  if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
-  if (!settings.metricsPath.startsWith('/'))
-    throw wrong('--metrics-path', settings.metricsPath, 'a path such as /metrics')
+  const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   if (settings.nodeDeployment && settings.leaderElection) {
     throw new UsageError('--node-deployment and --leader-election exclude each other: on every node one is to work.')
   }
   if (settings.volumeNameUuidLength === 0) throw wrong('--volume-name-uuid-length', '0', '-1, or 1 or more')
   if (settings.volumeNamePrefix === '') throw wrong('--volume-name-prefix', '', 'a text that is not empty')
-  const address = httpEndpoint || metricsAddress
   const capacity = parseEnableCapacity(enableCapacity, settings)
   if (capacity === 'local' && !settings.nodeDeployment) {
     throw new UsageError(
@@ -154,7 +134,6 @@ export function readProvisionerSettings(given: Readonly<Record<string, unknown>>
       '--enable-capacity=central and --node-deployment exclude each other: every node would publish all.',
     )
   }
-  const monitoring = address ? parseListen(address) : undefined
   return { ...settings, capacity, gates: readGates(featureGates, SETTLED), monitoring }
 }
 

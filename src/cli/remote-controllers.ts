@@ -1,62 +1,34 @@
 // `stowage controllers`: the controllers of `stowage up` in a process of their own, against any Kubernetes API server.
-import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
-import type { Clock, Random } from '../base/clock.ts'
-import type { Logger } from '../base/log.ts'
-import { httpClient } from '../client/index.ts'
-import { findServer } from '../sdk/find-server.ts'
 import { CONTROLLERS, type ControllerName, runControllers } from './controllers.ts'
-import { parseListen, UsageError } from './flags.ts'
+import { UsageError } from './flags.ts'
 import { parseLeaseDuration } from './lease-flag.ts'
-import { serveMonitoring } from './monitoring.ts'
 import { type PaceFlags, parsePace } from './pace-flags.ts'
+import { reachServer } from './remote-server.ts'
+import type { RemoteWorkDeps, RemoteWorkFlags } from './remote-work.ts'
 
-export interface RemoteControllersFlags extends PaceFlags {
-  readonly kubeconfig?: string
+export interface RemoteControllersFlags extends RemoteWorkFlags, PaceFlags {
   /** As --controllers gives them, separated by commas. */
   readonly controllers?: string
-  readonly leaderElection: boolean
-  readonly leaderElectionLeaseDuration?: string
-  readonly httpEndpoint?: string
   readonly driverSocket?: readonly string[]
   readonly featureGates?: string
 }
 
-export interface RemoteControllersDeps {
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Logger
-  readonly signal: AbortSignal
-  readonly env: Readonly<Record<string, string | undefined>>
-}
-
-export async function runRemoteControllers(flags: RemoteControllersFlags, deps: RemoteControllersDeps): Promise<void> {
-  const { clock, log } = deps
+export async function runRemoteControllers(flags: RemoteControllersFlags, deps: RemoteWorkDeps): Promise<void> {
+  const { log } = deps
   const names = parseControllers(flags.controllers)
   const gates = gatesOf(flags.featureGates)
   const pace = parsePace(flags)
   const leaseTimes = parseLeaseDuration(flags.leaderElectionLeaseDuration)
-  const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
-    throw new UsageError((error as Error).message)
-  })
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  const client = httpClient({ connection, clock, userAgent: 'stowage-controllers' })
-  const health = { '/healthz': () => undefined }
-  const monitoring = flags.httpEndpoint
-    ? await serveMonitoring({
-        ...parseListen(flags.httpEndpoint, '--http-endpoint'),
-        registry,
-        metricsPath: '/metrics',
-        health,
-      })
-    : undefined
+  const server = await reachServer('stowage-controllers', flags, deps)
+  const { client, registry, metrics } = server
   try {
-    log.info({ server: connection.server, controllers: names }, 'started')
+    log.info({ server: server.url, controllers: names }, 'started')
     await runControllers({
       ...deps,
       client,
       registry,
+      metrics,
       names,
       gates,
       ...(pace ? { pace } : {}),
@@ -66,8 +38,7 @@ export async function runRemoteControllers(flags: RemoteControllersFlags, deps: 
       drivers: [...new Set(flags.driverSocket)].map((address) => ({ address })),
     })
   } finally {
-    await monitoring?.stop()
-    client.close()
+    await server.close()
     log.info({}, 'stopped')
   }
 }

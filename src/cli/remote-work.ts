@@ -1,37 +1,24 @@
 // Work on a Kubernetes API server somewhere, in a process of its own: finds the server, shows metrics and health, and
 // works while it holds the lease, so that of several processes one does.
 import { setMaxListeners } from 'node:events'
-import { hostname } from 'node:os'
-import { collectDefaultMetrics, Registry } from 'prom-client'
-import type { Clock, Random } from '../base/clock.ts'
-import { randomUuid } from '../base/identifiers.ts'
+import type { Registry } from 'prom-client'
+import type { Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import {
-  createCacheSet,
-  createClientMetrics,
-  createLeaderElection,
-  httpClient,
-  type LeaderElection,
-} from '../client/index.ts'
+import { processIdentity } from '../base/process-identity.ts'
+import { createCacheSet, createLeaderElection, type LeaderElection } from '../client/index.ts'
 import type { ControllerDeps } from '../controllers/deps.ts'
-import { findServer } from '../sdk/find-server.ts'
-import { parseListen, UsageError } from './flags.ts'
 import { parseLeaseDuration } from './lease-flag.ts'
-import { serveMonitoring } from './monitoring.ts'
+import { type RemoteServerDeps, type RemoteServerFlags, reachServer } from './remote-server.ts'
 
-export interface RemoteWorkFlags {
-  readonly kubeconfig?: string
+export interface RemoteWorkFlags extends RemoteServerFlags {
   readonly leaderElection: boolean
   readonly leaderElectionLeaseDuration?: string
-  readonly httpEndpoint?: string
 }
 
-export interface RemoteWorkDeps {
-  readonly clock: Clock
+export interface RemoteWorkDeps extends RemoteServerDeps {
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  readonly env: Readonly<Record<string, string | undefined>>
 }
 
 export interface RemoteWork {
@@ -50,22 +37,9 @@ export interface WorkDeps extends ControllerDeps {
 export async function runRemoteWork(work: RemoteWork, flags: RemoteWorkFlags, deps: RemoteWorkDeps): Promise<void> {
   const { clock, random, log, signal } = deps
   const leaseTimes = parseLeaseDuration(flags.leaderElectionLeaseDuration)
-  const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
-    throw new UsageError((error as Error).message)
-  })
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  const metrics = createClientMetrics(registry)
-  const start = work.prepare(registry)
-  const client = httpClient({ connection, clock, userAgent: work.lease, observer: metrics.requests })
-  const monitoring = flags.httpEndpoint
-    ? await serveMonitoring({
-        ...parseListen(flags.httpEndpoint, '--http-endpoint'),
-        registry,
-        metricsPath: '/metrics',
-        health: { '/healthz': () => undefined },
-      })
-    : undefined
+  const server = await reachServer(work.lease, flags, deps)
+  const { client, metrics } = server
+  const start = work.prepare(server.registry)
 
   async function term(until: AbortSignal, election?: LeaderElection): Promise<void> {
     setMaxListeners(0, until) // every watch listens to it
@@ -78,7 +52,7 @@ export async function runRemoteWork(work: RemoteWork, flags: RemoteWorkFlags, de
   }
 
   try {
-    log.info({ server: connection.server, ...work.about }, 'started')
+    log.info({ server: server.url, ...work.about }, 'started')
     if (!flags.leaderElection) return await term(signal)
     const election = createLeaderElection({
       client,
@@ -87,14 +61,13 @@ export async function runRemoteWork(work: RemoteWork, flags: RemoteWorkFlags, de
       log,
       namespace: 'kube-system',
       name: work.lease,
-      identity: `${hostname()}_${randomUuid(random)}`,
+      identity: processIdentity(random),
       ...leaseTimes,
       onChange: (isLeader) => metrics.leadership(work.lease, isLeader),
     })
     await election.run((until) => term(until, election), signal)
   } finally {
-    await monitoring?.stop()
-    client.close()
+    await server.close()
     log.info({}, 'stopped')
   }
 }

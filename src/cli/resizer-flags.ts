@@ -1,23 +1,14 @@
 // The flags of `stowage resizer`, named as the external resizer has them everywhere, so that a deployment can change the
 // program and keep its arguments. What they set is resizer.ts.
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { PaceOptions } from '../controllers/changing/index.ts'
-import { parseListen, UsageError } from './flags.ts'
+import type { ListenAddress } from './flags.ts'
 import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parsePace } from './pace-flags.ts'
 import type { ProgramDeps } from './program.ts'
+import { addSidecar, readMonitoring } from './sidecar-command.ts'
 import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from './sidecar-flags.ts'
-import {
-  addFlags,
-  duration,
-  type FlagValues,
-  number,
-  readFlags,
-  readGates,
-  text,
-  toggle,
-  wrong,
-} from './typed-flags.ts'
+import { duration, type FlagValues, number, readFlags, readGates, text, toggle } from './typed-flags.ts'
 
 const FLAGS = {
   ...CONNECTION_FLAGS,
@@ -68,32 +59,21 @@ export interface ResizerSettings
   > {
   readonly gates: FeatureGates
   readonly pace: PaceOptions | undefined
-  readonly monitoring: { readonly host: string; readonly port: number } | undefined
+  readonly monitoring: ListenAddress | undefined
 }
 
 export function addResizer(program: Command, deps: ProgramDeps, logLevels: readonly string[]): void {
-  const command = program
-    .command('resizer')
-    .summary('grow volumes of claims and change their attributes, with a CSI driver')
-    .description(
+  addSidecar(program, deps, logLevels, {
+    name: 'resizer',
+    summary: 'grow volumes of claims and change their attributes, with a CSI driver',
+    description:
       'Runs beside a CSI driver; grows its volumes and changes their attributes for the claims of a Kubernetes API server, ' +
-        'ours or another.',
-    )
-  addFlags(command, FLAGS)
-  command
-    .addOption(new Option('--log-level <level>', 'how much to log (to standard error)').choices([...logLevels]))
-    .option('-v, --v <number>', 'the same by number: 4 and more is debug (default: 2)')
-    .addHelpText(
-      'after',
-      '\nExample:\n  stowage resizer --csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election\n',
-    )
-    .action(async (given) => {
-      const settings = readResizerSettings(given)
-      const [{ runResizer }, { createLog }] = await Promise.all([import('./resizer.ts'), import('./log.ts')])
-      const log = createLog(given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info'))
-      const { clock, random, signal } = deps
-      await runResizer({ settings, clock, random, log, signal, env: process.env })
-    })
+      'ours or another.',
+    flags: FLAGS,
+    example: '--csi-address /run/csi/socket --kubeconfig ~/.kube/config --leader-election',
+    read: readResizerSettings,
+    load: async () => (await import('./resizer.ts')).runResizer,
+  })
 }
 
 export function readResizerSettings(given: Readonly<Record<string, unknown>>): ResizerSettings {
@@ -106,11 +86,7 @@ export function readResizerSettings(given: Readonly<Record<string, unknown>>): R
     changeCooldown,
     ...settings
   } = readFlags(FLAGS, given)
-  if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
-  if (!settings.metricsPath.startsWith('/'))
-    throw wrong('--metrics-path', settings.metricsPath, 'a path such as /metrics')
-  const address = httpEndpoint || metricsAddress
-  const monitoring = address ? parseListen(address) : undefined
+  const monitoring = readMonitoring({ httpEndpoint, metricsAddress, metricsPath: settings.metricsPath })
   const pace = parsePace({ changeBudget, changeCooldown })
   return { ...settings, gates: readGates(featureGates, SETTLED), pace, monitoring }
 }

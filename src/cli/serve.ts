@@ -137,6 +137,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     showCertificates(server.metrics.registry, pki)
     const bootstrap = server.health.addReadiness('bootstrap')
+    if (store.problem) server.health.addCheck(place.is === 'etcd' ? 'etcd' : 'store', () => store.problem!())
     const listener = await listenHttps({ handle: server.handle, pki, ...options.listen, clock, log })
     // Whatever ends first ends the others: the process must not stay for a part of it.
     const stop = new AbortController()

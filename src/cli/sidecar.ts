@@ -1,9 +1,8 @@
 // What components that run beside a CSI driver have in common: finding their server and their node, and electing one of
 // several.
-import { hostname } from 'node:os'
 import type { Clock, Random } from '../base/clock.ts'
-import { randomUuid } from '../base/identifiers.ts'
 import type { Logger } from '../base/log.ts'
+import { processIdentity } from '../base/process-identity.ts'
 import { type Client, type Connection, createLeaderElection, type LeaderElection } from '../client/index.ts'
 import type { ServedNode } from '../controllers/changing/index.ts'
 import { type CsiDriver, CsiError, type DriverFacts, driverFacts, whenReady } from '../csi/index.ts'
@@ -106,7 +105,7 @@ export function createLeadership(deps: LeadershipDeps): Leadership {
     log,
     namespace: settings.leaderElectionNamespace || deps.namespace,
     name: leaseName,
-    identity: `${hostname()}_${randomUuid(random)}`,
+    identity: processIdentity(random),
     leaseMs: settings.leaderElectionLeaseDuration,
     renewDeadlineMs: settings.leaderElectionRenewDeadline,
     retryMs: settings.leaderElectionRetryPeriod,

@@ -75,7 +75,7 @@ function aProcess(world: ManualClock, client: Client, identity: string, random: 
     namespace: 'default',
     name: 'leader',
     identity,
-    onChange: (is) => terms.push(is ? 'leads' : 'ends'),
+    onChange: (is) => terms.push(is ? 'leads' : 'waits'),
   })
   const closing = new AbortController()
   const running = election.run(
@@ -163,7 +163,7 @@ describe('leader election', () => {
     a.state.fault = { latencyMs: 0, fails: true, answerLost: false }
     await advance(world, 10_500)
     expect(a.election.isLeader).toBe(false)
-    expect(a.terms).toEqual(['leads', 'ends'])
+    expect(a.terms).toEqual(['waits', 'leads', 'waits'])
     expect(() => a.election.assertStillLeader()).toThrow(NotLeaderError)
     expect(() => a.election.fence()).toThrow(NotLeaderError)
     await a.stop()
@@ -176,7 +176,7 @@ describe('leader election', () => {
     a.state.fault = { latencyMs: 10_000_000, fails: false, answerLost: false }
     await advance(world, 10_500)
     expect(a.election.isLeader).toBe(false)
-    expect(a.terms).toEqual(['leads', 'ends'])
+    expect(a.terms).toEqual(['waits', 'leads', 'waits'])
   })
 
   it('the fence stops a commit that a deposed leader had already sent, and costs its holder no version', async () => {

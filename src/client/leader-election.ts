@@ -27,7 +27,7 @@ export interface LeaderElectionOptions {
   readonly renewDeadlineMs?: number
   /** Default 2 s. */
   readonly retryMs?: number
-  /** Told when leadership begins and ends; for leader_election_master_status. */
+  /** Told that it does not lead yet, and when leadership begins and ends; for leader_election_master_status. */
   onChange?(isLeader: boolean): void
 }
 
@@ -155,6 +155,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     clock.sleep(retryMs * (1 + random() * (RETRY_JITTER - 1)), signal).catch(() => {})
 
   async function run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+    options.onChange?.(false)
     while (!signal.aborted) {
       if (!(await attempt(signal)) || !isLeader()) {
         await pause(signal)

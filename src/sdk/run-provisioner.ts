@@ -1,9 +1,8 @@
 // The whole of a provisioner's program: flags, the way to the server, one leader among several, metrics, until it is
 // told to stop. What a term of work is made of is work-term.ts; what is done for one claim, ../controllers/provisioning.
-import { hostname } from 'node:os'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { systemClock, systemRandom } from '../base/clock.ts'
-import { randomUuid } from '../base/identifiers.ts'
+import { processIdentity } from '../base/process-identity.ts'
 import { parseListen, UsageError } from '../cli/flags.ts'
 import { createLog } from '../cli/log.ts'
 import { serveMonitoring } from '../cli/monitoring.ts'
@@ -102,7 +101,7 @@ async function operate(
         ...{ client, clock, random, log },
         namespace: settings.leaderElectionNamespace ?? namespace,
         name: name.replaceAll('/', '-'),
-        identity: `${hostname()}_${randomUuid(random)}`,
+        identity: processIdentity(random),
         onChange: (isLeader) => metrics.leadership(name, isLeader),
       })
     }

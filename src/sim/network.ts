@@ -31,6 +31,13 @@ export const NO_FAULTS: NetworkFaults = {
   silenceWatch: 0,
 }
 
+/** What a process loses of what it sends and is sent. */
+export interface Losses {
+  readonly share: number
+  /** Writes are carried out, and it is not told; all else goes well. */
+  readonly onlyReplies?: boolean
+}
+
 /** Who sends: a process has a name. */
 interface Sender {
   readonly name?: string
@@ -49,20 +56,31 @@ export interface Network {
   clientFor(life: Life & Sender): Client
   /** Whoever has a stream open will notice. */
   serverDied(): void
-  /** What one process loses of everything it sends and is sent, besides; by its name. */
-  readonly losing: Map<string, number>
-  /** Who resumes a watch is told once that it is too late: everything has to be listed again. */
-  cutHistory(): void
+  /** What one process loses besides; by its name. */
+  readonly losing: Map<string, Losses>
+  /**
+   * For this long nothing comes on the streams of one process, or of all. Then they break, and who resumes them is told
+   * that it is too late: everything has to be listed again.
+   */
+  cutHistory(ms: number, process?: string): void
+}
+
+/** A stream that is open. */
+interface OpenStream {
+  readonly name: string
+  /** What to do when the connection is gone, while it waits for its next event. */
+  notice?: () => void
 }
 
 export function createNetwork(world: World, server: () => Client | undefined): Network {
   const dice = world.dice('network')
   const faults: NetworkFaults = { ...NO_FAULTS }
-  /** Of each stream that waits for its next event: what to do when the server dies. */
-  const waiting = new Set<() => void>()
-  const losing = new Map<string, number>()
-  /** Streams that were open when history was cut. */
-  let cut = 0
+  const streams = new Set<OpenStream>()
+  const losing = new Map<string, Losses>()
+  /** Until when each process hears nothing on its streams. */
+  const deafUntilMs = new Map<string, number>()
+  /** How many streams of each process come too late. */
+  const tooLate = new Map<string, number>()
   const delay = () => new Promise<void>((resolve) => void world.schedule(faults.latencyMs * dice(), resolve))
   const later = (ms: number) => new Promise<void>((resolve) => void world.schedule(ms, resolve))
   const noReply = async (): Promise<never> => {
@@ -75,10 +93,13 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     if (does) world.tally(what)
     return does
   }
-  const losesOf = ({ name = '' }: Sender): number => losing.get(name) ?? 0
+  const losesOf = ({ name = '' }: Sender): number => {
+    const losses = losing.get(name)
+    return losses && !losses.onlyReplies ? losses.share : 0
+  }
 
   /** One request on its way there and back. */
-  async function exchange<T>(life: Sender, call: (client: Client) => Promise<T>): Promise<T> {
+  async function exchange<T>(life: Sender, call: (client: Client) => Promise<T>, isWrite = false): Promise<T> {
     await delay()
     if (happens(faults.loseRequest + losesOf(life), 'request lost')) return noReply()
     const client = server()
@@ -94,7 +115,9 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     const settled = await orTooLate(outcome)
     if (twice) void call(client).catch(() => {})
     if (!settled || server() !== client) return noReply()
-    if (happens(faults.loseReply + losesOf(life), 'reply lost')) return noReply()
+    const losses = losing.get(life.name ?? '')
+    const loses = losses && (isWrite || !losses.onlyReplies) ? losses.share : 0
+    if (happens(faults.loseReply + loses, 'reply lost')) return noReply()
     await delay()
     if (settled.ok) return settled.value
     if ((settled.error as { code?: number }).code === 409) world.tally('conflict')
@@ -109,16 +132,22 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     await life.pass(delay())
     const client = server()
     if (!client || happens(faults.refuse, 'refused 429 or 503')) throw unavailable('connection refused')
-    if (isResumed && cut > 0) {
-      cut--
+    const { name = '' } = life
+    const late = tooLate.get(name) ?? 0
+    if (isResumed && late > 0) {
+      tooLate.set(name, late - 1)
       world.tally('410 for a watch')
       throw expired('too old resource version: history was cut')
     }
     let isState = hasState
+    const own: OpenStream = { name }
+    streams.add(own)
     const events = open(client)[Symbol.asyncIterator]()
     try {
       for (;;) {
-        const next = await life.pass(patiently(events.next(), client).finally(() => life.alive || events.return?.()))
+        const next = await life.pass(
+          patiently(events.next(), client, own).finally(() => life.alive || events.return?.()),
+        )
         if (next.done) return
         if (happens(faults.breakWatch + losesOf(life), 'watch broken')) throw unavailable('the stream broke')
         if (happens(faults.silenceWatch, 'watch silent')) {
@@ -127,10 +156,18 @@ export function createNetwork(world: World, server: () => Client | undefined): N
         }
         // A state comes in one piece; every change has a way of its own.
         if (next.value.type === 'bookmark') isState = false
-        if (!isState) await life.pass(delay())
+        if (!isState) {
+          const deafMs = (deafUntilMs.get(name) ?? 0) - world.nowMs
+          if (deafMs > 0) {
+            await life.pass(later(deafMs))
+            throw unavailable('the stream broke')
+          }
+          await life.pass(delay())
+        }
         yield next.value
       }
     } finally {
+      streams.delete(own)
       void events.return?.()
     }
   }
@@ -145,18 +182,18 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     })
 
   /** Waits for the next event until the server is gone, or for as long as a client bears silence. */
-  function patiently<T>(next: Promise<T>, client: Client): Promise<T> {
+  function patiently<T>(next: Promise<T>, client: Client, stream: OpenStream): Promise<T> {
     return new Promise((resolve, reject) => {
       const notice = () => {
         world.schedule(NOTICE_MS_MAX * dice(), () => end(() => reject(unavailable('the connection was reset'))))
       }
       const end = (settle: () => void) => {
         cancel()
-        waiting.delete(notice)
+        delete stream.notice
         settle()
       }
       const cancel = world.schedule(SILENCE_MS_MAX, () => end(() => reject(unavailable('the stream is silent'))))
-      waiting.add(notice)
+      stream.notice = notice
       if (server() !== client) notice()
       next.then(
         (value) => end(() => resolve(value)),
@@ -168,21 +205,28 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   return {
     faults,
     losing,
-    cutHistory() {
-      cut = waiting.size
-      for (const notice of waiting) notice()
+    cutHistory(ms, process) {
+      const names = process === undefined ? new Set([...streams].map(({ name }) => name)) : [process]
+      for (const name of names) deafUntilMs.set(name, Math.max(deafUntilMs.get(name) ?? 0, world.nowMs + ms))
+      world.schedule(ms, () => {
+        for (const name of names) {
+          const own = [...streams].filter((stream) => stream.name === name)
+          tooLate.set(name, own.length)
+          for (const stream of own) stream.notice?.()
+        }
+      })
     },
     serverDied() {
-      for (const notice of waiting) notice()
+      for (const { notice } of streams) notice?.()
     },
     clientFor: (life) => ({
       get: (...args) => life.pass(exchange(life, (client) => client.get(...args))),
       list: (...args) => life.pass(exchange(life, (client) => client.list(...args))),
-      create: (...args) => life.pass(exchange(life, (client) => client.create(...args))),
-      update: (...args) => life.pass(exchange(life, (client) => client.update(...args))),
-      patch: (...args) => life.pass(exchange(life, (client) => client.patch(...args))),
-      delete: (...args) => life.pass(exchange(life, (client) => client.delete(...args))),
-      commit: (...args) => life.pass(exchange(life, (client) => client.commit(...args))),
+      create: (...args) => life.pass(exchange(life, (client) => client.create(...args), true)),
+      update: (...args) => life.pass(exchange(life, (client) => client.update(...args), true)),
+      patch: (...args) => life.pass(exchange(life, (client) => client.patch(...args), true)),
+      delete: (...args) => life.pass(exchange(life, (client) => client.delete(...args), true)),
+      commit: (...args) => life.pass(exchange(life, (client) => client.commit(...args), true)),
       serves: (...args) => life.pass(exchange(life, (client) => client.serves(...args))),
       watch: (kind, request) =>
         stream(life, (client) => client.watch(kind, request), {

@@ -65,12 +65,11 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
     }
   }
 
-  async function take(step: Step): Promise<void> {
+  function take(step: Step): void {
     nowMs = Math.max(nowMs, step.atMs)
     if (!step.run) return
     steps++
     step.run()
-    await microtasks()
   }
 
   const world: World = {
@@ -98,10 +97,10 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
       tallies[what] = (tallies[what] ?? 0) + 1
     },
     trace: () => (lines.length > linesMax ? lines.slice(-linesMax) : lines),
-    async runUntil(condition, { withinMs, waitingFor }) {
+    runUntil: (condition, { withinMs, waitingFor }) => {
       const deadlineMs = nowMs + withinMs
-      await microtasks()
-      while (!condition()) {
+      return turnByTurn(() => {
+        if (condition()) return false
         const step = queue.pop()
         const why = !step
           ? 'nothing is left to happen'
@@ -114,17 +113,26 @@ export function createWorld(seed: number, { linesMax = TRACE_LINES_MAX }: WorldO
           throw new Error(
             `seed ${seed}: still waiting for ${waitingFor}, and ${why}\n${world.trace().slice(-60).join('\n')}`,
           )
-        await take(step)
-      }
+        take(step)
+        return true
+      })
     },
-    async runFor(ms) {
+    runFor: (ms) => {
       const untilMs = nowMs + ms
-      await microtasks()
-      for (let step = queue.peek(); step && step.atMs <= untilMs; step = queue.peek()) {
+      return turnByTurn(() => {
         if (steps > STEPS_MAX) throw new Error(`seed ${seed}: it goes in circles\n${lines.slice(-60).join('\n')}`)
-        await take(queue.pop()!)
-      }
-      nowMs = untilMs
+        let step = queue.peek()
+        while (step && !step.run && step.atMs <= untilMs) {
+          queue.pop() // taken back: that needs no turn of its own
+          step = queue.peek()
+        }
+        if (step && step.atMs <= untilMs) {
+          take(queue.pop()!)
+          return true
+        }
+        nowMs = untilMs
+        return false
+      })
     },
   }
   return world
@@ -153,8 +161,35 @@ export function clockOf(source: { schedule: World['schedule']; nowMs: () => numb
   }
 }
 
-/** Every microtask runs before the event loop turns; nothing in a world waits for anything real. */
-const microtasks = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** So many steps the event loop takes before it looks for anything else. */
+const STEPS_PER_LOOP = 128
+
+/**
+ * Calls `step` until it says that there is no more. Node runs every microtask between two immediates, and the immediates
+ * that are there when it comes to them in one go: nothing in a world waits for anything real.
+ */
+function turnByTurn(step: () => boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isOver = false
+    const turn = (): void => {
+      if (isOver) return
+      try {
+        if (step()) return
+        resolve()
+      } catch (error) {
+        reject(error)
+      }
+      isOver = true
+    }
+    const loop = (): void => {
+      turn()
+      if (isOver) return
+      for (let nth = 1; nth < STEPS_PER_LOOP; nth++) setImmediate(turn)
+      setImmediate(loop)
+    }
+    setImmediate(loop)
+  })
+}
 
 /** The same dice for the same number (mulberry32). */
 export function seededRandom(seed: number): Random {

@@ -233,6 +233,40 @@ describe('a medium that refuses a write', () => {
     expect(results[2]).toMatchObject({ value: { revision: 0 } })
   })
 
+  it('SYS-11 is said to be unwell until it takes a write', async () => {
+    const { control, store } = await setUp()
+    expect(await store.problem?.()).toBeUndefined()
+    const takeIt = control.fate
+    control.fate = diskFull
+    await expect(put(store, 'a')).rejects.toThrow(WriteRefusedError)
+    expect(await store.problem?.()).toBe('the last write was refused')
+    control.fate = takeIt
+    expect(await store.problem?.()).toBe('the last write was refused')
+    await put(store, 'a')
+    expect(await store.problem?.()).toBeUndefined()
+  })
+
+  it('SYS-11 is tried now and then where nobody writes because it is unwell', async () => {
+    const { clock, control, batches, store } = await setUp()
+    const takeIt = control.fate
+    control.fate = diskFull
+    await expect(put(store, 'a')).rejects.toThrow(WriteRefusedError)
+    const wellAfter = async (ms: number) => {
+      await clock.advance(ms)
+      await store.problem?.()
+      await clock.nextTurn()
+      return (await store.problem?.()) === undefined
+    }
+    expect(await wellAfter(9_999)).toBe(false)
+    expect(batches).toHaveLength(1)
+    expect(await wellAfter(1)).toBe(false)
+    expect(batches).toHaveLength(2)
+    control.fate = takeIt
+    expect(await wellAfter(9_999)).toBe(false)
+    expect(await wellAfter(1)).toBe(true)
+    expect([batches.length, store.revision]).toEqual([3, 0])
+  })
+
   it('is asked again to drop old records', async () => {
     const { clock, control, batches, store, open } = await setUp({ keepMs: 1_000 })
     await put(store, 'a', '1')

@@ -42,6 +42,7 @@ const COMPACT_LOOK_MS_MAX = 3_600_000 // timers cannot wait for ever
 const EXPIRE_KEYS_PER_TRANSACTION = 1_000
 const EXPIRE_LOOK_MS_MAX = 10_000 // the clock may jump: look at least this often
 const RETRY_MS = 1_000 // after the medium has refused a compaction or an expiry
+const TRIAL_AFTER_MS = 10_000 // without a write since one was refused, somebody must find out
 
 export interface RevisionedStoreOptions {
   readonly medium: Medium
@@ -81,6 +82,10 @@ class RevisionedStore implements Store {
   #toDrop: Revision[] = []
   #isWriting = false
   #writing: Promise<void> = Promise.resolve()
+  /** When the medium refused the last batch; undefined: it took it. */
+  #refusedAtMs: number | undefined
+  /** The next batch is written even if it is empty: it shows whether the medium takes anything again. */
+  #isTrialDue = false
   /** The batch that is being made visible: its values need not be read back. */
   #publishing: Batch | undefined
   /** Lists under way; what they show is not compacted. */
@@ -188,6 +193,17 @@ class RevisionedStore implements Store {
     }
   }
 
+  async problem(): Promise<string | undefined> {
+    if (this.#closedBecause) return 'it has ended'
+    if (this.#refusedAtMs === undefined) return undefined
+    // Who is not asked to write, because it cannot, would never learn that it can again.
+    if (this.#clock.monotonicMs() - this.#refusedAtMs >= TRIAL_AFTER_MS) {
+      this.#isTrialDue = true
+      this.#startWriting()
+    }
+    return 'the last write was refused'
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close(new StoreClosedError())
     return this.#closing
@@ -205,7 +221,7 @@ class RevisionedStore implements Store {
     await Promise.resolve() // those who ask in the same breath share the first batch
     do {
       await this.#writeBatch()
-    } while (this.#waiting.length > 0)
+    } while (this.#waiting.length > 0 || this.#isTrialDue)
     this.#isWriting = false
   }
 
@@ -242,12 +258,15 @@ class RevisionedStore implements Store {
   }
 
   async #write(batch: Batch): Promise<void> {
+    const isTrial = this.#isTrialDue
+    this.#isTrialDue = false
     const drop = this.#toDrop
     const records = batch.records()
-    if (records.length === 0 && drop.length === 0) return
-    const floors = drop.length > 0 ? this.#history.floors : undefined
+    if (records.length === 0 && drop.length === 0 && !isTrial) return
+    const floors = drop.length > 0 || isTrial ? this.#history.floors : undefined
     const startedMs = this.#clock.monotonicMs()
     await this.#medium.write({ append: records, drop, floors })
+    this.#refusedAtMs = undefined
     this.#toDrop = []
     const seconds = (this.#clock.monotonicMs() - startedMs) / 1000
     for (const listener of this.#commitListeners) listener(seconds, records.length)
@@ -270,6 +289,7 @@ class RevisionedStore implements Store {
 
   /** The medium took nothing. Who wanted to write is told so; who only looked may have seen what never was: again. */
   #refuse(decided: readonly Decided[], error: AppendRefusedError): void {
+    this.#refusedAtMs = this.#clock.monotonicMs()
     const again: Waiting[] = []
     for (const { transaction, outcome } of decided) {
       if (outcome.is === 'written') transaction.reject(new WriteRefusedError(error.message, error))

@@ -133,6 +133,8 @@ export interface Store {
   watch(options: WatchOptions): Watch
   /** Numbers for /metrics. */
   stats(): StoreStats
+  /** Why nothing can be written at the moment, if so, in words that give nothing away; for /readyz. Answers within seconds. */
+  problem?(): Promise<string | undefined>
   /** Told of every commit that reached the disk. */
   onCommit?(listener: CommitListener): void
   /** Waits for what was accepted, then releases everything. Later calls fail with StoreClosedError. */

@@ -24,6 +24,14 @@ export interface Witness {
   destroys(asset: string): void
 }
 
+interface Read {
+  readonly askedMs: number
+  readonly heardMs: number
+}
+
+/** Whoever looks before it destroys does so within this, also where it has to wait for another call to end. */
+const FRESH_MS = 30_000
+
 /** `nameOf`: what the storage behind a volume is called in `destroys`. */
 export function checkDeletions(
   world: World,
@@ -49,12 +57,19 @@ export function checkDeletions(
     else kept.set(name, { why, sinceMs: kept.get(name)?.sinceMs ?? world.nowMs })
   }
 
-  function judge(asset: string, lastReadMs: ReadonlyMap<string, number>): void {
+  /** Up to when whoever read this knows what holds. To have looked long ago is no excuse, unless it slept since. */
+  function knownMs(read: Read | undefined): number {
+    if (!read) return world.nowMs
+    const isFresh = world.nowMs - read.heardMs < FRESH_MS
+    return isFresh ? read.askedMs : Math.max(read.askedMs, world.nowMs - FRESH_MS)
+  }
+
+  function judge(asset: string, lastRead: ReadonlyMap<string, Read>): void {
     const crimes = [...view.volumes.values()].flatMap((volume) => {
       if (nameOf(volume) !== asset) return []
       const { name = '' } = volume.metadata
       const keeping = kept.get(name)
-      return keeping && keeping.sinceMs < (lastReadMs.get(name) ?? world.nowMs)
+      return keeping && keeping.sinceMs < knownMs(lastRead.get(name))
         ? [`${asset} is destroyed, and volume ${name} ${keeping.why}`]
         : []
     })
@@ -65,8 +80,8 @@ export function checkDeletions(
   return {
     condemned,
     witness(client) {
-      const lastReadMs = new Map<string, number>()
-      const destroys = (asset: string) => judge(asset, lastReadMs)
+      const lastRead = new Map<string, Read>()
+      const destroys = (asset: string) => judge(asset, lastRead)
       return {
         destroys,
         client: {
@@ -74,7 +89,7 @@ export function checkDeletions(
           get: async (kind, ref, options) => {
             const askedMs = world.nowMs
             const found = await client.get(kind, ref, options)
-            if (kind === (persistentVolumeKind as Kind)) lastReadMs.set(ref.name, askedMs)
+            if (kind === (persistentVolumeKind as Kind)) lastRead.set(ref.name, { askedMs, heardMs: world.nowMs })
             return found
           },
         },

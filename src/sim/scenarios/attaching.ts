@@ -13,6 +13,7 @@ import { type Client, createCacheSet } from '../../client/index.ts'
 import { createAttacher, createAttachingControllers } from '../../controllers/attaching/index.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, CsiError, driverFacts } from '../../csi/index.ts'
+import { answerTo } from '../answer.ts'
 import { watchPublishes } from '../checkers/attachments.ts'
 import { createCourt } from '../checkers/conviction.ts'
 import { createCluster } from '../cluster.ts'
@@ -22,6 +23,7 @@ import { oneByOne } from '../one-by-one.ts'
 import type { Env, SimProcess } from '../process.ts'
 import { createWorld, type World } from '../world.ts'
 import { createSimNode, handleOf, nodeIdOf } from './attaching-nodes.ts'
+import { beginBadDay, beginDying, crashesOf, passSomeTime, WORST_DRIVER, WORST_NETWORK } from './bad-day.ts'
 
 export interface AttachingRun {
   readonly world: World
@@ -45,7 +47,7 @@ export async function attaching(seed: number, { minutes = 20 } = {}): Promise<At
   const driver = createSimDriver(world, 'driver', settings)
   const court = createCourt(world)
   const effects = createEffects({}, ({ by, what }) => world.note(`${by}: ${what}`))
-  await answer(prepare, 'volumes and claims')
+  await answerTo(world, prepare(cluster.direct()!), 'volumes and claims')
   const nodes = NODES.map((name) => createSimNode(name, cluster, driver, court.convict))
 
   const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
@@ -56,17 +58,17 @@ export async function attaching(seed: number, { minutes = 20 } = {}): Promise<At
       void runAttacher(env, inMode(effects.clientOf(env, client)), effects.driverOf(env, watched))
     }),
   ]
-  beginBadDay()
+  const day = { dice, cluster, driver, mortals: processes }
+  const network = { ...WORST_NETWORK, latencyMs: 50 }
+  beginBadDay(day, { network, driver: { ...WORST_DRIVER, latencyMs: undefined }, slowMs: 40_000 })
+  beginDying(day, { hangs: false })
 
   let powerCuts = 0
   let podsMade = 0
   const pods: { readonly name: string; readonly node: string; readonly claim: string }[] = []
   const untilMs = world.nowMs + minutes * MINUTE_MS
   while (world.nowMs < untilMs) {
-    await world.runFor(dice() * dice() * MINUTE_MS)
-    if (dice() < 0.03) cluster.server.crash()
-    if (dice() < 0.05) driver.process.crash()
-    for (const process of [cluster.server, driver.process, ...processes]) if (dice() < 0.3) process.start()
+    await passSomeTime(day, processes)
     if (dice() < 0.05) cutPower()
     for (const node of nodes) if (dice() < 0.1) node.start()
     const client = cluster.direct()
@@ -78,7 +80,7 @@ export async function attaching(seed: number, { minutes = 20 } = {}): Promise<At
   for (const node of nodes) node.start()
   await settle()
   court.adjourn()
-  const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
+  const crashes = crashesOf([cluster.server, driver.process, ...processes])
   const publishes = driver.record.calls.filter(({ method }) => method === 'ControllerPublishVolume').length
   return { world, effects: effects.all.length, crashes, publishes, powerCuts }
 
@@ -130,40 +132,18 @@ export async function attaching(seed: number, { minutes = 20 } = {}): Promise<At
     return client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 })
   }
 
-  /** Every seed is another kind of bad day. */
-  function beginBadDay(): void {
-    Object.assign(cluster.network.faults, {
-      latencyMs: 1 + dice() * 50,
-      loseRequest: dice() * 0.05,
-      loseReply: dice() * 0.05,
-      duplicate: dice() * 0.05,
-      refuse: dice() * 0.1,
-      breakWatch: dice() * 0.05,
-      silenceWatch: dice() * 0.01,
-    })
-    cluster.disk.faults.refuse = dice() * 0.05
-    Object.assign(driver.faults, {
-      loseRequest: dice() * 0.1,
-      loseReply: dice() * 0.2,
-      refuse: dice() * 0.3,
-      slow: dice() * 0.2,
-      slowMs: 40_000,
-    })
-    driver.process.crashRate = dice() * 0.01
-    for (const process of processes) process.crashRate = dice() * dice() * 0.01
-  }
-
   /** Until all is well, or time is up and it is not. */
   async function settle(): Promise<void> {
     const endMs = world.nowMs + HEAL_MS_MAX
     let problems = ['not looked yet']
     while (problems.length > 0 && world.nowMs < endMs) {
       await world.runFor(MINUTE_MS / 2)
-      problems = await answer(problemsNow, 'a look at the end')
+      problems = await answerTo(world, problemsNow(cluster.direct()!), 'a look at the end')
     }
     for (const problem of problems) court.convict(problem)
     await world.runFor(2 * MINUTE_MS)
-    for (const problem of await answer(problemsNow, 'another look')) court.convict(`it does not stay: ${problem}`)
+    const later = await answerTo(world, problemsNow(cluster.direct()!), 'another look')
+    for (const problem of later) court.convict(`it does not stay: ${problem}`)
   }
 
   async function problemsNow(client: Client): Promise<string[]> {
@@ -224,22 +204,6 @@ export async function attaching(seed: number, { minutes = 20 } = {}): Promise<At
     const patch = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
     await client.patch(persistentVolumeKind, { name }, patch, { subresource: 'status' })
     await client.patch(persistentVolumeClaimKind, { namespace: 'default', name }, patch, { subresource: 'status' })
-  }
-
-  /** What the server says to a request past the network. */
-  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
-    let settled: { readonly value: T } | { readonly error: unknown } | undefined
-    ask(cluster.direct()!).then(
-      (value) => {
-        settled = { value }
-      },
-      (error: unknown) => {
-        settled = { error }
-      },
-    )
-    await world.runUntil(() => settled !== undefined, { withinMs: MINUTE_MS, waitingFor })
-    if ('error' in settled!) throw settled.error
-    return (settled as { readonly value: T }).value
   }
 }
 

@@ -5,6 +5,7 @@
 import type { KubeObject } from '../../api/kind.ts'
 import { configMapKind } from '../../api/kinds/config-map.ts'
 import { type Cache, createCache } from '../../client/index.ts'
+import { answerTo } from '../answer.ts'
 import { createCluster } from '../cluster.ts'
 import { createWorld, type World } from '../world.ts'
 
@@ -93,12 +94,8 @@ export async function cacheFollows(seed: number, { hours = 2 } = {}): Promise<Ca
       () => last !== undefined && cache?.get({ namespace: 'default', name: last.metadata.name! }) !== undefined,
       { withinMs: 10 * 60_000, waitingFor: 'the cache to see the last write' },
     )
-    let listed: readonly Readonly<KubeObject>[] | undefined
-    void client.list(configMapKind).then(({ items }) => {
-      listed = items
-    })
-    await world.runUntil(() => listed !== undefined, { withinMs: 60_000, waitingFor: 'a list' })
-    expectSame(world, cache!.list(), listed!)
+    const { items } = await answerTo(world, client.list(configMapKind), 'a list')
+    expectSame(world, cache!.list(), items)
   }
 }
 

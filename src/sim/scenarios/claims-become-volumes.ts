@@ -7,6 +7,7 @@ import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
+import { answerTo } from '../answer.ts'
 import { followAbandoned } from '../checkers/abandoned.ts'
 import { checkBindings, isBound } from '../checkers/bindings.ts'
 import { createCourt } from '../checkers/conviction.ts'
@@ -19,8 +20,10 @@ import { createEffects } from '../effects.ts'
 import { oneByOne } from '../one-by-one.ts'
 import type { SimProcess } from '../process.ts'
 import { createWorld, type World } from '../world.ts'
+import { beginBadDay, beginDying, crashesOf, passSomeTime, restart } from './bad-day.ts'
 import { createPeople } from './claims-become-volumes-people.ts'
 import { memoryPlugin, runBinder, runProvisioner } from './claims-become-volumes-processes.ts'
+import { untilQuiet } from './until-quiet.ts'
 
 export interface ProvisioningRun {
   readonly world: World
@@ -33,9 +36,6 @@ export interface ProvisioningRun {
 }
 
 const MINUTE_MS = 60_000
-const HEAL_MS_MAX = 60 * MINUTE_MS
-/** After this long without a change, what is wrong stays wrong: no retry is further away. */
-const STILL_MS = 15 * MINUTE_MS
 const RESTART_MS = 2 * MINUTE_MS
 const CAPACITY_BYTES = 1024 ** 5
 
@@ -78,16 +78,15 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): 
   // Two provisioners at once share one intent. What a dead one began, the other may let go of: for those who can die
   // there is leader election.
   const mortals = hasRival ? binders : processes
-  await answer((client) => people.restoreClasses(client), 'the classes')
-  beginBadDay()
+  await answerTo(world, people.restoreClasses(cluster.direct()!), 'the classes')
+  const day = { dice, cluster, driver, mortals }
+  beginBadDay(day)
+  beginDying(day)
 
   let acts = 0
   const untilMs = world.nowMs + minutes * MINUTE_MS
   while (world.nowMs < untilMs) {
-    await world.runFor(dice() * dice() * MINUTE_MS) // bursts and pauses
-    if (dice() < 0.03) cluster.server.crash()
-    if (dice() < 0.05) driver.process.crash()
-    for (const process of [cluster.server, driver.process, ...processes]) if (dice() < 0.3) process.start()
+    await passSomeTime(day, processes)
     if (dice() < 0.1) driver.script.release()
     const client = cluster.direct()
     if (!client) continue
@@ -99,72 +98,30 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): 
 
   await cluster.heal()
   driver.heal()
-  await answer((client) => people.restoreClasses(client), 'the classes')
+  await answerTo(world, people.restoreClasses(cluster.direct()!), 'the classes')
   const classes = await classesNow()
   const quiet = { view, storage: { driver, plugin }, abandoned, condemned: deletions.condemned, classes }
-  await settle()
-  await restart()
+  await untilQuiet(world, {
+    court,
+    problems: () => problemsOf(quiet),
+    happened: () => view.changedMs + driver.record.calls.length,
+    changedMs: () => view.changedMs,
+  })
+  await startAnew()
   for (const { volume } of driver.record.overlaps) {
     if (!hasRival) court.convict(`two operations on ${volume} ran at once`)
   }
   court.adjourn()
-  const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
+  const crashes = crashesOf([cluster.server, driver.process, ...processes])
   return { world, acts, effects: effects.all.length, crashes, made: driver.state().made }
 
-  /** Every seed is another kind of bad day. */
-  function beginBadDay(): void {
-    Object.assign(cluster.network.faults, {
-      latencyMs: 1 + dice() * 200,
-      loseRequest: dice() * 0.05,
-      loseReply: dice() * 0.05,
-      duplicate: dice() * 0.05,
-      refuse: dice() * 0.1,
-      breakWatch: dice() * 0.05,
-      silenceWatch: dice() * 0.01,
-    })
-    cluster.disk.faults.refuse = dice() * 0.05
-    Object.assign(driver.faults, {
-      latencyMs: 1 + dice() * 500,
-      loseRequest: dice() * 0.1,
-      loseReply: dice() * 0.2,
-      refuse: dice() * 0.3,
-      slow: dice() * 0.2,
-      slowMs: 20_000,
-    })
-    driver.process.crashRate = dice() * 0.01
-    if (dice() < 0.3) driver.script.setRules([{ nth: 1 + Math.floor(dice() * 20), effect: { do: 'hang' } }])
-    for (const process of mortals) process.crashRate = dice() * dice() * 0.01
-  }
-
-  /** Until all is well; or until nothing moves any more, and it is not. */
-  async function settle(): Promise<void> {
-    let looked = -1
-    let problems: string[] = ['not looked yet']
-    const isOver = () => {
-      if (view.changedMs + driver.record.calls.length === looked) {
-        return problems.length === 0 || world.nowMs - view.changedMs > STILL_MS
-      }
-      looked = view.changedMs + driver.record.calls.length
-      problems = problemsOf(quiet)
-      return problems.length === 0
-    }
-    await world.runUntil(isOver, { withinMs: HEAL_MS_MAX, waitingFor: 'quiet' }).catch((error) => {
-      court.convict(`never quiet: ${(error as Error).message.split('\n')[0]}`)
-    })
-    for (const problem of problemsOf(quiet)) court.convict(problem)
-    court.adjourn()
-  }
-
   /** Who starts anew finds nothing to do, and tells everyone who waits why. */
-  async function restart(): Promise<void> {
-    for (const process of mortals) {
-      process.crash()
-      process.start()
-    }
+  async function startAnew(): Promise<void> {
+    for (const process of mortals) restart(process)
     await world.runFor(RESTART_MS)
     for (const problem of problemsOf(quiet)) court.convict(`after a restart: ${problem}`)
     const told = new Set<string>()
-    const { items } = await answer((client) => client.list(eventKind), 'the events')
+    const { items } = await answerTo(world, cluster.direct()!.list(eventKind), 'the events')
     for (const { involvedObject } of items) told.add(involvedObject?.uid ?? '')
     for (const claim of view.claims.values()) {
       if (isBound(claim) || told.has(claim.metadata.uid ?? '') || namesNothing(claim)) continue
@@ -178,17 +135,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): 
   }
 
   async function classesNow(): Promise<Map<string, Readonly<StorageClass>>> {
-    const { items } = await answer((client) => client.list(storageClassKind), 'a list of classes')
+    const { items } = await answerTo(world, cluster.direct()!.list(storageClassKind), 'a list of classes')
     return new Map(items.map((one) => [one.metadata.name ?? '', one]))
-  }
-
-  /** What the server says to a request past the network. */
-  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
-    let answered: { readonly value: T } | undefined
-    void ask(cluster.direct()!).then((value) => {
-      answered = { value }
-    })
-    await world.runUntil(() => answered !== undefined, { withinMs: MINUTE_MS, waitingFor })
-    return answered!.value
   }
 }

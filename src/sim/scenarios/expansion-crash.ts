@@ -2,42 +2,39 @@
 // right before or right after one effect (../effects.ts), one process dies, to be started again a while later.
 // Promise: in the end everything is as it would have been, and on the way no rule was broken.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import type { Client } from '../../client/index.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
-import { createCourt } from '../checkers/conviction.ts'
+import { answerTo } from '../answer.ts'
 import { bytesOf, checkExpansion, type ExpansionChecker } from '../checkers/expansion.ts'
 import { createCluster } from '../cluster.ts'
 import { createSimDriver, type SimDriver } from '../driver.ts'
-import { createEffects, type Effect } from '../effects.ts'
-import { oneByOne } from '../one-by-one.ts'
 import type { SimProcess } from '../process.ts'
 import { createWorld } from '../world.ts'
 import { boundClaims, gi, handleOf, runExpander, runGrowingNode } from './expansion-world.ts'
-import { type CrashPoint, type CrashRun, MODES } from './provisioning-crash.ts'
-
-export { MODES }
+import {
+  type Crash,
+  type CrashRun,
+  courtOf,
+  deadlyEffects,
+  inModeOf,
+  LOOK_MS,
+  type Mode,
+  untilTheEnd,
+} from './one-death.ts'
 
 const SEED = 5
-const DOWN_MS = 3_000
-const LOOK_MS = 50
 const END_MS_MAX = 1_200_000
-/** What is as it should be must stay so. */
-const STAYS_MS = 10_000
 /** Without anything to compare with: longer than a size that was refused waits. */
 const UNDISTURBED_MS = 600_000
 const MAXIMUM_GI = 12
 const SLOW_SIZE = '6Gi'
 
-export async function expansionCrash(
-  mode: (typeof MODES)[number],
-  crash?: { readonly at: CrashPoint; readonly expected: string },
-): Promise<CrashRun> {
+export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
   const { at, expected } = crash ?? {}
   const world = createWorld(SEED)
   const cluster = await createCluster(world, undefined, { expansionQuota: 'actual' })
   const pools = [{ name: 'pool', capacityBytes: gi(1_000) }]
   const driver = createSimDriver(world, 'driver', fakeSettings({ pools, maximumBytes: gi(MAXIMUM_GI) }))
-  const court = createCourt(world, at ? `CRASH_POINT='${mode}, ${at.effect} ${at.when} ${at.victim}'` : mode)
+  const court = courtOf(world, mode, at)
   const rules = { cluster, driver, followsRealSize: true, maximumBytes: gi(MAXIMUM_GI), convict: court.convict }
   const checker = checkExpansion(rules)
   // About one, every answer is lost until its user has lowered it; of another the node fails at first.
@@ -52,31 +49,12 @@ export async function expansionCrash(
   const requestOf = (name: string): string | undefined => checker.claim(name)?.spec.resources.requests.storage
 
   const processes: Record<string, SimProcess> = {}
-  const effects = createEffects(
-    {
-      before: (effect) => isStruck(effect, 'before') && void kill(effect),
-      after: (effect) => (isStruck(effect, 'after') ? kill(effect) : 'answered'),
-    },
-    ({ number, by, what }) => world.note(`${number} ${by}: ${what}`),
-  )
-  const isStruck = ({ number }: Effect, when: CrashPoint['when']) => at?.effect === number && at.when === when
+  const effects = deadlyEffects({ world, cluster, driver, processes }, at)
 
-  /** An answer that the victim had yet to send is lost. */
-  function kill({ by, on }: Effect): 'answered' | 'answer lost' {
-    const { victim } = at!
-    const process = { process: processes[by]!, server: cluster.server, driver: driver.process }[victim]
-    process.crash()
-    world.schedule(DOWN_MS, () => process.start())
-    return victim === on ? 'answer lost' : 'answered'
-  }
-
-  const inMode = mode === 'transactions' ? (client: Client) => client : oneByOne
-  let isPrepared = false
+  const inMode = inModeOf(mode)
   const stories = storiesOf(checker, driver)
-  void boundClaims(cluster.direct()!, driver, Object.keys(stories), '500Gi').then(() => {
-    isPrepared = true
-  })
-  await world.runUntil(() => isPrepared, { withinMs: 60_000, waitingFor: 'claims and volumes' })
+  const prepared = boundClaims(cluster.direct()!, driver, Object.keys(stories), '500Gi')
+  await answerTo(world, prepared, 'claims and volumes')
   processes.expander = cluster.add('expander', (env, client) => {
     const csi = checker.witness(effects.driverOf(env, driver.driverFor(env)))
     void runExpander(env, { client: inMode(effects.clientOf(env, client)), chatter: client }, csi)
@@ -104,26 +82,16 @@ export async function expansionCrash(
   }
 
   const end = () => endState(checker, driver)
-  if (expected === undefined) {
-    await world.runUntil(isTold, { withinMs: END_MS_MAX, waitingFor: 'the end of the stories' })
-    await world.runFor(UNDISTURBED_MS)
-  } else {
-    let looked = -1
-    const isAsExpected = () => {
-      if (checker.changes === looked || !isTold()) return false
-      looked = checker.changes
-      return end() === expected
-    }
-    try {
-      await world.runUntil(isAsExpected, { withinMs: END_MS_MAX, waitingFor: 'the end that was expected' })
-    } catch (error) {
-      const untold = Object.entries(stories).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`))
-      if (untold.length > 0) court.convict(`nobody could ask for ${untold.join(', ')}`)
-      court.convict(`it ends with\n${end()}\ninstead of\n${expected}\n(${(error as Error).message.split('\n')[0]})`)
-    }
-    await world.runFor(STAYS_MS)
-    if (end() !== expected) court.convict(`it does not stay as it should be:\n${end()}`)
-  }
+  await untilTheEnd(world, {
+    court,
+    expected,
+    end,
+    isTold,
+    untold: () => Object.entries(stories).flatMap(([name, steps]) => steps.map(({ size }) => `${name} ${size}`)),
+    changed: () => checker.changes,
+    endMsMax: END_MS_MAX,
+    undisturbedMs: UNDISTURBED_MS,
+  })
   for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)
   court.adjourn()
   return { effects: effects.all.map(({ by, what }) => `${by}: ${what}`), end: end(), steps: world.steps }

@@ -16,9 +16,9 @@ import {
   retryAfter,
   source,
 } from '../../client/index.ts'
-import { createChangingControllers } from '../../controllers/changing/index.ts'
-import { createExpanding } from '../../controllers/expanding/index.ts'
-import { type CsiDriver, oneAtATime } from '../../csi/index.ts'
+import { type Change, createChangingControllers } from '../../controllers/changing/index.ts'
+import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
+import { CSI_CODES, type CsiDriver, type CsiFailureCode, oneAtATime } from '../../csi/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
 import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
 import type { SimDriver } from '../driver.ts'
@@ -31,6 +31,12 @@ export const gi = (size: number): number => size * GI
 export const handleOf = (claim: string): string => `vol-${claim}`
 const targetOf = (handle: string): string => `/pods/${handle}`
 const NODE_ID = 'node-1'
+
+/** Errors after which the driver may have done it or not. */
+export const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
+export const DRIVER_ERRORS = CSI_CODES.filter(
+  (code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED',
+)
 
 /** Claims of 1Gi, each bound to a volume that is mounted on the node. */
 export async function boundClaims(client: Client, driver: SimDriver, names: readonly string[], hard: string) {
@@ -88,17 +94,30 @@ export interface Ways {
 }
 
 /** The controller's part. */
-export async function runExpander(env: Env, { client, chatter }: Ways, driver: CsiDriver): Promise<void> {
+export const runExpander = (env: Env, ways: Ways, driver: CsiDriver): Promise<void> =>
+  runChanges(env, ways, driver, { component: 'expander', changesOf: (deps) => [createExpanding(deps)] })
+
+export interface Changes {
+  readonly component: string
+  /** In the order in which they come first. */
+  changesOf(deps: ExpandingDeps): Change[]
+  /** How many claims are worked on at once, if not as many as usual. */
+  readonly workers?: number
+}
+
+/** What changes volumes, in one process. */
+export async function runChanges(env: Env, { client, chatter }: Ways, driver: CsiDriver, what: Changes): Promise<void> {
+  const { component, changesOf, workers } = what
   const { clock, random, signal } = env
   const csi = oneAtATime(driver)
   const facts = await factsOf(csi, env)
   setMaxListeners(0, signal) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random })
   const deps = { client, caches, clock, random, log: silentLog }
-  const events = createEventRecorder({ ...deps, client: chatter, component: 'expander' })
-  const expanding = createExpanding({ ...deps, driver: csi, facts, events })
+  const events = createEventRecorder({ ...deps, client: chatter, component })
+  const changes = changesOf({ ...deps, driver: csi, facts, events })
   void events.run(signal)
-  await createChangingControllers({ ...deps, facts, changes: [expanding] }).run(signal)
+  await createChangingControllers({ ...deps, facts, changes, options: workers ? { workers } : {} }).run(signal)
 }
 
 /** The node's part, for every claim there is. */

@@ -6,16 +6,17 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
 import type { Client } from '../../client/index.ts'
 import { type FakeRule, fakeSettings } from '../../csi/fake/index.ts'
-import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
+import { answerTo } from '../answer.ts'
 import { createCourt } from '../checkers/conviction.ts'
 import { bytesOf, checkExpansion } from '../checkers/expansion.ts'
 import { createCluster } from '../cluster.ts'
 import { createSimDriver } from '../driver.ts'
 import { createEffects } from '../effects.ts'
 import { oneByOne } from '../one-by-one.ts'
-import type { SimProcess } from '../process.ts'
 import { createWorld, type World } from '../world.ts'
-import { boundClaims, gi, runExpander, runGrowingNode } from './expansion-world.ts'
+import { beginBadDay, beginDying, crashesOf, passSomeTime, restart, WORST_DRIVER } from './bad-day.ts'
+import { boundClaims, DRIVER_ERRORS, gi, runExpander, runGrowingNode, TELLING_NOTHING } from './expansion-world.ts'
+import { untilQuiet } from './until-quiet.ts'
 
 export interface ExpansionRun {
   readonly world: World
@@ -27,16 +28,10 @@ export interface ExpansionRun {
 }
 
 const MINUTE_MS = 60_000
-const HEAL_MS_MAX = 60 * MINUTE_MS
-/** After this long without a change, what is wrong stays wrong: no retry is further away. */
-const STILL_MS = 15 * MINUTE_MS
 const CLAIMS = ['a', 'b', 'c', 'd']
 /** The driver makes no larger volumes; people ask for up to so many more. */
 const MAXIMUM_GI = 12
 const WISH_GI = 16
-
-const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
-const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
 
 export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}): Promise<ExpansionRun> {
   const world = createWorld(seed)
@@ -61,7 +56,7 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
     maximumBytes: gi(MAXIMUM_GI),
     convict: court.convict,
   })
-  await answer((client) => boundClaims(client, driver, CLAIMS, '40Gi'), 'claims and volumes')
+  await answerTo(world, boundClaims(cluster.direct()!, driver, CLAIMS, '40Gi'), 'claims and volumes')
 
   let refusals = 0
   const scripted = driver.script.take
@@ -77,15 +72,15 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
     runGrowingNode(env, { client: effects.clientOf(env, client), chatter: client }, csi, settings.name)
   })
   const processes = [expander, node]
-  beginBadDay()
+  const day = { dice, cluster, driver, mortals: processes }
+  beginBadDay(day, { driver: { ...WORST_DRIVER, refuse: undefined } }) // refusal() does that
+  refusals = dice() * 0.3
+  beginDying(day)
 
   let acts = 0
   const untilMs = world.nowMs + minutes * MINUTE_MS
   while (world.nowMs < untilMs) {
-    await world.runFor(dice() * dice() * MINUTE_MS) // bursts and pauses
-    if (dice() < 0.03) cluster.server.crash()
-    if (dice() < 0.05) driver.process.crash()
-    for (const process of [cluster.server, driver.process, ...processes]) if (dice() < 0.3) process.start()
+    await passSomeTime(day, processes)
     if (dice() < 0.1) driver.script.release()
     const client = cluster.direct()
     if (!client) continue
@@ -101,13 +96,18 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
   refusals = 0
   restart(node) // a driver that refused a volume in use is not asked again before it is mounted anew
   await world.runFor(MINUTE_MS) // what people asked for last is under way
-  await settle()
+  await untilQuiet(world, {
+    court,
+    problems: checker.problems,
+    happened: () => checker.changes + driver.record.calls.length,
+    changedMs: () => checker.changedMs,
+  })
   for (const process of processes) restart(process) // who starts anew finds nothing to do
   await world.runFor(MINUTE_MS)
   for (const problem of checker.problems()) court.convict(`after a restart: ${problem}`)
   for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)
   court.adjourn()
-  const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
+  const crashes = crashesOf([cluster.server, driver.process, ...processes])
   const grown = Object.values(driver.state().volumes).filter(({ capacityBytes }) => capacityBytes > gi(1)).length
   return { world, acts, effects: effects.all.length, crashes, grown }
 
@@ -144,72 +144,7 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
   function refusal(method: string, volumes: readonly string[]): FakeRule | undefined {
     if (!method.endsWith('ExpandVolume') || dice() >= refusals) return undefined
     const isGiven = method === 'ControllerExpandVolume' && volumes.some((one) => checker.isGiven(one))
-    const codes = isGiven ? TELLING_NOTHING : ERRORS
+    const codes = isGiven ? TELLING_NOTHING : DRIVER_ERRORS
     return { effect: { do: 'fail', code: codes[Math.floor(dice() * codes.length)]!, message: 'a bad day' } }
-  }
-
-  function restart(process: SimProcess): void {
-    process.crash()
-    process.start()
-  }
-
-  /** Every seed is another kind of bad day. */
-  function beginBadDay(): void {
-    Object.assign(cluster.network.faults, {
-      latencyMs: 1 + dice() * 200,
-      loseRequest: dice() * 0.05,
-      loseReply: dice() * 0.05,
-      duplicate: dice() * 0.05,
-      refuse: dice() * 0.1,
-      breakWatch: dice() * 0.05,
-      silenceWatch: dice() * 0.01,
-    })
-    cluster.disk.faults.refuse = dice() * 0.05
-    Object.assign(driver.faults, {
-      latencyMs: 1 + dice() * 500,
-      loseRequest: dice() * 0.1,
-      loseReply: dice() * 0.2,
-      slow: dice() * 0.2,
-      slowMs: 20_000,
-    })
-    refusals = dice() * 0.3
-    driver.process.crashRate = dice() * 0.01
-    if (dice() < 0.3) driver.script.setRules([{ nth: 1 + Math.floor(dice() * 20), effect: { do: 'hang' } }])
-    for (const process of processes) process.crashRate = dice() * dice() * 0.01
-  }
-
-  /** Until all is well; or until nothing moves any more, and it is not. */
-  async function settle(): Promise<void> {
-    let looked = -1
-    let problems: string[] = ['not looked yet']
-    const isOver = () => {
-      const seen = checker.changes + driver.record.calls.length
-      if (seen === looked) return problems.length === 0 || world.nowMs - checker.changedMs > STILL_MS
-      looked = seen
-      problems = checker.problems()
-      return problems.length === 0
-    }
-    await world.runUntil(isOver, { withinMs: HEAL_MS_MAX, waitingFor: 'quiet' }).catch((error) => {
-      court.convict(`never quiet: ${(error as Error).message.split('\n')[0]}`)
-    })
-    for (const problem of checker.problems()) court.convict(problem)
-    court.adjourn()
-  }
-
-  /** What the server says to a request past the network. */
-  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
-    let answered: { readonly value: T } | undefined
-    let failure: unknown
-    ask(cluster.direct()!).then(
-      (value) => {
-        answered = { value }
-      },
-      (error) => {
-        failure = error
-      },
-    )
-    await world.runUntil(() => answered !== undefined || failure !== undefined, { withinMs: MINUTE_MS, waitingFor })
-    if (failure) throw failure
-    return answered!.value
   }
 }

@@ -1,9 +1,8 @@
 // A failure names its crash point: CRASH_POINT='one by one, 12 after server' replays it alone, step for step.
 import { describe, expect, it } from 'vitest'
-import { MODES, modifyingCrash } from './modifying-crash.ts'
-import { type CrashPoint, VICTIMS } from './provisioning-crash.ts'
-
-const only = process.env.CRASH_POINT
+import { everyDeath } from './every-death.ts'
+import { modifyingCrash } from './modifying-crash.ts'
+import { MODES } from './one-death.ts'
 
 describe('attributes that change, with one death at any moment', () => {
   for (const mode of MODES) {
@@ -38,22 +37,7 @@ describe('attributes that change, with one death at any moment', () => {
     })
 
     it(`VAC-7 PIO-4 PLUS-10 whoever dies right before or right after any effect, the end is the same (${mode})`, async () => {
-      const { effects, end } = await modifyingCrash(mode)
-      const points = effects.flatMap((_, index) =>
-        (['before', 'after'] as const).flatMap((when) =>
-          VICTIMS.map((victim): CrashPoint => ({ effect: index + 1, when, victim })),
-        ),
-      )
-      const chosen = only
-        ? points.filter(({ effect, when, victim }) => only === `${mode}, ${effect} ${when} ${victim}`)
-        : points
-      const failures: string[] = []
-      for (const at of chosen) {
-        await modifyingCrash(mode, { at, expected: end }).catch((error: Error) => {
-          failures.push(`${effects[at.effect - 1]}: ${error.message}`)
-        })
-      }
-      console.log(`${mode}: ${effects.length} effects, ${chosen.length} crash points, ${failures.length} failed`)
+      const { effects, failures } = await everyDeath(modifyingCrash, mode)
       expect(failures[0] ?? '').toBe('')
       expect(effects.length).toBeGreaterThan(30)
     }, 600_000)

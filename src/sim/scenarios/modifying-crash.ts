@@ -4,30 +4,30 @@
 // Promise: in the end everything is as it would have been, in the driver, on volumes, claims and quotas, no event has
 // told an untruth, and on the way no rule was broken.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import type { Client } from '../../client/index.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
-import { createCourt } from '../checkers/conviction.ts'
+import { answerTo } from '../answer.ts'
 import { checkExpansion } from '../checkers/expansion.ts'
 import { ATTRIBUTES, checkModifying, UNDO } from '../checkers/modifying.ts'
 import { createQuotaChecker, followQuotas } from '../checkers/quota.ts'
 import { createCluster } from '../cluster.ts'
 import { createSimDriver } from '../driver.ts'
-import { createEffects, type Effect } from '../effects.ts'
-import { oneByOne } from '../one-by-one.ts'
 import type { SimProcess } from '../process.ts'
 import { createWorld } from '../world.ts'
 import { gi, handleOf, runGrowingNode } from './expansion-world.ts'
 import { CLASSES, createClass, modifiableClaims, runChanger, WORKERS } from './modifying-world.ts'
-import { type CrashPoint, type CrashRun, MODES } from './provisioning-crash.ts'
-
-export { MODES }
+import {
+  type Crash,
+  type CrashRun,
+  courtOf,
+  deadlyEffects,
+  inModeOf,
+  LOOK_MS,
+  type Mode,
+  untilTheEnd,
+} from './one-death.ts'
 
 const SEED = 6
-const DOWN_MS = 3_000
-const LOOK_MS = 50
 const END_MS_MAX = 1_200_000
-/** What is as it should be must stay so. */
-const STAYS_MS = 10_000
 /** Without anything to compare with: longer than attributes that were refused wait. */
 const UNDISTURBED_MS = 400_000
 const MAXIMUM_GI = 12
@@ -37,19 +37,14 @@ export interface ModifyingCrashRun extends CrashRun {
   readonly told: Readonly<Record<string, readonly string[]>>
 }
 
-export async function modifyingCrash(
-  mode: (typeof MODES)[number],
-  crash?: { readonly at: CrashPoint; readonly expected: string },
-): Promise<ModifyingCrashRun> {
+export async function modifyingCrash(mode: Mode, crash?: Crash): Promise<ModifyingCrashRun> {
   const { at, expected } = crash ?? {}
   const world = createWorld(SEED)
   const cluster = await createCluster(world, undefined, { expansionQuota: 'actual' })
   const pools = [{ name: 'pool', capacityBytes: gi(1_000) }]
   const driver = createSimDriver(world, 'driver', fakeSettings({ pools, maximumBytes: gi(MAXIMUM_GI) }))
-  const { convict, adjourn } = createCourt(
-    world,
-    at ? `CRASH_POINT='${mode}, ${at.effect} ${at.when} ${at.victim}'` : mode,
-  )
+  const court = courtOf(world, mode, at)
+  const { convict } = court
   const growth = checkExpansion({ cluster, driver, followsRealSize: true, maximumBytes: gi(MAXIMUM_GI), convict })
   const knownKeys = driver.settings.mutableKeys
   const checker = checkModifying({ cluster, driver, classes: CLASSES, knownKeys, workers: WORKERS, convict })
@@ -72,31 +67,12 @@ export async function modifyingCrash(
   }
 
   const processes: Record<string, SimProcess> = {}
-  const effects = createEffects(
-    {
-      before: (effect) => isStruck(effect, 'before') && void kill(effect),
-      after: (effect) => (isStruck(effect, 'after') ? kill(effect) : 'answered'),
-    },
-    ({ number, by, what }) => world.note(`${number} ${by}: ${what}`),
-  )
-  const isStruck = ({ number }: Effect, when: CrashPoint['when']) => at?.effect === number && at.when === when
+  const effects = deadlyEffects({ world, cluster, driver, processes }, at)
 
-  /** An answer that the victim had yet to send is lost. */
-  function kill({ by, on }: Effect): 'answered' | 'answer lost' {
-    const { victim } = at!
-    const process = { process: processes[by]!, server: cluster.server, driver: driver.process }[victim]
-    process.crash()
-    world.schedule(DOWN_MS, () => process.start())
-    return victim === on ? 'answer lost' : 'answered'
-  }
-
-  const inMode = mode === 'transactions' ? (client: Client) => client : oneByOne
-  let isPrepared = false
+  const inMode = inModeOf(mode)
   const classes = Object.keys(CLASSES).filter((name) => name !== 'late')
-  void modifiableClaims(cluster.direct()!, driver, { names, silver: names, classes, goldMax: 10 }).then(() => {
-    isPrepared = true
-  })
-  await world.runUntil(() => isPrepared, { withinMs: 60_000, waitingFor: 'claims, classes and volumes' })
+  const prepared = modifiableClaims(cluster.direct()!, driver, { names, silver: names, classes, goldMax: 10 })
+  await answerTo(world, prepared, 'claims, classes and volumes')
   processes.changer = cluster.add('changer', (env, client) => {
     const csi = checker.witness(growth.witness(effects.driverOf(env, driver.driverFor(env))))
     void runChanger(env, { client: inMode(effects.clientOf(env, client)), chatter: client }, csi)
@@ -160,28 +136,19 @@ export async function modifyingCrash(
     return [...objects, ...used, ...held].sort().join('\n')
   }
 
-  if (expected === undefined) {
-    await world.runUntil(isTold, { withinMs: END_MS_MAX, waitingFor: 'the end of the stories' })
-    await world.runFor(UNDISTURBED_MS)
-  } else {
-    let looked = -1
-    const isAsExpected = () => {
-      const seen = growth.changes + checker.heard
-      if (seen === looked || !isTold()) return false
-      looked = seen
-      return end() === expected && checker.problems().length === 0
-    }
-    try {
-      await world.runUntil(isAsExpected, { withinMs: END_MS_MAX, waitingFor: 'the end that was expected' })
-    } catch (error) {
-      convict(`it ends with\n${end()}\ninstead of\n${expected}\n(${(error as Error).message.split('\n')[0]})`)
-    }
-    await world.runFor(STAYS_MS)
-    if (end() !== expected) convict(`it does not stay as it should be:\n${end()}`)
-  }
+  await untilTheEnd(world, {
+    court,
+    expected,
+    end,
+    isTold,
+    changed: () => growth.changes + checker.heard,
+    isDone: () => checker.problems().length === 0,
+    endMsMax: END_MS_MAX,
+    undisturbedMs: UNDISTURBED_MS,
+  })
   for (const problem of [...growth.problems(), ...checker.problems()]) convict(problem)
   for (const { volume } of driver.record.overlaps) convict(`two operations on ${volume} ran at once`)
-  adjourn()
+  court.adjourn()
   return {
     effects: effects.all.map(({ by, what }) => `${by}: ${what}`),
     end: end(),

@@ -1,21 +1,17 @@
 // What the scenarios of attributes have in common: classes of attributes, claims some of which have one, quotas that count
 // them, and the production code that grows volumes and changes their attributes, in one process with few workers.
-import { setMaxListeners } from 'node:events'
 import { allGatesOn } from '../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { silentLog } from '../../base/log.ts'
-import { type Client, createCacheSet, createEventRecorder } from '../../client/index.ts'
-import { createChangingControllers } from '../../controllers/changing/index.ts'
+import type { Client } from '../../client/index.ts'
 import { createExpanding } from '../../controllers/expanding/index.ts'
 import { createModifying } from '../../controllers/modifying/index.ts'
-import { type CsiDriver, oneAtATime } from '../../csi/index.ts'
+import type { CsiDriver } from '../../csi/index.ts'
 import type { SimDriver } from '../driver.ts'
 import type { Env } from '../process.ts'
-import { factsOf } from './claims-become-volumes-processes.ts'
-import { boundClaims, handleOf, type Ways } from './expansion-world.ts'
+import { boundClaims, handleOf, runChanges, type Ways } from './expansion-world.ts'
 
 export interface SimClass {
   readonly parameters: Readonly<Record<string, string>>
@@ -79,16 +75,9 @@ export function createClass(client: Client, driver: SimDriver, name: string): Pr
 }
 
 /** As in the program: room first, then attributes, with one limit of workers. */
-export async function runChanger(env: Env, { client, chatter }: Ways, driver: CsiDriver): Promise<void> {
-  const { clock, random, signal } = env
-  const csi = oneAtATime(driver)
-  const facts = await factsOf(csi, env)
-  setMaxListeners(0, signal) // every claim in work listens to it
-  const caches = createCacheSet({ client, clock, random })
-  const deps = { client, caches, clock, random, log: silentLog }
-  const events = createEventRecorder({ ...deps, client: chatter, component: 'changer' })
-  const ofDriver = { ...deps, driver: csi, facts, events }
-  const changes = [createExpanding(ofDriver), createModifying({ ...ofDriver, gates: allGatesOn })]
-  void events.run(signal)
-  await createChangingControllers({ ...deps, facts, changes, options: { workers: WORKERS } }).run(signal)
-}
+export const runChanger = (env: Env, ways: Ways, driver: CsiDriver): Promise<void> =>
+  runChanges(env, ways, driver, {
+    component: 'changer',
+    changesOf: (deps) => [createExpanding(deps), createModifying({ ...deps, gates: allGatesOn })],
+    workers: WORKERS,
+  })

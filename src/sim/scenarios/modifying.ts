@@ -11,7 +11,7 @@ import { silentLog } from '../../base/log.ts'
 import { type Client, createCacheSet } from '../../client/index.ts'
 import { createProtectionControllers } from '../../controllers/protection/index.ts'
 import { type FakeRule, fakeSettings } from '../../csi/fake/index.ts'
-import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
+import { answerTo } from '../answer.ts'
 import { createCourt } from '../checkers/conviction.ts'
 import { checkExpansion } from '../checkers/expansion.ts'
 import { checkModifying } from '../checkers/modifying.ts'
@@ -20,10 +20,11 @@ import { createCluster } from '../cluster.ts'
 import { createSimDriver } from '../driver.ts'
 import { createEffects } from '../effects.ts'
 import { oneByOne } from '../one-by-one.ts'
-import type { SimProcess } from '../process.ts'
 import { createWorld, type World } from '../world.ts'
-import { gi, runGrowingNode } from './expansion-world.ts'
+import { beginBadDay, beginDying, crashesOf, passSomeTime, restart, WORST_DRIVER } from './bad-day.ts'
+import { DRIVER_ERRORS, gi, runGrowingNode, TELLING_NOTHING } from './expansion-world.ts'
 import { CLASSES, createClass, GOLD_QUOTA, modifiableClaims, runChanger, WORKERS } from './modifying-world.ts'
+import { untilQuiet } from './until-quiet.ts'
 
 export interface ModifyingRun {
   readonly world: World
@@ -37,14 +38,8 @@ export interface ModifyingRun {
 }
 
 const MINUTE_MS = 60_000
-const HEAL_MS_MAX = 60 * MINUTE_MS
-/** After this long without a change, what is wrong stays wrong: no retry is further away. */
-const STILL_MS = 15 * MINUTE_MS
 const NAMES = ['a', 'b', 'c', 'd']
 const MAXIMUM_GI = 12
-
-const TELLING_NOTHING: readonly CsiFailureCode[] = ['UNAVAILABLE', 'ABORTED', 'DEADLINE_EXCEEDED', 'CANCELLED']
-const ERRORS = CSI_CODES.filter((code): code is CsiFailureCode => code !== 'OK' && code !== 'UNIMPLEMENTED')
 
 export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}): Promise<ModifyingRun> {
   const world = createWorld(seed)
@@ -54,13 +49,14 @@ export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}):
   const cluster = await createCluster(world, { keepMs: 120_000, entriesMax: 200 }, { expansionQuota: 'actual' })
   const pools = [{ name: 'pool', capacityBytes: gi(10_000) }]
   const driver = createSimDriver(world, 'driver', fakeSettings({ pools, maximumBytes: gi(MAXIMUM_GI) }))
-  const { convict, adjourn } = createCourt(world, `seed ${seed}`, () => growth.text())
+  const court = createCourt(world, `seed ${seed}`, () => growth.text())
+  const { convict } = court
   const growth = checkExpansion({ cluster, driver, followsRealSize: true, maximumBytes: gi(MAXIMUM_GI), convict })
   const knownKeys = driver.settings.mutableKeys
   const checker = checkModifying({ cluster, driver, classes: CLASSES, knownKeys, workers: WORKERS, convict })
   followQuotas(cluster, createQuotaChecker('default', convict))
   const start = { names: NAMES, silver: ['a', 'b'], classes: Object.keys(CLASSES), goldMax: 2 }
-  await answer((client) => modifiableClaims(client, driver, start), 'claims, classes and volumes')
+  await answerTo(world, modifiableClaims(cluster.direct()!, driver, start), 'claims, classes and volumes')
 
   let refusals = 0
   const scripted = driver.script.take
@@ -83,15 +79,15 @@ export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}):
     void createProtectionControllers({ client, caches, clock, random, log: silentLog }).run(signal)
   })
   const processes = [changer, node, protection]
-  beginBadDay()
+  const day = { dice, cluster, driver, mortals: processes }
+  beginBadDay(day, { driver: { ...WORST_DRIVER, refuse: undefined } }) // refusal() does that
+  refusals = dice() * 0.4
+  beginDying(day)
 
   let acts = 0
   const untilMs = world.nowMs + minutes * MINUTE_MS
   while (world.nowMs < untilMs) {
-    await world.runFor(dice() * dice() * MINUTE_MS) // bursts and pauses
-    if (dice() < 0.03) cluster.server.crash()
-    if (dice() < 0.05) driver.process.crash()
-    for (const process of [cluster.server, driver.process, ...processes]) if (dice() < 0.3) process.start()
+    await passSomeTime(day, processes)
     if (dice() < 0.1) driver.script.release()
     const client = cluster.direct()
     if (!client) continue
@@ -112,8 +108,8 @@ export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}):
   await world.runFor(MINUTE_MS)
   await settle()
   for (const { volume } of driver.record.overlaps) convict(`two operations on ${volume} ran at once`)
-  adjourn()
-  const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
+  court.adjourn()
+  const crashes = crashesOf([cluster.server, driver.process, ...processes])
   const answers: Record<string, number> = {}
   for (const { method, outcome = 'none' } of driver.record.calls)
     if (method === 'ControllerModifyVolume') answers[outcome] = (answers[outcome] ?? 0) + 1
@@ -154,76 +150,16 @@ export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}):
   /** Any error at all; but a driver that has given attributes does not say that it will not. */
   function refusal(method: string, volumes: readonly string[]): FakeRule | undefined {
     if (method !== 'ControllerModifyVolume' || dice() >= refusals) return undefined
-    const codes = volumes.some((one) => checker.isGiven(one)) ? TELLING_NOTHING : ERRORS
+    const codes = volumes.some((one) => checker.isGiven(one)) ? TELLING_NOTHING : DRIVER_ERRORS
     return { effect: { do: 'fail', code: pick(codes), message: 'a bad day' } }
   }
 
-  function restart(process: SimProcess): void {
-    process.crash()
-    process.start()
-  }
-
-  /** Every seed is another kind of bad day. */
-  function beginBadDay(): void {
-    Object.assign(cluster.network.faults, {
-      latencyMs: 1 + dice() * 200,
-      loseRequest: dice() * 0.05,
-      loseReply: dice() * 0.05,
-      duplicate: dice() * 0.05,
-      refuse: dice() * 0.1,
-      breakWatch: dice() * 0.05,
-      silenceWatch: dice() * 0.01,
+  function settle(): Promise<void> {
+    return untilQuiet(world, {
+      court,
+      problems: () => [...growth.problems(), ...checker.problems()],
+      happened: () => growth.changes + driver.record.calls.length + checker.heard,
+      changedMs: () => growth.changedMs,
     })
-    cluster.disk.faults.refuse = dice() * 0.05
-    Object.assign(driver.faults, {
-      latencyMs: 1 + dice() * 500,
-      loseRequest: dice() * 0.1,
-      loseReply: dice() * 0.2,
-      slow: dice() * 0.2,
-      slowMs: 20_000,
-    })
-    refusals = dice() * 0.4
-    driver.process.crashRate = dice() * 0.01
-    if (dice() < 0.3) driver.script.setRules([{ nth: 1 + roll(20), effect: { do: 'hang' } }])
-    for (const process of processes) process.crashRate = dice() * dice() * 0.01
-  }
-
-  function problems(): string[] {
-    return [...growth.problems(), ...checker.problems()]
-  }
-
-  /** Until all is well; or until nothing moves any more, and it is not. */
-  async function settle(): Promise<void> {
-    let looked = -1
-    let found: string[] = ['not looked yet']
-    const isOver = () => {
-      const seen = growth.changes + driver.record.calls.length + checker.heard
-      if (seen === looked) return found.length === 0 || world.nowMs - growth.changedMs > STILL_MS
-      looked = seen
-      found = problems()
-      return found.length === 0
-    }
-    await world.runUntil(isOver, { withinMs: HEAL_MS_MAX, waitingFor: 'quiet' }).catch((error) => {
-      convict(`never quiet: ${(error as Error).message.split('\n')[0]}`)
-    })
-    for (const problem of problems()) convict(problem)
-    adjourn()
-  }
-
-  /** What the server says to a request past the network. */
-  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
-    let answered: { readonly value: T } | undefined
-    let failure: unknown
-    ask(cluster.direct()!).then(
-      (value) => {
-        answered = { value }
-      },
-      (error) => {
-        failure = error
-      },
-    )
-    await world.runUntil(() => answered !== undefined || failure !== undefined, { withinMs: MINUTE_MS, waitingFor })
-    if (failure) throw failure
-    return answered!.value
   }
 }

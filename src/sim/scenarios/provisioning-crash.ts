@@ -2,90 +2,51 @@
 // right before or right after one effect (../effects.ts), one process dies, to be started again a while later.
 // Promise: in the end everything is as it would have been, and on the way no rule was broken.
 
+import { answerTo } from '../answer.ts'
 import { checkBindings } from '../checkers/bindings.ts'
-import { createCourt } from '../checkers/conviction.ts'
 import { checkDeletions } from '../checkers/deletions.ts'
 import { createStoreView, type StoreView } from '../checkers/store-view.ts'
 import { createCluster } from '../cluster.ts'
 import { createSimDriver, type SimDriver } from '../driver.ts'
-import type { Effect } from '../effects.ts'
-import { createEffects } from '../effects.ts'
-import { oneByOne } from '../one-by-one.ts'
 import { premadeVolume } from '../premade-volume.ts'
 import type { SimProcess } from '../process.ts'
 import { createWorld } from '../world.ts'
 import { memoryPlugin, runBinder, runProvisioner } from './claims-become-volumes-processes.ts'
+import {
+  type Crash,
+  type CrashRun,
+  courtOf,
+  deadlyEffects,
+  inModeOf,
+  LOOK_MS,
+  type Mode,
+  untilTheEnd,
+} from './one-death.ts'
 import { PREMADE, prepare, type Step, storiesOf } from './provisioning-crash-story.ts'
-
-export const VICTIMS = ['process', 'server', 'driver'] as const
-export const MODES = ['transactions', 'one by one'] as const
-
-export interface CrashPoint {
-  readonly effect: number
-  readonly when: 'before' | 'after'
-  /** `process`: the one whose effect it is. */
-  readonly victim: (typeof VICTIMS)[number]
-}
-
-export interface CrashRun {
-  /** In readable words, in order. */
-  readonly effects: readonly string[]
-  /** Everything that is left, without what differs from run to run. */
-  readonly end: string
-  readonly steps: number
-}
 
 const SEED = 4
 const GI = 1024 ** 3
-const DOWN_MS = 3_000
-const LOOK_MS = 50
 const END_MS_MAX = 900_000
-/** What is as it should be must stay so. */
-const STAYS_MS = 10_000
 /** Without anything to compare with: long enough for everything to end. */
 const UNDISTURBED_MS = 60_000
 
-export async function provisioningCrash(
-  mode: (typeof MODES)[number],
-  crash?: { readonly at: CrashPoint; readonly expected: string },
-): Promise<CrashRun> {
+export async function provisioningCrash(mode: Mode, crash?: Crash): Promise<CrashRun> {
   const { at, expected } = crash ?? {}
   const world = createWorld(SEED)
   const cluster = await createCluster(world)
   const driver = createSimDriver(world, 'driver')
   const assets = new Map<string, bigint>()
   const view = createStoreView(cluster)
-  const court = createCourt(world, at ? `CRASH_POINT='${mode}, ${at.effect} ${at.when} ${at.victim}'` : mode)
+  const court = courtOf(world, mode, at)
   const deletions = checkDeletions(world, view, court.convict)
   checkBindings(view, court.convict)
   premadeVolume(driver, PREMADE, GI)
 
   const processes: Record<string, SimProcess> = {}
-  const effects = createEffects(
-    {
-      before: (effect) => isStruck(effect, 'before') && void kill(effect),
-      after: (effect) => (isStruck(effect, 'after') ? kill(effect) : 'answered'),
-    },
-    ({ number, by, what }) => world.note(`${number} ${by}: ${what}`),
-  )
-  const isStruck = ({ number }: Effect, when: CrashPoint['when']) => at?.effect === number && at.when === when
+  const effects = deadlyEffects({ world, cluster, driver, processes }, at)
 
-  /** An answer that the victim had yet to send is lost. */
-  function kill({ by, on }: Effect): 'answered' | 'answer lost' {
-    const { victim } = at!
-    const process = { process: processes[by]!, server: cluster.server, driver: driver.process }[victim]
-    process.crash()
-    world.schedule(DOWN_MS, () => process.start())
-    return victim === on ? 'answer lost' : 'answered'
-  }
-
-  const inMode = mode === 'transactions' ? (client: Parameters<typeof oneByOne>[0]) => client : oneByOne
-  const direct = cluster.direct()!
-  let isPrepared = false
-  void prepare(direct, driver.settings.name).then(() => {
-    isPrepared = true
-  })
-  await world.runUntil(() => isPrepared, { withinMs: 60_000, waitingFor: 'classes and volumes' })
+  const inMode = inModeOf(mode)
+  await answerTo(world, prepare(cluster.direct()!, driver.settings.name), 'classes and volumes')
   processes.binder = cluster.add('binder', (env, client) => {
     const seen = deletions.witness(client)
     const way = <T>(what: string, act: () => T) =>
@@ -116,24 +77,15 @@ export async function provisioningCrash(
   }
 
   const end = () => endState(view, driver, assets)
-  if (expected === undefined) {
-    await world.runUntil(isTold, { withinMs: END_MS_MAX, waitingFor: 'the end of the stories' })
-    await world.runFor(UNDISTURBED_MS)
-  } else {
-    let sinceMs = -1
-    const isAsExpected = () => {
-      if (view.changedMs === sinceMs || !isTold()) return false
-      sinceMs = view.changedMs
-      return end() === expected
-    }
-    try {
-      await world.runUntil(isAsExpected, { withinMs: END_MS_MAX, waitingFor: 'the end that was expected' })
-    } catch (error) {
-      court.convict(`it ends with\n${end()}\ninstead of\n${expected}\n(${(error as Error).message.split('\n')[0]})`)
-    }
-    await world.runFor(STAYS_MS)
-    if (end() !== expected) court.convict(`it does not stay as it should be:\n${end()}`)
-  }
+  await untilTheEnd(world, {
+    court,
+    expected,
+    end,
+    isTold,
+    changed: () => view.changedMs,
+    endMsMax: END_MS_MAX,
+    undisturbedMs: UNDISTURBED_MS,
+  })
   for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)
   court.adjourn()
   return {

@@ -12,12 +12,14 @@ import { silentLog } from '../../base/log.ts'
 import { type Client, createCacheSet, inProcessClient } from '../../client/index.ts'
 import { createQuotaController } from '../../controllers/quota/index.ts'
 import type { Store } from '../../store/index.ts'
+import { answerTo } from '../answer.ts'
 import { createCourt } from '../checkers/conviction.ts'
 import { createQuotaChecker, followQuotas } from '../checkers/quota.ts'
 import { createCluster } from '../cluster.ts'
 import { createProcess, type Env, type SimProcess } from '../process.ts'
 import { shareStore } from '../shared-store.ts'
 import { createWorld, type World } from '../world.ts'
+import { crashesOf } from './bad-day.ts'
 import { claimOf, createQuotaPeople, NAMESPACE, type Outcome, outcomeOf, STORAGE_CLASSES } from './quota-people.ts'
 
 export interface QuotaRun {
@@ -52,7 +54,7 @@ export async function quotasHold(seed: number, { minutes = 1.5 } = {}): Promise<
   followQuotas(cluster, checker)
   const latencyMs = 1 + dice() * 200
   const servers: Server[] = []
-  await answer(prepare, 'the namespace')
+  await answerTo(world, prepare(anyServer()!), 'the namespace')
   for (let left = 1 + Math.floor(dice() * SERVERS_MAX); left > 0; left--) servers.push(addServer(`server ${left}`))
   const controller = cluster.add('quota controller', runController)
   Object.assign(cluster.network.faults, { latencyMs, loseRequest: dice() * 0.05, loseReply: dice() * 0.05 })
@@ -75,7 +77,7 @@ export async function quotasHold(seed: number, { minutes = 1.5 } = {}): Promise<
   await takeWhatIsFree()
   court.adjourn()
   const processes = [cluster.server, controller, ...servers.map(({ process }) => process)]
-  return { world, outcomes, verified, crashes: processes.reduce((sum, { starts }) => sum + starts - 1, 0) }
+  return { world, outcomes, verified, crashes: crashesOf(processes) }
 
   /** A server of its own, on the store that the cluster's server holds. */
   function addServer(name: string): Server {
@@ -142,12 +144,12 @@ export async function quotasHold(seed: number, { minutes = 1.5 } = {}): Promise<
   async function takeWhatIsFree(): Promise<void> {
     for (let at = 0; at < LAST_CLAIMS; at++) {
       const [gone] = checker.claims.keys()
-      if (at > 0 && gone) await answer((client) => outcomeOf(people.deleteClaim(client, gone)), 'a deletion')
+      if (at > 0 && gone) await answerTo(world, outcomeOf(people.deleteClaim(anyServer()!, gone)), 'a deletion')
       const storageClassName = STORAGE_CLASSES[at % STORAGE_CLASSES.length] as string
       const claim = claimOf(`last-${at}`, { requests: { storage: '1Gi' }, storageClassName })
       const expected = [...checker.quotas.values()].every(({ spec }) => hasRoomFor(claim, spec)) ? 'done' : 'over quota'
-      const create = (client: Client) => outcomeOf(client.create(persistentVolumeClaimKind, claim as never))
-      const outcome = await answer(create, 'a claim')
+      const created = anyServer()!.create(persistentVolumeClaimKind, claim as never)
+      const outcome = await answerTo(world, outcomeOf(created), 'a claim')
       if (outcome !== expected) {
         court.convict(`at rest, ${claim.metadata.name} was answered "${outcome}", not "${expected}"`)
       }
@@ -158,22 +160,6 @@ export async function quotasHold(seed: number, { minutes = 1.5 } = {}): Promise<
     const used = checker.addUp(spec)
     const withIt = checker.addUp(spec, claim)
     return [...withIt].every(([key, amount]) => amount <= (used.get(key) ?? 0n) || amount <= checker.boundOf(spec, key))
-  }
-
-  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
-    let answered: { readonly value: T } | undefined
-    let failed: unknown
-    void ask(anyServer()!).then(
-      (value) => {
-        answered = { value }
-      },
-      (error) => {
-        failed = error
-      },
-    )
-    await world.runUntil(() => answered !== undefined || failed !== undefined, { withinMs: MINUTE_MS, waitingFor })
-    if (failed) throw failed
-    return answered!.value
   }
 }
 

@@ -5,6 +5,7 @@
 import { callDriver } from '../../csi/driver.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import { answerTo } from '../answer.ts'
 import { createSchedulingView } from '../checkers/scheduling-view.ts'
 import { createCluster } from '../cluster.ts'
 import { createSimDriver } from '../driver.ts'
@@ -49,11 +50,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const client = cluster.direct()!
   const { name } = driver.settings
 
-  await happen(async () => {
-    await createDriver(client, name)
-    for (const className of CLASSES) await createClass(client, className, name)
-    for (const node of nodes) await createNode(client, node, name)
-  })
+  await answerTo(world, prepare(), 'objects', PATIENCE_MS)
   let failedCreates = 0
   let scheduler: ReturnType<typeof runScheduler> | undefined
   cluster.add('controllers', runClaimControllers)
@@ -68,7 +65,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   const startMs = world.nowMs
   const pods = nodeCount * volumesPerNode
   const bound = () => [...view.pods.values()].filter(({ spec }) => spec?.nodeName).length
-  await happen(() => createPods(pods))
+  await answerTo(world, createPods(pods), 'objects', PATIENCE_MS)
   let looked = -1
   let found = 0
   const isFull = () => {
@@ -80,6 +77,12 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   await world.runUntil(isFull, { withinMs: PATIENCE_MS, waitingFor: 'every pod to have a node' }).catch(() => {}) // how many have none is told by the numbers
   const virtualSeconds = (world.nowMs - startMs) / 1_000
   return { ...options, pods, bound: bound(), failedCreates, virtualSeconds, attempts: scheduler?.attempts ?? 0 }
+
+  async function prepare(): Promise<void> {
+    await createDriver(client, name)
+    for (const className of CLASSES) await createClass(client, className, name)
+    for (const node of nodes) await createNode(client, node, name)
+  }
 
   function counted(csi: CsiDriver): CsiDriver {
     return driverOver((method, request, call) =>
@@ -105,14 +108,5 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
       }
     }
     await Promise.all(Array.from({ length: CREATES_AT_ONCE }, one))
-  }
-
-  async function happen(act: () => Promise<void>): Promise<void> {
-    let isOver = false
-    const acting = act().finally(() => {
-      isOver = true
-    })
-    await world.runUntil(() => isOver, { withinMs: PATIENCE_MS, waitingFor: 'objects' })
-    await acting
   }
 }

@@ -5,6 +5,7 @@
 import type { Client } from '../../client/index.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import type { Scheduler } from '../../scheduler/index.ts'
+import { answerTo } from '../answer.ts'
 import { createCourt } from '../checkers/conviction.ts'
 import { checkPlacements, problemsOf } from '../checkers/scheduling.ts'
 import { createSchedulingView } from '../checkers/scheduling-view.ts'
@@ -13,9 +14,11 @@ import { createSimDriver } from '../driver.ts'
 import { createEffects } from '../effects.ts'
 import { oneByOne } from '../one-by-one.ts'
 import { createWorld, type World } from '../world.ts'
+import { beginBadDay, beginDying, crashesOf } from './bad-day.ts'
 import { createClass, createDriver, createNode, poolOf } from './scheduling-objects.ts'
 import { createSchedulingPeople } from './scheduling-people.ts'
 import { runClaimControllers, runScheduler, runStorage } from './scheduling-processes.ts'
+import { untilQuiet } from './until-quiet.ts'
 
 export interface SchedulingRun {
   readonly world: World
@@ -34,10 +37,21 @@ const CLASSES: Readonly<Record<string, { copies: number; policy?: string }>> = {
   plain: { copies: 1 },
   mirrored: { copies: 2, policy: 'pack' },
 }
+/** Half as bad as elsewhere: it is a short day. */
+const WORST = {
+  network: {
+    latencyMs: 200,
+    loseRequest: 0.03,
+    loseReply: 0.03,
+    duplicate: 0.03,
+    refuse: 0.05,
+    breakWatch: 0.03,
+    silenceWatch: 0.005,
+  },
+  disk: 0.03,
+  driver: { latencyMs: 500, loseRequest: 0.05, loseReply: 0.1, refuse: 0.1, slow: 0.1 },
+}
 const MINUTE_MS = 60_000
-const HEAL_MS_MAX = 60 * MINUTE_MS
-/** After this long without a change, what is wrong stays wrong: no retry is further away. */
-const STILL_MS = 15 * MINUTE_MS
 /** After this long no pod backs off any more, and no refusal of the driver is remembered. */
 const FORGOTTEN_MS = 90_000
 const UNRELATED_MS = 5_000
@@ -61,15 +75,7 @@ export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Pro
   checkPlacements(view, court.convict)
   view.onBound(() => void placed++)
 
-  await answer(async (client) => {
-    await createDriver(client, driver.settings.name)
-    for (const [name, { copies, policy }] of Object.entries(CLASSES)) {
-      const annotations = policy ? { 'scheduling.stowage.dev/capacity': policy } : {}
-      const parameters = { copies: String(copies) }
-      await createClass(client, name, driver.settings.name, { metadata: { name, annotations }, parameters })
-    }
-    for (const node of NODES) await createNode(client, node, driver.settings.name)
-  }, 'the cluster')
+  await answerTo(world, prepare(cluster.direct()!), 'the cluster')
 
   const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
   const capacityReservation = dice() < 0.8
@@ -84,7 +90,9 @@ export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Pro
       scheduler = runScheduler(env, inMode(effects.clientOf(env, client)), { capacityReservation })
     }),
   ]
-  beginBadDay()
+  const day = { dice, cluster, driver, mortals: processes }
+  beginBadDay(day, WORST)
+  beginDying(day, { hangs: false })
 
   let acts = 0
   const untilMs = world.nowMs + minutes * MINUTE_MS
@@ -106,39 +114,30 @@ export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Pro
   await cluster.heal()
   driver.heal()
   await world.runFor(LAST_ACTS_MS)
-  await answer((client) => people.restore(client), 'the nodes')
+  await answerTo(world, people.restore(cluster.direct()!), 'the nodes')
   const copiesOf = (className: string) => CLASSES[className]?.copies ?? 1
   const quiet = { view, driver, classNames, copiesOf, poolOf: (node: string) => `pool-${node}` }
-  await settle()
+  await untilQuiet(world, {
+    court,
+    problems: allProblems,
+    happened: () => view.changedMs + driver.record.calls.length + (scheduler?.reservations ?? 0),
+    changedMs: () => view.changedMs,
+  })
   await ignoreUnrelated()
   for (const { volume } of driver.record.overlaps) court.convict(`two operations on ${volume} ran at once`)
   court.adjourn()
-  const crashes = [cluster.server, driver.process, ...processes].reduce((sum, { starts }) => sum + starts - 1, 0)
+  const crashes = crashesOf([cluster.server, driver.process, ...processes])
   const waiting = [...view.pods.values()].filter(({ spec }) => !spec?.nodeName).length
   return { world, acts, crashes, placed, waiting, made: driver.state().made }
 
-  /** Every seed is another kind of bad day. */
-  function beginBadDay(): void {
-    Object.assign(cluster.network.faults, {
-      latencyMs: 1 + dice() * 200,
-      loseRequest: dice() * 0.03,
-      loseReply: dice() * 0.03,
-      duplicate: dice() * 0.03,
-      refuse: dice() * 0.05,
-      breakWatch: dice() * 0.03,
-      silenceWatch: dice() * 0.005,
-    })
-    cluster.disk.faults.refuse = dice() * 0.03
-    Object.assign(driver.faults, {
-      latencyMs: 1 + dice() * 500,
-      loseRequest: dice() * 0.05,
-      loseReply: dice() * 0.1,
-      refuse: dice() * 0.1,
-      slow: dice() * 0.1,
-      slowMs: 20_000,
-    })
-    driver.process.crashRate = dice() * 0.01
-    for (const process of processes) process.crashRate = dice() * dice() * 0.01
+  async function prepare(client: Client): Promise<void> {
+    await createDriver(client, driver.settings.name)
+    for (const [name, { copies, policy }] of Object.entries(CLASSES)) {
+      const annotations = policy ? { 'scheduling.stowage.dev/capacity': policy } : {}
+      const parameters = { copies: String(copies) }
+      await createClass(client, name, driver.settings.name, { metadata: { name, annotations }, parameters })
+    }
+    for (const node of NODES) await createNode(client, node, driver.settings.name)
   }
 
   function removePodsOfLostNodes(): void {
@@ -146,24 +145,6 @@ export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Pro
       const client = cluster.direct()
       if (client) void people.removeStranded(client).catch(() => {})
     })
-  }
-
-  /** Until all is well; or until nothing moves any more, and it is not. */
-  async function settle(): Promise<void> {
-    let looked = -1
-    let problems: string[] = ['not looked yet']
-    const state = () => view.changedMs + driver.record.calls.length + (scheduler?.reservations ?? 0)
-    const isOver = () => {
-      if (state() === looked) return problems.length === 0 || world.nowMs - view.changedMs > STILL_MS
-      looked = state()
-      problems = allProblems()
-      return problems.length === 0
-    }
-    await world.runUntil(isOver, { withinMs: HEAL_MS_MAX, waitingFor: 'quiet' }).catch((error) => {
-      court.convict(`never quiet: ${(error as Error).message.split('\n')[0]}`)
-    })
-    for (const problem of allProblems()) court.convict(problem)
-    court.adjourn()
   }
 
   function allProblems(): string[] {
@@ -177,28 +158,10 @@ export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Pro
   async function ignoreUnrelated(): Promise<void> {
     await world.runFor(FORGOTTEN_MS)
     const before = scheduler?.attempts
-    await answer((client) => people.changeUnrelated(client), 'unrelated changes')
+    await answerTo(world, people.changeUnrelated(cluster.direct()!), 'unrelated changes')
     await world.runFor(UNRELATED_MS)
     const more = (scheduler?.attempts ?? 0) - (before ?? 0)
     if (more > 0) court.convict(`unrelated changes caused ${more} attempts`)
-  }
-
-  /** What the server says to requests past the network. */
-  async function answer<T>(ask: (client: Client) => Promise<T>, waitingFor: string): Promise<T> {
-    let answered: { readonly value: T } | undefined
-    let failed: unknown
-    void ask(cluster.direct()!).then(
-      (value) => {
-        answered = { value }
-      },
-      (error) => {
-        failed = error
-      },
-    )
-    const isOver = () => answered !== undefined || failed !== undefined
-    await world.runUntil(isOver, { withinMs: MINUTE_MS, waitingFor })
-    if (failed) throw failed
-    return answered!.value
   }
 }
 

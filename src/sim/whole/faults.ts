@@ -3,6 +3,7 @@ import { nodeKind } from '../../api/kinds/node.ts'
 import { OUT_OF_SERVICE_TAINT } from '../../controllers/attaching/names.ts'
 import type { FakeRule } from '../../csi/fake/index.ts'
 import type { SimDriver } from '../driver.ts'
+import type { Losses } from '../network.ts'
 import type { SimProcess } from '../process.ts'
 import type { FaultAct, Weather } from './plan.ts'
 import type { Stage } from './stage.ts'
@@ -91,9 +92,9 @@ export function createFaults(stage: Stage): Faults {
       world.tally('all watches broken')
       network.serverDied()
     },
-    'cut history'() {
+    'cut history'({ process, ms = 0 }) {
       world.tally('history cut')
-      network.cutHistory()
+      network.cutHistory(ms, process)
     },
     'refuse writes'({ ms }) {
       world.tally('disk full')
@@ -102,7 +103,8 @@ export function createFaults(stage: Stage): Faults {
         disk.faults.refuse = weather?.diskRefuses ?? 0
       })
     },
-    'bad network': ({ process, lose, ms }) => losing(process, lose, ms),
+    'bad network': ({ process, lose, ms, only }) =>
+      losing(process, { share: lose, onlyReplies: only === 'replies' }, ms),
     'driver fails'({ driver, method, code, times }) {
       const effect = { do: 'fail', code, message: 'as planned' } as const
       cast(driver, { untilMs: Number.POSITIVE_INFINITY, method, left: times, rule: { effect } })
@@ -167,14 +169,14 @@ export function createFaults(stage: Stage): Faults {
       world.tally('driver hangs')
       cast(driver, { untilMs: world.nowMs + ms, rule: { effect: { do: 'hang' } } })
       later(ms, () => driverOf(driver).script.release())
-    } else if (name === 'server') losing(undefined, LOST_SHARE, ms)
+    } else if (name === 'server') losing(undefined, { share: LOST_SHARE }, ms)
     else processes.get(name)?.freeze(ms)
   }
 
-  function losing(process: string | undefined, share: number, ms: number): void {
+  function losing(process: string | undefined, losses: Losses, ms: number): void {
     world.tally('network bad')
     const names = process === undefined ? [...processes.keys()] : [process]
-    for (const name of names) network.losing.set(name, share)
+    for (const name of names) network.losing.set(name, losses)
     later(ms, () => {
       for (const name of names) network.losing.delete(name)
     })

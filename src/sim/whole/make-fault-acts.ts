@@ -2,7 +2,7 @@
 import { CSI_CODES, type CsiFailureCode } from '../../csi/index.ts'
 import type { Dice } from './dice.ts'
 import type { FaultAct, Setup } from './plan.ts'
-import { agentOf, controlProcesses, driverProcess, nodesOf, processesOf } from './processes.ts'
+import { agentOf, clientsOf, controlProcesses, driverProcess, nodesOf, processesOf } from './processes.ts'
 import { DRIVERS, type DriverName } from './universe.ts'
 
 const SECOND_MS = 1_000
@@ -37,7 +37,7 @@ export function makeFault(dice: Dice, setup: Setup): FaultAct {
     [2, () => ({ do: 'jump clock', process: someProcess(), byMs: jumpMs(dice) })],
     [2, () => cutPower(dice, setup)],
     [2, () => ({ do: 'break watches' })],
-    [2, () => ({ do: 'cut history' })],
+    [2, () => cutHistory(dice, setup)],
     [2, () => ({ do: 'refuse writes', ms: seconds(1, 25) })],
     [4, () => badNetwork(dice, setup)],
     [7, () => driverFails(dice, driver)],
@@ -84,15 +84,22 @@ const cutPower = (dice: Dice, setup: Setup): FaultAct => ({
   isSaidLost: dice.chance(0.4),
 })
 
+/** Not so long that nobody could be blamed any more for what he does not know. */
+const cutHistory = (dice: Dice, setup: Setup): FaultAct => ({
+  do: 'cut history',
+  ...(dice.chance(0.4) ? {} : { process: dice.pick(clientsOf(setup)) }),
+  ms: dice.chance(0.3) ? 0 : dice.between(15, 80) * SECOND_MS,
+})
+
 function badNetwork(dice: Dice, setup: Setup): FaultAct {
   const everybody = dice.chance(0.3)
-  // Of drivers only their callers know: nobody among them asks the server.
-  const reached = processesOf(setup).filter((name) => name !== 'server' && !name.startsWith('driver '))
+  const reached = clientsOf(setup)
   return {
     do: 'bad network',
     ...(everybody ? {} : { process: dice.pick(reached) }),
     ms: dice.between(5, everybody ? 40 : 120) * SECOND_MS,
     lose: dice.chance(0.4) ? 1 : Math.round(dice.between(10, 90)) / 100,
+    ...(dice.chance(0.3) ? { only: 'replies' } : {}),
   }
 }
 

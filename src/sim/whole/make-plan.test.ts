@@ -3,7 +3,7 @@ import { FEATURE_GATES } from '../../api/feature-gates.ts'
 import { METHODS } from './make-fault-acts.ts'
 import { makePlan } from './make-plan.ts'
 import { isNonsense } from './nonsense.ts'
-import type { Act, FaultAct, KindName, PeopleAct, Plan } from './plan.ts'
+import { type Act, FAULT_WORDS, type KindName, type PeopleAct, type Plan } from './plan.ts'
 import { nodesOf, processesOf } from './processes.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, DRIVERS } from './universe.ts'
 
@@ -18,22 +18,6 @@ const PEOPLE: Readonly<Record<PeopleAct['do'], true>> = {
   'go back': true,
   'switch gate': true,
   import: true,
-}
-const FAULTS: Readonly<Record<FaultAct['do'], true>> = {
-  crash: true,
-  freeze: true,
-  'jump clock': true,
-  'cut power': true,
-  'break watches': true,
-  'cut history': true,
-  'refuse writes': true,
-  'bad network': true,
-  'driver fails': true,
-  'driver hangs': true,
-  'lose replies': true,
-  'fill pool': true,
-  'lose state': true,
-  'report late': true,
 }
 const KINDS: Readonly<Record<KindName, true>> = {
   claim: true,
@@ -145,7 +129,7 @@ describe('a plan', () => {
 describe('all plans together', () => {
   it('SYS-14 have every act, on every kind', () => {
     const done = new Set(acts.map((act) => act.do))
-    expect([...done].sort()).toEqual([...Object.keys(PEOPLE), ...Object.keys(FAULTS)].sort())
+    expect([...done].sort()).toEqual([...Object.keys(PEOPLE), ...FAULT_WORDS].sort())
     for (const word of ['create', 'delete'] as const) {
       const kinds = new Set<KindName>(only(word).map(({ kind }) => kind))
       // Nodes are created by their agents.

@@ -8,14 +8,14 @@ import { makeAmbushes } from './make-ambushes.ts'
 import { loseState, makeFault, restartAgent } from './make-fault-acts.ts'
 import { makePeopleAct } from './make-people-acts.ts'
 import { makeWeather } from './make-weather.ts'
-import type { FaultAct, PeopleAct, Plan, Setup, Step } from './plan.ts'
-import { nodesOf } from './processes.ts'
+import type { FaultAct, PeopleAct, Plan, Setup, Step, Weather } from './plan.ts'
+import { controlProcesses, nodesOf } from './processes.ts'
 
 export interface PlanSize {
   readonly minutes?: number
   readonly operations?: number
   readonly faults?: number
-  /** Faults that are aimed at what somebody is about to do. Default: none. */
+  /** Faults that are aimed at what somebody is about to do. */
   readonly ambushes?: number
 }
 
@@ -23,9 +23,11 @@ const MINUTE_MS = 60_000
 const MINUTES = 60
 const OPERATIONS = 220
 const FAULTS = 24
-/** How much more of both there may be. */
+const AMBUSHES = 6
+/** How much more of each there may be. */
 const MORE_OPERATIONS = 60
 const MORE_FAULTS = 16
+const MORE_AMBUSHES = 5
 /** The day's end, in which little happens. */
 const CALM_SHARE = 0.13
 const CALM_OPERATIONS_SHARE = 0.05
@@ -35,6 +37,8 @@ const NODE_GOES = 0.25
 const GATE_SWITCHED = 0.03
 const STATE_LOST = 0.02
 const TIDIED_UP = 0.7
+/** Days with a part in which no controller starts anew, so that what nobody was woken for stays undone. */
+const STEADY_DAYS = 0.5
 
 export function makePlan(seed: number, size: PlanSize = {}): Plan {
   const { dice: streamOf } = createWorld(seed)
@@ -46,6 +50,7 @@ export function makePlan(seed: number, size: PlanSize = {}): Plan {
     setup,
     calmFromMs: Math.floor(minutes * MINUTE_MS * (1 - CALM_SHARE)),
     endMs: minutes * MINUTE_MS,
+    steadyFromMs: steadyFrom(diceFor('steady'), minutes * MINUTE_MS),
   }
   const operations = size.operations ?? OPERATIONS + sizes.roll(MORE_OPERATIONS)
   const faults = size.faults ?? FAULTS + sizes.roll(MORE_FAULTS)
@@ -55,16 +60,30 @@ export function makePlan(seed: number, size: PlanSize = {}): Plan {
     rare: diceFor('rare'),
   })
   const broken = faultSteps(day, faults, people, { acts: diceFor('faults'), rare: diceFor('rare faults') })
-  const count = size.ambushes ?? 0
-  const aimed = makeAmbushes(diceFor('ambushes'), setup, { count, untilMs: day.calmFromMs })
+  const ambushes = size.ambushes ?? AMBUSHES + diceFor('ambush size').roll(MORE_AMBUSHES)
+  const times = { untilMs: day.calmFromMs, steadyFromMs: day.steadyFromMs }
+  const aimed = makeAmbushes(diceFor('ambushes'), setup, ambushes, times)
   const steps = [...people, ...broken, ...nodesThatGo(day, diceFor('nodes')), ...aimed].sort((a, b) => a.atMs - b.atMs)
-  return { seed, minutes, setup, weather: makeWeather(diceFor('weather'), setup), steps }
+  const weather = makeWeather(diceFor('weather'), setup)
+  return { seed, minutes, setup, weather: day.steadyFromMs > 0 ? steadied(weather, setup) : weather, steps }
+}
+
+const steadyFrom = (dice: Dice, endMs: number): number =>
+  dice.chance(STEADY_DAYS) ? Math.floor(endMs * (0.3 + 0.35 * dice.fraction())) : 0
+
+/** By chance neither the controllers crash then, nor the server they lead by. */
+function steadied(weather: Weather, setup: Setup): Weather {
+  const steady = ['server', ...controlProcesses(setup)]
+  const crashes = Object.entries(weather.crashes).filter(([name]) => !steady.includes(name))
+  return { ...weather, crashes: Object.fromEntries(crashes) }
 }
 
 interface Day {
   readonly setup: Setup
   readonly calmFromMs: number
   readonly endMs: number
+  /** From here on nothing shakes the controllers; 0: all day something may. */
+  readonly steadyFromMs: number
 }
 
 const makeSetup = (dice: Dice): Setup => ({
@@ -151,9 +170,20 @@ function faultSteps(day: Day, count: number, people: readonly Step[], dice: { ac
     // The calm has its faults too, but few.
     return atMs > day.calmFromMs && acts.chance(0.7) ? acts.fraction() * day.calmFromMs : atMs
   }
-  const steps = Array.from({ length: count }, () => step(moment(), makeFault(acts, day.setup)))
+  const steps = Array.from({ length: count }, () => {
+    const [atMs, act] = [moment(), makeFault(acts, day.setup)]
+    const isLate = day.steadyFromMs > 0 && isShaking(act, day.setup)
+    return step(isLate ? (atMs / day.endMs) * day.steadyFromMs : atMs, act)
+  })
   if (rare.chance(STATE_LOST)) steps.push(step(rare.fraction() * day.calmFromMs, loseState(rare)))
   return steps
+}
+
+/** Whether controllers crash or may lose their lease over it. */
+function isShaking(act: FaultAct, setup: Setup): boolean {
+  if (act.do === 'refuse writes') return true
+  if (act.do !== 'crash' && act.do !== 'freeze' && act.do !== 'bad network') return false
+  return act.process === undefined || ['server', ...controlProcesses(setup)].includes(act.process)
 }
 
 /** A node's object is deleted; it is back when its agent starts anew. */

@@ -171,12 +171,13 @@ function textOfFault(act: FaultAct): string {
     case 'break watches':
       return 'all watches break'
     case 'cut history':
-      return 'the history of changes is cut'
+      return `the watches${act.process ? ` of ${act.process}` : ''} are silent for ${duration(act.ms ?? 0)}, then their history is cut`
     case 'refuse writes':
       return `the disk refuses writes for ${duration(act.ms)}`
     case 'bad network': {
       const whose = act.process ? ` of ${act.process}` : ''
-      return `the network${whose} loses ${Math.round(act.lose * 100)} % for ${duration(act.ms)}`
+      const what = act.only === 'replies' ? ' of the replies to writes' : ''
+      return `the network${whose} loses ${Math.round(act.lose * 100)} %${what} for ${duration(act.ms)}`
     }
     case 'driver fails':
       return `${act.driver} answers ${act.method} with ${act.code}${act.times > 1 ? `, ${act.times} times` : ''}`

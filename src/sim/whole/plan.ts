@@ -96,11 +96,17 @@ export type FaultAct =
   | { readonly do: 'jump clock'; readonly process: string; readonly byMs: number }
   | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isSaidLost: boolean }
   | { readonly do: 'break watches' }
-  /** The history that watches resume from is cut: they get 410. */
-  | { readonly do: 'cut history' }
+  /** Nothing comes on the watches of a process, or of all, for this long; then they are told 410. */
+  | { readonly do: 'cut history'; readonly process?: string; readonly ms: number }
   | { readonly do: 'refuse writes'; readonly ms: number }
-  /** Nobody reaches the server but over a network that loses this share of everything. */
-  | { readonly do: 'bad network'; readonly process?: string; readonly ms: number; readonly lose: number }
+  /** Nobody reaches the server but over a network that loses this share of everything, or only of the replies to writes. */
+  | {
+      readonly do: 'bad network'
+      readonly process?: string
+      readonly ms: number
+      readonly lose: number
+      readonly only?: 'replies'
+    }
   /** The next call of this kind. */
   | {
       readonly do: 'driver fails'
@@ -115,3 +121,24 @@ export type FaultAct =
   /** All that the driver held is gone, behind everybody's back. */
   | { readonly do: 'lose state'; readonly driver: DriverName }
   | { readonly do: 'report late'; readonly driver: DriverName; readonly ms: number }
+
+const FAULTS: Readonly<Record<FaultAct['do'], true>> = {
+  crash: true,
+  freeze: true,
+  'jump clock': true,
+  'cut power': true,
+  'break watches': true,
+  'cut history': true,
+  'refuse writes': true,
+  'bad network': true,
+  'driver fails': true,
+  'driver hangs': true,
+  'lose replies': true,
+  'fill pool': true,
+  'lose state': true,
+  'report late': true,
+}
+
+export const FAULT_WORDS = Object.keys(FAULTS) as readonly FaultAct['do'][]
+
+export const isFault = (act: Act): act is FaultAct => Object.hasOwn(FAULTS, act.do)

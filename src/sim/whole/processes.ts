@@ -28,3 +28,14 @@ export const processesOf = (setup: Setup): string[] => [
   ...nodesOf(setup).map(agentOf),
   ...DRIVERS.map(driverProcess),
 ]
+
+/** Who asks the server for anything; of drivers only their callers know. */
+export const clientsOf = (setup: Setup): string[] =>
+  processesOf(setup).filter((name) => name !== 'server' && !name.startsWith('driver '))
+
+/** All replicas of whoever does this work for a driver: where nobody stands beside it, the controllers themselves. */
+export function workersOf(setup: Setup, role: string, driver?: DriverName): string[] {
+  const replicas = Array.from({ length: setup.controlReplicas }, (_, index) => index + 1)
+  const isApart = setup.home === 'apart' && driver !== undefined && SIDECARS[driver].includes(role)
+  return replicas.map((replica) => (isApart ? `${role}-${driver}-${replica}` : `control-${replica}`))
+}

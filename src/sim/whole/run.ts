@@ -5,7 +5,7 @@ import { createCheckers } from './checkers/index.ts'
 import { createFaults } from './faults.ts'
 import { createFirstObjects } from './opening.ts'
 import { createPeople } from './people.ts'
-import type { Act, FaultAct, PeopleAct, Plan } from './plan.ts'
+import { type Act, isFault, type PeopleAct, type Plan } from './plan.ts'
 import { textOfAct } from './plan-text.ts'
 import { createStage, type Stage } from './stage.ts'
 import { createView } from './view.ts'
@@ -41,6 +41,8 @@ const VIOLATIONS_MAX = 30 // the first ones tell the story
 const LOOK_MS = 10_000
 /** Problems that have not changed for this long stay: no retry is further away. */
 const STILL_MS = 12 * MINUTE_MS
+/** Whoever tries for ever tries several times in it. */
+const REST_MS = 11 * MINUTE_MS
 const HEAL_MS_MAX = 60 * MINUTE_MS
 /** What was asked for last has begun by then. */
 const LAST_ACTS_MS = 10_000
@@ -94,6 +96,8 @@ async function run(
   faults.takeBack()
   await world.runFor(LAST_ACTS_MS)
   await settle()
+  checkers.listen()
+  if (violations.length === 0) await world.runFor(REST_MS)
   await checkers.atEnd()
   const left = {
     plan,
@@ -153,25 +157,6 @@ async function run(
     }
   }
 }
-
-const FAULTS: Readonly<Record<FaultAct['do'], true>> = {
-  crash: true,
-  freeze: true,
-  'jump clock': true,
-  'cut power': true,
-  'break watches': true,
-  'cut history': true,
-  'refuse writes': true,
-  'bad network': true,
-  'driver fails': true,
-  'driver hangs': true,
-  'lose replies': true,
-  'fill pool': true,
-  'lose state': true,
-  'report late': true,
-}
-
-export const isFault = (act: Act): act is FaultAct => Object.hasOwn(FAULTS, act.do)
 
 function nameOf(act: PeopleAct): string {
   switch (act.do) {

@@ -30,6 +30,7 @@ import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
 import { groupCommits, groupRequest, lastRevisionIn, readChanges, readValue } from './group.ts'
 import { ABOUT, type Layout, layoutOf } from './layout.ts'
 import { Numbering } from './numbering.ts'
+import { createPulse } from './pulse.ts'
 import { type Change, Replica } from './replica.ts'
 import { sharedRun } from './shared-run.ts'
 import { Transactor } from './transactor.ts'
@@ -68,6 +69,7 @@ export class EtcdStore implements Store {
   readonly #layout: Layout
   readonly #replica: Replica
   readonly #transactor: Transactor
+  readonly #pulse: () => Promise<string | undefined>
   readonly #newestRevision = sharedRun(() => this.#askNewestRevision())
   readonly #tick = sharedRun(() => this.#writeTick())
   readonly #commits: CommitQueue
@@ -106,6 +108,7 @@ export class EtcdStore implements Store {
     this.#clock = clock
     this.#client = new EtcdClient({ endpoints, tls, clock, requestTimeoutMs })
     this.#layout = layoutOf(this.#options.prefix)
+    this.#pulse = createPulse({ clock, look: () => this.#look(), silence: 'it does not answer' })
     this.#replica = new Replica({ clock, history })
     this.#commits = new CommitQueue({
       clock,
@@ -153,6 +156,10 @@ export class EtcdStore implements Store {
   stats(): StoreStats {
     const { keys, revision, compactedRevision, historyEntries, watchers } = this.#replica
     return { keys, revision, compactedRevision, historyEntries, bytesOnDisk: this.#bytesOnDisk, watchers }
+  }
+
+  async problem(): Promise<string | undefined> {
+    return this.#closedBecause ? 'the store has ended' : this.#pulse()
   }
 
   close(): Promise<void> {
@@ -297,6 +304,12 @@ export class EtcdStore implements Store {
     const newest = Number(header?.revision)
     if (newest < known) throw this.#break(`etcd has gone back from revision ${known} to ${newest}`)
     return this.#numbering.revisionOf(newest)
+  }
+
+  /** A read that its members agree on: one that is cut off from the others does not answer it. */
+  async #look(): Promise<undefined> {
+    await this.#client.range({ key: this.#layout.about, countOnly: true })
+    return undefined
   }
 
   /**

@@ -146,6 +146,18 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     expect(text(events.at(-1)?.entry)).toBe('2')
   })
 
+  it('SYS-11 is said to be unwell while it hangs', async () => {
+    const etcd = await etcdWith()
+    const store = await open(etcd.endpoints)
+    expect(await store.problem?.()).toBeUndefined()
+    etcd.members[0]?.signal('SIGSTOP')
+    endings.push(() => etcd.members[0]?.signal('SIGCONT'))
+    while (!(await store.problem?.())) await clock.sleep(50)
+    expect(await store.problem?.()).toBe('it does not answer')
+    etcd.members[0]?.signal('SIGCONT')
+    while (await store.problem?.()) await clock.sleep(50)
+  })
+
   it('says that it is unavailable when there is no etcd, within the time that is allowed', async () => {
     const etcd = await etcdWith()
     const store = await open(etcd.endpoints, { requestTimeoutMs: 300 })

@@ -25,6 +25,7 @@ export type Rule =
   | 'shrunk'
   | 'quota'
   | 'overlap'
+  | 'two leaders'
   | 'published twice'
   | 'mounted wrongly'
   | 'asked without intent'
@@ -42,6 +43,7 @@ export type Rule =
   | 'size'
   | 'finalizers'
   | 'capacity'
+  | 'tries for ever'
   | 'metrics'
 
 /** What a process does with the server. */

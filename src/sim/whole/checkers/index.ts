@@ -10,6 +10,7 @@ import type { Court, Problem, Rule } from './court.ts'
 import { judgeDeletions } from './deletions.ts'
 import { createEyes } from './eyes.ts'
 import { judgeIntents } from './intents.ts'
+import { judgeLeases } from './leases.ts'
 import { judgeWrites } from './lost-writes.ts'
 import { metricProblems } from './metrics.ts'
 import { judgeMounts } from './mounts.ts'
@@ -19,6 +20,7 @@ import { createPast } from './past.ts'
 import { judgePlacements } from './placements.ts'
 import { problemsOf } from './quiet.ts'
 import { judgeQuotas } from './quota.ts'
+import { followRetries } from './retries.ts'
 import { judgeSizes } from './sizes.ts'
 import { followTold } from './told.ts'
 
@@ -34,6 +36,8 @@ export interface Checkers {
   aroundClient(process: string, client: Client): Client
   /** What is wrong, now that it should be quiet. Looks only. */
   problems(): readonly { readonly rule: string; readonly text: string }[]
+  /** It is quiet from now on: who is still busy is noted. */
+  listen(): void
   /** Judges what can be judged only once everything has happened. */
   atEnd(): Promise<void>
 }
@@ -58,25 +62,30 @@ export function createCheckers({ stage, view, people, convict }: CheckersOptions
   const deletions = judgeDeletions(court)
   const classes = followClasses(view)
   const events = followTold(view)
+  const retries = followRetries()
   checkBindings(view.store, (crime) => court.convict('two claims', crime))
   judgeIntents(court)
   judgeSizes(court)
   judgeAttributes(court, classes)
   judgeQuotas(court)
   judgeOverlaps(court)
+  judgeLeases(court)
   judgeMounts(court)
   judgePlacements(court)
   const writes = judgeWrites(court, people.acknowledged)
   addObserver(court)
 
   return {
-    aroundClient: (process, client) => deletions.aroundClient(process, eyes.aroundClient(process, client)),
+    aroundClient: (process, client) =>
+      retries.aroundClient(process, deletions.aroundClient(process, eyes.aroundClient(process, client))),
     problems(): readonly Problem[] {
       past.look()
       return problemsOf({ stage, view, past, classes, told: events })
     },
+    listen: () => retries.listen(),
     async atEnd() {
       writes.look()
+      for (const { rule, text } of retries.problems()) court.convict(rule, text)
       for (const { rule, text } of await metricProblems(stage)) court.convict(rule, text)
     },
   }

@@ -17,12 +17,22 @@ const MANY_NODES: ReadonlySet<Mode> = new Set([
 ])
 const MOUNTING = ['NodeStageVolume', 'NodePublishVolume']
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service'
+/** What is on a node that answers nobody is left there for so long. */
+const GIVEN_UP_MS = 6 * 60_000
 
 export function judgeMounts({ stage, view, past, convict }: Court): void {
+  const { world } = stage.cluster
   /** Things and nodes where an attachment was given up while the node was lost: nobody could say what is mounted there. */
   const forced = new Set<string>()
+  /** Since when nobody has answered for a node: its object is gone, or says that it is not ready. */
+  const silentSinceMs = new Map<string, number>()
 
   view.onCommit((changes) => {
+    for (const { of, key, next } of changes) {
+      if (of !== 'node') continue
+      if (next && isReady(next)) silentSinceMs.delete(key)
+      else if (!silentSinceMs.has(key)) silentSinceMs.set(key, world.nowMs)
+    }
     for (const change of changes) {
       if (change.of !== 'attachment') continue
       const attachment = change.next ?? change.old!
@@ -32,7 +42,7 @@ export function judgeMounts({ stage, view, past, convict }: Court): void {
       const place = `${asset} ${nodeName}`
       const isGoing = !change.next || change.next.metadata.deletionTimestamp !== undefined
       if (!isGoing) forced.delete(place)
-      else if (isLost(view.nodes.get(nodeName))) forced.add(place)
+      else if (isLost(nodeName)) forced.add(place)
     }
   })
   stage.onCall((call, phase) => {
@@ -42,6 +52,12 @@ export function judgeMounts({ stage, view, past, convict }: Court): void {
       if (MOUNTING.includes(call.method) && attaches(stage, call.driver)) judgeMount(call)
     } else if (call.method === 'NodePublishVolume' && call.outcome === 'OK') judgeSinglePod(call)
   })
+
+  /** Somebody vouches for it, or it has been silent for so long that it is given up. */
+  function isLost(nodeName: string): boolean {
+    const isVouchedFor = view.nodes.get(nodeName)?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false
+    return isVouchedFor || world.nowMs - (silentSinceMs.get(nodeName) ?? world.nowMs) >= GIVEN_UP_MS
+  }
 
   function judgePublish({ process, driver, volume, request }: StageCall): void {
     const { nodeId, volumeCapability } = request as ControllerPublishVolumeRequest
@@ -59,7 +75,7 @@ export function judgeMounts({ stage, view, past, convict }: Court): void {
     const asset = assetName(call.driver, call.volume)
     const name = nodeOfCall(call)
     const node = stage.nodes.get(name)
-    if (!node?.isOn || forced.has(`${asset} ${name}`) || isLost(view.nodes.get(name))) return
+    if (!node?.isOn || forced.has(`${asset} ${name}`) || isLost(name)) return
     const mount = node.mounts().find(({ volume }) => volume === asset)
     if (mount)
       convict('mounted wrongly', `${call.process} detaches ${asset} from ${name}, where ${mount.path} is mounted`)
@@ -100,11 +116,8 @@ export function judgeMounts({ stage, view, past, convict }: Court): void {
 export const attaches = (stage: Stage, driver: DriverName): boolean =>
   stage.drivers.get(driver)?.settings.controller.includes('PUBLISH_UNPUBLISH_VOLUME') ?? false
 
-/** Nobody answers for what is mounted there: its object is gone or new, it does not answer, or somebody vouches for it. */
-function isLost(node: Of<'node'> | undefined): boolean {
-  const isReady = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
-  return !isReady || (node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE) ?? false)
-}
+const isReady = ({ status }: Of<'node'>): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
 
 /** `…/pods/<uid>/volumes/…` and `…/volumeDevices/publish/<volume>/<uid>`. */
 export const uidOf = (path: string): string | undefined =>

@@ -24,6 +24,8 @@ const WATCHED: readonly Kind[] = [
   volumeAttachmentKind,
   resourceQuotaKind,
 ] as unknown as Kind[]
+/** These are followed as our own caches do, with the state on the stream; the others by a list and a watch. */
+const STREAMED: readonly Kind[] = [persistentVolumeClaimKind, podKind, volumeAttachmentKind] as unknown as Kind[]
 const AGAIN_MS = 1_000
 const WATCH_SECONDS = 300
 
@@ -52,13 +54,24 @@ async function follow({ clock, signal }: Env, client: Client, kind: Kind, log: C
   let version: string | undefined
   for (;;) {
     try {
-      if (version === undefined) {
+      if (version === undefined && !STREAMED.includes(kind)) {
         const { items, resourceVersion } = await client.list(kind)
         log.listed(items, Number(resourceVersion))
         version = resourceVersion
       }
-      const request = { resourceVersion: version, timeoutSeconds: WATCH_SECONDS, signal }
-      for await (const event of client.watch(kind, request)) {
+      /** A state that comes on the stream itself, until it is complete. */
+      let state: Readonly<KubeObject>[] | undefined = version === undefined ? [] : undefined
+      const from = version === undefined ? { sendInitialEvents: true } : { resourceVersion: version }
+      for await (const event of client.watch(kind, { ...from, timeoutSeconds: WATCH_SECONDS, signal })) {
+        if (state) {
+          if (event.type !== 'bookmark') state.push(event.object)
+          else {
+            log.listed(state, Number(event.resourceVersion))
+            version = event.resourceVersion
+            state = undefined
+          }
+          continue
+        }
         const at: string =
           event.type === 'bookmark' ? event.resourceVersion : (event.object.metadata.resourceVersion ?? '0')
         if (event.type === 'bookmark') log.reached(Number(at))

@@ -1,0 +1,59 @@
+// The Kubernetes API server that a program of its own works on, with what such a program shows of itself: where it is asked
+// to, it serves metrics, requests to that server among them, and /healthz.
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Clock } from '../base/clock.ts'
+import { type Client, type ClientMetrics, createClientMetrics, httpClient } from '../client/index.ts'
+import { findServer } from '../sdk/find-server.ts'
+import { parseListen, UsageError } from './flags.ts'
+import { serveMonitoring } from './monitoring.ts'
+
+export interface RemoteServerFlags {
+  readonly kubeconfig?: string
+  readonly httpEndpoint?: string
+}
+
+export interface RemoteServerDeps {
+  readonly clock: Clock
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+export interface RemoteServer {
+  readonly client: Client
+  readonly url: string
+  readonly registry: Registry
+  readonly metrics: ClientMetrics
+  close(): Promise<void>
+}
+
+/** `userAgent`: what this program calls itself there. */
+export async function reachServer(
+  userAgent: string,
+  flags: RemoteServerFlags,
+  deps: RemoteServerDeps,
+): Promise<RemoteServer> {
+  const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
+    throw new UsageError((error as Error).message)
+  })
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const metrics = createClientMetrics(registry)
+  const client = httpClient({ connection, clock: deps.clock, userAgent, observer: metrics.requests })
+  const monitoring = flags.httpEndpoint
+    ? await serveMonitoring({
+        ...parseListen(flags.httpEndpoint, '--http-endpoint'),
+        registry,
+        metricsPath: '/metrics',
+        health: { '/healthz': () => undefined },
+      })
+    : undefined
+  return {
+    client,
+    url: connection.server,
+    registry,
+    metrics,
+    async close() {
+      await monitoring?.stop()
+      client.close()
+    },
+  }
+}

@@ -1,0 +1,57 @@
+// The command of a component beside a CSI driver: its flags, and what they all read alike.
+import { type Command, Option } from 'commander'
+import type { Logger } from '../base/log.ts'
+import { type ListenAddress, parseListen, UsageError } from './flags.ts'
+import type { ProgramDeps } from './program.ts'
+import type { SidecarRun } from './sidecar.ts'
+import { addFlags, type FlagTable, wrong } from './typed-flags.ts'
+
+export interface SidecarCommand<Settings> {
+  readonly name: string
+  readonly summary: string
+  readonly description: string
+  readonly flags: FlagTable
+  /** Without the program's name. */
+  readonly example: string
+  read(given: Readonly<Record<string, unknown>>): Settings
+  /** Only what runs is loaded. */
+  load(): Promise<(run: SidecarRun & { readonly settings: Settings }) => Promise<void>>
+}
+
+export function addSidecar<Settings>(
+  program: Command,
+  { clock, random, signal }: ProgramDeps,
+  logLevels: readonly string[],
+  sidecar: SidecarCommand<Settings>,
+): void {
+  const command = program.command(sidecar.name).summary(sidecar.summary).description(sidecar.description)
+  addFlags(command, sidecar.flags)
+  command
+    .addOption(new Option('--log-level <level>', 'how much to log (to standard error)').choices([...logLevels]))
+    .option('-v, --v <number>', 'the same by number: 4 and more is debug (default: 2)')
+    .addHelpText('after', `\nExample:\n  stowage ${sidecar.name} ${sidecar.example}\n`)
+    .action(async (given) => {
+      const settings = sidecar.read(given)
+      const [run, { createLog }] = await Promise.all([sidecar.load(), import('./log.ts')])
+      const log: Logger = createLog(given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info'))
+      await run({ settings, clock, random, log, signal, env: process.env })
+    })
+}
+
+export interface MonitoringFlags {
+  readonly httpEndpoint: string
+  readonly metricsAddress: string
+  readonly metricsPath: string
+}
+
+/** Where metrics are to be served, if anywhere. */
+export function readMonitoring({
+  httpEndpoint,
+  metricsAddress,
+  metricsPath,
+}: MonitoringFlags): ListenAddress | undefined {
+  if (httpEndpoint && metricsAddress) throw new UsageError('Give --http-endpoint or --metrics-address, not both.')
+  if (!metricsPath.startsWith('/')) throw wrong('--metrics-path', metricsPath, 'a path such as /metrics')
+  const address = httpEndpoint || metricsAddress
+  return address ? parseListen(address) : undefined
+}
