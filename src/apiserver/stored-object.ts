@@ -15,20 +15,26 @@ const HEAD_BYTES = HEAD.length
 /** An object as readers see it: frozen, with its resourceVersion, shared by everyone who asks. */
 export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
 
-/** What was written last, by its bytes: most of it is read at once by whoever wrote it and by those who watch. */
-const written = new Recent<Uint8Array, Shared>(2_000)
+/**
+ * What was written last, by its bytes: most of it is read at once by whoever wrote it and by those who watch. So many as
+ * are written at once, and no more: what is kept longer than that is moved about by the garbage collector.
+ */
+const written = new Recent<Uint8Array, Shared>(500)
 
-/** Takes the object over: what is in it is frozen, and answers whoever decodes these very bytes soon. */
+/** Takes the object over: nobody may change it from here on. It answers whoever decodes these very bytes soon. */
 export function encodeStored(object: KubeObject): Buffer {
   const { metadata, ...rest } = object
   const { resourceVersion: _, ...meta } = metadata
-  const stored = settle({ metadata: meta, ...rest })
+  const stored = { metadata: meta, ...rest }
   const value = Buffer.from(JSON.stringify(stored), 'utf8')
   written.set(value, stored)
   return value
 }
 
-/** As JSON would bring it back: without what is undefined. Frozen on the way; what is frozen came from there. */
+/**
+ * As JSON would bring it back: without what is undefined. Frozen on the way; what is frozen came from there. Done for
+ * those who read: most of what a busy server writes is read by nobody soon.
+ */
 function settle<T extends object>(value: T): T {
   if (Object.isFrozen(value)) return value
   const fields = value as Record<string, unknown>
@@ -63,7 +69,7 @@ export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || B
 /** Without remembering: for bytes that are not what the store has at this version. */
 export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {
   const fresh = written.get(value)
-  if (fresh) return modRevision > 0 ? withVersion(fresh, modRevision) : fresh
+  if (fresh) return modRevision > 0 ? withVersion(settle(fresh), modRevision) : settle(fresh)
   const object = JSON.parse(bufferOf(value).toString('utf8'))
   if (modRevision > 0) object.metadata.resourceVersion = String(modRevision)
   return deepFreeze(object)

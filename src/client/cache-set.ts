@@ -1,9 +1,9 @@
 // One watched cache per kind and selection, shared by every controller in the process: the first to ask starts it,
-// the last to let go stops it.
+// the last to let go stops it. Who needs only the outlines of objects shares whatever is kept of them.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type Cache, createCache } from './cache.ts'
+import { type Cache, type CacheOptions, createCache } from './cache.ts'
 import type { Client } from './client.ts'
 
 export interface CacheSetOptions {
@@ -30,6 +30,11 @@ export interface CacheSet {
   acquire<T extends KubeObject>(kind: Kind<T>, selection?: Selection): CacheLease<T>
   /** A share that lasts until `stop`. */
   of<T extends KubeObject>(kind: Kind<T>, selection?: Selection): Cache<T>
+  /**
+   * A share that lasts until `stop` in all objects of a kind, of which at least identity, owners and finalizers are
+   * kept: whole ones where somebody has asked for them before.
+   */
+  outlinesOf(kind: Kind): Cache<KubeObject>
   /** For metrics and the console. */
   all(): readonly Cache<any>[]
   whenSynced(signal: AbortSignal): Promise<boolean>
@@ -46,16 +51,24 @@ interface Running {
 export function createCacheSet(options: CacheSetOptions): CacheSet {
   const running = new Map<string, Running>()
 
-  function start(kind: Kind, selection: Selection): Running {
-    const cache = createCache({ ...options, ...selection, kind })
+  function start(kind: Kind, selection: Selection, reduce?: CacheOptions<KubeObject>['reduce']): Running {
+    const cache = createCache({ ...options, ...selection, kind, ...(reduce ? { reduce } : {}) })
     const controller = new AbortController()
     return { cache, controller, stopped: cache.run(controller.signal), shares: 0 }
   }
 
   function acquire(kind: Kind, selection: Selection = {}): CacheLease<any> {
-    const { namespace = '', labelSelector = '', fieldSelector = '' } = selection
-    const id = JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
-    const one = running.get(id) ?? start(kind, selection)
+    const id = idOf(kind, selection)
+    return share(id, running.get(id) ?? start(kind, selection))
+  }
+
+  function outlinesOf(kind: Kind): Cache<KubeObject> {
+    const [whole, outlines] = [idOf(kind, {}), `outlines ${idOf(kind, {})}`]
+    const id = running.has(whole) ? whole : outlines
+    return share(id, running.get(id) ?? start(kind, {}, outlineOf)).cache
+  }
+
+  function share(id: string, one: Running): CacheLease<any> {
     running.set(id, one)
     one.shares++
     let released = false
@@ -75,6 +88,7 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
   return {
     acquire,
     of: (kind, selection) => acquire(kind, selection).cache,
+    outlinesOf,
     all: () => [...running.values()].map(({ cache }) => cache),
     async whenSynced(signal) {
       const synced = await Promise.all([...running.values()].map(({ cache }) => cache.whenSynced(signal)))
@@ -87,4 +101,14 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
       await Promise.all(all.map(({ stopped }) => stopped))
     },
   }
+}
+
+const idOf = (kind: Kind, { namespace = '', labelSelector = '', fieldSelector = '' }: Selection): string =>
+  JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
+
+function outlineOf({ metadata }: Readonly<KubeObject>): Readonly<KubeObject> {
+  const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata
+  return Object.freeze({
+    metadata: Object.freeze({ name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp }),
+  })
 }

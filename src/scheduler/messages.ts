@@ -21,4 +21,7 @@ export const assigned = (podKey: string, node: string): string => `Successfully 
 export const volumesToCome = (nodeName: string): string =>
   `Node ${JSON.stringify(nodeName)} is chosen, and not all volumes are there yet. The events of the pod's claims say why.`
 
+export const closedMeanwhile = (nodeName: string, reasons: readonly string[]): string =>
+  `node ${JSON.stringify(nodeName)} was chosen, and takes the pod no more now that its volumes are there: ${reasons.join(', ')}`
+
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -8,6 +8,8 @@ export interface Plugin {
   readonly name: string
   /** How much its scores count against those of others. */
   readonly weight?: number
+  /** Judges by the node alone, and so once more when a pod has waited there for its volumes. */
+  readonly isAskedAgain?: true
   prepare(pod: PodFacts): Judgement
 }
 

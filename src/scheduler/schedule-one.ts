@@ -16,7 +16,7 @@ import type { NodeView } from './cluster/node-view.ts'
 import { type HelpFacts, interestsOf, type Refusal } from './events-to-queue.ts'
 import { findNode, firstRefusal, type Opinion, opinionsOn } from './find-node.ts'
 import type { GivenBack } from './given-back.ts'
-import { assigned, hopeless, NO_NODES, noNodeWouldDo, volumesToCome } from './messages.ts'
+import { assigned, closedMeanwhile, hopeless, NO_NODES, noNodeWouldDo, volumesToCome } from './messages.ts'
 import type { SchedulerMetrics } from './metrics.ts'
 import type { Plugin, Reserved } from './plugin.ts'
 import type { VolumeCaches } from './plugins/volume-binding/pod-volumes.ts'
@@ -242,6 +242,18 @@ async function commitAll(facts: PodFacts, nodeName: string, reserved: readonly R
   } finally {
     cancel()
   }
+  const node = deps.cluster.node(nodeName)
+  const refusal = node && refusalSince(facts, node, deps)
+  if (refusal) throw new Error(closedMeanwhile(nodeName, refusal.reasons))
+}
+
+/** Of a node that was chosen, whether it would still be: it may have been cordoned or lost since. */
+function refusalSince(facts: PodFacts, node: NodeView, { plugins }: ScheduleDeps): Refusal | undefined {
+  const opinions = opinionsOn(
+    facts,
+    plugins.filter(({ isAskedAgain }) => isAskedAgain),
+  )
+  return Array.isArray(opinions) ? firstRefusal(opinions, node) : undefined
 }
 
 async function bindPod({ key, uid, pod }: PodFacts, nodeName: string, deps: ScheduleDeps): Promise<void> {

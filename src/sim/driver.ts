@@ -159,7 +159,7 @@ export function createSimDriver(
         if (!underWay.delete(call)) return
         cancelTimeout()
         signal?.removeEventListener('abort', giveUp)
-        gone.abort() // harmless once it was answered
+        gone.abort(OVER) // harmless once it was answered
         settle()
       }
       const call: UnderWay = {
@@ -247,6 +247,9 @@ interface Asked {
 export function forgetNode(state: FakeState, nodeId: string): void {
   for (const volume of Object.values(state.volumes)) delete volume.onNodes[nodeId]
 }
+
+/** Why a call is given up, made once: most end as they should, and an error would be made for each of them. */
+const OVER = new Error('the call is over')
 
 interface UnderWay {
   readonly life: Life

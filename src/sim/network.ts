@@ -159,7 +159,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
         if (!isState) {
           const deafMs = (deafUntilMs.get(name) ?? 0) - world.nowMs
           if (deafMs > 0) {
-            await life.pass(later(deafMs))
+            await life.pass(later(deafMs + 1)) // after all that are open have been counted
             throw unavailable('the stream broke')
           }
           await life.pass(delay())

@@ -5,7 +5,16 @@ import { ApiError, isNotServed } from '../../api/status-error.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { backOff, type Client, type ClientMetrics, createController, done, type Outcome } from '../../client/index.ts'
+import {
+  backOff,
+  type CacheSet,
+  type Client,
+  type ClientMetrics,
+  createCacheSet,
+  createController,
+  done,
+  type Outcome,
+} from '../../client/index.ts'
 import { createOwnerGraph, type Node, nodeKey, type OwnerGraph } from './owner-graph.ts'
 import { FOREGROUND, type GarbageAction, type OwnerState, planGarbage } from './plan-garbage.ts'
 
@@ -14,6 +23,8 @@ const NAME = 'garbage'
 export interface GarbageOptions {
   readonly client: Client
   readonly kinds: readonly Kind[]
+  /** Shared with other controllers, and stopped by whoever made it. Absent: it has one of its own. */
+  readonly caches?: CacheSet
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -22,7 +33,8 @@ export interface GarbageOptions {
 
 export function createGarbageController(options: GarbageOptions) {
   const { client, clock, random, log, metrics } = options
-  const graph = createOwnerGraph(options)
+  const caches = options.caches ?? createCacheSet(options)
+  const graph = createOwnerGraph(options.kinds, caches)
   const controller = createController({
     name: NAME,
     clock,
@@ -40,7 +52,13 @@ export function createGarbageController(options: GarbageOptions) {
   metrics?.queues.add(controller.queue)
   return {
     queue: controller.queue,
-    run: async (signal: AbortSignal) => void (await Promise.all([graph.run(signal), controller.run(signal)])),
+    async run(signal: AbortSignal): Promise<void> {
+      try {
+        await controller.run(signal)
+      } finally {
+        if (!options.caches) await caches.stop()
+      }
+    },
   }
 }
 

@@ -1,10 +1,8 @@
-// Who belongs to whom, as far as it matters for deletion: a thin copy of every object (identity, owners, finalizers),
+// Who belongs to whom, as far as it matters for deletion: the outlines of every object (identity, owners, finalizers),
 // indexed by owner. The decisions are plan-garbage.ts, the writes garbage-controller.ts.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
-import type { Clock, Random } from '../../base/clock.ts'
-import type { Logger } from '../../base/log.ts'
-import { type Cache, type Client, createCache } from '../../client/index.ts'
+import type { Cache, CacheSet } from '../../client/index.ts'
 
 /** An object in the graph, whatever its kind. */
 export interface Node {
@@ -19,10 +17,9 @@ export interface OwnerGraph {
   dependentsOf(uid: string): Node[]
   /** The kind an owner reference means; undefined when it is not served. */
   kindOf(owner: OwnerReference): Kind | undefined
-  run(signal: AbortSignal): Promise<void>
 }
 
-const BY_OWNER = 'owner'
+const BY_OWNER = 'garbage owner'
 
 /** `GROUP/PLURAL NAMESPACE/NAME`: one work queue serves all kinds. */
 export const nodeKey = (
@@ -30,20 +27,12 @@ export const nodeKey = (
   { metadata: { namespace = '', name = '' } }: Readonly<KubeObject>,
 ): string => `${group}/${plural} ${namespace}/${name}`
 
-export interface OwnerGraphOptions {
-  readonly client: Client
-  readonly kinds: readonly Kind[]
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Logger
-}
-
-export function createOwnerGraph({ client, kinds, clock, random, log }: OwnerGraphOptions): OwnerGraph {
+export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 'outlinesOf'>): OwnerGraph {
   const stored = kinds.filter((kind) => !kind.faceOf && !kind.isQuestion && !kind.isForeign)
   const caches = new Map(
     stored.map((kind) => {
-      const cache = createCache<KubeObject>({ client, kind, clock, random, log, reduce: thin })
-      cache.addIndex(BY_OWNER, ({ metadata }) => metadata.ownerReferences?.map(({ uid }) => uid) ?? [])
+      const cache = shared.outlinesOf(kind)
+      cache.addIndex(BY_OWNER, ownersOf)
       return [`${kind.group}/${kind.plural}`, { kind, cache }]
     }),
   )
@@ -71,13 +60,8 @@ export function createOwnerGraph({ client, kinds, clock, random, log }: OwnerGra
         cache.byIndex(BY_OWNER, uid).map((object) => ({ kind, object })),
       ),
     kindOf: ({ apiVersion, kind }) => byKind.get(`${apiVersion} ${kind}`),
-    run: async (signal) => void (await Promise.all([...caches.values()].map(({ cache }) => cache.run(signal)))),
   }
 }
 
-function thin({ metadata }: Readonly<KubeObject>): Readonly<KubeObject> {
-  const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata
-  return Object.freeze({
-    metadata: Object.freeze({ name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp }),
-  })
-}
+const ownersOf = ({ metadata }: Readonly<KubeObject>): string[] =>
+  metadata.ownerReferences?.map(({ uid }) => uid) ?? []

@@ -8,9 +8,10 @@ import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import {
   type Cache,
+  type CacheSet,
   type Client,
   type ClientMetrics,
-  createCache,
+  createCacheSet,
   createController,
   done,
   type Outcome,
@@ -21,6 +22,8 @@ import {
 export interface NamespaceControllerOptions {
   readonly client: Client
   readonly kinds: readonly Kind[]
+  /** Shared with other controllers, and stopped by whoever made it. Absent: it has one of its own. */
+  readonly caches?: CacheSet
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -33,12 +36,10 @@ const CONTENT_REMAINS = 'NamespaceContentRemaining'
 
 export function createNamespaceController(options: NamespaceControllerOptions) {
   const { client, kinds, clock, random, log, metrics } = options
-  const namespaces = createCache<Namespace>({ client, kind: namespaceKind, clock, random, log })
+  const caches = options.caches ?? createCacheSet(options)
+  const namespaces = caches.of(namespaceKind)
   const contents = kinds.filter((kind) => kind.namespaced && !kind.faceOf && !kind.isQuestion && !kind.isForeign)
-  // Only names are kept of what lives in namespaces: enough to know when the last of it is gone.
-  const residents = contents.map((kind) =>
-    createCache<KubeObject>({ client, kind, clock, random, log, reduce: nameOnly }),
-  )
+  const residents = contents.map((kind) => caches.outlinesOf(kind))
   const controller = createController({
     name: NAME,
     clock,
@@ -58,24 +59,20 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
     reconcile: (name) => reconcileNamespace(name, { client, namespaces, contents, clock }),
   })
   metrics?.queues.add(controller.queue)
-  for (const cache of [namespaces, ...residents]) metrics?.caches.add(cache)
   return {
     queue: controller.queue,
-    run: async (signal: AbortSignal) =>
-      void (await Promise.all([
-        ...[namespaces, ...residents].map((cache) => cache.run(signal)),
-        controller.run(signal),
-      ])),
+    async run(signal: AbortSignal): Promise<void> {
+      try {
+        await controller.run(signal)
+      } finally {
+        if (!options.caches) await caches.stop()
+      }
+    },
   }
 }
 
 const isGoing = (namespaces: Cache<Namespace>, name = ''): boolean =>
   namespaces.get({ name })?.metadata.deletionTimestamp !== undefined
-
-const nameOnly = ({
-  metadata: { name, namespace, uid, resourceVersion },
-}: Readonly<KubeObject>): Readonly<KubeObject> =>
-  Object.freeze({ metadata: Object.freeze({ name, namespace, uid, resourceVersion }) })
 
 interface Deps {
   readonly client: Client

@@ -1,5 +1,6 @@
 // Ambushes: a fault and the acts that it hurts, aimed at the same thing within seconds. In an hour of ordinary work such
 // moments come too seldom to be met by chance. Each has names of its own, so that it meets nobody else's work.
+import type { CsiFailureCode } from '../../csi/index.ts'
 import type { Dice } from './dice.ts'
 import type { Act, FaultAct, Named, ObjectText, PeopleAct, Setup, Step } from './plan.ts'
 import { agentOf, clientsOf, controlProcesses, nodesOf, workersOf } from './processes.ts'
@@ -111,7 +112,8 @@ const grownTwice: Ambush = {
   lay({ dice, setup, claim, pod, at }) {
     at(0, create('claim', claimOf(claim, 'net-now')))
     at(1, create('pod', podOf(pod, claim)))
-    if (dice.chance(0.6)) at(READY_MS, failing('net.sim', 'NodeExpandVolume', 3, 'INTERNAL'))
+    const code = dice.pick(['INTERNAL', 'OUT_OF_RANGE', 'INVALID_ARGUMENT', 'UNAVAILABLE'] as const)
+    if (dice.chance(0.7)) at(READY_MS, failing('net.sim', 'NodeExpandVolume', dice.between(2, 6), code))
     else for (const node of nodesOf(setup)) at(READY_MS, crashing(agentOf(node), 20))
     at(READY_MS + 100, grow(claim, 3))
     at(READY_MS + 100 + soon(dice), grow(claim, 5))
@@ -247,6 +249,7 @@ const badMoment: Ambush = {
       ['provisioner', remove('claim', claim)],
       ['resizer', grow(claim, 4)],
       ['resizer', grow(claim, 4)],
+      ['resizer', grow(claim, 4)],
       ['resizer', editClaim(claim, { volumeAttributesClassName: driver === 'net.sim' ? 'gold' : 'quick' }, 'modify')],
       ['control', create('pod', podOf(pod, claim))],
     ])
@@ -264,6 +267,7 @@ const badMoment: Ambush = {
   },
 }
 
+/** The last one twice: it is the one that can be about anything. */
 const AMBUSHES: readonly Ambush[] = [
   goneUnanswered,
   takenBack,
@@ -275,6 +279,7 @@ const AMBUSHES: readonly Ambush[] = [
   rivals,
   classComes,
   goneUnheard,
+  badMoment,
   badMoment,
 ]
 
@@ -334,7 +339,7 @@ const hanging = (driver: Aimed, method: string, seconds: number): FaultAct => ({
   ms: seconds * SECOND_MS,
 })
 
-const failing = (driver: Aimed, method: string, times: number, code: 'INTERNAL' | 'UNAVAILABLE'): FaultAct => ({
+const failing = (driver: Aimed, method: string, times: number, code: CsiFailureCode): FaultAct => ({
   do: 'driver fails',
   driver,
   method,

@@ -66,13 +66,14 @@ export interface RolesDeps {
 const RESTART_MS = 5_000
 const ROOT = '/node'
 const KUBE_SYSTEM = 'kube-system'
-/** Longer than usual: an hour of renewals every two seconds would be most of what a run does. */
+/** Longer than usual, and renewed less often: an hour of renewals would be most of what a run does. */
 const LEASE = {
   leaderElection: 'true',
   leaderElectionLeaseDuration: '60s',
   leaderElectionRenewDeadline: '40s',
-  leaderElectionRetryPeriod: '8s',
+  leaderElectionRetryPeriod: '15s',
 }
+const RETRY_MS = 15_000
 
 const MACHINE: MachineFacts = {
   hostname: 'machine',
@@ -176,7 +177,7 @@ export function createRoles(deps: RolesDeps): Roles {
       client,
       registry,
       isShared: names.length > 1,
-      leaseTimes: parseLeaseDuration(LEASE.leaderElectionLeaseDuration),
+      leaseTimes: { ...parseLeaseDuration(LEASE.leaderElectionLeaseDuration), retryMs: RETRY_MS },
       gates: deps.gates(),
       capacityReservation: setup.capacityReservation,
       names,

@@ -13,6 +13,7 @@ const REFUSED = [REASON_TAINT]
 export const taints: Plugin = {
   name: TAINTS,
   weight: 3,
+  isAskedAgain: true,
   prepare({ pod }) {
     const tolerations = pod.spec?.tolerations ?? []
     return {

@@ -10,6 +10,7 @@ const REFUSED = [REASON_UNSCHEDULABLE]
 
 export const unschedulable: Plugin = {
   name: UNSCHEDULABLE,
+  isAskedAgain: true,
   prepare: ({ pod }) =>
     pod.spec?.tolerations?.some((toleration) => tolerates(toleration, TAINT))
       ? INDIFFERENT

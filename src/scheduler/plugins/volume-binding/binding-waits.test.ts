@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { nodeKind } from '../../../api/kinds/node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../../../controllers/names.ts'
 import { HOST, type SchedulerTrial, startSchedulerTrial } from '../../scheduler-trial.ts'
@@ -113,6 +114,32 @@ describe('while a pod waits for its volumes', () => {
     await trial.settle()
     expect(await trial.nodeOf('db')).toBe(undefined)
   })
+
+  it.each([
+    ['cordoned', { unschedulable: true }, { unschedulable: null }, 'node(s) were unschedulable'],
+    [
+      'tainted',
+      { taints: [{ key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' }] },
+      { taints: null },
+      'node(s) had untolerated taint(s)',
+    ],
+  ])(
+    'CAP-13 a node that is %s meanwhile is not given the pod before it is open again',
+    async (_, closed, open, why) => {
+      const patchNode = (spec: object) =>
+        trial.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body: { spec } } as any)
+      await making()
+      await patchNode(closed)
+      await trial.settle()
+      await trial.aVolume('v', { spec: { claimRef }, phase: 'Bound' })
+      await bindTo('v')
+      await trial.until(async () => (await trial.message('db'))?.includes(`0/1 nodes are available: 1 ${why}`), why)
+      expect(trial.told('db')[0]).toContain('takes the pod no more now that its volumes are there')
+      expect(await trial.nodeOf('db')).toBe(undefined)
+      await patchNode(open)
+      await trial.until(() => trial.nodeOf('db'), 'a node')
+    },
+  )
 
   it('CAP-13 time runs out', async () => {
     await making()

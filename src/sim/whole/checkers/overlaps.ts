@@ -15,7 +15,6 @@ const CONTROLLER = [
   'ControllerUnpublishVolume',
 ]
 const NODE = ['NodeStageVolume', 'NodeUnstageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeExpandVolume']
-const ATTACHING = ['ControllerPublishVolume', 'ControllerUnpublishVolume']
 
 export function judgeOverlaps({ stage, convict }: Court): void {
   /** Calls that are under way, by what they are about. */
@@ -58,13 +57,14 @@ function isAwaited(stage: Stage, { process, life }: StageCall): boolean {
 }
 
 /**
- * Two excuses. A process that stands still cannot give up what it waits for, and others take over. Where attaching has a
- * process of its own, nothing stands between it and the one that grows and modifies: drivers answer ABORTED.
+ * Two excuses. A process that stands still cannot give up what it waits for, and others take over. Where a driver's
+ * controllers are processes of their own (provisioner, resizer, attacher), nothing stands between them: a claim may be
+ * deleted while its volume grows, and drivers answer ABORTED. Each kind still does one thing at a time.
  */
 function mayRunBeside(stage: Stage, call: StageCall, other: StageCall): boolean {
   if (call.process === other.process) return false
   if (stage.processes.get(other.process)?.isFrozen) return true
-  return roleOf(call) !== roleOf(other) && ATTACHING.includes(call.method) !== ATTACHING.includes(other.method)
+  return roleOf(call) !== roleOf(other)
 }
 
 /** `resizer-net.sim-2` is one of `resizer-net.sim`. */
