@@ -58,6 +58,27 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect((await again.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
   })
 
+  it('SYS-11 are alive and not ready while etcd does not answer, and ready when it does again', async () => {
+    const server = await start('a')
+    const untilReady = async (status: number) => {
+      for (;;) {
+        const reply = await server.call('GET', '/readyz')
+        if (reply.status === status) return reply.text
+        await new Promise((resolve) => setTimeout(resolve, 50)) // asked again until the test's own limit
+      }
+    }
+    expect(await untilReady(200)).toBe('ok')
+    etcd.members[0]?.signal('SIGSTOP')
+    try {
+      expect(await untilReady(503)).toContain('\n[-]etcd failed: it does not answer\nreadyz check failed\n')
+      expect((await server.call('GET', '/livez')).text).toBe('ok')
+      expect((await server.call('GET', '/readyz?exclude=etcd')).text).toBe('ok')
+    } finally {
+      etcd.members[0]?.signal('SIGCONT')
+    }
+    expect(await untilReady(200)).toBe('ok')
+  })
+
   it('are unavailable, and say when to come back, while etcd is away', async () => {
     const server = await start('a')
     await server.call('POST', MAPS, configMap('m', 0))

@@ -5,25 +5,14 @@
 //   follow   a watched cache counts the changes that reach it
 //   weigh    what a full cache adds to the heap, per claim
 import { join } from 'node:path'
-import { allGatesOn } from '../../src/api/feature-gates.ts'
 import type { Kind, KubeObject } from '../../src/api/kind.ts'
 import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim.ts'
-import { ALL_KINDS } from '../../src/api/kinds/index.ts'
 import { persistentVolumeKind as volumeKind } from '../../src/api/kinds/volume.ts'
-import {
-  createApiServer,
-  createAuthenticator,
-  createBasicAuthorizer,
-  createBuiltIns,
-  listenHttps,
-  loadOrCreatePki,
-  objectKey,
-  versionInfo,
-} from '../../src/apiserver/index.ts'
+import { objectKey } from '../../src/apiserver/index.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
-import { silentLog } from '../../src/base/log.ts'
 import { type Cache, type Client, createCache, httpClient, inProcessClient } from '../../src/client/index.ts'
 import { openLmdbStore, openMemoryStore, type Store } from '../../src/store/index.ts'
+import { serverOver } from '../../test/helpers/server-over.ts'
 import { type CallersOptions, type Calls, runCallers } from './callers.ts'
 import { boundClaim, boundVolume, claimNamed } from './claims.ts'
 
@@ -107,26 +96,14 @@ async function serve({
 }: Extract<ClientJob, { do: 'serve' }>): Promise<Place> {
   store =
     which === 'memory' ? await openMemoryStore({ clock }) : await openLmdbStore({ dir: join(dir, 'store'), clock })
-  const pki = await loadOrCreatePki({ dir: join(dir, 'pki'), clock })
-  const server = createApiServer({
-    store,
-    clock,
-    random: systemRandom(),
-    log: silentLog,
-    kinds: ALL_KINDS,
-    gates: allGatesOn,
-    authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
-    authorizer: createBasicAuthorizer(),
-    version: versionInfo(),
-  })
-  await createBuiltIns(server.objects)
+  const { server, pki, listen } = await serverOver(store, { dir, clock })
   for (let from = 0; from < claims; from += CLAIMS_PER_TRANSACTION) {
     const count = Math.min(CLAIMS_PER_TRANSACTION, claims - from)
     await store.transact(() => Array.from({ length: count }, (_, at) => putOf(from + at)))
     if (withVolumes) await store.transact(() => Array.from({ length: count }, (_, at) => putVolume(from + at)))
   }
   storedClaims = claims
-  const { port } = await listenHttps({ handle: server.handle, pki, host: '127.0.0.1', port: 0, clock, log: silentLog })
+  const { port } = await listen()
   client = inProcessClient(server.objects, USER)
   return { server: `https://127.0.0.1:${port}`, ca: pki.caCert, token: pki.admin.token! }
 }

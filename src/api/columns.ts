@@ -23,6 +23,15 @@ export const createdAtColumn: Column<KubeObject> = {
   cell: (object) => object.metadata.creationTimestamp ?? null,
 }
 
+/** Of claims and volumes. */
+export const volumeModeColumn: Column<KubeObject & { readonly spec?: { readonly volumeMode?: string } }> = {
+  name: 'VolumeMode',
+  type: 'string',
+  doc: 'Whether the volume is a file system or a raw device.',
+  wide: true,
+  cell: ({ spec }) => spec?.volumeMode ?? '<unset>',
+}
+
 export const ageOf = (timestamp: string | undefined, nowMs: number): string =>
   timestamp ? shortDuration(nowMs - Date.parse(timestamp)) : '<unknown>'
 

@@ -98,18 +98,16 @@ export function readable(
   }
 }
 
-/** Whether two states say the same, apart from when each manager last wrote: then nothing was written. */
-export function differInTimesOnly(next: any, old: any): boolean {
-  const entries: readonly Entry[] = next.metadata.managedFields ?? []
-  const before: readonly Entry[] = old.metadata.managedFields ?? []
-  if (entries.length === 0 || entries.length !== before.length) return false
-  const bare = ({ metadata: { managedFields: _, resourceVersion: __, ...metadata }, ...rest }: any) => ({
-    ...rest,
-    metadata,
-  })
-  if (!jsonEquals(bare(next), bare(old))) return false
-  const timeless = entries.map(withoutTime)
-  return before.map(withoutTime).every((entry) => timeless.some((other) => jsonEquals(entry, other)))
+/** Whether two states say the same, whatever they say of when each manager last wrote: then nothing was written. */
+export function sameButForTimes(next: any, old: any): boolean {
+  const { metadata, ...rest } = next
+  const { metadata: oldMetadata, ...oldRest } = old
+  if (!jsonEquals(rest, oldRest)) return false
+  const { managedFields: entries = [], resourceVersion: _, ...meta } = metadata
+  const { managedFields: before = [], resourceVersion: __, ...oldMeta } = oldMetadata
+  if (entries.length !== before.length || !jsonEquals(meta, oldMeta)) return false
+  const timeless: JsonValue[] = entries.map(withoutTime)
+  return before.map(withoutTime).every((entry: JsonValue) => timeless.some((other) => jsonEquals(entry, other)))
 }
 
 const withoutTime = ({ time: _, ...entry }: Entry): JsonValue => entry as unknown as JsonValue

@@ -39,6 +39,8 @@ export interface TrialServer {
   delete(url: string, options?: unknown): Promise<TrialAnswer>
   call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<TrialAnswer>
   watch(url: string, headers?: Headers): Promise<TrialWatch>
+  /** Lets things happen, and a little time pass, until the condition holds. */
+  until(condition: () => Promise<boolean> | boolean, what: string): Promise<void>
   /** Lets time pass until the answer is there. */
   whileTimePasses<T>(answer: Promise<T>): Promise<T>
 }
@@ -64,6 +66,7 @@ export interface TrialWatch {
   close(): void
 }
 
+const UNTIL_TURNS_MAX = 5_000 // then it never comes
 const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
 export async function startTrial(options: TrialOptions = {}): Promise<TrialServer> {
@@ -129,6 +132,14 @@ export async function startTrial(options: TrialOptions = {}): Promise<TrialServe
       const opened = await answer('GET', url, undefined, headers)
       if (!opened.stream) throw new Error(`no watch: ${Buffer.from(opened.body ?? []).toString('utf8')}`)
       return follow(opened.stream)
+    },
+    async until(condition, what) {
+      for (let turn = 0; turn < UNTIL_TURNS_MAX; turn++) {
+        if (await condition()) return
+        await new Promise((resolve) => setImmediate(resolve))
+        if (turn % 50 === 49) await clock.advance(1_000)
+      }
+      throw new Error(`still waiting for: ${what}`)
     },
     async whileTimePasses(promise) {
       let settled = false

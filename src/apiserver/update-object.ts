@@ -9,9 +9,9 @@ import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../ap
 import { clone } from '../base/clone.ts'
 import type { Entry, TransactionView } from '../store/index.ts'
 import { checkBody, decideCreate } from './create-object.ts'
-import { differInTimesOnly, trackUpdated } from './managed-fields.ts'
+import { sameButForTimes, trackUpdated } from './managed-fields.ts'
 import { tellingRefusals } from './refusal-events.ts'
-import { encodeStored, sameContent } from './stored-object.ts'
+import { decodeStored, encodeStored, sameBytes } from './stored-object.ts'
 import {
   admissionRequest,
   type Decided,
@@ -133,10 +133,7 @@ function decideChange(
       written: { value, revision: 0, created: false, deleted: true, warnings },
     }
   }
-  if (
-    sameContent(value, entry.value) ||
-    (value.length === entry.value.length && differInTimesOnly(next, deps.objects.decode(entry)))
-  ) {
+  if (isAsStored(deps, value, entry)) {
     // The stored bytes, not the equal ones just made: one version is one text.
     return { writes: [], written: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }
@@ -144,6 +141,14 @@ function decideChange(
     writes: writesOf(putOf(deps, resource, key, next, value), more),
     written: { value, revision: 0, created: false, deleted: false, warnings },
   }
+}
+
+/** Other times of managers, and keys in another order, make other bytes, but just as many of them. */
+function isAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry): boolean {
+  if (value.length !== entry.value.length) return false
+  return (
+    sameBytes(value, entry.value) || sameButForTimes(decodeStored({ value, modRevision: 0 }), objects.decode(entry))
+  )
 }
 
 /** Being deleted, and the last thing that held it back was taken away. */

@@ -53,6 +53,9 @@ export const CONTROLLERS = [
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
+/** They want to know of every object, but not much: made last, they share what the others keep anyway. */
+const READ_OUTLINES: readonly ControllerName[] = ['garbage', 'namespaces']
+
 export interface ControllersRun {
   readonly client: Client
   readonly registry: Registry
@@ -124,8 +127,9 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       quota: () => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
     }
+    const ofOutlines = names.filter((name) => READ_OUTLINES.includes(name))
     const running = [
-      ...names.map((name) => makers[name]()),
+      ...names.filter((name) => !ofOutlines.includes(name)).map((name) => makers[name]()),
       ...inProcess.map((provisioner) =>
         createProvisioningControllers({
           ...deps,
@@ -136,6 +140,7 @@ export async function runControllers(options: ControllersRun): Promise<void> {
         }),
       ),
       ...(options.drivers.length > 0 ? [createSourceProtection(deps)] : []),
+      ...ofOutlines.map((name) => makers[name]()),
       ...options.drivers.map(({ up, ...driver }): Running => {
         const own = { csiMetrics, provisioningMetrics, capacityMetrics, modifyingMetrics }
         const of = {

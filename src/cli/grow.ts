@@ -8,8 +8,11 @@ import { randomUuid } from '../base/identifiers.ts'
 import { type Client, createCache, httpClient, refOfKey } from '../client/index.ts'
 import { findServer } from '../sdk/find-server.ts'
 import {
+  ASKED_AT_ONCE,
   type ClaimResult,
+  type ClaimSetDeps,
   countOf,
+  INTERRUPTED,
   inLanes,
   plainProgress,
   runClaims,
@@ -38,21 +41,7 @@ export interface GrowRequest {
   readonly output: 'text' | 'json'
 }
 
-export interface GrowDeps {
-  readonly clock: Clock
-  readonly random: Random
-  readonly signal: AbortSignal
-  readonly env: Readonly<Record<string, string | undefined>>
-  /** Absent: the output is not looked at as it comes. */
-  readonly terminal: { columns(): number } | undefined
-  write(text: string): void
-}
-
-const INTERRUPTED = 130
-/** Questions to the server at a time. */
-const ASKED_AT_ONCE = 8
-
-export async function runGrow(request: GrowRequest, deps: GrowDeps): Promise<void> {
+export async function runGrow(request: GrowRequest, deps: ClaimSetDeps): Promise<void> {
   const { connection, namespace } = await findServer(request.kubeconfig, deps)
   const client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-grow' })
   try {
@@ -65,7 +54,7 @@ export async function runGrow(request: GrowRequest, deps: GrowDeps): Promise<voi
 type Request = GrowRequest & { readonly namespace: string }
 
 /** Throws Unsuccessful where not all of them have grown. */
-export async function growClaims(client: Client, request: Request, deps: GrowDeps): Promise<void> {
+export async function growClaims(client: Client, request: Request, deps: ClaimSetDeps): Promise<void> {
   const claims = await selectClaims(client, request)
   const goesOn = openRuns(claims)
   const wish = wishOf(request, goesOn, deps.random)
@@ -128,7 +117,7 @@ async function growAll(
   works: readonly GrowingClaim[],
   refusals: readonly ClaimResult[],
   request: Request,
-  deps: GrowDeps,
+  deps: ClaimSetDeps,
 ): Promise<ClaimResult[]> {
   const { namespace, failuresMax } = request
   const { clock, random, signal } = deps
@@ -151,7 +140,7 @@ async function growAll(
   }
 }
 
-function progressOf({ output }: Request, { terminal, write }: GrowDeps, total: number) {
+function progressOf({ output }: Request, { terminal, write }: ClaimSetDeps, total: number) {
   if (output === 'json') return silentProgress
   return terminal ? terminalProgress({ ...terminal, write }, total) : plainProgress(write)
 }

@@ -6,14 +6,17 @@ import { persistentVolumeKind } from '../api/kinds/volume.ts'
 import { ApiError, isNotServed } from '../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { VolumeAttributesClass } from '../api/types/storage.ts'
-import type { Clock, Random } from '../base/clock.ts'
+import type { Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { type Cache, type Client, createCache, httpClient, type ObjectKey, refOfKey } from '../client/index.ts'
 import { findServer } from '../sdk/find-server.ts'
 import {
+  ASKED_AT_ONCE,
   type ClaimResult,
+  type ClaimSetDeps,
   countOf,
   type Ended,
+  INTERRUPTED,
   inLanes,
   type Progress,
   plainProgress,
@@ -47,22 +50,9 @@ export interface MigrateRequest {
   readonly output: 'text' | 'json'
 }
 
-export interface MigrateDeps {
-  readonly clock: Clock
-  readonly random: Random
-  readonly signal: AbortSignal
-  readonly env: Readonly<Record<string, string | undefined>>
-  /** Absent: the output is not looked at as it comes. */
-  readonly terminal: { columns(): number } | undefined
-  write(text: string): void
-}
-
-const INTERRUPTED = 130
-/** Questions to the server at a time. */
-const ASKED_AT_ONCE = 8
 const VOLUMES_PAGE = 500
 
-export async function runMigrate(request: MigrateRequest, deps: MigrateDeps): Promise<void> {
+export async function runMigrate(request: MigrateRequest, deps: ClaimSetDeps): Promise<void> {
   const { connection, namespace } = await findServer(request.kubeconfig, deps)
   const client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-migrate' })
   const scope = request.inAllNamespaces ? undefined : (request.namespace ?? namespace)
@@ -78,7 +68,7 @@ export async function migrateClaims(
   client: Client,
   request: MigrateRequest,
   namespace: string | undefined,
-  deps: MigrateDeps,
+  deps: ClaimSetDeps,
 ): Promise<void> {
   const { clock, random, signal } = deps
   if (request.direction.is === 'forward')
@@ -123,7 +113,7 @@ async function migrate(
   { operation, claims: chosen, goesOn }: Choice,
   claims: Cache<PersistentVolumeClaim>,
   request: MigrateRequest,
-  deps: MigrateDeps,
+  deps: ClaimSetDeps,
 ): Promise<void> {
   const { isDryRun, output, failuresMax } = request
   const works = chosen.map((claim) => movingClaim(claim, operation, client))
@@ -229,7 +219,7 @@ async function moveAll(
   known: ReadonlyMap<ObjectKey, ClaimResult>,
   claims: Cache<PersistentVolumeClaim>,
   request: MigrateRequest,
-  { clock, signal, terminal, write }: MigrateDeps,
+  { clock, signal, terminal, write }: ClaimSetDeps,
 ): Promise<ClaimResult[]> {
   const bar =
     terminal && request.output === 'text' ? barProgress({ ...terminal, write }, works.length, clock) : undefined

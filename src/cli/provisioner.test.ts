@@ -1,5 +1,4 @@
 // The whole program against a real server and a driver behind a real socket.
-import { setMaxListeners } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,13 +6,11 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { systemClock } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
-import { startHttpTrial } from '../client/http-trial.ts'
 import { type Client, createCacheSet } from '../client/index.ts'
 import { createBindingControllers } from '../controllers/binding/index.ts'
 import { createProtectionControllers } from '../controllers/protection/index.ts'
-import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
-import { serveDriver } from '../csi/index.ts'
-import { buildKubeconfig } from './kubeconfig.ts'
+import type { FakeSettings } from '../csi/fake/index.ts'
+import { startProgramTrial } from './program-trial.ts'
 import { runProvisioner } from './provisioner.ts'
 import { readProvisionerSettings } from './provisioner-flags.ts'
 
@@ -29,21 +26,10 @@ interface RunOptions {
 }
 
 async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = {}) {
-  const clock = systemClock()
-  const dir = await mkdtemp(join(tmpdir(), 'stowage-provisioner-'))
-  const { trial, client, pki, connection, stop: stopServer } = await startHttpTrial()
-  const fake = createFakeDriver({ clock, settings: fakeSettings({ ...driver }) })
-  const endpoint = join(dir, 'csi.sock')
-  const { identity, controller } = fake
-  const served = await serveDriver({ endpoint, identity, controller, node: fake.node('node-1'), clock, log: silentLog })
-  const kubeconfig = join(dir, 'kubeconfig')
-  await writeFile(
-    kubeconfig,
-    buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential: { ...pki.admin, user: 'admin' } }),
-  )
-  const abort = new AbortController()
-  setMaxListeners(0, abort.signal)
-  const beside = runOthers(client, abort.signal)
+  const program = await startProgramTrial()
+  const { trial, client, kubeconfig, signal } = program
+  const { fake, endpoint } = await program.serveFakeDriver(driver)
+  program.runs(runOthers(client, signal))
   const settings = readProvisionerSettings({
     csiAddress: endpoint,
     kubeconfig,
@@ -51,15 +37,9 @@ async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = 
     kubeApiQps: '-1',
     ...flags,
   })
-  const running = runProvisioner({ settings, clock, random: Math.random, log, signal: abort.signal, env: {} })
-  onTestFinished(async () => {
-    abort.abort()
-    await Promise.allSettled([running, beside])
-    await served.stop()
-    await stopServer()
-    await rm(dir, { recursive: true })
-  })
-  return { trial, client, fake, running, stop: () => abort.abort() }
+  const clock = systemClock()
+  const running = program.runs(runProvisioner({ settings, clock, random: Math.random, log, signal, env: {} }))
+  return { trial, client, fake, running, stop: program.abort }
 }
 
 /** What else a cluster has: those who bind claims, and those who let go of what is deleted. */

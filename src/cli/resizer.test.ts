@@ -1,20 +1,12 @@
-// The whole program against a real server and a driver behind a real socket; and what its flags mean.
-import { setMaxListeners } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { create } from '@bufbuild/protobuf'
 import { Command } from 'commander'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../base/clock.ts'
-import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
-import { startHttpTrial } from '../client/http-trial.ts'
-import { createFakeDriver, type FakeRule, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
+import type { FakeRule, FakeSettings } from '../csi/fake/index.ts'
 import { CreateVolumeRequestSchema } from '../csi/gen/csi_pb.js'
-import { serveDriver } from '../csi/index.ts'
-import { buildKubeconfig } from './kubeconfig.ts'
 import { createProgram } from './program.ts'
+import { startProgramTrial } from './program-trial.ts'
 import { runResizer } from './resizer.ts'
 import { readResizerSettings } from './resizer-flags.ts'
 
@@ -32,21 +24,10 @@ interface RunOptions {
 }
 
 async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptions = {}) {
-  const clock = systemClock()
-  const dir = await mkdtemp(join(tmpdir(), 'stowage-resizer-'))
-  const { trial, pki, connection, stop: stopServer } = await startHttpTrial()
-  const fake = createFakeDriver({ clock, settings: fakeSettings({ ...driver }) })
+  const program = await startProgramTrial()
+  const { trial, kubeconfig, signal } = program
+  const { fake, endpoint } = await program.serveFakeDriver(driver)
   fake.script.setRules(rules)
-  const endpoint = join(dir, 'csi.sock')
-  const { identity, controller } = fake
-  const served = await serveDriver({ endpoint, identity, controller, node: fake.node('node-1'), clock, log: silentLog })
-  const kubeconfig = join(dir, 'kubeconfig')
-  await writeFile(
-    kubeconfig,
-    buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential: { ...pki.admin, user: 'admin' } }),
-  )
-  const abort = new AbortController()
-  setMaxListeners(0, abort.signal)
   const settings = readResizerSettings({
     csiAddress: endpoint,
     kubeconfig,
@@ -57,14 +38,8 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
   const lines: { fields: any; message: string }[] = []
   const write = (fields: object, message: string) => void lines.push({ fields, message })
   const log = { debug: write, info: write, warn: write, error: write }
-  const running = runResizer({ settings, clock, random: Math.random, log, signal: abort.signal, env })
-  onTestFinished(async () => {
-    abort.abort()
-    await Promise.allSettled([running])
-    await served.stop()
-    await stopServer()
-    await rm(dir, { recursive: true })
-  })
+  const clock = systemClock()
+  const running = program.runs(runResizer({ settings, clock, random: Math.random, log, signal, env }))
 
   /** A claim of 1Gi, bound to a volume of the driver, that asks for 2Gi. */
   async function aGrowingClaim(name: string, zone?: string): Promise<void> {
@@ -78,7 +53,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
       capacityRange: { requiredBytes: BigInt(GI) },
       volumeCapabilities: [{ accessMode: { mode: 1 }, accessType: { case: 'mount', value: {} } }],
     })
-    const { volume } = await fake.controller.createVolume(request, { signal: abort.signal })
+    const { volume } = await fake.controller.createVolume(request, { signal })
     const resources = (storage: string) => ({ resources: { requests: { storage } } })
     const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'growing' }
     const { json } = await trial.post(CLAIMS, {
@@ -106,7 +81,7 @@ async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptio
       const { json } = await trial.get(`${CLAIMS}/${name}`)
       expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
     }, PATIENCE)
-  return { trial, fake, running, lines, aGrowingClaim, untilPending, stop: () => abort.abort() }
+  return { trial, fake, running, lines, aGrowingClaim, untilPending, stop: program.abort }
 }
 
 const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })

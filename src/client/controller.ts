@@ -2,6 +2,7 @@
 // worker at a time, and `reconcile` moves that key closer to what is wanted. The event that woke it is not passed on.
 import type { KubeObject } from '../api/kind.ts'
 import type { Cache } from './cache.ts'
+import type { ClientMetrics } from './metrics.ts'
 import type { ObjectKey } from './object-key.ts'
 import { createWorkQueue, type Reconcile, type WorkQueue, type WorkQueueOptions } from './work-queue.ts'
 
@@ -26,6 +27,8 @@ export interface ControllerOptions extends WorkQueueOptions {
   readonly reconcile: Reconcile
   /** Caches that are read but wake nobody; they too are synced before the first reconcile. */
   readonly reads?: readonly Cache<any>[]
+  /** Counts what its queue does, in place of `observer`. */
+  readonly metrics?: Pick<ClientMetrics, 'queueObserver'>
 }
 
 export interface Controller {
@@ -39,8 +42,8 @@ export interface Controller {
 export const source = <T extends KubeObject>(of: Source<T>): Source<T> => of
 
 export function createController(options: ControllerOptions): Controller {
-  const { name, sources, reads = [], reconcile } = options
-  const queue = createWorkQueue(options)
+  const { name, sources, reads = [], reconcile, metrics } = options
+  const queue = createWorkQueue(metrics ? { ...options, observer: metrics.queueObserver(name) } : options)
   return {
     name,
     queue,

@@ -38,15 +38,6 @@ function start(trial: TrialServer, create: Maker): () => Promise<unknown> {
   }
 }
 
-async function until(trial: TrialServer, condition: () => Promise<boolean>, what: string): Promise<void> {
-  for (let turn = 0; turn < 2_000; turn++) {
-    if (await condition()) return
-    await new Promise((resolve) => setImmediate(resolve))
-    if (turn % 50 === 49) await trial.clock.advance(1_000)
-  }
-  throw new Error(`still waiting for: ${what}`)
-}
-
 describe('garbage collection with a kind switched off', () => {
   it('SYS-15 spares what belongs to an object of that kind, and does the rest of its work', async () => {
     const medium = memoryMedium()
@@ -63,7 +54,7 @@ describe('garbage collection with a kind switched off', () => {
 
     trial = await startTrial({ medium, runtimeConfig: CLASSES_OFF })
     const stop = start(trial, createGarbageController)
-    await until(trial, async () => (await trial.get(`${SECRETS}/waste`)).status === 404, 'the waste to go')
+    await trial.until(async () => (await trial.get(`${SECRETS}/waste`)).status === 404, 'the waste to go')
     await trial.clock.advance(60_000)
     expect((await trial.get(`${SECRETS}/kept`)).status).toBe(200)
     await stop()
@@ -74,7 +65,7 @@ describe('garbage collection with a kind switched off', () => {
     expect((await trial.get(`${SECRETS}/kept`)).status).toBe(200)
     await trial.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
     await trial.delete(`${CLASSES}/silver`)
-    await until(trial, async () => (await trial.get(`${SECRETS}/kept`)).status === 404, 'what belonged to the class')
+    await trial.until(async () => (await trial.get(`${SECRETS}/kept`)).status === 404, 'what belonged to the class')
   })
 })
 
@@ -85,7 +76,7 @@ describe('a namespace that is deleted with a kind switched off', () => {
     await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await trial.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
     await trial.delete('/api/v1/namespaces/shop')
-    await until(trial, async () => (await trial.get('/api/v1/namespaces/shop')).status === 404, 'the namespace to go')
+    await trial.until(async () => (await trial.get('/api/v1/namespaces/shop')).status === 404, 'the namespace to go')
   })
 })
 

@@ -54,7 +54,7 @@ export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
     clock,
     random,
     log,
-    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    metrics,
     sources: [
       source({
         cache: claims,

@@ -5,21 +5,10 @@ import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { allGatesOn } from '../../src/api/feature-gates.ts'
-import { ALL_KINDS } from '../../src/api/kinds/index.ts'
-import {
-  type ApiServer,
-  createApiServer,
-  createAuthenticator,
-  createBasicAuthorizer,
-  createBuiltIns,
-  listenHttps,
-  loadOrCreatePki,
-  versionInfo,
-} from '../../src/apiserver/index.ts'
-import { systemClock, systemRandom } from '../../src/base/clock.ts'
-import { silentLog } from '../../src/base/log.ts'
+import type { ApiServer } from '../../src/apiserver/index.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { openLmdbStore, type Store } from '../../src/store/index.ts'
+import { serverOver } from './server-over.ts'
 
 export interface ServerHere {
   readonly store: Store
@@ -37,20 +26,8 @@ export async function startHere(): Promise<ServerHere> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-here-'))
   const clock = systemClock()
   const store = await openLmdbStore({ dir: join(dir, 'store'), clock })
-  const pki = await loadOrCreatePki({ dir: join(dir, 'pki'), clock })
-  const server = createApiServer({
-    store,
-    clock,
-    random: systemRandom(),
-    log: silentLog,
-    kinds: ALL_KINDS,
-    gates: allGatesOn,
-    authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
-    authorizer: createBasicAuthorizer(),
-    version: versionInfo(),
-  })
-  await createBuiltIns(server.objects)
-  const listener = await listenHttps({ handle: server.handle, pki, host: '127.0.0.1', port: 0, clock, log: silentLog })
+  const { server, pki, listen } = await serverOver(store, { dir, clock })
+  const listener = await listen()
   const headers = { authorization: `Bearer ${pki.admin.token}` }
   const agent = new Agent({ ca: pki.caCert })
   return {

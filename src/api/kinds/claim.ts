@@ -1,6 +1,6 @@
 // PersistentVolumeClaim: a user's request for storage.
 // Rules: claim-spec-rules.ts (on its own), claim-update-rules.ts (what may change), claim-status-rules.ts.
-import { ageColumn, nameColumn } from '../columns.ts'
+import { ageColumn, nameColumn, volumeModeColumn } from '../columns.ts'
 import { defineKind, type RuleContext } from '../kind.ts'
 import { dns1123SubdomainProblems } from '../names.ts'
 import { quantityIsInteger } from '../quantity.ts'
@@ -94,13 +94,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
       cell: ({ spec }) => spec?.volumeAttributesClassName ?? '<unset>',
     },
     ageColumn,
-    {
-      name: 'VolumeMode',
-      type: 'string',
-      doc: 'Whether the volume is a file system or a raw device.',
-      wide: true,
-      cell: ({ spec }) => spec?.volumeMode ?? '<unset>',
-    },
+    volumeModeColumn,
   ],
   deleteAnswersObject: true,
 })

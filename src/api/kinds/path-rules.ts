@@ -17,3 +17,15 @@ export function validateFilePath(path: string, field: string, errors: FieldError
 }
 
 export const hasBacksteps = (path: string): boolean => path.split('/').includes('..')
+
+/** What may be said to be at a path of the node, by volumes and by pods. */
+export const HOST_PATH_TYPES: readonly string[] = [
+  '',
+  'BlockDevice',
+  'CharDevice',
+  'Directory',
+  'DirectoryOrCreate',
+  'File',
+  'FileOrCreate',
+  'Socket',
+]

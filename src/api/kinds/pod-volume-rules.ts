@@ -9,7 +9,7 @@ import type { ObjectType } from '../schema.ts'
 import type { PodSpec } from '../types/pod.ts'
 import { type Volume, volumeSource } from '../types/pod-volumes.ts'
 import { validateClaimSpec } from './claim-spec-rules.ts'
-import { validateNoBacksteps } from './path-rules.ts'
+import { HOST_PATH_TYPES, validateNoBacksteps } from './path-rules.ts'
 import {
   validateDownwardFiles,
   validateFileMode,
@@ -151,17 +151,6 @@ function validateEphemeral(volume: Volume, { field, podName, errors, context }: 
     errors.invalid(`${field}.name`, volume.name, `PVC name ${JSON.stringify(claimName)}: ${problem}`)
   }
 }
-
-const HOST_PATH_TYPES = [
-  '',
-  'BlockDevice',
-  'CharDevice',
-  'Directory',
-  'DirectoryOrCreate',
-  'File',
-  'FileOrCreate',
-  'Socket',
-]
 
 function validateHostPath({ hostPath }: Volume, field: string, errors: FieldErrors): void {
   if (!hostPath?.path) return // already said to be required

@@ -1,10 +1,12 @@
 // Where a volume's data is: exactly one source, each with its own few rules, in one table.
 // The sources of long-gone plugins are still accepted and kept, since clusters have volumes that name them.
+
 import type { FieldErrors } from '../field-errors.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../names.ts'
 import type { SecretReference } from '../types/references.ts'
 import type { PersistentVolumeSpec, persistentVolumeSource } from '../types/volume.ts'
 import { validateCsiDriverName } from './csi-driver-name.ts'
+import { HOST_PATH_TYPES } from './path-rules.ts'
 
 export type VolumeSourceName = keyof typeof persistentVolumeSource.fields
 
@@ -185,16 +187,6 @@ const RULES: Rules = {
   },
 }
 
-const HOST_PATH_TYPES: readonly string[] = [
-  '',
-  'BlockDevice',
-  'CharDevice',
-  'Directory',
-  'DirectoryOrCreate',
-  'File',
-  'FileOrCreate',
-  'Socket',
-]
 const AZURE_CACHING_MODES: readonly string[] = ['None', 'ReadOnly', 'ReadWrite']
 const AZURE_DISK_KINDS: readonly string[] = ['Dedicated', 'Managed', 'Shared']
 const AZURE_MANAGED_URI = {

@@ -1,6 +1,6 @@
 // PersistentVolume: a piece of storage, whoever made it.
 // Rules: volume-spec-rules.ts (on its own), volume-source-rules.ts (its source), volume-update-rules.ts (what may change).
-import { ageColumn, nameColumn } from '../columns.ts'
+import { ageColumn, nameColumn, volumeModeColumn } from '../columns.ts'
 import type { FieldErrors } from '../field-errors.ts'
 import { defineKind, type RuleContext } from '../kind.ts'
 import { dns1123SubdomainProblems } from '../names.ts'
@@ -112,13 +112,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
       cell: ({ status }) => status?.reason ?? '',
     },
     ageColumn,
-    {
-      name: 'VolumeMode',
-      type: 'string',
-      doc: 'Whether the volume is a file system or a raw device.',
-      wide: true,
-      cell: ({ spec }) => spec?.volumeMode ?? '<unset>',
-    },
+    volumeModeColumn,
   ],
   deleteAnswersObject: true,
 })

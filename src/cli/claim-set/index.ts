@@ -1,5 +1,6 @@
 // Operations on sets of claims: which claims, how many at once, how far each is, and what came of it.
-// What is done with a claim is the command's: grow.ts.
+// What is done with a claim is the command's: grow.ts, migrate.ts.
+export { ASKED_AT_ONCE, type ClaimSetDeps, INTERRUPTED } from './command.ts'
 export { inLanes } from './in-lanes.ts'
 export { latestWarning } from './latest-warning.ts'
 export { endLine, oneLine, type Progress, plainProgress, silentProgress, terminalProgress } from './progress.ts'

@@ -94,11 +94,10 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   indexVolumes(volumes)
   indexAttachments(attachments)
 
-  const common = { clock, random, log, workers: WORKERS }
-  const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })
+  const common = { clock, random, log, metrics, workers: WORKERS }
   const volumeController = createController({
     ...common,
-    ...observed('volume-attaching'),
+    name: 'volume-attaching',
     sources: [
       source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isAnotherOwner }),
       source({ cache: attachments, keysOf: (attachment) => volumesConcernedBy(attachment, context) }),
@@ -116,7 +115,7 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   })
   const nodeController = createController({
     ...common,
-    ...observed('node-attached-volumes'),
+    name: 'node-attached-volumes',
     sources: [
       source({ cache: attachments, keysOf: ({ spec }) => [spec.nodeName], matters: isReportedOtherwise }),
       source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isAnotherReport }),

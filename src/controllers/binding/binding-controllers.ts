@@ -84,12 +84,11 @@ export function createBindingControllers(options: BindingOptions) {
     inProcess,
     gates: options.gates ?? allGatesOn,
   }
-  const common = { clock, random, log, workers: WORKERS }
-  const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })
+  const common = { clock, random, log, metrics, workers: WORKERS }
 
   const claimController = createController({
     ...common,
-    ...observed('claim-binding'),
+    name: 'claim-binding',
     sources: [
       source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherClaim }),
       source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
@@ -100,7 +99,7 @@ export function createBindingControllers(options: BindingOptions) {
   })
   const volumeController = createController({
     ...common,
-    ...observed('volume-binding'),
+    name: 'volume-binding',
     sources: [
       source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)] }),
       source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isAnotherClaim }),

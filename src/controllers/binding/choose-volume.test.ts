@@ -117,6 +117,16 @@ describe('choosing a volume', () => {
     expect(chosen({}, [{ ...gold, claim: { name: 'c' } }])).toBeUndefined()
   })
 
+  it('VAC-12 a volume that was made for the claim without attributes is its own; one that was only reserved is not', () => {
+    const wantsGold = { spec: { volumeAttributesClassName: 'gold' } }
+    const annotations = { 'pv.kubernetes.io/provisioned-by': 'd.example.com' }
+    const made = { annotations, claim: { name: 'c', uid: 'uid-c' } }
+    expect(chosen(wantsGold, [made])).toBe('pv')
+    expect(chosen(wantsGold, [{ ...made, claim: { name: 'c' } }])).toBeUndefined()
+    expect(chosen(wantsGold, [{ claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    expect(chosen(wantsGold, [{ ...made, spec: { volumeAttributesClassName: 'silver' } }])).toBeUndefined()
+  })
+
   it('PROV-4 an absent volume mode means Filesystem', () => {
     expect(chosen({ spec: { volumeMode: 'Filesystem' } }, [{}])).toBe('pv')
     expect(chosen({}, [{ spec: { volumeMode: 'Block' } }])).toBeUndefined()

@@ -2,7 +2,9 @@
 // asked for, of these the smallest, of these the first by name. The binder asks for no node in particular; a scheduler
 // asks for one node at a time and excludes what it has promised to other claims of the same pod.
 // Pure: volume-index.ts keeps the shelves, bind-claim.ts saves the choice.
+import { annotationOf } from '../../api/kinds/class-names.ts'
 import { matchesLabels } from '../../api/selectors.ts'
+import { PROVISIONED_BY } from '../names.ts'
 import { isReachableFrom, type NodeFacts } from './node-affinity.ts'
 import {
   type Claim,
@@ -66,7 +68,9 @@ export function whyUnfit(offer: Offer, wish: Wish, { isReserved = false } = {}):
     return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (offer.size < wish.size) return 'requested PV is too small'
   if (!isReserved && offer.className !== wish.className) return 'storageClassName does not match'
-  if (offer.attributesClass !== wish.attributesClass) return 'volumeAttributesClassName does not match'
+  if (offer.attributesClass !== wish.attributesClass && !(isReserved && isMadeWithoutAttributes(offer))) {
+    return 'volumeAttributesClassName does not match'
+  }
   if (offer.volumeMode !== wish.volumeMode) return 'incompatible volumeMode'
   if (!offersModes(offer.modes, wish.modes)) return 'incompatible accessMode'
   return undefined
@@ -74,6 +78,12 @@ export function whyUnfit(offer: Offer, wish: Wish, { isReserved = false } = {}):
 
 /** It was bound from its side before it was deleted, and is protected: the claim's side follows. */
 const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
+
+/** By a provisioner for this very claim, while it knew of no attributes: bound first, it is given them afterwards. */
+const isMadeWithoutAttributes = ({ attributesClass, volume }: Offer): boolean =>
+  attributesClass === '' &&
+  volume.spec?.claimRef?.uid !== undefined &&
+  annotationOf(volume, PROVISIONED_BY) !== undefined
 
 function smallestFree(wish: Wish, shelves: Shelves, { node, excluded }: Choosing): Offer | undefined {
   let best: Offer | undefined

@@ -94,7 +94,7 @@ export function createChangingControllers(deps: ChangingDeps): ChangingControlle
     random,
     log,
     ...settings,
-    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
+    metrics,
     sources: changes.flatMap(sourcesOf),
     reads: changes.flatMap(({ reads = [] }) => reads),
     reconcile,

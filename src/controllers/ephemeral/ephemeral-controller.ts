@@ -55,7 +55,7 @@ export function createEphemeralController(options: EphemeralOptions): EphemeralC
     random,
     log,
     workers: WORKERS,
-    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    metrics,
     sources: [
       source({
         cache: pods,

@@ -36,14 +36,7 @@ afterEach(async () => {
   await trial.store.close()
 })
 
-async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 2_000; turn++) {
-    if (await condition()) return
-    await new Promise((resolve) => setImmediate(resolve))
-    if (turn % 50 === 49) await trial.clock.advance(1_000)
-  }
-  throw new Error(`still waiting for: ${what}`)
-}
+const until: TrialServer['until'] = (condition, what) => trial.until(condition, what)
 const isGone = (path: string) => async () => (await trial.get(path)).status === 404
 /** Every wake-up that was coming has been worked off. */
 const quiet = () =>

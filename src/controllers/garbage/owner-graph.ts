@@ -63,5 +63,4 @@ export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 
   }
 }
 
-const ownersOf = ({ metadata }: Readonly<KubeObject>): string[] =>
-  metadata.ownerReferences?.map(({ uid }) => uid) ?? []
+const ownersOf = ({ metadata }: Readonly<KubeObject>): string[] => metadata.ownerReferences?.map(({ uid }) => uid) ?? []

@@ -96,11 +96,10 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   indexPods(pods)
   indexFinishedPods(pods)
 
-  const common = { clock, random, log }
-  const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })
+  const common = { clock, random, log, metrics }
   const nodeController = createController({
     ...common,
-    ...observed('node_lifecycle_controller'),
+    name: 'node_lifecycle_controller',
     sources: [
       source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isJudgedOtherwise }),
       source({
@@ -113,7 +112,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   })
   const evictionController = createController({
     ...common,
-    ...observed('noexec_taint_pod'),
+    name: 'noexec_taint_pod',
     sources: [
       source({ cache: nodes, keysOf: (node) => podsUnderTaints(node, context), matters: isTaintedOtherwise }),
       source({ cache: pods, keysOf: (pod) => ifUnderTaints(pod, context), matters: isBoundOtherwise }),
@@ -122,7 +121,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   })
   const orphanController = createController({
     ...common,
-    ...observed('orphaned_pods_nodes'),
+    name: 'orphaned_pods_nodes',
     sources: [
       source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: () => false }),
       source({ cache: pods, keysOf: (pod) => missingNodesOf(pod, context), matters: isBoundOtherwise }),
@@ -131,7 +130,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   })
   const outOfServiceController = createController({
     ...common,
-    ...observed('out_of_service_pods'),
+    name: 'out_of_service_pods',
     sources: [
       source({
         cache: nodes,
@@ -144,7 +143,7 @@ export function createNodeLifecycleControllers(deps: NodeLifecycleDeps): NodeLif
   })
   const finishedController = createController({
     ...common,
-    ...observed('finished_pods'),
+    name: 'finished_pods',
     sources: [
       source({
         cache: pods,

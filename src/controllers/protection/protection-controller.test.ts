@@ -56,14 +56,7 @@ afterEach(async () => {
   await trial.store.close()
 })
 
-async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 2_000; turn++) {
-    if (await condition()) return
-    await new Promise((resolve) => setImmediate(resolve))
-    if (turn % 50 === 49) await trial.clock.advance(1_000)
-  }
-  throw new Error(`still waiting for: ${what}`)
-}
+const until: TrialServer['until'] = (condition, what) => trial.until(condition, what)
 /** Nothing is being worked on, and nothing comes by itself. */
 async function untilQuiet(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) {

@@ -50,12 +50,11 @@ export function createProtectionControllers(deps: ProtectionDeps) {
   claims.addIndex(BY_CLASS, attributesClassesOf)
   volumes.addIndex(BY_CLASS, attributesClassOfVolume)
 
-  const common = { clock, random, log }
-  const observed = (name: string) => ({ name, ...(metrics ? { observer: metrics.queueObserver(name) } : {}) })
+  const common = { clock, random, log, metrics }
   const controllers = [
     createController({
       ...common,
-      ...observed('claim-protection'),
+      name: 'claim-protection',
       sources: [
         source({ cache: claims, keysOf: own, concerns: (claim) => needsWork(claim, CLAIM_PROTECTION_FINALIZER) }),
         source({ cache: pods, keysOf: claimsOfPod }),
@@ -64,7 +63,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     }),
     createController({
       ...common,
-      ...observed('volume-protection'),
+      name: 'volume-protection',
       sources: [
         source({ cache: volumes, keysOf: own, concerns: (volume) => needsWork(volume, VOLUME_PROTECTION_FINALIZER) }),
       ],
@@ -72,7 +71,7 @@ export function createProtectionControllers(deps: ProtectionDeps) {
     }),
     createController({
       ...common,
-      ...observed('attributes-class-protection'),
+      name: 'attributes-class-protection',
       sources: [
         source({ cache: classes, keysOf: (object) => own(object) }),
         // Whoever begins to use a class changes nothing for it; only one that waits to go has to hear of users.

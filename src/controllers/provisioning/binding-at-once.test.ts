@@ -120,10 +120,13 @@ describe('a volume that is bound as it is saved', () => {
     expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
   })
 
-  it('VAC-4 is left to the binder where it has not the attributes class that the claim names', async () => {
+  it('VAC-12 has the attributes class that the volume was made with in effect, and not the one it names', async () => {
     const claim = await world.aClaim('data', { spec: { volumeAttributesClassName: 'silver' } })
     start({ provisioner: withoutAttributes(world.storage.provisioner()) })
     await world.until(isSaved(claim), 'the volume')
-    expect((await world.claim('data'))?.spec?.volumeName).toBeUndefined()
+    const { spec, status } = (await world.claim('data')) ?? {}
+    expect(spec).toMatchObject({ volumeName: nameFor(claim), volumeAttributesClassName: 'silver' })
+    expect(status).toMatchObject({ phase: 'Bound' })
+    expect(status?.currentVolumeAttributesClassName).toBeUndefined()
   })
 })

@@ -93,17 +93,11 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   // A provisioner that runs alone has the names that are charted already.
   const instance = provisioner.instance === undefined ? '' : `-${provisioner.instance}`
   const queueName = (name: string) => (settings.isOneOfSeveral ? `${provisioner.name}${instance}-${name}` : name)
-  const common = (name: string) => ({
-    name,
-    clock,
-    random,
-    log,
-    workers: settings.workers,
-    backoff: settings.backoff,
-    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
-  })
+  const { workers, backoff } = settings
+  const common = { clock, random, log, metrics, workers, backoff }
   const claimController = createController({
-    ...common(queueName('claims')),
+    ...common,
+    name: queueName('claims'),
     sources: [
       source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherWish, concerns: mayAskUs }),
       source({
@@ -115,7 +109,8 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
     reconcile: (key, signal) => reconcileClaim(key, context, (lost) => claimController.queue.add(lost), signal),
   })
   const volumeController = createController({
-    ...common(queueName('volumes')),
+    ...common,
+    name: queueName('volumes'),
     sources: [
       source({
         cache: volumes,

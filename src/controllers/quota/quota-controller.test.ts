@@ -45,14 +45,7 @@ function start(seenBy: (client: Client) => Client = (same) => same): void {
   }
 }
 
-async function until(condition: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 5_000; turn++) {
-    if (await condition()) return
-    await new Promise((resolve) => setImmediate(resolve))
-    if (turn % 50 === 49) await trial.clock.advance(1_000)
-  }
-  throw new Error(`still waiting for: ${what}`)
-}
+const until: TrialServer['until'] = (condition, what) => trial.until(condition, what)
 
 const aQuota = (name: string, hard: object) => trial.post(QUOTAS, { metadata: { name }, spec: { hard } })
 const aClaim = async (name: string, storage: string) => {

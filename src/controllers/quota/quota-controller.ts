@@ -29,7 +29,7 @@ export function createQuotaController(options: QuotaControllerOptions) {
     clock,
     random,
     log,
-    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    metrics,
     sources: [
       source({
         cache: quotas,

@@ -61,7 +61,7 @@ export function createPodController(deps: PodControllerDeps): Controller {
     log,
     workers: WORKERS,
     backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
-    ...(metrics ? { observer: metrics.queueObserver(NAME) } : {}),
+    metrics,
     sources: [
       source({ cache: pods, keysOf: uidOf }),
       source({ cache: claims, keysOf: (claim) => usersOfClaim(keyOfObject(claim)) }),

@@ -110,18 +110,18 @@ export function createRegistrar(deps: RegistrarDeps) {
       ),
     /** Looks at once, then again and again, and sooner when the directory changes. */
     async run(signal: AbortSignal): Promise<void> {
-      let wake = () => {}
-      const stopWatching = directory.watch(() => wake())
+      let nap = new AbortController()
+      const wake = () => nap.abort()
+      const stopWatching = directory.watch(wake)
+      signal.addEventListener('abort', wake, { once: true })
       while (!signal.aborted) {
-        const nap = new AbortController()
-        wake = () => nap.abort()
-        signal.addEventListener('abort', wake, { once: true })
+        if (nap.signal.aborted) nap = new AbortController()
         await look(signal).catch((error: Error) => {
           log.warn({ because: error.message }, 'the registration directory could not be looked at')
         })
         if (!signal.aborted) await clock.sleep(isWaiting() ? LOOK_MS : CALM_LOOK_MS, nap.signal).catch(() => {})
-        signal.removeEventListener('abort', wake)
       }
+      signal.removeEventListener('abort', wake)
       stopWatching()
     },
   }

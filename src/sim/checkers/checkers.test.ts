@@ -152,6 +152,18 @@ describe('the checker of deletions', () => {
     witness.destroys(driverAsset('pv'))
     expect(crimes).toEqual(['driver pv is destroyed, and volume pv is bound to the claim default/a'])
   })
+
+  it('PROV-14 convicts whoever looked too long ago', async () => {
+    const { world, store, crimes, witness, read } = await aTrial(aVolume('pv', { phase: 'Released' }))
+    await read()
+    store.claim(aClaim('a', { phase: 'Bound', volumeName: 'pv' }))
+    await world.runFor(29_000)
+    witness.destroys(driverAsset('pv'))
+    expect(crimes).toEqual([])
+    await world.runFor(2_000)
+    witness.destroys(driverAsset('pv'))
+    expect(crimes).toEqual(['driver pv is destroyed, and volume pv is bound to the claim default/a'])
+  })
 })
 
 describe('the checker of what is left', () => {

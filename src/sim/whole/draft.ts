@@ -16,6 +16,8 @@ export interface Draft {
   readonly quotas: Map<string, Named>
   /** Made by hand, by name. */
   readonly volumes: Set<string>
+  /** Claims that are gone, and whose volumes are kept. */
+  readonly released: Named[]
   /** How many volumes were brought into drivers by hand. */
   imports: number
   /** The same person does this a while after the act that is being made. */

@@ -19,7 +19,7 @@ Many runs:
 Either:
   --operations N    what people do in a run
   --faults N        what is planned to break in a run
-  --ambushes N      faults that are aimed at what somebody is about to do (default: none)
+  --ambushes N      faults that are aimed at what somebody is about to do (default: 6 to 10)
   --twice           make each run twice and compare the logs line by line
   --save            write what fails, shrunk, to src/sim/whole/regressions
   --found TEXT      what it found, a sentence that is saved with it

@@ -132,10 +132,19 @@ const editClaim = (of: Named, why: string, patch: ObjectText): PeopleAct => ({
 })
 const requests = (amounts: object): ObjectText => ({ spec: { resources: { requests: amounts } } })
 
+/** Mostly one whose volume can change, of a class that makes them at once. */
+function changeable({ dice, claims }: Draft): Named {
+  const known = [...claims].filter(([, { className }]) => {
+    const facts = CLASSES[className ?? '']
+    return facts?.allowVolumeExpansion && facts.volumeBindingMode === 'Immediate'
+  })
+  return likely(dice, dice.chance(0.7) ? new Map(known) : claims, () => someClaim(dice))
+}
+
 /** What cannot be had is given up a while later, wholly or in part, most of the time. */
 export function grow(draft: Draft): PeopleAct {
   const { dice } = draft
-  const of = likely(dice, draft.claims, () => someClaim(dice))
+  const of = changeable(draft)
   const claim = draft.claims.get(keyOf(of))
   const hasGi = claim?.sizeGi ?? 1
   const isTooMuch = dice.chance(0.25)
@@ -159,7 +168,7 @@ export function lower(draft: Draft): PeopleAct {
 
 export function modify(draft: Draft): PeopleAct {
   const { dice, hasAmounts } = draft
-  const of = likely(dice, draft.claims, () => someClaim(dice))
+  const of = changeable(draft)
   const claim = draft.claims.get(keyOf(of))
   const volumeAttributesClassName = someAttributes(draft, claim?.className)
   if (dice.chance(0.25)) draft.later(dice.between(1, 240) * 1_000, { do: 'go back', of })
@@ -195,6 +204,8 @@ export function touchClaim(draft: Draft): PeopleAct {
 export function deleteClaim(draft: Draft): PeopleAct {
   const { dice, claims } = draft
   const of = likely(dice, claims, () => someClaim(dice))
+  const { className = '' } = claims.get(keyOf(of)) ?? {}
+  if (CLASSES[className]?.reclaimPolicy === 'Retain') draft.released.push(of)
   claims.delete(keyOf(of))
   return { do: 'delete', kind: 'claim', of, ...(dice.chance(0.1) ? { propagation: 'Foreground' } : {}) }
 }

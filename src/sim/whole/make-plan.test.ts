@@ -4,7 +4,7 @@ import { METHODS } from './make-fault-acts.ts'
 import { makePlan } from './make-plan.ts'
 import { isNonsense } from './nonsense.ts'
 import { type Act, FAULT_WORDS, type KindName, type PeopleAct, type Plan } from './plan.ts'
-import { nodesOf, processesOf } from './processes.ts'
+import { controlProcesses, nodesOf, processesOf } from './processes.ts'
 import { ATTRIBUTES_CLASSES, CLASSES, DRIVERS } from './universe.ts'
 
 const SEEDS = 300
@@ -38,16 +38,24 @@ const only = <D extends Act['do']>(word: D) =>
 describe('ambushes', () => {
   it('SYS-14 come on top of a plan, the same for the same seed, and leave the rest as it was', () => {
     for (const seed of [1, 2, 3]) {
-      const [plain, aimed] = [makePlan(seed), makePlan(seed, { ambushes: 12 })]
+      const [plain, aimed] = [makePlan(seed, { ambushes: 0 }), makePlan(seed, { ambushes: 12 })]
       expect(aimed).toEqual(makePlan(seed, { ambushes: 12 }))
-      const more = aimed.steps.filter(({ act }) => !plain.steps.some((step) => step.act === act))
       expect(aimed.steps.length).toBeGreaterThan(plain.steps.length + 20)
       const texts = new Set(aimed.steps.map((step) => JSON.stringify(step)))
       expect(plain.steps.every((step) => texts.has(JSON.stringify(step)))).toBe(true)
       const known = processesOf(aimed.setup)
-      for (const { act } of more) if ('process' in act && act.process) expect(known).toContain(act.process)
+      for (const { act } of aimed.steps) if ('process' in act && act.process) expect(known).toContain(act.process)
       expect(aimed.steps.map(({ atMs }) => atMs)).toEqual(aimed.steps.map(({ atMs }) => atMs).sort((a, b) => a - b))
     }
+  })
+
+  it('SYS-14 are in every plan, and most plans have most kinds', () => {
+    const texts = (plan: Plan) => JSON.stringify(plan.steps)
+    for (const plan of plans) expect(texts(plan)).toContain('trap-5')
+    const share = (pattern: RegExp) => plans.filter((plan) => pattern.test(texts(plan))).length / SEEDS
+    expect(share(/"delete","kind":"claim","of":{"namespace":"team-a","name":"trap-\d+"}/)).toBeGreaterThan(0.8)
+    expect(share(/hand-prize-/)).toBeGreaterThan(0.5)
+    expect(share(/"grow"}.*trap-\d+.*"grow"}/)).toBeGreaterThan(0.5)
   })
 
   it('SYS-14 of every kind occur', () => {
@@ -57,10 +65,29 @@ describe('ambushes', () => {
       expect(all.some((act) => act.do === 'driver hangs' && act.method === method)).toBe(true)
     for (const method of ['NodeExpandVolume', 'DeleteVolume'])
       expect(all.some((act) => act.do === 'driver fails' && act.method === method)).toBe(true)
-    for (const word of ['freeze', 'jump clock', 'go back', 'import', 'bad network'])
+    for (const word of ['freeze', 'jump clock', 'go back', 'import', 'bad network', 'cut history', 'refuse writes'])
       expect(all.some((act) => act.do === word)).toBe(true)
-    expect(all.some((act) => act.do === 'delete' && act.kind === 'node')).toBe(true)
+    for (const kind of ['node', 'storage class'])
+      expect(all.some((act) => act.do === 'delete' && act.kind === kind)).toBe(true)
     expect(all.some((act) => act.do === 'create' && act.kind === 'attributes class')).toBe(true)
+    expect(all.some((act) => act.do === 'bad network' && act.only === 'replies')).toBe(true)
+  })
+})
+
+describe('a steady day', () => {
+  it('SYS-14 has a long part in which nothing takes the lead from a controller', () => {
+    const isSteady = ({ setup, steps, weather, minutes }: Plan) => {
+      const steady = ['server', ...controlProcesses(setup)]
+      const shaking = steps.filter(({ act }) => {
+        if (act.do !== 'crash' && act.do !== 'freeze' && act.do !== 'bad network') return act.do === 'refuse writes'
+        return act.process === undefined || steady.includes(act.process)
+      })
+      const lastMs = Math.max(0, ...shaking.map(({ atMs }) => atMs))
+      return lastMs < 0.66 * minutes * 60_000 && !Object.keys(weather.crashes).some((name) => steady.includes(name))
+    }
+    const share = plans.filter(isSteady).length / SEEDS
+    expect(share).toBeGreaterThan(0.35)
+    expect(share).toBeLessThan(0.7)
   })
 })
 

@@ -60,7 +60,8 @@ export function makePlan(seed: number, size: PlanSize = {}): Plan {
     rare: diceFor('rare'),
   })
   const broken = faultSteps(day, faults, people, { acts: diceFor('faults'), rare: diceFor('rare faults') })
-  const ambushes = size.ambushes ?? AMBUSHES + diceFor('ambush size').roll(MORE_AMBUSHES)
+  const perHour = AMBUSHES + diceFor('ambush size').roll(MORE_AMBUSHES)
+  const ambushes = size.ambushes ?? Math.round((perHour * minutes) / MINUTES)
   const times = { untilMs: day.calmFromMs, steadyFromMs: day.steadyFromMs }
   const aimed = makeAmbushes(diceFor('ambushes'), setup, ambushes, times)
   const steps = [...people, ...broken, ...nodesThatGo(day, diceFor('nodes')), ...aimed].sort((a, b) => a.atMs - b.atMs)
@@ -120,6 +121,7 @@ function peopleSteps(day: Day, operations: number, { times, acts, rare }: People
     pods: new Map(),
     quotas: new Map(),
     volumes: new Set(),
+    released: [],
     imports: 0,
     later: (ms, act) => add(nowMs + ms, act),
   }

@@ -76,10 +76,11 @@ export function changePolicy(draft: Draft): PeopleAct {
 
 /** Whoever performs it looks first: only what is released is given back. */
 export function giveBack(draft: Draft): PeopleAct {
-  const { dice, volumes } = draft
+  const { dice, volumes, released } = draft
+  const isKept = released.length > 0 && dice.chance(0.6)
   const isOfShelf = volumes.size > 0 && dice.chance(0.5)
   // Released are volumes of claims that are gone: any may be.
-  const of = isOfShelf ? { name: dice.pick([...volumes]) } : someClaim(dice)
+  const of = isKept ? dice.pick(released) : isOfShelf ? { name: dice.pick([...volumes]) } : someClaim(dice)
   return editVolume(of, 'give back', { spec: { claimRef: null } })
 }
 

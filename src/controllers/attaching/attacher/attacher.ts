@@ -64,17 +64,11 @@ export function createAttacher(deps: AttacherDeps): Attacher {
 
   // One that runs alone has the names that are charted already.
   const queueName = (alone: string, among: string) => (options.isOneOfSeveral ? `${facts.name}-${among}` : alone)
-  const common = (name: string) => ({
-    name,
-    clock,
-    random,
-    log,
-    workers: settings.workers,
-    backoff: settings.backoff,
-    ...(metrics ? { observer: metrics.queueObserver(name) } : {}),
-  })
+  const { workers, backoff } = settings
+  const common = { clock, random, log, metrics, workers, backoff }
   const attachmentController = createController({
-    ...common(queueName('csi-attacher-va', 'attachments')),
+    ...common,
+    name: queueName('csi-attacher-va', 'attachments'),
     sources: [
       source({
         cache: attachments,
@@ -94,7 +88,8 @@ export function createAttacher(deps: AttacherDeps): Attacher {
       reconcileAttachment(key, context, (other) => attachmentController.queue.add(other), signal),
   })
   const volumeController = createController({
-    ...common(queueName('csi-attacher-pv', 'attached-volumes')),
+    ...common,
+    name: queueName('csi-attacher-pv', 'attached-volumes'),
     sources: [
       source({
         cache: volumes,

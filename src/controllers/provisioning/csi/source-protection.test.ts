@@ -27,14 +27,7 @@ async function start(around: (client: Client) => Client = (client) => client) {
   return {
     trial,
     standings: () => protection.queues.flatMap((queue) => queue.standings().map(({ because }) => because ?? '')),
-    async until(condition: () => Promise<boolean> | boolean, what: string) {
-      for (let turn = 0; turn < 2_000; turn++) {
-        if (await condition()) return
-        await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 50 === 49) await trial.clock.advance(1_000)
-      }
-      throw new Error(`still waiting for: ${what}`)
-    },
+    until: trial.until,
   }
 }
 

@@ -43,12 +43,10 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
   const claims = caches.of(persistentVolumeClaimKind)
   claims.addIndex(BY_CLONE_SOURCE, cloneSources)
   claims.addIndex(BY_SNAPSHOT, snapshotSources)
-  const named = (name: string) => {
-    const observer = metrics ? { observer: metrics.queueObserver(name) } : {}
-    return { name, clock, random, log, workers, ...observer }
-  }
+  const common = { clock, random, log, workers, metrics }
   const ofClones = createController({
-    ...named('clone-sources'),
+    ...common,
+    name: 'clone-sources',
     sources: [
       source({ cache: claims, keysOf: (claim) => (isHeld(claim) ? [keyOfObject(claim)] : []) }),
       source({ cache: claims, keysOf: cloneSources }),
@@ -56,7 +54,8 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
     reconcile: (key, signal) => letCloneSourceGo(key, { client, claims }, signal),
   })
   const ofSnapshots = createController({
-    ...named('snapshot-sources'),
+    ...common,
+    name: 'snapshot-sources',
     sources: [source({ cache: claims, keysOf: snapshotSources })],
     reconcile: (key, signal) => letSnapshotGo(key, { client, claims }, signal),
   })

@@ -1,6 +1,10 @@
 // The checkers of the whole, shown the crimes they are there for. A rule that never convicts proves nothing.
 import { Counter, Gauge, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
+import { leaseKind } from '../../../api/kinds/lease.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import { collectionPrefix } from '../../../apiserver/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../../controllers/names.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../csi/gen/csi_pb.js'
 import { createCsiMetrics } from '../../../csi/index.ts'
@@ -10,6 +14,7 @@ import { judgeAttributes } from './attributes.ts'
 import { aClaim, aClass, aNode, aPod, aTrial, aVolume } from './checkers-trial.ts'
 import { judgeDeletions } from './deletions.ts'
 import { judgeIntents } from './intents.ts'
+import { judgeLeases } from './leases.ts'
 import { judgeWrites } from './lost-writes.ts'
 import { metricProblems } from './metrics.ts'
 import { judgeMounts } from './mounts.ts'
@@ -17,6 +22,7 @@ import { createCommitLog } from './observer.ts'
 import { judgeOverlaps } from './overlaps.ts'
 import { judgePlacements } from './placements.ts'
 import { judgeQuotas } from './quota.ts'
+import { followRetries } from './retries.ts'
 import { judgeSizes } from './sizes.ts'
 
 const INTENT = 'provisioning.stowage.dev/net.sim'
@@ -192,6 +198,49 @@ describe('what is judged at every commit and call', () => {
     expect(trial.crimes).toHaveLength(3)
   })
 
+  it('SYS-14 mounted wrongly: from a node whose object is gone, until it has been silent for six minutes', async () => {
+    const trial = aTrial()
+    judgeMounts(trial.court)
+    trial.held('net.sim', 'pv')
+    trial.put(['node', aNode('n1')], ['volume', aVolume('pv')])
+    trial.mounts.get('n1')!.push({ path: '/node/staged', volume: 'net.sim^pv' })
+    trial.gone('node', 'n1')
+    const detach = () => trial.call('control-1', 'net.sim', 'ControllerUnpublishVolume', 'pv', { nodeId: 'id-n1' })()
+    await trial.world.runFor(5 * 60_000)
+    detach()
+    expect(trial.crimes).toEqual([
+      'mounted wrongly: control-1 detaches net.sim^pv from n1, where /node/staged is mounted',
+    ])
+    await trial.world.runFor(60_000)
+    detach()
+    expect(trial.crimes).toHaveLength(1)
+  })
+
+  it('SYS-14 two leaders: a lease that is taken before its holder has been silent for as long as it lasts', async () => {
+    const trial = aTrial()
+    judgeLeases(trial.court)
+    let revision = 0
+    const writes = (holderIdentity: string) => {
+      const lease = {
+        metadata: { namespace: 'kube-system', name: 'x' },
+        spec: { holderIdentity, leaseDurationSeconds: 60 },
+      }
+      const key = `${collectionPrefix(leaseKind)}kube-system/x`
+      trial.view.take([{ key, value: Buffer.from(JSON.stringify(lease)), revision: ++revision }])
+    }
+    writes('a')
+    await trial.world.runFor(59_000)
+    writes('a')
+    await trial.world.runFor(60_000)
+    writes('b')
+    writes('')
+    writes('c')
+    expect(trial.crimes).toEqual([])
+    await trial.world.runFor(59_500)
+    writes('d')
+    expect(trial.crimes).toEqual(['two leaders: d takes the lease kube-system/x 59.5 s after c renewed it for 60 s'])
+  })
+
   it('SYS-14 mounted wrongly: a volume of a single pod for two of them', () => {
     const trial = aTrial()
     judgeMounts(trial.court)
@@ -344,6 +393,21 @@ describe('what is judged once it is quiet', () => {
     trial.stage.drivers.get('net.sim')!.loseState()
     trial.past.look()
     expect(trial.problems()).toEqual([])
+  })
+
+  it('SYS-14 missing: unless people kept it, or gave it away, after its deletion had been asked for', () => {
+    const missing = (now: object) => {
+      const trial = aTrial()
+      trial.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a' })])
+      trial.call('control-1', 'net.sim', 'DeleteVolume', 'pv')()
+      trial.put(['volume', aVolume('pv', { phase: 'Released', claim: 'a', ...now })])
+      return trial.problems().filter((text) => text.startsWith('missing'))
+    }
+    const crime = ['missing: volume pv stands for net.sim^pv, which is gone']
+    expect(missing({})).toEqual(crime)
+    expect(missing({ policy: 'Retain' })).toEqual([])
+    expect(missing({ policy: 'Retain', phase: 'Bound' })).toEqual(crime)
+    expect(missing({ phase: 'Available', claim: undefined })).toEqual([])
   })
 
   it('SYS-14 leak: a volume that was to be deleted with its storage, or that a process and no person deleted', () => {
@@ -609,6 +673,26 @@ describe('what is judged once it is quiet', () => {
 })
 
 describe('what is judged at the very end', () => {
+  it('SYS-14 tries for ever: the same write, refused again and again though all is quiet', async () => {
+    const retries = followRetries()
+    const refuse = (code: number) => () => Promise.reject(new ApiError(code, 'Refused', 'no'))
+    const client = retries.aroundClient('control-1', { create: refuse(409), patch: refuse(403) } as never)
+    const tries = async (times: number) => {
+      for (let left = times; left > 0; left--) {
+        await client.create(persistentVolumeKind, { metadata: { name: 'pv' } } as never).catch(() => {})
+        await client.patch(persistentVolumeKind, { name: 'pv' }, {} as never).catch(() => {})
+      }
+    }
+    await tries(9)
+    retries.listen()
+    await tries(3)
+    expect(retries.problems()).toEqual([])
+    await tries(1)
+    expect(retries.problems().map(({ rule, text }) => `${rule}: ${text}`)).toEqual([
+      'tries for ever: control-1: create persistentvolumes pv was refused 4 times though all is quiet: no',
+    ])
+  })
+
   it('SYS-14 metrics: calls that were not counted, or counted and not made, and gauges below zero', async () => {
     const trial = aTrial()
     const registry = new Registry()

@@ -16,6 +16,11 @@ export interface Past {
    * before us and no volume has ever stood for it.
    */
   isGivenUp(asset: string): boolean
+  /**
+   * Its deletion was asked for while its volume's policy said so and the claim was gone, and only then people changed their
+   * minds: kept it, or gave it to whoever wants it. It may be gone all the same.
+   */
+  isKeptTooLate(volume: Of<'volume'>): boolean
   /** Features were switched off at some time: what relies on them was not done then. */
   readonly hadGatesOff: boolean
   /** Looks whether anything was lost; called before anything is judged. */
@@ -31,6 +36,8 @@ export function createPast(stage: Stage, view: View, isAskedToDelete: (volume: O
   const givenUp = new Set<string>()
   /** By uid: volumes that were going while nothing held them for their storage to be deleted. */
   const letGo = new Set<string>()
+  /** Things whose deletion was asked for, and the claim that had each. */
+  const condemned = new Map<string, string | undefined>()
   let hadGatesOff = false
 
   view.onCommit((changes) => {
@@ -49,7 +56,12 @@ export function createPast(stage: Stage, view: View, isAskedToDelete: (volume: O
       }
     }
   })
-  stage.onCall(look)
+  stage.onCall(({ driver, method, volume: handle }, phase) => {
+    look()
+    if (phase !== 'begins' || method !== 'DeleteVolume') return
+    for (const { spec } of view.volumesOf(driver, handle))
+      if (spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.set(`${driver}^${handle}`, spec.claimRef?.uid)
+  })
 
   function look(): void {
     for (const name of DRIVERS) {
@@ -67,6 +79,12 @@ export function createPast(stage: Stage, view: View, isAskedToDelete: (volume: O
     look,
     get hadGatesOff() {
       return hadGatesOff
+    },
+    isKeptTooLate(volume) {
+      const { claimRef, persistentVolumeReclaimPolicy: policy } = volume.spec ?? {}
+      const asset = assetOf(volume) ?? ''
+      const isFree = volume.status?.phase !== 'Bound'
+      return condemned.has(asset) && isFree && (policy !== 'Delete' || claimRef?.uid !== condemned.get(asset))
     },
     isLost: (asset) => lost.has(asset),
     isGivenUp: (asset) => givenUp.has(asset) || (asset.includes(`^${BY_HAND}`) && !stood.has(asset)),

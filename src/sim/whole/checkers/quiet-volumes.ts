@@ -35,7 +35,7 @@ export function volumeProblems(volume: Of<'volume'>, quiet: Quiet): Problem[] {
   const isOurs = DRIVERS.includes(volume.spec?.csi?.driver as DriverName)
   const owner = view.claimOfUid(claimRef?.uid ?? '')
   const isTheClaims = owner !== undefined && owner.spec?.volumeName === name
-  if (asset && isOurs && !heldAt(stage, asset) && !past.isLost(asset)) {
+  if (asset && isOurs && !heldAt(stage, asset) && !past.isLost(asset) && !past.isKeptTooLate(volume)) {
     found('missing', `volume ${name} stands for ${asset}, which is gone`)
   }
   switch (phase) {

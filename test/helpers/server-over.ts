@@ -1,0 +1,35 @@
+// A whole API server over a store, in this process: certificates in a directory, every kind and gate, the built-in objects,
+// and a real port where one is wanted.
+import { join } from 'node:path'
+import { allGatesOn } from '../../src/api/feature-gates.ts'
+import { ALL_KINDS } from '../../src/api/kinds/index.ts'
+import {
+  createApiServer,
+  createAuthenticator,
+  createBasicAuthorizer,
+  createBuiltIns,
+  listenHttps,
+  loadOrCreatePki,
+  versionInfo,
+} from '../../src/apiserver/index.ts'
+import { type Clock, systemRandom } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import type { Store } from '../../src/store/index.ts'
+
+export async function serverOver(store: Store, { dir, clock }: { readonly dir: string; readonly clock: Clock }) {
+  const pki = await loadOrCreatePki({ dir: join(dir, 'pki'), clock })
+  const server = createApiServer({
+    store,
+    clock,
+    random: systemRandom(),
+    log: silentLog,
+    kinds: ALL_KINDS,
+    gates: allGatesOn,
+    authenticator: createAuthenticator({ caCert: pki.caCert, tokens: pki.tokens, clock }),
+    authorizer: createBasicAuthorizer(),
+    version: versionInfo(),
+  })
+  await createBuiltIns(server.objects)
+  const listen = () => listenHttps({ handle: server.handle, pki, host: '127.0.0.1', port: 0, clock, log: silentLog })
+  return { server, pki, listen }
+}
