@@ -13,7 +13,7 @@ import { growthOfAll } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
 import { type FanOutJob, type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
 import { type Role, startRole } from './lib/role.ts'
-import { measureBareNode, type ServerProcess, startServer } from './lib/server-process.ts'
+import { AS_NPM_START, measureBareNode, type ServerProcess, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { count } from './lib/text.ts'
 
@@ -79,7 +79,7 @@ async function openBench({ dir, profileDir, long, progress }: PartOptions): Prom
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const server = await startServer({ dataDir, profileDir })
   const load = startRole<RequestsJob | FanOutJob, LoadResult>('load')
-  const echo = startRole<EchoJob, number>('echo')
+  const echo = startRole<EchoJob, number>('echo', { nodeFlags: AS_NPM_START })
   const echoPort = await echo.run({ do: 'listen', pki: servingPart(pki) })
   const endpoint = (port: number): Endpoint => ({ port, ca: pki.caCert, ...pki.admin })
   return {

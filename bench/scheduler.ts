@@ -27,8 +27,8 @@ const CLASSES = 10
 const POOL_BYTES = 1024 ** 5
 const DRIVER = 'pools.csi.stowage.dev'
 const CLIENTS = 64
-const SHORT = { warmUpPods: 500, decisions: 1_200, pods: 700, trackedRounds: 2, trackedClaims: 600 }
-const LONG = { warmUpPods: 500, decisions: 3_000, pods: 1_000, trackedRounds: 3, trackedClaims: 1_000 }
+const SHORT = { warmUpPods: 500, decisions: 1_200, pods: 700, trackedPairs: 12, trackedClaims: 150 }
+const LONG = { warmUpPods: 500, decisions: 3_000, pods: 1_000, trackedPairs: 30, trackedClaims: 300 }
 /** By number of nodes. */
 const DECISIONS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 500, 5000: 200 }
 const PODS_PER_SECOND_MIN: Readonly<Record<number, number>> = { 1000: 200 }
@@ -124,26 +124,34 @@ async function measurePods(options: PartOptions): Promise<Figure[]> {
   return [...figures, growthOfEach('one pod with a volume', { of: 'nodes', points }, DECISION_EXPONENT_MAX)]
 }
 
-/** Rounds with and without take turns, so that whatever else the machine does is shared. */
+/**
+ * Two clusters side by side, one of which tracks; small bursts take turns, first one then the other. Both meet the same
+ * machine and as many claims as there are by then, and what holds up one for a moment changes neither median.
+ */
 async function measureTracking(options: PartOptions): Promise<Figure[]> {
-  const { warmUpPods, trackedRounds, trackedClaims } = options.long ? LONG : SHORT
-  const rates: Record<'on' | 'off', number[]> = { on: [], off: [] }
-  for (let round = 0; round < trackedRounds; round++) {
-    for (const tracking of ['off', 'on'] as const) {
-      const bench = await openBench(options, CLUSTERS[0]!, { provisioner: tracking === 'on' ? TRACKING_FLAGS : [] })
-      try {
-        for (const claims of [warmUpPods, trackedClaims]) {
-          bench.progress(`${tracking}, round ${round + 1}${claims === trackedClaims ? '' : ', warming up'}`)
-          const burst = await bench.nextBurst(claims, { withClaims: false })
-          const path = CLAIMS_PATH(burst.namespace)
-          const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(IMMEDIATE)) }
-          const result = await bench.run(burst, { create, watch: path, until: '"phase":"Bound"' })
-          if (claims === trackedClaims) rates[tracking].push(claims / result.seconds)
-        }
-      } finally {
-        await bench.close()
+  const { warmUpPods, trackedPairs, trackedClaims } = options.long ? LONG : SHORT
+  const rates: Record<Tracking, number[]> = { on: [], off: [] }
+  const off = await openBench(options, CLUSTERS[0]!, { provisioner: [] })
+  try {
+    const on = await openBench(options, CLUSTERS[0]!, { provisioner: TRACKING_FLAGS })
+    try {
+      const benches = { on, off }
+      for (const tracking of TURNS) {
+        options.progress(`${tracking}: warming up`)
+        await claimRate(benches[tracking], warmUpPods)
       }
+      for (let pair = 0; pair < trackedPairs; pair++) {
+        options.progress(`with and without tracking, pair ${pair + 1} of ${trackedPairs}`)
+        for (const tracking of pair % 2 === 0 ? TURNS : TURNS.toReversed()) {
+          rates[tracking].push(await claimRate(benches[tracking], trackedClaims))
+          await untilTold(on)
+        }
+      }
+    } finally {
+      await on.close()
     }
+  } finally {
+    await off.close()
   }
   return [
     {
@@ -155,6 +163,30 @@ async function measureTracking(options: PartOptions): Promise<Figure[]> {
     },
   ]
 }
+
+type Tracking = 'on' | 'off'
+const TURNS: readonly Tracking[] = ['off', 'on']
+
+/** How many claims a second become volumes. */
+async function claimRate(bench: Bench, claims: number): Promise<number> {
+  const burst = await bench.nextBurst(claims, { withClaims: false })
+  const path = CLAIMS_PATH(burst.namespace)
+  const create: RequestText = { method: 'POST', path, body: JSON.stringify(claimOf(IMMEDIATE)) }
+  const { seconds } = await bench.run(burst, { create, watch: path, until: '"phase":"Bound"' })
+  return claims / seconds
+}
+
+/** What tracking still has to write must not fall into the turn of the other. */
+async function untilTold(bench: Bench): Promise<void> {
+  for (let before = -1, now = 0; before !== now; ) {
+    before = now
+    await systemClock().sleep(TOLD_MS)
+    now = await bench.capacityWrites()
+  }
+}
+
+/** Capacity objects that nobody has written for so long have been told everything. */
+const TOLD_MS = 100
 
 const TRACKING_FLAGS = [
   ...['--enable-capacity', 'central', '--capacity-ownerref-level', '-1'],

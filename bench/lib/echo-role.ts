@@ -1,5 +1,5 @@
 // The limit of everything that goes over HTTPS: a server with the same TLS settings that reads requests and answers
-// as many bytes as it was told, and does nothing else.
+// as many bytes as it was told, under the same headers, and does nothing else.
 //   GET  …?watch=…   stays open; every POST then sends it one line of the told size
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
@@ -35,7 +35,11 @@ function listen(pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>): Promis
     incoming.on('data', () => {})
     incoming.on('end', () => {
       if (incoming.method === 'POST') for (const stream of streams) stream.write(line)
-      outgoing.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
+      outgoing.writeHead(200, {
+        'content-type': 'application/json',
+        'cache-control': 'no-cache, private',
+        'content-length': body.length,
+      })
       outgoing.end(body)
     })
   })

@@ -26,7 +26,7 @@ export interface ServerOptions {
 }
 
 /** Most of what a request leaves behind is garbage soon: a larger young generation seldom has to move it. */
-const AS_NPM_START = ['--max-semi-space-size=32']
+export const AS_NPM_START: readonly string[] = ['--max-semi-space-size=32']
 
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {
   const { dataDir, store, profileDir, command = 'server', flags: more = [] } = options

@@ -31,9 +31,12 @@ import { createResources, type Resources, type RuntimeConfig } from './resources
 import { type PathRequest, parseRoute, type ResourceRequest } from './route.ts'
 import {
   type Authenticator,
+  type AuthorizationAttributes,
   type Authorizer,
+  type Decision,
   forbidden,
   type Refusal,
+  type ResourceAttributes,
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
@@ -117,12 +120,14 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     route: ResourceRequest | PathRequest | undefined,
     labels: RequestLabels,
   ): Promise<ApiAnswer> {
-    const user = await whoAsks(request)
+    const { user: asking, impersonated } = authenticate(request)
+    const user = impersonated ? await impersonate(request, asking, impersonated) : asking
     if (!route) throw noSuchPath()
-    await authorize(user, route)
+    const unsettled = authorize(user, route)
+    if (unsettled) await unsettled
     if (route.is === 'path') return answerPath(request, route)
     if (isCommit(route)) {
-      const commit = { request, user, authorize: (write: ResourceRequest) => authorize(user, write) }
+      const commit = { request, user, authorize: async (write: ResourceRequest) => authorize(user, write) }
       return limited('mutating', () => handleCommit(deps, commit))
     }
     const resource = resources.find(route.group, route.version, route.plural)
@@ -134,37 +139,37 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     )
   }
 
-  async function whoAsks(request: ApiRequest): Promise<UserInfo> {
+  /** Who sent the request, and the headers by which they want to be somebody else. */
+  function authenticate(request: ApiRequest): { user: UserInfo; impersonated?: readonly string[] } {
+    const { authorization } = request.headers
+    const { clientCert } = request
     const authentication = options.authenticator.authenticate({
-      ...(request.headers.authorization === undefined ? {} : { authorization: request.headers.authorization }),
-      ...(request.clientCert ? { clientCert: request.clientCert } : {}),
+      ...(authorization === undefined ? undefined : { authorization }),
+      ...(clientCert ? { clientCert } : undefined),
     })
     if (authentication.is === 'refused') throw refused(authentication.refusal)
     const { user } = authentication
-    const names = request.headerNames().filter((name) => name.startsWith('impersonate-'))
-    if (names.length === 0) return user
+    const impersonated = request.headerNames().filter((name) => name.startsWith('impersonate-'))
+    return impersonated.length === 0 ? { user } : { user, impersonated }
+  }
+
+  async function impersonate(request: ApiRequest, user: UserInfo, names: readonly string[]): Promise<UserInfo> {
     const headers = Object.fromEntries(names.map((name) => [name, request.headerValues(name)]))
     const impersonation = await resolveImpersonation({ user, headers, authorizer: options.authorizer })
     if (impersonation.is === 'refused') throw refused(impersonation.refusal)
     return impersonation.user
   }
 
-  async function authorize(user: UserInfo, route: ResourceRequest | PathRequest): Promise<void> {
-    const attributes =
-      route.is === 'path'
-        ? { user, verb: route.verb, path: route.path }
-        : {
-            user,
-            verb: route.verb,
-            group: route.group,
-            version: route.version,
-            resource: route.plural,
-            ...(route.subresource ? { subresource: route.subresource } : {}),
-            ...(route.name ? { name: route.name } : {}),
-            ...(route.namespace ? { namespace: route.namespace } : {}),
-          }
-    const { allowed, reason } = await options.authorizer.authorize(attributes)
-    if (!allowed) throw refused(forbidden(attributes, reason))
+  /** Throws, or gives a promise where the authorizer does: most know at once, and every request asks. */
+  function authorize(user: UserInfo, route: ResourceRequest | PathRequest): Promise<void> | undefined {
+    const attributes = attributesOf(user, route)
+    const check = ({ allowed, reason }: Decision) => {
+      if (!allowed) throw refused(forbidden(attributes, reason))
+    }
+    const decision = options.authorizer.authorize(attributes)
+    if (decision instanceof Promise) return decision.then(check)
+    check(decision)
+    return undefined
   }
 
   async function answerPath(request: ApiRequest, { path }: PathRequest): Promise<ApiAnswer> {
@@ -228,6 +233,16 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   }
 
   return { handle, resources, health, metrics, objects: deps }
+}
+
+function attributesOf(user: UserInfo, route: ResourceRequest | PathRequest): AuthorizationAttributes {
+  if (route.is === 'path') return { user, verb: route.verb, path: route.path }
+  const { verb, group, version, plural, subresource, name, namespace } = route
+  const attributes: ResourceAttributes = { user, verb, group, version, resource: plural }
+  if (subresource) attributes.subresource = subresource
+  if (name) attributes.name = name
+  if (namespace) attributes.namespace = namespace
+  return attributes
 }
 
 const refused = ({ code, reason, message, details }: Refusal): ApiError => new ApiError(code, reason, message, details)

@@ -31,10 +31,10 @@ export interface ParsedBody {
   readonly keyCount: number | undefined
 }
 
-export async function parseBody(bytes: Uint8Array, contentType: string | undefined): Promise<RequestBody> {
+export function parseBody(bytes: Uint8Array, contentType: string | undefined): RequestBody | Promise<RequestBody> {
   const media = mediaType(contentType)
   if (media === '' || media === 'application/json') return anyType(parseJsonBody(bytes))
-  if (media === 'application/yaml' || media === 'application/x-yaml') return anyType(await parseYamlBody(bytes))
+  if (media === 'application/yaml' || media === 'application/x-yaml') return parseYamlBody(bytes).then(anyType)
   if (media === PROTOBUF_MEDIA) return parseProtobufBody(bytes)
   throw unsupportedMediaType(media, OBJECT_MEDIA)
 }

@@ -42,7 +42,7 @@ export interface ResourceCall {
 }
 
 /** `reviews` answers the kinds that are questions. */
-export async function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiAnswer> {
+export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiAnswer> {
   checkScope(call)
   if (call.resource.kind.isQuestion) return handleReview(reviews, call)
   switch (call.route.verb) {
@@ -253,13 +253,14 @@ const writtenAnswer = (
   accepted: Accepted,
   written: Written,
   warnings: readonly string[],
-): Promise<ApiAnswer> =>
+): ApiAnswer | Promise<ApiAnswer> =>
   objectAnswer(deps, call, accepted, written.created ? 201 : 200, written.value, written.revision, [
     ...warnings,
     ...written.warnings,
   ])
 
-async function objectAnswer(
+/** At once, unless the client wants it in a form that is seldom asked for. */
+function objectAnswer(
   deps: ObjectDeps,
   { request, resource }: ResourceCall,
   accepted: Accepted,
@@ -267,7 +268,7 @@ async function objectAnswer(
   value: Uint8Array,
   revision: number,
   warnings: readonly string[],
-): Promise<ApiAnswer> {
+): ApiAnswer | Promise<ApiAnswer> {
   const headers = warningHeaders(warnings)
   if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.faceOf) {
     return bytesAnswer(status, answerBytes(resource, value, revision), headers)

@@ -104,6 +104,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     labels: deps.labels ?? {},
     podsMax: deps.podsMax ?? PODS_MAX,
     version: deps.version,
+    seen: () => nodes.get({ name: nodeName }),
     clock,
     log,
   })

@@ -30,7 +30,7 @@ describe('the network', () => {
     void follow(other, seen.other)
     void follow(deaf, seen.deaf).catch((error: ApiError) => void ends.push(error.message))
     await world.runFor(1_000)
-    cluster.network.cutHistory(30_000, 'deaf')
+    cluster.network.cutHistory(30_000, { process: 'deaf', plural: 'configmaps' })
     await settled(cluster.direct()!.create(configMapKind, named('a') as never))
     await world.runFor(29_000)
     expect(seen).toEqual({ deaf: [], other: ['a'] })

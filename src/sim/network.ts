@@ -59,27 +59,38 @@ export interface Network {
   /** What one process loses besides; by its name. */
   readonly losing: Map<string, Losses>
   /**
-   * For this long nothing comes on the streams of one process, or of all. Then they break, and who resumes them is told
-   * that it is too late: everything has to be listed again.
+   * For this long nothing comes on the streams of one process or of all, about one kind or any. Then they break, and who
+   * resumes them is told that it is too late: everything has to be listed again.
    */
-  cutHistory(ms: number, process?: string): void
+  cutHistory(ms: number, of?: Streams): void
+}
+
+interface Streams {
+  readonly process?: string | undefined
+  /** `persistentvolumes` … */
+  readonly plural?: string | undefined
 }
 
 /** A stream that is open. */
 interface OpenStream {
+  /** Whose, and about what. */
   readonly name: string
+  readonly plural: string
   /** What to do when the connection is gone, while it waits for its next event. */
   notice?: () => void
 }
+
+/** It changes nothing, and every stream has one a minute: what it would take on its way is not worth a step. */
+const isSignOfLife = (event: WatchEvent<unknown>): boolean => event.type === 'bookmark' && !event.endsInitialEvents
 
 export function createNetwork(world: World, server: () => Client | undefined): Network {
   const dice = world.dice('network')
   const faults: NetworkFaults = { ...NO_FAULTS }
   const streams = new Set<OpenStream>()
   const losing = new Map<string, Losses>()
-  /** Until when each process hears nothing on its streams. */
-  const deafUntilMs = new Map<string, number>()
-  /** How many streams of each process come too late. */
+  /** What is cut off, until when. */
+  let cuts: (Streams & { readonly untilMs: number })[] = []
+  /** How many streams come too late, by whose they are and what they are about. */
   const tooLate = new Map<string, number>()
   const delay = () => new Promise<void>((resolve) => void world.schedule(faults.latencyMs * dice(), resolve))
   const later = (ms: number) => new Promise<void>((resolve) => void world.schedule(ms, resolve))
@@ -124,23 +135,32 @@ export function createNetwork(world: World, server: () => Client | undefined): N
     throw settled.error
   }
 
+  const isOf = ({ name, plural }: OpenStream, of: Streams): boolean =>
+    name === (of.process ?? name) && plural === (of.plural ?? plural)
+  const deafUntilMs = (own: OpenStream): number =>
+    Math.max(0, ...cuts.filter((cut) => isOf(own, cut)).map(({ untilMs }) => untilMs))
+
   async function* stream<T>(
     life: Life & Sender,
     open: (client: Client) => AsyncIterable<WatchEvent<T>>,
-    { isResumed, hasState }: { readonly isResumed: boolean; readonly hasState: boolean },
+    {
+      plural,
+      isResumed,
+      hasState,
+    }: { readonly plural: string; readonly isResumed: boolean; readonly hasState: boolean },
   ): AsyncIterable<WatchEvent<T>> {
     await life.pass(delay())
     const client = server()
     if (!client || happens(faults.refuse, 'refused 429 or 503')) throw unavailable('connection refused')
     const { name = '' } = life
-    const late = tooLate.get(name) ?? 0
+    const late = tooLate.get(`${name} ${plural}`) ?? 0
     if (isResumed && late > 0) {
-      tooLate.set(name, late - 1)
+      tooLate.set(`${name} ${plural}`, late - 1)
       world.tally('410 for a watch')
       throw expired('too old resource version: history was cut')
     }
     let isState = hasState
-    const own: OpenStream = { name }
+    const own: OpenStream = { name, plural }
     streams.add(own)
     const events = open(client)[Symbol.asyncIterator]()
     try {
@@ -157,12 +177,12 @@ export function createNetwork(world: World, server: () => Client | undefined): N
         // A state comes in one piece; every change has a way of its own.
         if (next.value.type === 'bookmark') isState = false
         if (!isState) {
-          const deafMs = (deafUntilMs.get(name) ?? 0) - world.nowMs
+          const deafMs = deafUntilMs(own) - world.nowMs
           if (deafMs > 0) {
             await life.pass(later(deafMs + 1)) // after all that are open have been counted
             throw unavailable('the stream broke')
           }
-          await life.pass(delay())
+          if (!isSignOfLife(next.value)) await life.pass(delay())
         }
         yield next.value
       }
@@ -205,14 +225,16 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   return {
     faults,
     losing,
-    cutHistory(ms, process) {
-      const names = process === undefined ? new Set([...streams].map(({ name }) => name)) : [process]
-      for (const name of names) deafUntilMs.set(name, Math.max(deafUntilMs.get(name) ?? 0, world.nowMs + ms))
+    cutHistory(ms, of = {}) {
+      const cut = { ...of, untilMs: world.nowMs + ms }
+      cuts.push(cut)
       world.schedule(ms, () => {
-        for (const name of names) {
-          const own = [...streams].filter((stream) => stream.name === name)
-          tooLate.set(name, own.length)
-          for (const stream of own) stream.notice?.()
+        cuts = cuts.filter((one) => one !== cut)
+        for (const stream of streams) {
+          if (!isOf(stream, cut)) continue
+          const key = `${stream.name} ${stream.plural}`
+          tooLate.set(key, (tooLate.get(key) ?? 0) + 1)
+          stream.notice?.()
         }
       })
     },
@@ -230,6 +252,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
       serves: (...args) => life.pass(exchange(life, (client) => client.serves(...args))),
       watch: (kind, request) =>
         stream(life, (client) => client.watch(kind, request), {
+          plural: kind.plural,
           isResumed: request.resourceVersion !== undefined,
           hasState: request.sendInitialEvents === true,
         }),

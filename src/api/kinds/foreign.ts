@@ -1,9 +1,7 @@
 // Kinds that are not ours but that a stock kube-scheduler or kube-controller-manager watches and waits for. There are
 // never any objects of them here: lists are empty, watches stay quiet, writes are refused.
-import { createdAtColumn, nameColumn } from '../columns.ts'
-import { defineKind, type Kind } from '../kind.ts'
-import { object, req } from '../schema.ts'
-import { objectMeta } from '../types/meta.ts'
+import { defineForeignKind } from '../foreign-kind.ts'
+import type { Kind } from '../kind.ts'
 
 const FOREIGN: readonly [group: string, version: string, kind: string, plural: string, namespaced: boolean][] = [
   ['', 'v1', 'Service', 'services', true],
@@ -18,20 +16,12 @@ const FOREIGN: readonly [group: string, version: string, kind: string, plural: s
 ]
 
 export const FOREIGN_KINDS: readonly Kind[] = FOREIGN.map(([group, version, kind, plural, namespaced]) =>
-  defineKind({
+  defineForeignKind({
     group,
-    versions: [version],
+    version,
     kind,
     plural,
-    singular: kind.toLowerCase(),
     namespaced,
-    type: object(`dev.stowage.foreign.${kind}`, 'A kind of another system; there are none here.', {
-      metadata: req(1, objectMeta, 'Standard metadata.'),
-    }),
-    isForeign: true,
-    nameErrors: () => [],
-    validate() {},
-    columns: [nameColumn, createdAtColumn],
-    deleteAnswersObject: false,
+    doc: 'A kind of another system; there are none here.',
   }),
 )

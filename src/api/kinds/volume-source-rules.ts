@@ -1,6 +1,5 @@
 // Where a volume's data is: exactly one source, each with its own few rules, in one table.
 // The sources of long-gone plugins are still accepted and kept, since clusters have volumes that name them.
-
 import type { FieldErrors } from '../field-errors.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../names.ts'
 import type { SecretReference } from '../types/references.ts'

@@ -2,12 +2,11 @@
 // from the pod this runs in, each to the controller of the one before.
 //
 //   0 the pod itself     1 its DaemonSet or StatefulSet, or ReplicaSet     2 the ReplicaSet's Deployment
-import { createdAtColumn, nameColumn } from '../../api/columns.ts'
-import { defineKind, type Kind, type KubeObject } from '../../api/kind.ts'
+import { defineForeignKind } from '../../api/foreign-kind.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
 import { podKind } from '../../api/kinds/pod.ts'
-import { object, req } from '../../api/schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import { type OwnerReference, objectMeta } from '../../api/types/meta.ts'
+import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Client } from '../../client/index.ts'
 
 export interface OwnerSearch {
@@ -60,22 +59,8 @@ const uidOf = ({ metadata: { uid = '' } }: Readonly<KubeObject>): string => uid
 /** Just enough to read one: whatever controls pods is namespaced, and has a regular plural. */
 function kindOf({ apiVersion, kind }: OwnerReference): Kind {
   const [version = '', group = ''] = apiVersion.split('/').reverse()
-  return defineKind<any>({
-    group,
-    versions: [version],
-    kind,
-    plural: pluralOf(kind.toLowerCase()),
-    singular: kind.toLowerCase(),
-    namespaced: true,
-    type: object(`dev.stowage.foreign.${kind}`, 'A kind of another system.', {
-      metadata: req(1, objectMeta, 'Standard metadata.'),
-    }),
-    isForeign: true,
-    nameErrors: () => [],
-    validate() {},
-    columns: [nameColumn, createdAtColumn],
-    deleteAnswersObject: false,
-  })
+  const plural = pluralOf(kind.toLowerCase())
+  return defineForeignKind({ group, version, kind, plural, namespaced: true, doc: 'A kind of another system.' })
 }
 
 function pluralOf(singular: string): string {

@@ -34,6 +34,8 @@ export interface PresenceDeps {
   readonly labels: Readonly<Record<string, string>>
   readonly podsMax: number
   readonly version: string
+  /** The Node as a watch last told it, if one does: while that is as it should be, the server is not asked. */
+  seen?(): Readonly<Node> | undefined
   readonly clock: Clock
   readonly log: Logger
 }
@@ -136,8 +138,9 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
 
   /** A node that was silent for a while is called Unknown; only its own agent can say better. */
   async function isContradicted(): Promise<boolean> {
-    const { status: said } = await client.get(nodeKind, ref)
-    return said?.conditions?.find(({ type }) => type === 'Ready')?.status !== (isReady ? 'True' : 'False')
+    const isAsSaid = (node: Readonly<Node> | undefined): boolean =>
+      node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === (isReady ? 'True' : 'False')
+    return !isAsSaid(deps.seen?.()) && !isAsSaid(await client.get(nodeKind, ref))
   }
 
   function status(before: Readonly<Node> | undefined): NodeStatus {

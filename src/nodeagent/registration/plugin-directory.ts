@@ -13,6 +13,8 @@ export interface FoundSocket {
 
 export interface PluginDirectory {
   list(): Promise<FoundSocket[]>
+  /** `watch` tells of every change, so nobody need look for what it left out. */
+  readonly tellsAll?: true
   /** Called when something in it may have changed. The returned function ends it. */
   watch(changed: () => void): () => void
 }

@@ -24,6 +24,8 @@ export interface RegistrarDeps {
 const LOOK_MS = 1_000
 /** Otherwise: most new sockets are told of, and only those in directories below are found so late. */
 const CALM_LOOK_MS = 5_000
+/** Where the directory tells of everything. */
+const TOLD_LOOK_MS = 60_000
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 122_000
 
@@ -53,6 +55,7 @@ export function createRegistrar(deps: RegistrarDeps) {
   }
 
   const isWaiting = (): boolean => [...standings.values()].some(({ driver }) => driver === undefined)
+  const calmLookMs = directory.tellsAll ? TOLD_LOOK_MS : CALM_LOOK_MS
 
   async function tryRegister({ path, id }: FoundSocket, signal: AbortSignal): Promise<void> {
     const standing = standings.get(path) ?? { id, failures: 0, dueMs: 0 }
@@ -119,7 +122,7 @@ export function createRegistrar(deps: RegistrarDeps) {
         await look(signal).catch((error: Error) => {
           log.warn({ because: error.message }, 'the registration directory could not be looked at')
         })
-        if (!signal.aborted) await clock.sleep(isWaiting() ? LOOK_MS : CALM_LOOK_MS, nap.signal).catch(() => {})
+        if (!signal.aborted) await clock.sleep(isWaiting() ? LOOK_MS : calmLookMs, nap.signal).catch(() => {})
       }
       signal.removeEventListener('abort', wake)
       stopWatching()

@@ -92,9 +92,9 @@ export function createFaults(stage: Stage): Faults {
       world.tally('all watches broken')
       network.serverDied()
     },
-    'cut history'({ process, ms = 0 }) {
+    'cut history'({ process, plural, ms }) {
       world.tally('history cut')
-      network.cutHistory(ms, process)
+      network.cutHistory(ms, { process, plural })
     },
     'refuse writes'({ ms }) {
       world.tally('disk full')

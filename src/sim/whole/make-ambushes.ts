@@ -63,7 +63,7 @@ function beginOf({ isShaking }: Ambush, dice: Dice, { untilMs, steadyFromMs }: A
   const chosen = dice.fraction()
   if (turnMs === 0) return Math.floor(chosen * lastMs)
   if (isShaking) return Math.floor(chosen * turnMs)
-  return Math.floor(dice.chance(0.7) ? turnMs + chosen * (lastMs - turnMs) : chosen * lastMs)
+  return Math.floor(dice.chance(0.85) ? turnMs + chosen * (lastMs - turnMs) : chosen * lastMs)
 }
 
 function shuffled<T>(dice: Dice, all: readonly T[]): T[] {
@@ -162,7 +162,11 @@ const twoLeaders: Ambush = {
     }
     const what = dice.roll(3)
     const ms = dice.between(50, 100) * SECOND_MS
-    if (what > 0) at(READY_MS - SECOND_MS, { do: 'jump clock', process: second, byMs: 90 * SECOND_MS })
+    // Whichever of them leads, the other's clock is ahead at some time.
+    if (what > 0) {
+      at(READY_MS - SECOND_MS, { do: 'jump clock', process: second, byMs: 90 * SECOND_MS })
+      at(READY_MS + 120 * SECOND_MS, { do: 'jump clock', process: first, byMs: 180 * SECOND_MS })
+    }
     if (what < 2) at(READY_MS + dice.fraction() * 2 * SECOND_MS, { do: 'freeze', process: first, ms })
     at(READY_MS, create('pod', podOf(pod, { ...claim, name: `${claim.name}-0` })))
   },
@@ -178,28 +182,31 @@ const rivals: Ambush = {
     const spec = { ...shared, capacity: { storage: '1Gi' }, persistentVolumeReclaimPolicy: 'Retain' }
     const csi = { driver: 'net.sim', volumeHandle: `hand-${name}` }
     const object = { metadata: { name }, spec: { ...spec, csi } }
-    const beginMs = READY_MS + dice.pick([100, 5_000])
+    const beginMs = READY_MS + 5 * SECOND_MS
+    const trouble = dice.roll(4)
+    const withinMs = dice.pick([60, 10_000])
     at(READY_MS + 100, { do: 'import', driver: 'net.sim', name: `hand-${name}`, object })
     for (let nth = 0; nth < 3; nth++) {
       const one = { ...claim, name: `${claim.name}-${nth}` }
       const byName = nth === 0 ? { volumeName: name } : {}
-      at(beginMs + dice.fraction() * 60, create('claim', claimOf(one, className, byName)))
-      if (className === 'net-wait') at(beginMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, one)))
+      const atMs = beginMs + dice.fraction() * withinMs
+      at(atMs, create('claim', claimOf(one, className, byName)))
+      if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, one)))
     }
     for (const process of workersOf(setup, 'control')) {
       const atMs = beginMs + dice.fraction() * 100
-      const what = dice.roll(4)
-      if (what < 2) at(atMs, { do: 'bad network', process, ms: 5 * SECOND_MS, lose: 0.3 })
-      if (what === 2) at(atMs, { do: 'freeze', process, ms: dice.between(50, 90) * SECOND_MS })
+      if (trouble === 0) at(atMs, { do: 'bad network', process, ms: 5 * SECOND_MS, lose: 0.3 })
+      if (trouble === 1) at(atMs, { do: 'freeze', process, ms: dice.between(50, 90) * SECOND_MS })
+      if (trouble > 1) at(beginMs - 500, { ...silencing(process, 30), plural: 'persistentvolumes' })
     }
-    at(beginMs + 10 * SECOND_MS + soon(dice), remove('claim', { ...claim, name: `${claim.name}-0` }))
+    at(beginMs + 20 * SECOND_MS + soon(dice), remove('claim', { ...claim, name: `${claim.name}-0` }))
   },
 }
 
 /** The class that it waits for comes while little else happens. */
 const classComes: Ambush = {
   lay({ dice, claim, at }) {
-    if (dice.chance(0.5)) {
+    if (dice.chance(0.6)) {
       const name = dice.pick(['net-keep', 'local-now', 'basic'])
       at(READY_MS - SECOND_MS, remove('storage class', { name }))
       at(READY_MS, create('claim', claimOf(claim, name)))
@@ -237,33 +244,34 @@ const goneUnheard: Ambush = {
   },
 }
 
-/** Whoever is to do what a person asks for fails in the middle of it. */
+/** Whoever is to do what people ask for fails in the middle of it. */
 const badMoment: Ambush = {
   isShaking: true,
   lay({ dice, setup, claim, pod, at }) {
     const className = dice.pick(['net-now', 'net-now', 'local-now'])
     const driver = className === 'local-now' ? 'local.sim' : 'net.sim'
-    const [role, act] = dice.pick<readonly ['provisioner' | 'resizer' | 'attacher' | 'control', Act | undefined]>([
-      ['provisioner', undefined],
-      ['provisioner', undefined],
-      ['provisioner', remove('claim', claim)],
-      ['resizer', grow(claim, 4)],
-      ['resizer', grow(claim, 4)],
-      ['resizer', grow(claim, 4)],
-      ['resizer', editClaim(claim, { volumeAttributesClassName: driver === 'net.sim' ? 'gold' : 'quick' }, 'modify')],
-      ['control', create('pod', podOf(pod, claim))],
-    ])
-    at(act ? 0 : READY_MS, create('claim', claimOf(claim, className)))
-    if (act) at(READY_MS, act)
+    const nth = (index: number) => ({ ...claim, name: `${claim.name}-${index}` })
+    const [made, grown, modified, gone] = [nth(0), nth(1), nth(2), nth(3)]
+    for (const one of [grown, modified, gone]) at(0, create('claim', claimOf(one, className)))
+    if (dice.chance(0.3)) at(SECOND_MS, create('pod', podOf(pod, grown)))
+    const inIt = () => READY_MS + dice.fraction() * 2 * SECOND_MS
+    at(inIt(), create('claim', claimOf(made, className)))
+    at(inIt(), grow(grown, 4))
+    const attributes = driver === 'net.sim' ? 'gold' : 'quick'
+    at(inIt(), editClaim(modified, { volumeAttributesClassName: attributes }, 'modify'))
+    at(inIt(), remove('claim', gone))
+
     const ms = dice.between(4, 25) * SECOND_MS
     const trouble = dice.weighted<(process: string) => FaultAct>([
-      [3, (process) => ({ do: 'bad network', process, ms, lose: 0.5 })],
-      [4, (process) => ({ do: 'bad network', process, ms, lose: dice.pick([0.5, 1]), only: 'replies' })],
+      [6, (process) => ({ do: 'bad network', process, ms, lose: 0.5, only: 'replies' })],
+      [3, (process) => ({ do: 'bad network', process, ms, lose: 0.4 })],
       [2, (process) => crashing(process, dice.between(1, 10))],
-      [1, () => ({ do: 'refuse writes', ms: dice.between(1, 6) * SECOND_MS })],
     ])
-    const atMs = READY_MS - 100 + dice.pick([0, 50, 200, 400]) * dice.fraction()
-    for (const process of workersOf(setup, role, driver)) at(atMs, trouble(process))
+    const roles = ['provisioner', 'resizer', 'control']
+    const workers = new Set(roles.flatMap((role) => workersOf(setup, role, driver)))
+    const atMs = READY_MS - 100 + dice.pick([0, 200, 2_000]) * dice.fraction()
+    if (dice.chance(0.1)) at(atMs, { do: 'refuse writes', ms: dice.between(1, 6) * SECOND_MS })
+    else for (const process of workers) at(atMs, trouble(process))
   },
 }
 
@@ -349,8 +357,8 @@ const failing = (driver: Aimed, method: string, times: number, code: CsiFailureC
 
 const crashing = (process: string, seconds: number): FaultAct => ({ do: 'crash', process, downMs: seconds * SECOND_MS })
 
-const silencing = (process: string, seconds: number): FaultAct => ({
-  do: 'cut history',
+const silencing = (process: string, seconds: number) => ({
+  do: 'cut history' as const,
   process,
   ms: seconds * SECOND_MS,
 })

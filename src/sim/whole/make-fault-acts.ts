@@ -84,10 +84,13 @@ const cutPower = (dice: Dice, setup: Setup): FaultAct => ({
   isSaidLost: dice.chance(0.4),
 })
 
+const WATCHED = ['persistentvolumes', 'persistentvolumeclaims', 'pods', 'nodes', 'volumeattachments', 'storageclasses']
+
 /** Not so long that nobody could be blamed any more for what he does not know. */
 const cutHistory = (dice: Dice, setup: Setup): FaultAct => ({
   do: 'cut history',
   ...(dice.chance(0.4) ? {} : { process: dice.pick(clientsOf(setup)) }),
+  ...(dice.chance(0.5) ? {} : { plural: dice.pick(WATCHED) }),
   ms: dice.chance(0.3) ? 0 : dice.between(15, 80) * SECOND_MS,
 })
 

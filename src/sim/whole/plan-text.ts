@@ -171,7 +171,7 @@ function textOfFault(act: FaultAct): string {
     case 'break watches':
       return 'all watches break'
     case 'cut history':
-      return `the watches${act.process ? ` of ${act.process}` : ''} are silent for ${duration(act.ms ?? 0)}, then their history is cut`
+      return `the watches${act.plural ? ` of ${act.plural}` : ''}${act.process ? ` of ${act.process}` : ''} are silent for ${duration(act.ms)}, then their history is cut`
     case 'refuse writes':
       return `the disk refuses writes for ${duration(act.ms)}`
     case 'bad network': {

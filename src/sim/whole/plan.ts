@@ -96,8 +96,8 @@ export type FaultAct =
   | { readonly do: 'jump clock'; readonly process: string; readonly byMs: number }
   | { readonly do: 'cut power'; readonly node: string; readonly downMs: number; readonly isSaidLost: boolean }
   | { readonly do: 'break watches' }
-  /** Nothing comes on the watches of a process, or of all, for this long; then they are told 410. */
-  | { readonly do: 'cut history'; readonly process?: string; readonly ms: number }
+  /** Nothing comes on the watches of a process or of all, of one kind or any, for this long; then they are told 410. */
+  | { readonly do: 'cut history'; readonly process?: string; readonly plural?: string; readonly ms: number }
   | { readonly do: 'refuse writes'; readonly ms: number }
   /** Nobody reaches the server but over a network that loses this share of everything, or only of the replies to writes. */
   | {

@@ -276,7 +276,7 @@ export function createRoles(deps: RolesDeps): Roles {
       machine: { ...MACHINE, hostname: name },
       disk: diskOf(env, machine.disk),
       plugins: {
-        directory: { list: async () => [], watch: () => () => {} },
+        directory: { list: async () => [], watch: () => () => {}, tellsAll: true },
         calls: {
           getInfo: async () => ({ type: '', name: '', endpoint: '', supportedVersions: [] }),
           notify: async () => {},

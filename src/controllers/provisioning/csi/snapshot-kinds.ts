@@ -1,9 +1,7 @@
 // VolumeSnapshot and VolumeSnapshotContent: not served by our own server, but where they are, volumes are made from
 // them. Only what restoring needs is described.
-import { createdAtColumn, nameColumn } from '../../../api/columns.ts'
-import { defineKind, type Kind, type KubeObject } from '../../../api/kind.ts'
-import { object, req } from '../../../api/schema.ts'
-import { objectMeta } from '../../../api/types/meta.ts'
+import { defineForeignKind } from '../../../api/foreign-kind.ts'
+import type { Kind, KubeObject } from '../../../api/kind.ts'
 
 export const SNAPSHOT_GROUP = 'snapshot.storage.k8s.io'
 
@@ -21,21 +19,13 @@ export interface VolumeSnapshotContent extends KubeObject {
 }
 
 const foreign = <T extends KubeObject>(kind: string, plural: string, namespaced: boolean): Kind<T> =>
-  defineKind<any>({
+  defineForeignKind({
     group: SNAPSHOT_GROUP,
-    versions: ['v1'],
+    version: 'v1',
     kind,
     plural,
-    singular: kind.toLowerCase(),
     namespaced,
-    type: object(`dev.stowage.foreign.${kind}`, 'A kind of the snapshot controller.', {
-      metadata: req(1, objectMeta, 'Standard metadata.'),
-    }),
-    isForeign: true,
-    nameErrors: () => [],
-    validate() {},
-    columns: [nameColumn, createdAtColumn],
-    deleteAnswersObject: false,
+    doc: 'A kind of the snapshot controller.',
   })
 
 export const volumeSnapshotKind = foreign<VolumeSnapshot>('VolumeSnapshot', 'volumesnapshots', true)
