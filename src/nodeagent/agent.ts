@@ -75,6 +75,8 @@ export interface NodeAgentDeps {
   readonly labels?: Readonly<Record<string, string>>
   /** Default 110. */
   readonly podsMax?: number
+  /** How often the node's lease is renewed. Default 10 s. */
+  readonly renewMs?: number
   readonly version: string
 }
 
@@ -105,6 +107,7 @@ export function createNodeAgent(deps: NodeAgentDeps): NodeAgent {
     podsMax: deps.podsMax ?? PODS_MAX,
     version: deps.version,
     seen: () => nodes.get({ name: nodeName }),
+    renewMs: deps.renewMs,
     clock,
     log,
   })

@@ -36,6 +36,8 @@ export interface PresenceDeps {
   readonly version: string
   /** The Node as a watch last told it, if one does: while that is as it should be, the server is not asked. */
   seen?(): Readonly<Node> | undefined
+  /** How often the lease is renewed. Default 10 s. */
+  readonly renewMs?: number | undefined
   readonly clock: Clock
   readonly log: Logger
 }
@@ -230,7 +232,7 @@ export function createNodePresence(deps: PresenceDeps): NodePresence {
     },
     async keep(signal) {
       while (!signal.aborted) {
-        await clock.sleep(RENEW_MS, signal).catch(() => {})
+        await clock.sleep(deps.renewMs ?? RENEW_MS, signal).catch(() => {})
         if (signal.aborted) return
         try {
           await renew()

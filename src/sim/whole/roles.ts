@@ -74,6 +74,8 @@ const LEASE = {
   leaderElectionRetryPeriod: '15s',
 }
 const RETRY_MS = 15_000
+/** Of a node's lease: two may be lost before the node counts as lost. */
+const RENEW_MS = 15_000
 
 const MACHINE: MachineFacts = {
   hostname: 'machine',
@@ -269,6 +271,7 @@ export function createRoles(deps: RolesDeps): Roles {
       ...common(env),
       nodeName: name,
       identity: `${name}_agent`,
+      renewMs: RENEW_MS,
       root: ROOT,
       client,
       caches,

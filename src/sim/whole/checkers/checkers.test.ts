@@ -518,6 +518,24 @@ describe('what is judged once it is quiet', () => {
     expect(trial.problems()).toHaveLength(1)
   })
 
+  it('SYS-14 could go on: the node’s part, unless the node was told that the volume is in use', () => {
+    const trial = aTrial()
+    trial.held('net.sim', 'pv', 2)
+    trial.tells('uid-a', 'FileSystemResizeRequired')
+    trial.put(['pod', aPod('p', ['a'], { spec: { nodeName: 'n1' }, status: { phase: 'Running' } })])
+    const said = (message: string) => {
+      const conditions = [{ type: 'NodeResizeError', status: 'True', message }]
+      const growth = {
+        allocatedResources: { storage: '2Gi' },
+        allocatedResourceStatuses: { storage: 'NodeResizeInProgress' },
+      }
+      bound(trial, { storage: '2Gi', status: { capacity: { storage: '1Gi' }, conditions, ...growth } })
+      return trial.problems().filter((text) => text.startsWith('could go on: claim team-a/a could have'))
+    }
+    expect(said('rpc error: code = FailedPrecondition desc = in use')).toEqual([])
+    expect(said('rpc error: code = Internal desc = no')).toHaveLength(1)
+  })
+
   it('SYS-14 could go on: what waits for the last pod, once there is none', () => {
     const trial = aTrial()
     trial.held('net.sim', 'pv')

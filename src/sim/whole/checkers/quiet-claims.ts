@@ -187,7 +187,11 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
   const isFeasible = asked <= maximumBytes && controller.includes('EXPAND_VOLUME') && hasRoom
   if (!isFeasible || isContradictory(volume) || quiet.past.hadGatesOff) return
   const isNodesTurn = isLeftToNode || (state?.startsWith('NodeResize') ?? false)
-  if (isNodesTurn && (state === 'NodeResizeInfeasible' || !hasWriter())) return
+  // Refused because it is in use, a volume is not asked for again on the node before it is mounted anew.
+  const isHeldByMount = conditions.some(
+    ({ type, message }) => type === 'NodeResizeError' && message?.includes('code = FailedPrecondition'),
+  )
+  if (isNodesTurn && (state === 'NodeResizeInfeasible' || isHeldByMount || !hasWriter())) return
   const said = [...conditions.map(({ message }) => message), ...events].at(-1)
   if (isHeldByUse(claim, said, quiet)) return
   found('could go on', `could have ${wanted}, has ${has} (${state}), and says "${said}"`)
