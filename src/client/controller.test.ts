@@ -177,4 +177,23 @@ describe('a set of caches', () => {
     expect(store.stats().watchers).toBe(0)
     expect(caches.all()).toEqual([])
   })
+
+  it('shares whole objects with who asks for their outlines, and keeps outlines where nobody has the whole', async () => {
+    const { client, caches } = await aWorld()
+    await client.create(configMapKind, { ...map('a'), metadata: { ...map('a').metadata, finalizers: ['test/held'] } })
+    const namespaces = caches.of(namespaceKind)
+    expect(caches.outlinesOf(namespaceKind)).toBe(namespaces)
+
+    const outlines = caches.outlinesOf(configMapKind)
+    expect(caches.outlinesOf(configMapKind)).toBe(outlines)
+    await until(() => outlines.size === 1)
+    const [outline] = outlines.list()
+    expect(outline).toMatchObject({ metadata: { namespace: 'default', name: 'a', finalizers: ['test/held'] } })
+    expect(outline).not.toHaveProperty('data')
+
+    const whole = caches.of(configMapKind)
+    await until(() => whole.size === 1)
+    expect(whole.list()[0]).toMatchObject({ data: { k: 'v' } })
+    expect(client.streams).toBe(3)
+  })
 })

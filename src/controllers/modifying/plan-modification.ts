@@ -145,8 +145,9 @@ export const fingerprintOf = ({ target, attributes }: Ask): string =>
 function askFor(situation: Situation, target: Target): Ask | undefined {
   const found = attributesOf(situation, target)
   if (found.is !== 'composed' || Object.keys(found.attributes).length === 0) return undefined
-  const { attributes, replaced } = found
-  return { do: 'ask', target, attributes, replaced, purpose: 'change' }
+  // As it was asked for first: what an earlier change may have left is owed until something is confirmed.
+  const attributes = { ...putBack(situation.undo ?? {}), ...found.attributes }
+  return { do: 'ask', target, attributes, replaced: found.replaced, purpose: 'change' }
 }
 
 /** What the status says is being tried. A class that was refused or is missing is no part of it, though its name stays told. */
