@@ -43,7 +43,8 @@ export function qualifiedNameProblems(value: string): NameProblems {
   const slash = value.indexOf('/')
   const name = value.slice(slash + 1)
   const isFine = name.length <= LABEL_LENGTH_MAX && KEY_NAME.test(name)
-  if (isFine && (slash < 0 || (slash > 0 && subdomainProblems(value.slice(0, slash), 'bytes').length === 0))) return NONE
+  if (isFine && (slash < 0 || (slash > 0 && subdomainProblems(value.slice(0, slash), 'bytes').length === 0)))
+    return NONE
   if (name.includes('/')) return [`a valid label key ${WRONG_KEY_NAME} ${KEY_PREFIX_HINT}`]
   const problems: string[] = []
   if (slash === 0) problems.push('prefix part must be non-empty')

@@ -65,6 +65,22 @@ describe('stored form', () => {
 })
 
 describe('createStoredObjects', () => {
+  it('read soon after it was written, is as its bytes say, and frozen throughout', () => {
+    const { metadata, spec } = anObject()
+    const value = encodeStored({
+      metadata: { ...metadata, labels: undefined },
+      spec: { ...spec, more: [{ a: 1 }] },
+    } as any)
+    const decoded: any = createStoredObjects().decode(anEntry(value))
+    expect(decoded).toStrictEqual({
+      metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
+      spec: { volumeName: 'v', more: [{ a: 1 }] },
+    })
+    for (const part of [decoded, decoded.metadata, decoded.spec, decoded.spec.more, decoded.spec.more[0]]) {
+      expect(part).toSatisfy(Object.isFrozen)
+    }
+  })
+
   it('decodes once, frozen, with the version', () => {
     const objects = createStoredObjects()
     const entry = anEntry(encodeStored(anObject()))

@@ -1,5 +1,5 @@
-// Judges every commit: no volume is bound to two claims, no claim is called bound to a volume that is not its own, and
-// no volume is taken away from the claim that is bound to it.
+// Judges every commit: no volume is bound to two claims, no claim is called bound to a volume that is not its own, no
+// volume is taken away from the claim that is bound to it, and none goes from one claim straight to another.
 import { keyOfObject } from '../../client/index.ts'
 import type { Claim, StoreView, Volume } from './store-view.ts'
 
@@ -28,11 +28,21 @@ export function checkBindings(view: StoreView, convict: (crime: string) => void)
   }
 
   function judgeVolume(old: Volume | undefined, next: Volume | undefined): void {
-    const owner = old?.spec?.claimRef?.uid
+    const [before, after] = [old?.spec?.claimRef, next?.spec?.claimRef]
+    // Reserved by name, for one that may not be there yet.
+    if (before && !before.uid && after && `${before.namespace}/${before.name}` !== `${after.namespace}/${after.name}`)
+      convict(`volume ${old.metadata.name} was reserved for ${ownerText(old)}, and is given to ${ownerText(next)}`)
+    const owner = before?.uid
     if (!owner || owner === next?.spec?.claimRef?.uid) return
     const claim = view.claims.get(view.claimNames.get(owner) ?? '')
     const name = old.metadata.name ?? ''
-    if (claim?.metadata.uid !== owner || !isBound(claim) || claim.spec?.volumeName !== name) return
+    if (claim?.metadata.uid !== owner) return
+    if (!isBound(claim) || claim.spec?.volumeName !== name) {
+      // Set aside for it, and not yet its own: whoever wants it otherwise gives it free first, as it is then.
+      if (next?.spec?.claimRef?.uid)
+        convict(`volume ${name} was set aside for the claim ${keyOfObject(claim)}, and is given to ${ownerText(next)}`)
+      return
+    }
     convict(`volume ${name} was ${next ? 'taken from' : 'deleted under'} the claim ${keyOfObject(claim)}`)
   }
 }

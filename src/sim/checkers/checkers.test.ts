@@ -111,6 +111,26 @@ describe('the checker of bindings', () => {
     ])
   })
 
+  it('PROV-5 convicts whoever gives to one claim what was set aside for another, unless it was given free', () => {
+    const { store, crimes } = aTrial()
+    store.claim(aClaim('b'))
+    store.claim(aClaim('c'))
+    store.volume('other', aVolume('other', { claim: 'b' }))
+    store.volume('other', aVolume('other'))
+    store.volume('other', aVolume('other', { claim: 'c' }))
+    expect(crimes).toEqual([])
+    store.volume('other', aVolume('other', { claim: 'b' }))
+    expect(crimes).toEqual(['volume other was set aside for the claim default/c, and is given to default/b (uid-b)'])
+    crimes.length = 0
+    const reserved = aVolume('named')
+    store.volume('named', { ...reserved, spec: { ...reserved.spec, claimRef: { namespace: 'default', name: 'b' } } })
+    store.volume('named', aVolume('named', { claim: 'b' }))
+    expect(crimes).toEqual([])
+    store.volume('named', { ...reserved, spec: { ...reserved.spec, claimRef: { namespace: 'default', name: 'b' } } })
+    store.volume('named', aVolume('named', { claim: 'c' }))
+    expect(crimes).toEqual(['volume named was reserved for default/b (no uid), and is given to default/c (uid-c)'])
+  })
+
   it('PROV-5 convicts whoever calls a claim bound to a volume that does not exist', () => {
     const { store, crimes } = aTrial()
     store.claim(aClaim('b', { phase: 'Bound', volumeName: 'nothing' }))

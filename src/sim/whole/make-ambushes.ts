@@ -177,21 +177,26 @@ const rivals: Ambush = {
   isShaking: true,
   lay({ dice, setup, claim, pod, at }) {
     const name = `prize-${claim.name}`
-    const className = dice.pick(['shelf', 'net-wait'])
+    const className = dice.pick(['shelf', 'net-wait', 'net-wait'])
     const shared = { accessModes: ['ReadWriteOnce'], storageClassName: className }
     const spec = { ...shared, capacity: { storage: '1Gi' }, persistentVolumeReclaimPolicy: 'Retain' }
     const csi = { driver: 'net.sim', volumeHandle: `hand-${name}` }
     const object = { metadata: { name }, spec: { ...spec, csi } }
     const beginMs = READY_MS + 5 * SECOND_MS
-    const trouble = dice.roll(4)
-    const withinMs = dice.pick([60, 10_000])
+    const trouble = dice.roll(6)
     at(READY_MS + 100, { do: 'import', driver: 'net.sim', name: `hand-${name}`, object })
     for (let nth = 0; nth < 3; nth++) {
       const one = { ...claim, name: `${claim.name}-${nth}` }
       const byName = nth === 0 ? { volumeName: name } : {}
-      const atMs = beginMs + dice.fraction() * withinMs
+      // Who does not hear of volumes is asked for this one by its name after it was set aside for another.
+      const atMs = beginMs + (trouble > 1 ? (nth === 0 ? 15 : 3) * SECOND_MS * dice.fraction() : 60 * dice.fraction())
       at(atMs, create('claim', claimOf(one, className, byName)))
       if (className === 'net-wait') at(atMs, create('pod', podOf({ ...pod, name: `${pod.name}-${nth}` }, one)))
+    }
+    // An administrator means it for the last one, before any of them is there.
+    if (trouble > 1 && dice.chance(0.7)) {
+      const claimRef = { namespace: claim.namespace, name: `${claim.name}-2` }
+      at(beginMs - 100, editVolume({ name }, { spec: { claimRef } }, 'reserve'))
     }
     for (const process of workersOf(setup, 'control')) {
       const atMs = beginMs + dice.fraction() * 100
@@ -253,7 +258,7 @@ const badMoment: Ambush = {
     const nth = (index: number) => ({ ...claim, name: `${claim.name}-${index}` })
     const [made, grown, modified, gone] = [nth(0), nth(1), nth(2), nth(3)]
     for (const one of [grown, modified, gone]) at(0, create('claim', claimOf(one, className)))
-    if (dice.chance(0.3)) at(SECOND_MS, create('pod', podOf(pod, grown)))
+    if (dice.chance(0.6)) at(SECOND_MS, create('pod', podOf(pod, grown)))
     const inIt = () => READY_MS + dice.fraction() * 2 * SECOND_MS
     at(inIt(), create('claim', claimOf(made, className)))
     at(inIt(), grow(grown, 4))

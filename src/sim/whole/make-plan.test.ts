@@ -195,6 +195,7 @@ describe('all plans together', () => {
       'volume: give back',
       'volume: label',
       'volume: policy',
+      'volume: reserve',
     ])
   })
 

@@ -110,8 +110,9 @@ export function createPeople({ stage, view, note }: PeopleOptions): People {
   }
 
   async function editVolume(client: Client, of: Named, patch: ObjectText): Promise<string> {
-    const isGiveBack = (patch.spec as ObjectText | undefined)?.claimRef === null
-    if (isGiveBack) return giveBack(client, of, patch)
+    const { claimRef } = (patch.spec ?? {}) as ObjectText
+    if (claimRef === null) return giveBack(client, of, patch)
+    if (claimRef) return reserve(client, of, patch)
     const volume = volumeOf(of)
     return volume ? edit(client, 'volume', volume, patch) : 'not there'
   }
@@ -125,6 +126,14 @@ export function createPeople({ stage, view, note }: PeopleOptions): People {
     })
     if (!released) return 'not there'
     const { name = '', uid, resourceVersion } = released.metadata
+    return edit(client, 'volume', { name }, { ...patch, metadata: { uid, resourceVersion } })
+  }
+
+  /** Only what is free, and only as it was seen. */
+  async function reserve(client: Client, { name }: Named, patch: ObjectText): Promise<string> {
+    const volume = view.volumes.get(name)
+    if (!volume || volume.spec?.claimRef) return 'not there'
+    const { uid, resourceVersion } = volume.metadata
     return edit(client, 'volume', { name }, { ...patch, metadata: { uid, resourceVersion } })
   }
 

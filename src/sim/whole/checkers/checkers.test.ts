@@ -505,6 +505,35 @@ describe('what is judged once it is quiet', () => {
     expect(trial.problems()).toContain(differs)
   })
 
+  it('SYS-14 size: what waits for its node is what the volume says', () => {
+    const trial = aTrial()
+    trial.held('net.sim', 'pv', 2)
+    const growing = (storage: string) =>
+      trial.put(
+        ['volume', aVolume('pv', { phase: 'Bound', claim: 'a', spec: { capacity: { storage } } })],
+        [
+          'claim',
+          aClaim('a', {
+            phase: 'Bound',
+            volumeName: 'pv',
+            storage: '2Gi',
+            status: {
+              capacity: { storage: '1Gi' },
+              allocatedResources: { storage: '2Gi' },
+              allocatedResourceStatuses: { storage: 'NodeResizePending' },
+              conditions: [{ type: 'FileSystemResizePending', status: 'True' }],
+            },
+          }),
+        ],
+      )
+    growing('2Gi')
+    expect(trial.problems()).toEqual([])
+    growing('1Gi')
+    expect(trial.problems()).toEqual([
+      `size: claim team-a/a waits for its node, volume pv has ${GI}, and net.sim^pv ${2 * GI}`,
+    ])
+  })
+
   it('SYS-14 could go on: growth, unless no driver can be told how the volume is used', () => {
     const trial = aTrial()
     trial.held('net.sim', 'pv')

@@ -171,6 +171,13 @@ function judgeSize(claim: Of<'claim'>, volume: Of<'volume'>, asset: string, quie
       `is said to have ${has}, volume ${volume.metadata.name} ${objectHas}, and ${asset} has ${held.capacityBytes}`,
     )
   }
+  // What the driver had to do is done, and the volume says so; the node may take its time.
+  if (state?.startsWith('NodeResize') && objectHas !== held.capacityBytes) {
+    found(
+      'size',
+      `waits for its node, volume ${volume.metadata.name} has ${objectHas}, and ${asset} ${held.capacityBytes}`,
+    )
+  }
   if (wanted <= has || isGoing(claim)) return
   const conditions = claim.status?.conditions?.filter(({ type }) => RESIZE_CONDITIONS.includes(type)) ?? []
   const events = told.about(claim.metadata.uid).filter((text) => /VolumeResizeFailed|Resiz|VolumeChange/.test(text))
