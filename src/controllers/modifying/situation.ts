@@ -82,27 +82,27 @@ const namesIo = ({ claim: { spec, status } }: Subject): boolean =>
 export function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
   const { gates, driverName, canModify, answers, classOf } = deps
   const withClass = gates.enabled('VolumeAttributesClass')
-  const withIo = deps.withIo && gates.enabled('VolumeProvisionedIO')
+  const changesIo = deps.withIo && gates.enabled('VolumeProvisionedIO')
   const { status = {} } = claim
   const wanted = wantedAttributes(claim, gates)
   const current = status.currentVolumeAttributesClassName || undefined
   const { modifyVolumeStatus } = withClass ? status : {}
-  const amounts = (list: Readonly<Record<string, string>> | undefined, name: IoName) =>
-    withIo ? amountOf(list as Record<string, string>, name) : undefined
-  const inEffect: Target = {
-    className: current,
-    iops: amounts(status.capacity, 'iops'),
-    throughput: amounts(status.capacity, 'throughput'),
-  }
-  const progress = (name: IoName): IoProgress => ({
-    allocated: amounts(status.allocatedResources, name),
-    status: withIo ? status.allocatedResourceStatuses?.[name] : undefined,
-  })
+  const had = (name: IoName) => (deps.withIo ? amountOf(status.capacity as Record<string, string>, name) : undefined)
+  const inEffect: Target = { className: current, iops: had('iops'), throughput: had('throughput') }
+  const progress = (name: IoName): IoProgress =>
+    changesIo
+      ? {
+          allocated: amountOf(status.allocatedResources as Record<string, string>, name),
+          status: status.allocatedResourceStatuses?.[name],
+        }
+      : { allocated: undefined, status: undefined }
   return {
-    // With its gate off a class is not asked for, and none is taken away.
-    wanted: withIo
-      ? { ...wanted, className: withClass ? wanted.className : current }
-      : { className: withClass ? wanted.className : current, iops: undefined, throughput: undefined },
+    // With its gate off a class is not asked for, and none is taken away; nor is an amount that the volume has.
+    wanted: {
+      className: withClass ? wanted.className : current,
+      iops: changesIo ? wanted.iops : inEffect.iops,
+      throughput: changesIo ? wanted.throughput : inEffect.throughput,
+    },
     usesClasses: withClass,
     inEffect,
     classStatus: modifyVolumeStatus?.status,

@@ -97,6 +97,17 @@ describe('the rollback of the feature', () => {
     expect(currentVolumeAttributesClassName).toBe(gates.enabled('VolumeAttributesClass') ? 'gold' : 'silver')
     expect(capacity?.throughput).toBe(gates.enabled('VolumeProvisionedIO') ? '10Mi' : undefined)
   })
+
+  it('PIO-1 amounts that a volume has count while their gate is off: no class takes them away behind the status', async () => {
+    await aGoldenWorld()
+    await world.aClaim('data', { io: { iops: '3k' }, has: { iops: '3000' } })
+    world.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
+    await world.setClass('gold')
+    await world.until(async () => (await world.status()).modifyVolumeStatus?.status === 'Infeasible', 'the refusal')
+    expect(world.has()).toEqual({ iops: '3000' })
+    expect((await world.status()).capacity?.iops).toBe('3k')
+    expect(world.told.at(-1)?.message).toMatch(/requests 3k iops, but its VolumeAttributesClass says iops "1000"/)
+  })
 })
 
 describe('many claims', () => {

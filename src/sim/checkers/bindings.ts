@@ -28,22 +28,25 @@ export function checkBindings(view: StoreView, convict: (crime: string) => void)
   }
 
   function judgeVolume(old: Volume | undefined, next: Volume | undefined): void {
-    const [before, after] = [old?.spec?.claimRef, next?.spec?.claimRef]
-    // Reserved by name, for one that may not be there yet.
-    if (before && !before.uid && after && `${before.namespace}/${before.name}` !== `${after.namespace}/${after.name}`)
-      convict(`volume ${old.metadata.name} was reserved for ${ownerText(old)}, and is given to ${ownerText(next)}`)
-    const owner = before?.uid
-    if (!owner || owner === next?.spec?.claimRef?.uid) return
-    const claim = view.claims.get(view.claimNames.get(owner) ?? '')
+    const before = old?.spec?.claimRef
+    if (!old || !before) return
+    const after = next?.spec?.claimRef
     const name = old.metadata.name ?? ''
-    if (claim?.metadata.uid !== owner) return
-    if (!isBound(claim) || claim.spec?.volumeName !== name) {
-      // Set aside for it, and not yet its own: whoever wants it otherwise gives it free first, as it is then.
-      if (next?.spec?.claimRef?.uid)
-        convict(`volume ${name} was set aside for the claim ${keyOfObject(claim)}, and is given to ${ownerText(next)}`)
+    if (before.uid === undefined) {
+      // Reserved by name, for one that may not be there yet.
+      if (next && after && keyOf(after) !== keyOf(before))
+        convict(`volume ${name} was reserved for ${ownerText(old)}, and is given to ${ownerText(next)}`)
       return
     }
-    convict(`volume ${name} was ${next ? 'taken from' : 'deleted under'} the claim ${keyOfObject(claim)}`)
+    if (before.uid === after?.uid) return
+    const claim = view.claims.get(view.claimNames.get(before.uid) ?? '')
+    if (claim?.metadata.uid !== before.uid) return
+    if (isBound(claim) && claim.spec?.volumeName === name) {
+      convict(`volume ${name} was ${next ? 'taken from' : 'deleted under'} the claim ${keyOfObject(claim)}`)
+    } else if (next && after?.uid) {
+      // Set aside for it, and not yet its own: whoever wants it otherwise gives it free first, as it is then.
+      convict(`volume ${name} was set aside for the claim ${keyOfObject(claim)}, and is given to ${ownerText(next)}`)
+    }
   }
 }
 
@@ -51,3 +54,6 @@ export const isBound = ({ status }: Claim): boolean => status?.phase === 'Bound'
 
 const ownerText = ({ spec }: Volume): string =>
   spec?.claimRef ? `${spec.claimRef.namespace}/${spec.claimRef.name} (${spec.claimRef.uid ?? 'no uid'})` : 'nobody'
+
+const keyOf = ({ namespace, name }: { readonly namespace?: string; readonly name?: string }): string =>
+  `${namespace}/${name}`

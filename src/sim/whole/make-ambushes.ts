@@ -148,6 +148,20 @@ const nodeGone: Ambush = {
   },
 }
 
+/** What a pod leaves behind is not let go of, and the next one wants it, or nobody does any more. */
+const movedBadly: Ambush = {
+  lay({ dice, claim, pod, at }) {
+    at(0, create('claim', claimOf(claim, 'net-now')))
+    at(1, create('pod', podOf(pod, claim)))
+    const code = dice.pick(['INTERNAL', 'FAILED_PRECONDITION', 'NOT_FOUND', 'UNAVAILABLE'] as const)
+    at(READY_MS, failing('net.sim', 'ControllerUnpublishVolume', dice.between(1, 4), code))
+    at(READY_MS + 100, { ...remove('pod', pod), graceSeconds: dice.pick([0, 1]) })
+    const next = { ...pod, name: `${pod.name}-1` }
+    const afterMs = READY_MS + 100 + 2 * soon(dice)
+    at(afterMs, dice.chance(0.5) ? create('pod', podOf(next, claim)) : remove('claim', claim))
+  },
+}
+
 /** Whoever leads sleeps in the middle of its work, or another's clock runs ahead. */
 const twoLeaders: Ambush = {
   isShaking: true,
@@ -288,6 +302,7 @@ const AMBUSHES: readonly Ambush[] = [
   grownTwice,
   keptAfterAll,
   nodeGone,
+  movedBadly,
   twoLeaders,
   rivals,
   classComes,

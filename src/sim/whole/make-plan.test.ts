@@ -63,7 +63,7 @@ describe('ambushes', () => {
     const all = aimed.flatMap(({ steps }) => steps.map(({ act }) => act))
     for (const method of ['CreateVolume', 'ControllerModifyVolume'])
       expect(all.some((act) => act.do === 'driver hangs' && act.method === method)).toBe(true)
-    for (const method of ['NodeExpandVolume', 'DeleteVolume'])
+    for (const method of ['NodeExpandVolume', 'DeleteVolume', 'ControllerUnpublishVolume'])
       expect(all.some((act) => act.do === 'driver fails' && act.method === method)).toBe(true)
     for (const word of ['freeze', 'jump clock', 'go back', 'import', 'bad network', 'cut history', 'refuse writes'])
       expect(all.some((act) => act.do === word)).toBe(true)

@@ -172,7 +172,7 @@ describe('people', () => {
     expect(volume.spec?.csi?.volumeHandle).toBe('hand-1')
   })
 
-  it('SYS-14 find the volume of a claim, and give back only what is released', async () => {
+  it('SYS-14 find the volume of a claim, give back only what is released, reserve only what is free', async () => {
     const { cluster, perform, settled } = await peopleOf()
     const spec = {
       capacity: { storage: '3Gi' },
@@ -198,7 +198,10 @@ describe('people', () => {
     const volume = await settled(cluster.direct()!.get(persistentVolumeKind, { name: 'pvc-1' }))
     expect(volume.spec).toMatchObject(policy.spec)
     expect(volume.spec?.claimRef).toBeUndefined()
-    expect(await perform({ do: 'delete', kind: 'volume', of: C0 })).toBe('not there')
+    const patch = { spec: { claimRef: { ...C0 } } }
+    const reserve: PeopleAct = { do: 'edit', kind: 'volume', of: { name: 'pvc-1' }, patch, why: 'reserve' }
+    expect([await perform(reserve), await perform(reserve)]).toEqual(['done', 'not there'])
+    expect(await perform({ do: 'delete', kind: 'volume', of: { ...C0, name: 'c9' } })).toBe('not there')
     expect(await perform({ do: 'delete', kind: 'volume', of: { name: 'pvc-1' } })).toBe('done')
   })
 
