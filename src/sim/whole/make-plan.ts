@@ -20,7 +20,8 @@ export interface PlanSize {
 }
 
 const MINUTE_MS = 60_000
-const MINUTES = 60
+/** With the time to heal and to come to rest it is more than an hour. */
+const MINUTES = 50
 const OPERATIONS = 220
 const FAULTS = 24
 const AMBUSHES = 6

@@ -71,9 +71,9 @@ const LEASE = {
   leaderElection: 'true',
   leaderElectionLeaseDuration: '60s',
   leaderElectionRenewDeadline: '40s',
-  leaderElectionRetryPeriod: '15s',
+  leaderElectionRetryPeriod: '20s',
 }
-const RETRY_MS = 15_000
+const RETRY_MS = 20_000
 /** Of a node's lease: two may be lost before the node counts as lost. */
 const RENEW_MS = 15_000
 

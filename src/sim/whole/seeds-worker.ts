@@ -9,12 +9,15 @@ import type { SeedWorker } from './seed-pool.ts'
 /** Of real time; a seed takes about a second. Whatever takes longer goes in circles. */
 export const SEED_MS_MAX = 300_000
 
-/** Most of what a run makes is soon done with: the longer it may lie, the less of it is copied. */
-const YOUNG_SPACE = '--max-semi-space-size=32'
+/**
+ * Most of what a run makes is soon done with: the longer it may lie, the less of it is copied. Where an error was made is
+ * not asked here: a seed that fails is run again, by itself, to be read.
+ */
+const IN_HASTE = ['--max-semi-space-size=64', '--stack-trace-limit=0']
 
 /** `script` is a program that calls serveSeeds when it is given `args`. */
 export function forkWorker(script: string, args: readonly string[], clock: Clock): SeedWorker {
-  const execArgv = [...process.execArgv, YOUNG_SPACE]
+  const execArgv = [...process.execArgv, ...IN_HASTE]
   const child = fork(script, [...args], { execArgv, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   return { run: (seed) => ask(child, seed, clock), stop: () => void child.kill('SIGKILL') }
 }

@@ -118,7 +118,8 @@ function canRun(pod: Of<'pod'>, quiet: Quiet): boolean {
     if (!isReachableFrom(volume, { name: nodeName, labels: node.metadata.labels ?? {} })) return false
     const isDevice =
       pod.spec?.containers.some((one) => one.volumeDevices?.some((device) => device.name === name)) ?? false
-    if (isDevice !== (claim.spec?.volumeMode === 'Block')) return false
+    // What two people have tied to each other by name is bound whatever it is, and the volume's mode counts.
+    if (isDevice !== (volume.spec?.volumeMode === 'Block')) return false
     const others = usersOf(claim, view).filter((other) => other !== pod && other.spec?.nodeName)
     const isSinglePod = claim.spec?.accessModes?.includes('ReadWriteOncePod')
     if (isSinglePod ? others.length > 0 : others.some(({ spec }) => spec?.nodeName !== nodeName)) return false
