@@ -127,7 +127,12 @@ const firstOfRules = ({ failures }: Totals): SeedResult[] =>
 const freshSeed = (clock: Clock): number => Math.floor(clock.nowMs() / 1000) % 1_000_000_000
 
 const progressText = ({ seeds, failures }: Totals, ms: number): string =>
-  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations`
+  `${seeds} seeds, ${(seeds / (ms / 1000)).toFixed(2)} seeds/s, ${failures.length} with violations${lastOf(failures)}`
+
+const lastOf = (failures: Totals['failures']): string => {
+  const last = failures.at(-1)
+  return last ? `, the last: seed ${last.seed}, "${last.violations[0]?.rule}"` : ''
+}
 
 async function tellShrunk(
   plan: Plan,
