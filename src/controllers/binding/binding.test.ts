@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { DELETION_ASKED } from '../deletion-asked.ts'
 import {
   BIND_COMPLETED,
   BOUND_BY_CONTROLLER,
@@ -225,6 +226,26 @@ for (const oneByOne of [false, true]) {
       await patchVolume('pv', { spec: { claimRef: null } })
       await world.settle()
       expect((await world.getClaim('second')).status?.phase).toBe('Bound')
+    })
+
+    it('PROV-14 a volume whose storage was asked to delete it is given to nobody until its annotation is taken off', async () => {
+      await start()
+      const annotations = { [DELETION_ASKED]: '2026-01-01T00:00:00Z' }
+      await world.volume('pv', { annotations, ...AVAILABLE })
+      await world.claim('any')
+      await world.claim('named', { spec: { volumeName: 'pv' } })
+      await world.settle()
+      expect(await phaseOf('pv')).toBe('Released')
+      expect(world.told('pv')[0]).toMatch(/^Warning VolumeHeldBack: .*no claim is given it/)
+      const why = 'Warning VolumeMismatch: Cannot bind to requested volume "pv": its storage is being deleted'
+      expect(new Set(world.told('named'))).toEqual(new Set([why]))
+      await patchVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'named' } } })
+      await world.settle()
+      expect(await boundTo('any')).toBeUndefined()
+      expect((await world.getClaim('named')).status?.phase).toBe('Pending')
+      await patchVolume('pv', { metadata: { annotations: { [DELETION_ASKED]: null } } })
+      await world.settle()
+      expect((await world.getClaim('named')).status?.phase).toBe('Bound')
     })
 
     it('PROV-4 a claim that a controller bound to another’s volume is left as it is, and says so', async () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compareQuantities } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
+import { DELETION_ASKED } from '../deletion-asked.ts'
 import { type Choosing, chooseVolume } from './choose-volume.ts'
 import { aClaim, aVolume, type ClaimSample, handCache, type VolumeSample } from './samples.ts'
 import { createVolumeIndex } from './volume-index.ts'
@@ -115,6 +116,18 @@ describe('choosing a volume', () => {
     expect(chosen({}, [gold])).toBeUndefined()
     expect(chosen({ spec: { volumeAttributesClassName: '' } }, [gold, { name: 'plain' }])).toBe('plain')
     expect(chosen({}, [{ ...gold, claim: { name: 'c' } }])).toBeUndefined()
+  })
+
+  it('PROV-14 one whose storage was asked to delete it is nobody’s, not even reserved', () => {
+    const annotations = { [DELETION_ASKED]: '2026-01-01T00:00:00Z' }
+    expect(chosen({}, [{ annotations }])).toBeUndefined()
+    expect(chosen({}, [{ annotations, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
+    expect(
+      chosen({}, [
+        { name: 'condemned', annotations },
+        { name: 'free', size: '100Gi' },
+      ]),
+    ).toBe('free')
   })
 
   it('VAC-12 a volume that was made for the claim without attributes is its own; one that was only reserved is not', () => {

@@ -4,6 +4,7 @@
 // Pure: volume-index.ts keeps the shelves, bind-claim.ts saves the choice.
 import { annotationOf } from '../../api/kinds/class-names.ts'
 import { matchesLabels } from '../../api/selectors.ts'
+import { isDeletionAsked } from '../deletion-asked.ts'
 import { PROVISIONED_BY } from '../names.ts'
 import { isReachableFrom, type NodeFacts } from './node-affinity.ts'
 import {
@@ -54,6 +55,9 @@ export function chooseVolume(claim: Claim, wish: Wish, shelves: Shelves, choosin
   return smallestFree(wish, shelves, choosing)?.volume
 }
 
+/** It may be gone by now. */
+export const STORAGE_GOES = 'its storage is being deleted'
+
 /** Whether a volume that nobody has will do, wherever it is. */
 export const satisfies = (offer: Offer, wish: Wish): boolean =>
   whyUnfit(offer, wish) === undefined && (!wish.selector || matchesLabels(wish.selector, offer.volume.metadata.labels))
@@ -64,6 +68,7 @@ export const satisfies = (offer: Offer, wish: Wish): boolean =>
  */
 export function whyUnfit(offer: Offer, wish: Wish, { isReserved = false } = {}): string | undefined {
   const { metadata } = offer.volume
+  if (isDeletionAsked(offer.volume)) return STORAGE_GOES
   if (metadata.deletionTimestamp && !(isReserved && isHalfBound(offer.volume)))
     return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
   if (offer.size < wish.size) return 'requested PV is too small'

@@ -1,6 +1,7 @@
 // What the binder tells people about claims and volumes. Reasons and wording are what every Kubernetes client and
 // operator already searches for.
 import type { Happening } from '../../client/index.ts'
+import { DELETION_ASKED } from '../deletion-asked.ts'
 
 export const COMPONENT = 'persistentvolume-controller'
 
@@ -78,6 +79,13 @@ export const modeMismatchOnVolume = (claim: string): Happening =>
   )
 
 // On volumes that cannot be reclaimed
+
+/** Whoever gives it back may not know. */
+export const deletionAsked = warning(
+  'VolumeHeldBack',
+  'The storage was asked to delete what is behind this volume and may have done so: no claim is given it, and with the ' +
+    `policy Delete it goes on being deleted. To keep it, set the policy Retain; if its data is still there, take off the annotation ${DELETION_ASKED}`,
+)
 
 export const noDeleter = (volume: string): Happening =>
   warning(

@@ -3,8 +3,9 @@
 import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
 import type { Happening } from '../../client/index.ts'
+import { isDeletionAsked } from '../deletion-asked.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER, IN_TREE_PREFIX, SELECTED_NODE } from '../names.ts'
-import { whyUnfit } from './choose-volume.ts'
+import { STORAGE_GOES, whyUnfit } from './choose-volume.ts'
 import {
   attributesClassGateOff,
   belongsToAnother,
@@ -91,7 +92,11 @@ function planNamed({ claim, named }: ClaimSituation): ClaimAction {
     const tell = volumeMismatch(name, why)
     return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
   }
-  if (isReservedFor(named, claim)) return { do: 'bind', volume: named }
+  if (isReservedFor(named, claim)) {
+    if (!isDeletionAsked(named)) return { do: 'bind', volume: named }
+    const tell = volumeMismatch(name, STORAGE_GOES)
+    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+  }
   const tell = belongsToAnother(name, claimKeyOf(named) ?? '')
   // Where a controller has set the name, a binding is broken in a way that nobody but its author can mend.
   const isOurs = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined

@@ -1,8 +1,11 @@
 // What should happen to one volume, as data: which phase it is in, whether it is given back, and what becomes of it
 // when its claim is gone. Binding it to a claim is the claim's business (plan-claim.ts). Pure.
 import { annotationOf } from '../../api/kinds/class-names.ts'
+import type { Happening } from '../../client/index.ts'
+import { isDeletionAsked } from '../deletion-asked.ts'
 import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../names.ts'
 import { whyUnfit } from './choose-volume.ts'
+import { deletionAsked } from './events.ts'
 import { planReclaim, type Reclaim, type ReclaimSituation } from './plan-reclaim.ts'
 import type { VolumePhase } from './volume-status.ts'
 import { type Claim, claimKeyOf, offerOf, wishOf } from './wish.ts'
@@ -19,6 +22,8 @@ export type VolumeAction =
   /** Before believing that its claim is gone. */
   | { readonly do: 'read its claim' }
   | { readonly do: 'give back'; readonly keepsName: boolean }
+  /** Nobody has it, and nobody is given it. */
+  | { readonly do: 'hold back'; readonly tell: Happening }
   | { readonly do: 'tell of mismatch'; readonly claim: Claim; readonly because: string }
   | { readonly do: 'reclaim'; readonly how: Reclaim }
   | { readonly do: 'wait'; readonly because: string }
@@ -26,7 +31,10 @@ export type VolumeAction =
 export function planVolume(situation: VolumeSituation): VolumeAction {
   const { volume, claim, isSure } = situation
   const uid = volume.spec?.claimRef?.uid
-  if (!uid) return { do: 'set phase', phase: 'Available' } // nobody's, or reserved by name for a claim to come
+  if (!uid) {
+    if (isDeletionAsked(volume)) return { do: 'hold back', tell: deletionAsked }
+    return { do: 'set phase', phase: 'Available' } // nobody's, or reserved by name for a claim to come
+  }
   if (claim?.metadata.uid !== uid) {
     // A namesake is not the claim, and what is missing here may only be unknown here.
     if (!isSure && (claim || !isOver(situation))) return { do: 'read its claim' }

@@ -70,6 +70,12 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
       await save(context, mergePatches(persistentVolumeKind, volume, { main: givenBack(volume, action), status }))
       return done
     }
+    case 'hold back': {
+      const status = phasePatch(volume, 'Released')
+      if (status) await save(context, mergePatches(persistentVolumeKind, volume, { status }))
+      events.record(persistentVolumeKind, volume, action.tell)
+      return stuck(action.tell.message)
+    }
     case 'tell of mismatch':
       events.record(persistentVolumeKind, volume, modeMismatchOnVolume(action.claim.metadata.name ?? ''))
       events.record(persistentVolumeClaimKind, action.claim, modeMismatchOnClaim(volume.metadata.name ?? ''))

@@ -15,6 +15,7 @@ import {
   type Outcome,
   stuck,
 } from '../../client/index.ts'
+import { DELETION_ASKED, isDeletionAsked } from '../deletion-asked.ts'
 import type { ProvisioningContext } from './context.ts'
 import { deletingFailed } from './events.ts'
 import { isGone } from './intent.ts'
@@ -67,6 +68,7 @@ async function deleteVolume(
   const wanted = whyWanted(volume, await claimOf(volume, context))
   if (wanted !== undefined) return stuck(wanted)
 
+  if (!isDeletionAsked(volume) && !(await noteAsked(volume, context))) return backOff('the volume changed meanwhile')
   election?.assertStillLeader()
   const startedMs = clock.monotonicMs()
   const deleted = await ask(volume, context, signal)
@@ -82,6 +84,22 @@ async function deleteVolume(
   const removed = await removeObject(volume, context)
   if (removed.is === 'done') metrics?.deleted(volume, (clock.monotonicMs() - startedMs) / 1_000)
   return removed
+}
+
+/** On the very volume that was judged; false when it is another by now. */
+async function noteAsked(
+  { metadata: { name = '', uid, resourceVersion } }: Readonly<PersistentVolume>,
+  { client, volumes, clock }: ProvisioningContext,
+): Promise<boolean> {
+  const annotations = { [DELETION_ASKED]: new Date(clock.nowMs()).toISOString() }
+  const body = { metadata: { uid, resourceVersion, annotations } }
+  try {
+    volumes.learn(await client.patch(persistentVolumeKind, { name }, { type: 'merge', body }))
+    return true
+  } catch (error) {
+    if (isGone(error)) return false
+    throw error
+  }
 }
 
 /** What is behind it is not ours to delete, so whoever deletes the object need not wait for that. */

@@ -3,6 +3,7 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
 import { unavailable } from '../../api/status-error.ts'
+import { DELETION_ASKED } from '../deletion-asked.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER as FINALIZER, PROVISIONED_BY } from '../names.ts'
 import { aWorld, DISKS, type World } from './provisioning-trial.ts'
 
@@ -58,7 +59,7 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
     expect(world.storage.assets.size).toBe(0)
     const effects = process.calls.filter((call) => call !== 'get')
-    expect(effects).toEqual(isAtomic ? ['delete', 'commit'] : ['delete', 'delete', 'patch'])
+    expect(effects).toEqual(isAtomic ? ['patch', 'delete', 'commit'] : ['patch', 'delete', 'delete', 'patch'])
     expect(world.told).toEqual([])
   })
 
@@ -95,6 +96,41 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     world.start({ isAtomic, intercept })
     await world.until(isGone('pv'), 'the volume to go', world.housekeeping)
     expect(world.storage.deletes.length).toBeGreaterThan(1)
+  })
+
+  it('PROV-14 says so before its storage is asked, and only as it was judged', async () => {
+    await aVolume('pv')
+    await world.release('pv')
+    let isKept = false
+    const intercept = async (verb: string, args: readonly any[]) => {
+      const isSaying = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_ASKED]
+      if (!isSaying || isKept) return
+      isKept = true
+      await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
+    }
+    world.start({ isAtomic, intercept })
+    await world.until(() => isKept, 'the word')
+    await world.settle()
+    expect(world.storage.deletes).toEqual([])
+    expect((await world.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_ASKED])
+    await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
+    world.storage.deleteScript.push({ is: 'failed', because: 'busy' })
+    await world.until(() => world.storage.deletes.length === 1, 'the call')
+    expect((await world.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_ASKED])
+  })
+
+  it('PROV-14 given back after its storage was asked goes on being deleted, unless it is kept', async () => {
+    for (const name of ['gone', 'kept']) await aVolume(name)
+    world.storage.deleteScript.push({ is: 'failed', because: 'busy' }, { is: 'failed', because: 'busy' })
+    world.start({ isAtomic })
+    for (const name of ['gone', 'kept']) await world.release(name)
+    await world.until(() => world.storage.deletes.length === 2, 'the calls')
+    await change('kept', { spec: { persistentVolumeReclaimPolicy: 'Retain', claimRef: null } })
+    await change('gone', { spec: { claimRef: null } })
+    await world.until(isGone('gone'), 'the volume to go', world.housekeeping)
+    await world.trial.clock.advance(3_600_000)
+    await world.settle()
+    expect([...world.storage.assets.keys()]).toEqual(['kept'])
   })
 
   it('PROV-18 deleted by its user before its claim: held until its storage is gone', async () => {

@@ -1,8 +1,10 @@
 // What to do next for one volume, as data: keep our finalizer where it belongs, and delete what nobody wants any more.
 // Pure. Doing it, after one more look at the live objects, is delete-volume.ts.
+import { annotationOf } from '../../api/kinds/class-names.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import { PROVISIONED_BY } from '../names.ts'
+import { isDeletionAsked } from '../deletion-asked.ts'
+import { BIND_COMPLETED, PROVISIONED_BY } from '../names.ts'
 import type { Provisioner } from './provisioner.ts'
 
 export type VolumeAction =
@@ -23,9 +25,12 @@ export function planVolume(
   const isGoing = volume.metadata.deletionTimestamp !== undefined
   if (policy !== 'Delete') return { do: isHeld ? 'dropFinalizer' : 'nothing' } // the data stays, whoever deletes the object
   if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'putFinalizer' }
-  // Without a claim an administrator is about to give it to another. Going and not held, it was let go of before.
-  if (phase === 'Released' && volume.spec?.claimRef && (isHeld || !isGoing)) return { do: 'delete' }
-  if (phase === 'Available' && isHeld && isGoing) return { do: 'delete' } // given back, and then deleted by someone
+  const isAsked = isDeletionAsked(volume)
+  // Without a claim an administrator is about to give it to another; if there is still something to give. Going and not
+  // held, it was let go of before.
+  if (phase === 'Released' && (volume.spec?.claimRef || isAsked) && (isHeld || !isGoing)) return { do: 'delete' }
+  // Given back, and then deleted by someone; or given back too late.
+  if (phase === 'Available' && isHeld && (isGoing || isAsked)) return { do: 'delete' }
   return { do: 'nothing' }
 }
 
@@ -37,7 +42,7 @@ function isResponsible(volume: Readonly<PersistentVolume>, provisioner: Pick<Pro
 
 /**
  * Why a released volume may still be wanted: its claim exists, and has no other. Nothing when it may go. One that is
- * being deleted is not taken by a claim that does not have it yet.
+ * being deleted, or whose storage is, is not taken by a claim that does not have it yet.
  */
 export function whyWanted(
   volume: Readonly<PersistentVolume>,
@@ -48,5 +53,6 @@ export function whyWanted(
   const { volumeName } = claim.spec ?? {}
   const isGoing = volume.metadata.deletionTimestamp !== undefined
   if (volumeName ? volumeName !== volume.metadata.name : isGoing) return undefined
+  if (isDeletionAsked(volume) && annotationOf(claim, BIND_COMPLETED) === undefined) return undefined
   return `its claim "${claimRef?.namespace}/${claimRef?.name}" still exists and has no other volume`
 }

@@ -19,6 +19,7 @@ import {
   source,
   type WorkQueue,
 } from '../../client/index.ts'
+import { DELETION_ASKED } from '../deletion-asked.ts'
 import type { ControllerDeps } from '../deps.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../names.ts'
 import { Attempts } from './attempts.ts'
@@ -171,12 +172,14 @@ const isForAnother = (next: Readonly<PersistentVolume>, old: Readonly<Persistent
 const isAnotherState = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
   stateOf(next) !== stateOf(old)
 
-const stateOf = ({ metadata, spec, status }: Readonly<PersistentVolume>): string =>
-  JSON.stringify([
+function stateOf({ metadata, spec, status }: Readonly<PersistentVolume>): string {
+  const { [DELETION_ASKED]: _, ...annotations } = metadata.annotations ?? {}
+  return JSON.stringify([
     status?.phase,
     spec?.persistentVolumeReclaimPolicy,
     spec?.claimRef?.uid,
     metadata.deletionTimestamp !== undefined,
     metadata.finalizers,
-    metadata.annotations,
+    annotations,
   ])
+}

@@ -34,7 +34,13 @@ export async function startProvisionerTrial(given: ProvisionerTrialOptions = {})
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const provisioner = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events, options })
+  const made = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events, options })
+  /** What a test has written is in the caches by the time that the provisioner is asked. */
+  const provisioner: typeof made = {
+    ...made,
+    provision: (...args) => arrived().then(() => made.provision(...args)),
+    delete: (...args) => arrived().then(() => made.delete(...args)),
+  }
   onTestFinished(async () => {
     await caches.stop()
     await trial.store.close()
@@ -51,6 +57,11 @@ export async function startProvisionerTrial(given: ProvisionerTrialOptions = {})
     signal,
     provision: (request: Partial<ProvisionRequest> = {}) => provisioner.provision(aRequest(request), signal),
   }
+}
+
+/** Watches have nothing left to deliver. */
+async function arrived(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 type Spec = NonNullable<PersistentVolumeClaim['spec']>

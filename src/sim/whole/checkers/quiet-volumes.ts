@@ -1,5 +1,6 @@
 // At rest: everything in a driver has a volume that stands for it, every volume stands for something, and each is where its
 // phase says.
+import { isDeletionAsked } from '../../../controllers/deletion-asked.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../controllers/names.ts'
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
@@ -47,7 +48,7 @@ export function volumeProblems(volume: Of<'volume'>, quiet: Quiet): Problem[] {
       break
     case 'Released':
       if (isTheClaims) found('could go on', `volume ${name} is Released, and its claim is there`)
-      if (policy === 'Delete' && isOurs && claimRef) {
+      if (policy === 'Delete' && isOurs && (claimRef || isDeletionAsked(volume))) {
         found('not gone', `volume ${name} is Released with the policy Delete: ${told.about(uid).join('; ')}`)
       }
       break
