@@ -410,7 +410,10 @@ function contract(backend: BackendName): void {
       expect(await outcomeOf(trial.remove(id))).toMatch(refusal)
       expect(await files()).toEqual([data])
       const taken = POOL_BYTES - Number((await capacity()).availableCapacity)
-      expect(taken).toBe(backend === 'loop' ? 320 * MIB : 0)
+      // A file that the disk had to lay out in many pieces takes a few blocks more, to say where they are.
+      const least = backend === 'loop' ? 320 * MIB : 0
+      expect(taken).toBeGreaterThanOrEqual(least)
+      expect(taken - least).toBeLessThan(MIB)
 
       await rm(join(trial.pool, 'volumes'), { recursive: true })
       await trial.restart()

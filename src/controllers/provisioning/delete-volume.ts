@@ -61,9 +61,11 @@ async function deleteVolume(
     context.events.record(persistentVolumeKind, cached, deletingFailed(because))
     return stuck(because)
   }
-  // The cache may be behind, and what is deleted is gone: everything is asked once more.
+  // The cache may be behind, and what is deleted is gone: everything is asked once more. Where it says otherwise, the cache
+  // learns that too: what comes after it is then a change, and wakes us again.
   const volume = await read(persistentVolumeKind, { name }, context)
   if (!volume || volume.metadata.uid !== uid) return done
+  context.volumes.learn(volume)
   if (planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'delete') return done
   const wanted = whyWanted(volume, await claimOf(volume, context))
   if (wanted !== undefined) return stuck(wanted)
@@ -177,7 +179,9 @@ async function claimOf(
 ): Promise<Readonly<PersistentVolumeClaim> | undefined> {
   if (!spec?.claimRef) return undefined
   const { namespace, name = '' } = spec.claimRef
-  return read(persistentVolumeClaimKind, { namespace, name }, context)
+  const claim = await read(persistentVolumeClaimKind, { namespace, name }, context)
+  if (claim) context.claims.learn(claim)
+  return claim
 }
 
 async function read<T extends KubeObject>(
