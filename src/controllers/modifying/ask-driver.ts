@@ -170,6 +170,8 @@ async function failed(own: Try, error: CsiError, context: ModifyingContext): Pro
     undo: CHANGED_NOTHING.includes(meaning) ? undoBefore : (situation.undo ?? {}),
   })
   tell(subject, modifyFailed(text + next), context)
+  // A pod that comes later holds it: that is then another reason, and is told.
+  if (meaning === 'inUse') answers.tell(claim, isHeld ? heldByUse(situation) : text)
   let left = subject
   if (patch) {
     const written = await writeStatus(subject, patch, context)

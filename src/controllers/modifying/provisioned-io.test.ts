@@ -189,6 +189,17 @@ describe('when the driver says no', () => {
     expect(world.has()).toEqual({ iops: '800', throughput: '50' })
   })
 
+  it('PIO-5 a pod that comes after the refusal holds the change, and that is told', async () => {
+    await provisioned()
+    world.fails('FAILED_PRECONDITION')
+    const process = world.start()
+    await world.setIo({ iops: '700' })
+    await untilStatus('iops', 'ControllerModifyVolumePending')
+    await world.aPod('user')
+    await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    expect(world.told.at(-1)?.message).toMatch(/only of volumes that are not in use, and pods use this one/)
+  })
+
   it('PIO-5 VAC-7 going back does not wait for the pod, and asks nothing: the driver has changed nothing', async () => {
     await provisioned()
     await world.aPod('user')
