@@ -1,17 +1,14 @@
 // `stowage node`: the agent of one node, against any Kubernetes API server, until it is told to stop.
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { collectDefaultMetrics, Registry } from 'prom-client'
 import { dns1123SubdomainProblems } from '../api/names.ts'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { httpClient } from '../client/index.ts'
 import { NodeNameTakenError, startNodeAgent } from '../nodeagent/index.ts'
-import { findServer } from '../sdk/find-server.ts'
 import { endWithin, whenAborted } from './end-within.ts'
-import { parseListen, UsageError } from './flags.ts'
-import { serveMonitoring } from './monitoring.ts'
+import { UsageError } from './flags.ts'
+import { reachServer } from './remote-server.ts'
 
 export interface NodeFlags {
   readonly kubeconfig?: string
@@ -45,19 +42,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   if (!Number.isInteger(podsMax) || podsMax < 1) {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
   }
-  const found = await findServer(flags.kubeconfig, deps)
-  const connection = flags.server ? { ...found.connection, server: flags.server } : found.connection
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  const client = httpClient({ connection, clock, userAgent: 'stowage-node' })
-  const monitoring = flags.httpEndpoint
-    ? await serveMonitoring({
-        ...parseListen(flags.httpEndpoint, '--http-endpoint'),
-        registry,
-        metricsPath: '/metrics',
-        health: { '/healthz': () => undefined },
-      })
-    : undefined
+  const { client, url, registry, monitoringUrl, close } = await reachServer('stowage-node', flags, deps)
   try {
     const agent = startNodeAgent({
       client,
@@ -76,7 +61,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
     })
     const stopped = agent
       .then((running) => {
-        deps.onReady({ nodeName, server: connection.server, ...(monitoring ? { metrics: monitoring.url } : {}) })
+        deps.onReady({ nodeName, server: url, ...(monitoringUrl ? { metrics: monitoringUrl } : {}) })
         return running.stopped
       })
       .catch((error) => {
@@ -88,8 +73,7 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
     if (error instanceof NodeNameTakenError) throw new UsageError(error.message)
     throw error
   } finally {
-    await monitoring?.stop()
-    client.close()
+    await close()
     log.info({}, 'stopped; volumes stay mounted')
   }
 }

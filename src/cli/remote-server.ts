@@ -9,6 +9,8 @@ import { serveMonitoring } from './monitoring.ts'
 
 export interface RemoteServerFlags {
   readonly kubeconfig?: string
+  /** Address of the server, instead of the one in the kubeconfig. */
+  readonly server?: string
   readonly httpEndpoint?: string
 }
 
@@ -22,6 +24,8 @@ export interface RemoteServer {
   readonly url: string
   readonly registry: Registry
   readonly metrics: ClientMetrics
+  /** Where these are served, if they are. */
+  readonly monitoringUrl: string | undefined
   close(): Promise<void>
 }
 
@@ -31,9 +35,10 @@ export async function reachServer(
   flags: RemoteServerFlags,
   deps: RemoteServerDeps,
 ): Promise<RemoteServer> {
-  const { connection } = await findServer(flags.kubeconfig, deps).catch((error) => {
+  const found = await findServer(flags.kubeconfig, deps).catch((error) => {
     throw new UsageError((error as Error).message)
   })
+  const connection = flags.server ? { ...found.connection, server: flags.server } : found.connection
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const metrics = createClientMetrics(registry)
@@ -51,6 +56,7 @@ export async function reachServer(
     url: connection.server,
     registry,
     metrics,
+    monitoringUrl: monitoring?.url,
     async close() {
       await monitoring?.stop()
       client.close()
