@@ -24,9 +24,9 @@ describe('a cluster whose API server is started again with other flags', () => {
   let dir: string
   let driver: RunningFakeDriver
   let server: RunningServer
-  let others: RunningStowage[] = []
-  let resizer: RunningStowage
-  let startResizer: () => Promise<RunningStowage>
+  let controllers: RunningStowage
+  let ofDriver: RunningStowage[] = []
+  let startOfDriver: () => Promise<RunningStowage[]>
 
   const start = async (...flags: string[]) => {
     const address = server ? ['--listen', `127.0.0.1:${new URL(server.url).port}`] : []
@@ -73,13 +73,11 @@ describe('a cluster whose API server is started again with other flags', () => {
     driver = await startFakeDriver({ flags: ['--name', DRIVER] })
     await start()
     const common = ['--kubeconfig', server.kubeconfig, '--log-level', 'info']
-    const ofDriver = [...common, '--csi-address', driver.endpoint, '--kube-api-qps', '-1', '--retry-interval-max', '2s']
-    others = await Promise.all([
-      startStowage({ args: ['controllers', ...common, '--no-leader-election'] }),
-      startStowage({ args: ['provisioner', ...ofDriver] }),
-    ])
-    startResizer = () => startStowage({ args: ['resizer', ...ofDriver] })
-    resizer = await startResizer()
+    const flags = [...common, '--csi-address', driver.endpoint, '--kube-api-qps', '-1', '--retry-interval-max', '2s']
+    startOfDriver = () =>
+      Promise.all(['provisioner', 'resizer'].map((program) => startStowage({ args: [program, ...flags] })))
+    controllers = await startStowage({ args: ['controllers', ...common, '--no-leader-election'] })
+    ofDriver = await startOfDriver()
     await server.call('POST', `${STORAGE}/v1/storageclasses`, { metadata: { name: 'disks' }, provisioner: DRIVER })
     for (const [name, iops] of [
       ['vac1', '100'],
@@ -91,7 +89,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     }
   })
   afterAll(async () => {
-    await Promise.all([...others, resizer].map((one) => one?.stop()))
+    await Promise.all([controllers, ...ofDriver].map((one) => one?.stop()))
     await server?.stop()
     await driver?.remove()
     await rm(dir, { recursive: true, force: true })
@@ -153,9 +151,9 @@ describe('a cluster whose API server is started again with other flags', () => {
   it('SYS-15 with the gate on and the API off a wish waits, the volume keeps what it has, and the wish comes true when the API is back', async () => {
     await aClaim('patient', { volumeAttributesClassName: 'vac1' })
     await untilBound('patient')
-    await resizer.stop() // what it has seen of the classes it would go by
+    await Promise.all(ofDriver.map((one) => one.stop())) // what they have seen of the classes they would go by
     await restart('--runtime-config', CLASSES_OFF)
-    resizer = await startResizer()
+    ofDriver = await startOfDriver()
     expect((await change('patient', { volumeAttributesClassName: 'vac2' })).status).toBe(200)
     await aClaim('newcomer', { volumeAttributesClassName: 'vac1' })
     await until(async () => {

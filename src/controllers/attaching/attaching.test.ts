@@ -5,6 +5,7 @@ import { csiNodeKind } from '../../api/kinds/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node.ts'
 import { podKind } from '../../api/kinds/pod.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
 import { unavailable } from '../../api/status-error.ts'
 import { attachmentOn, aWorld, DRIVER, FINALIZER, inUseName, type World } from './attaching-trial.ts'
 import { createAttachingMetrics } from './metrics.ts'
@@ -466,4 +467,23 @@ it('SYS-18 an attachment whose volume is gone by force is let go when its node i
   expect(await world.attachments()).toHaveLength(1)
   await world.patchStatus(nodeKind, 'left', { volumesInUse: null })
   await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+})
+
+it('SYS-18 a volume made anew under its name, for other storage, is not attached by what was meant for the first', async () => {
+  world = await aWorld()
+  await world.aVolume()
+  // As a process leaves it that dies between two looks: asked for, and the volume gone before anything was attached.
+  const leftover = { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } }
+  await world.client.create(volumeAttachmentKind, {
+    metadata: { name: attachmentOn('left', 'vol-old') },
+    spec: leftover,
+  } as never)
+  await world.start({ only: 'attacher' })
+  await world.settle()
+  expect(world.publishedOn()).toEqual([])
+  await world.start({ only: 'controllers' })
+  await world.until(async () => (await world.attachments()).length === 0, 'the end of the leftover')
+  await world.aPod('web', 'left')
+  await mountedOn('left')
+  expect((await world.attachments()).map(({ metadata }) => metadata.name)).toEqual([attachmentOn('left')])
 })

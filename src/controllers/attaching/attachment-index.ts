@@ -2,6 +2,7 @@
 import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/types/volume.ts'
 import type { Cache } from '../../client/index.ts'
+import { attachmentNameOf, isAttachmentName } from './names.ts'
 
 export type Attachment = Readonly<VolumeAttachment>
 export type Volume = Readonly<PersistentVolume>
@@ -55,6 +56,17 @@ const inlineHandlesOf = ({ spec }: Attachment): string[] =>
   spec.source.inlineVolumeSpec ? handlesIn(spec.source.inlineVolumeSpec) : []
 const handlesIn = ({ csi }: Readonly<PersistentVolumeSpec>): string[] =>
   csi ? [`${csi.driver}^${csi.volumeHandle}`] : []
+
+/**
+ * A volume that was deleted and made again under its name may be another storage, and what was attached to the first is
+ * not attached to the second: names of attachments tell them apart. Those that people made under names of their own mean
+ * whatever has the volume's name.
+ */
+export function isMadeFor({ metadata: { name = '' }, spec }: Attachment, volume: Volume): boolean {
+  const { csi } = volume.spec ?? {}
+  if (!csi || !isAttachmentName(name)) return true
+  return name === attachmentNameOf({ driver: spec.attacher, handle: csi.volumeHandle, nodeName: spec.nodeName })
+}
 
 export const isBeingDeleted = ({ metadata }: Attachment | Volume): boolean => metadata.deletionTimestamp !== undefined
 

@@ -1,6 +1,6 @@
 // What a node's object says about attaching: whether it answers, whether it is out of service, and what it has mounted.
 import type { Node } from '../../api/types/node.ts'
-import type { Attachment, Volume } from './attachment-index.ts'
+import { type Attachment, isMadeFor, type Volume } from './attachment-index.ts'
 import { attachedVolumeNameOf, attachmentNameOf, factsOfAttachedVolume, OUT_OF_SERVICE_TAINT } from './names.ts'
 
 export const isReady = ({ status }: Readonly<Node>): boolean =>
@@ -27,8 +27,8 @@ export const isMounted = (node: Readonly<Node>, volumeName: string | undefined):
   volumeName !== undefined && (node.status?.volumesInUse?.includes(volumeName) ?? false)
 
 /**
- * What an attachment's volume is called on its node. If the volume's object is gone, its handle is only known from what
- * the node itself says about it.
+ * What an attachment's volume is called on its node. If the volume's object is gone, or is another of its name, its handle
+ * is only known from what the node itself says about it.
  */
 export function attachedVolumeName(
   attachment: Attachment,
@@ -36,7 +36,8 @@ export function attachedVolumeName(
   node: Readonly<Node> | undefined,
 ): string | undefined {
   const { attacher, nodeName } = attachment.spec
-  if (volume?.spec?.csi) return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
+  if (volume?.spec?.csi && isMadeFor(attachment, volume))
+    return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
   const { volumesInUse = [], volumesAttached = [] } = node?.status ?? {}
   return [...volumesInUse, ...volumesAttached.map(({ name }) => name)].find((name) => {
     const facts = factsOfAttachedVolume(name)

@@ -81,16 +81,15 @@ function readAttachment(
   { nodes, memory, clock }: AttachingContext,
 ): AttachmentView {
   const { name = '', uid = '' } = attachment.metadata
-  const { attacher: driver, nodeName, source } = attachment.spec
+  const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
   const state = isOutOfService(node) ? 'out of service' : node && isReady(node) ? 'answering' : 'lost'
   const { lostSinceMs } = memory.of(source.persistentVolumeName ?? '')
   if (isWished || state !== 'lost') lostSinceMs.delete(uid)
   else if (!lostSinceMs.has(uid)) lostSinceMs.set(uid, clock.monotonicMs())
-  const handle = volume?.spec?.csi?.volumeHandle
   return {
     attachment,
-    isOurs: handle === undefined ? isAttachmentName(name) : name === attachmentNameOf({ driver, handle, nodeName }),
+    isOurs: isAttachmentName(name),
     node: state,
     isMounted: !node || isMadeAnew(node, attachment) || isMounted(node, attachedVolumeName(attachment, volume, node)),
     lostForMs: clock.monotonicMs() - (lostSinceMs.get(uid) ?? clock.monotonicMs()),

@@ -1,6 +1,13 @@
 // The volume behind an attachment: an object of its own, or described in the attachment itself.
 import type { PersistentVolumeSpec } from '../../../api/types/volume.ts'
-import { type Attachment, attachmentsOfHandle, isAttached, isSingleNode, type Volume } from '../attachment-index.ts'
+import {
+  type Attachment,
+  attachmentsOfHandle,
+  isAttached,
+  isMadeFor,
+  isSingleNode,
+  type Volume,
+} from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
 
 export interface AttachmentVolume {
@@ -11,12 +18,15 @@ export interface AttachmentVolume {
   readonly object: Volume | undefined
 }
 
-/** Undefined when the volume's object is not there. */
-export function volumeOf({ metadata, spec }: Attachment, { volumes }: AttacherContext): AttachmentVolume | undefined {
+/** Undefined when the volume's object is not there, or is another of its name. */
+export function volumeOf(attachment: Attachment, { volumes }: AttacherContext): AttachmentVolume | undefined {
+  const { metadata, spec } = attachment
   const { inlineVolumeSpec, persistentVolumeName = '' } = spec.source
   if (inlineVolumeSpec) return { name: `of attachment ${metadata.name}`, spec: inlineVolumeSpec, object: undefined }
   const object = volumes.get(persistentVolumeName)
-  return object?.spec ? { name: persistentVolumeName, spec: object.spec, object } : undefined
+  return object?.spec && isMadeFor(attachment, object)
+    ? { name: persistentVolumeName, spec: object.spec, object }
+    : undefined
 }
 
 /**

@@ -17,7 +17,7 @@ export const volumeMissing = (volumeName: string): Trouble =>
 
 export const volumeLost = (volumeName: string): Trouble =>
   new Trouble(
-    `persistentvolume "${volumeName}" is gone, and with it the name by which the driver knows the volume. ` +
+    `persistentvolume "${volumeName}" is gone, or made again with another volumeHandle, and with it the name by which the driver knows the volume. ` +
       "Create it again as it was, or detach the volume by the storage's own means and remove the finalizer.",
     { isStuck: true },
   )
