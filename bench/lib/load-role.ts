@@ -1,5 +1,6 @@
 // The load: many clients on connections of their own, in a process that is not the server's.
 //   requests  each client sends the next request when it has the answer to the last, for a given time
+//   turns     the same with several requests that take turns on the same connections, to compare what they cost
 //   fan-out   watchers follow one collection while a client creates objects in it, one after the other
 import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
 
@@ -10,6 +11,23 @@ export interface RequestsJob {
   readonly request: RequestText
   readonly warmUpMs: number
   readonly measureMs: number
+}
+
+export interface TurnsJob {
+  readonly do: 'turns'
+  readonly endpoint: Endpoint
+  readonly clients: number
+  readonly requests: readonly RequestText[]
+  /** Whose turn it is, one after the other: places in `requests`. */
+  readonly order: readonly number[]
+  /** With the first of them. */
+  readonly warmUpMs: number
+  readonly turnMs: number
+}
+
+export interface TurnsResult {
+  /** Answers per second: of each request, one rate for each of its turns. */
+  readonly rates: readonly (readonly number[])[]
 }
 
 export interface FanOutJob {
@@ -40,8 +58,15 @@ export interface LoadResult {
 /** Ten digits wide, so that every request has the same length. */
 export const NUMBER = '@@@@@@@@@@'
 
-export async function runLoad(job: RequestsJob | FanOutJob): Promise<LoadResult> {
-  return job.do === 'requests' ? runRequests(job) : runFanOut(job)
+export async function runLoad(job: RequestsJob | TurnsJob | FanOutJob): Promise<LoadResult | TurnsResult> {
+  switch (job.do) {
+    case 'requests':
+      return runRequests(job)
+    case 'turns':
+      return runTurns(job)
+    case 'fanOut':
+      return runFanOut(job)
+  }
 }
 
 async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: RequestsJob): Promise<LoadResult> {
@@ -75,6 +100,60 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
     }
     connection.ask(nextRequest(), onAnswer)
   }
+  try {
+    return await Promise.race([done.promise, broken.promise])
+  } finally {
+    for (const connection of connections) connection.close()
+  }
+}
+
+async function runTurns({ endpoint, clients, requests, order, warmUpMs, turnMs }: TurnsJob): Promise<TurnsResult> {
+  const broken = createSignal<never>()
+  const connections = await openAll(endpoint, clients, broken.reject)
+  const makers = requests.map(requestMaker)
+  const rates: number[][] = requests.map(() => [])
+  const done = createSignal<TurnsResult>()
+  let turn = 0
+  let endMs = performance.now() + warmUpMs
+  let firstMs = 0
+  let count = 0
+
+  for (const connection of connections) {
+    const ask = () => {
+      const asked = turn
+      const which = order[asked]!
+      connection.ask(makers[which]!(), (answer) => {
+        if (answer.status >= 300) {
+          const { method, path } = requests[which]!
+          return done.reject(new Error(`${method} ${path}: ${answer.status}`))
+        }
+        if (asked === turn) heard(which) // what was asked in another turn is not counted
+        if (turn < order.length) ask()
+      })
+    }
+    ask()
+  }
+  let isWarm = false
+
+  /** The first answer of a turn starts its clock and is not counted itself. */
+  function heard(which: number): void {
+    const nowMs = performance.now()
+    if (nowMs < endMs || count === 0) {
+      if (firstMs === 0) firstMs = nowMs
+      else count++
+      return
+    }
+    if (isWarm) {
+      rates[which]!.push(count / ((nowMs - firstMs) / 1000))
+      turn++
+    }
+    isWarm = true
+    firstMs = 0
+    count = 0
+    endMs = nowMs + turnMs
+    if (turn === order.length) done.resolve({ rates })
+  }
+
   try {
     return await Promise.race([done.promise, broken.promise])
   } finally {

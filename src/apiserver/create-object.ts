@@ -61,7 +61,8 @@ export function decideCreate(
   if (owners) metadata.managedFields = owners
   else trackCreated(deps, target, object)
   const admitted = { operation: 'CREATE', name, object, old: undefined } as const
-  deps.admission.mutate(admissionRequest(deps, view, target, admitted))
+  const request = admissionRequest(deps, view, target, admitted)
+  deps.admission.mutate(request)
   kind.prepareForCreate?.(object, context)
 
   const errors = new FieldErrors()
@@ -70,9 +71,7 @@ export function decideCreate(
   if (errors.any) throw invalid(kind, name, errors.list)
 
   const stored = storedOf(resource, object)
-  const more = deps.admission.validate(
-    admissionRequest(deps, view, target, { ...admitted, object: stored, after: stored }),
-  )
+  const more = deps.admission.validate({ ...request, object: stored, after: stored })
   const key = keyOf({ ...target, name })
   // Last, as it is for clients used to it: a bad object is bad whether or not its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)

@@ -104,7 +104,8 @@ function decideChange(
   if (update.applies) next.metadata.managedFields = asked.metadata.managedFields
   else trackUpdated(deps, target, { next, old, asked: asked.metadata.managedFields })
   const admitted = { operation: 'UPDATE', name, object: next, old } as const
-  deps.admission.mutate(admissionRequest(deps, view, target, admitted))
+  const request = admissionRequest(deps, view, target, admitted)
+  deps.admission.mutate(request)
 
   const errors = new FieldErrors()
   if (subresource === '') kind.prepareForUpdate?.(next, old, context)
@@ -123,7 +124,7 @@ function decideChange(
   }
   next = storedOf(resource, next)
   const after = isReadyToGo(next) ? undefined : next
-  const more = deps.admission.validate(admissionRequest(deps, view, target, { ...admitted, object: next, after }))
+  const more = deps.admission.validate({ ...request, object: next, after })
   const value = encodeStored(next)
   const warnings = kind.warnings?.(next, old) ?? []
   const key = keyOf(target)

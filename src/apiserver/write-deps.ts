@@ -108,10 +108,10 @@ export function admissionRequest(
     dryRun: target.dryRun,
     nowMs: deps.clock.nowMs(),
     gates: deps.gates,
-    find: (group, plural, namespace, name) => {
+    find: remembering((group, plural, namespace, name) => {
       const entry = view.get(`${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}${name}`)
       return entry && deps.objects.decode(entry)
-    },
+    }),
     list: (group, plural, namespace) => {
       const prefix = `${group || 'core'}/${plural}/${namespace ? `${namespace}/` : ''}`
       return view.list(prefix).map((entry) => deps.objects.decode(entry))
@@ -120,6 +120,20 @@ export function admissionRequest(
       view.list(`${group || 'core'}/${plural}/${namespace}/`).map((entry) => runningOr(entry, deps.objects)),
   }
 }
+
+/** Rules ask for the same few objects one after the other, and a transaction sees them as they are throughout. */
+function remembering(find: AdmissionRequest['find']): AdmissionRequest['find'] {
+  const answers: { readonly of: Parameters<typeof find>; readonly object: Shared | undefined }[] = []
+  return (group, plural, namespace, name) => {
+    for (const { of, object } of answers) {
+      if (of[3] === name && of[1] === plural && of[2] === namespace && of[0] === group) return object
+    }
+    const object = find(group, plural, namespace, name)
+    if (answers.length < REMEMBERED_MAX) answers.push({ of: [group, plural, namespace, name], object })
+    return object
+  }
+}
+const REMEMBERED_MAX = 4
 
 /** The writes of a transaction: the object itself, then what admission adds. */
 export const writesOf = (main: Write, more: readonly ObjectWrite[]): Write[] => [

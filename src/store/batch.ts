@@ -175,20 +175,22 @@ function bytesOf(write: Write): number {
 export function checkWrites(writes: readonly Write[]): void {
   let bytes = 0
   for (const write of writes) {
-    checkKey('put' in write ? write.put : write.delete)
+    checkKey(keyOf(write))
     bytes += bytesOf(write)
   }
   if (bytes > TRANSACTION_BYTES_MAX) {
     throw new Error(`A transaction may hold ${TRANSACTION_BYTES_MAX} bytes; this one has ${bytes}.`)
   }
-  if (writes.length < 2) return
+  if (writes.length < 2 || (writes.length === 2 && keyOf(writes[0]!) !== keyOf(writes[1]!))) return
   const keys = new Set<string>()
   for (const write of writes) {
-    const key = 'put' in write ? write.put : write.delete
+    const key = keyOf(write)
     if (keys.has(key)) throw new Error(`A transaction may write each key once; this one writes "${key}" twice.`)
     keys.add(key)
   }
 }
+
+const keyOf = (write: Write): string => ('put' in write ? write.put : write.delete)
 
 function checkKey(key: string): void {
   if (key === '') throw new Error('A key may not be empty.')
@@ -196,5 +198,5 @@ function checkKey(key: string): void {
     throw new Error(`A key may be ${KEY_LENGTH_MAX} characters long; "${key.slice(0, 64)}…" has ${key.length}.`)
   }
   // A lone surrogate has no UTF-8 form: it would come back from the disk as another key.
-  if (/\p{Surrogate}/u.test(key)) throw new Error(`The key "${key}" is not well-formed text.`)
+  if (!key.isWellFormed()) throw new Error(`The key "${key}" is not well-formed text.`)
 }

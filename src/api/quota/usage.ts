@@ -1,7 +1,7 @@
 // What one object counts for, by quota key. Every stored object is one of its kind; claims and pods also ask for amounts.
 // Events come and go by themselves and are never counted.
 import { parseQuantity, type Quantity } from '../quantity.ts'
-import { claimAmounts } from './claim-usage.ts'
+import { addClaimAmounts } from './claim-usage.ts'
 import { podAmounts } from './pod-usage.ts'
 
 export type Usage = ReadonlyMap<string, Quantity>
@@ -31,11 +31,21 @@ const NOTHING: Usage = new Map()
 
 export function usageOf(kind: CountedKind, object: any): Usage {
   if (object === undefined) return NOTHING
-  const { group, plural } = kind
   const usage = new Map<string, Quantity>()
-  usage.set(group ? `count/${plural}.${group}` : `count/${plural}`, ONE)
-  if (group === '' && isCountedByName(plural)) usage.set(plural, ONE)
-  if (isSameKind(kind, CLAIMS)) for (const [key, amount] of claimAmounts(object)) usage.set(key, amount)
+  for (const key of countKeysOf(kind)) usage.set(key, ONE)
+  if (isSameKind(kind, CLAIMS)) addClaimAmounts(object, usage)
   if (isSameKind(kind, PODS)) for (const [key, amount] of podAmounts(object)) usage.set(key, amount)
   return usage
 }
+
+/** By which keys an object counts as one of its kind. */
+function countKeysOf(kind: CountedKind): readonly string[] {
+  const known = countKeys.get(kind)
+  if (known) return known
+  const { group, plural } = kind
+  const keys = [group ? `count/${plural}.${group}` : `count/${plural}`]
+  if (group === '' && isCountedByName(plural)) keys.push(plural)
+  countKeys.set(kind, keys)
+  return keys
+}
+const countKeys = new WeakMap<CountedKind, readonly string[]>()
