@@ -11,17 +11,27 @@ import { type Figure, type GrowthPoint, medianOf } from './lib/figure.ts'
 import { measureGroupCommit } from './lib/group-commit.ts'
 import { growthOfAll } from './lib/growth.ts'
 import type { Endpoint } from './lib/http-connection.ts'
-import { type FanOutJob, type LoadResult, NUMBER, type RequestsJob, type RequestText } from './lib/load-role.ts'
+import {
+  type FanOutJob,
+  type LoadResult,
+  NUMBER,
+  type RequestsJob,
+  type RequestText,
+  type TurnsJob,
+  type TurnsResult,
+} from './lib/load-role.ts'
 import { type Role, startRole } from './lib/role.ts'
 import { AS_NPM_START, measureBareNode, type ServerProcess, startServer } from './lib/server-process.ts'
 import type { PartOptions, Suite } from './lib/suite.ts'
 import { count } from './lib/text.ts'
 
-const SHORT = { rounds: 3, fanOutRounds: 1, measureMs: 500, startRounds: 2 }
-const LONG = { rounds: 5, fanOutRounds: 3, measureMs: 2_000, startRounds: 3 }
+const SHORT = { rounds: 3, turnPairs: 16, fanOutRounds: 1, measureMs: 500, startRounds: 2 }
+const LONG = { rounds: 5, turnPairs: 64, fanOutRounds: 3, measureMs: 2_000, startRounds: 3 }
 /** Of a part's first round; the later ones find everything compiled and connect only. */
 const FIRST_WARM_UP_MS = 2_000
 const WARM_UP_MS = 200
+/** Of creates and echoes: short, as the machine itself is faster and slower from one second to the next. */
+const TURN_MS = 150
 const COMMIT_MS = 400
 const CREATING_CLIENTS = [1, 16, 256]
 const GETTING_CLIENTS = 16
@@ -63,7 +73,7 @@ async function withBench(options: PartOptions, measure: (bench: Bench) => Promis
 
 interface Bench {
   readonly dir: string
-  readonly load: Role<RequestsJob | FanOutJob, LoadResult>
+  readonly load: Role<RequestsJob | FanOutJob, LoadResult> & Role<TurnsJob, TurnsResult>
   readonly echo: Role<EchoJob, number>
   readonly api: Endpoint
   readonly echoed: Endpoint
@@ -78,7 +88,7 @@ async function openBench({ dir, profileDir, long, progress }: PartOptions): Prom
   for (const claims of LISTED_CLAIMS) await fillDirectory(dataDir, claims, `listed-${claims}`)
   const pki = await loadOrCreatePki({ dir: join(dataDir, 'pki'), clock: systemClock() })
   const server = await startServer({ dataDir, profileDir })
-  const load = startRole<RequestsJob | FanOutJob, LoadResult>('load')
+  const load = startRole<any, any>('load')
   const echo = startRole<EchoJob, number>('echo', { nodeFlags: AS_NPM_START })
   const echoPort = await echo.run({ do: 'listen', pki: servingPart(pki) })
   const endpoint = (port: number): Endpoint => ({ port, ca: pki.caCert, ...pki.admin })
@@ -104,22 +114,26 @@ async function measureCreates({ dir, load, echo, api, echoed, size, progress }: 
   const figures: Figure[] = []
   const valueBytes = storedClaim(`claim-${NUMBER}`, 'default').length
   for (const clients of CREATING_CLIENTS) {
-    const rounds = { creates: [] as number[], echoes: [] as number[], commits: [] as number[] }
-    for (let round = 1; round <= size.rounds; round++) {
-      progress(`${clients} clients, round ${round} of ${size.rounds}`)
-      const isFirst = round === 1 && clients === CREATING_CLIENTS[0]
-      const request = { do: 'requests', clients, request: CREATE, ...windowOf(size, isFirst) } as const
-      const created = await load.run({ ...request, endpoint: api })
-      await echo.run({ do: 'answer', bodyBytes: created.bodyBytes })
-      const answered = await load.run({ ...request, endpoint: echoed })
-      rounds.creates.push(rateOf(created))
-      rounds.echoes.push(rateOf(answered))
-      rounds.commits.push(measureGroupCommit({ dir, valueBytes, writers: clients, measureMs: COMMIT_MS }))
-    }
+    progress(`${clients} clients`)
+    const isFirst = clients === CREATING_CLIENTS[0]
+    const warmUp = { do: 'requests', clients, request: CREATE, ...windowOf(size, isFirst), endpoint: api } as const
+    const { bodyBytes } = await load.run(warmUp)
+    await echo.run({ do: 'answer', bodyBytes })
+    const { rates } = await load.run({
+      do: 'turns',
+      clients,
+      requests: [api, echoed].map((endpoint) => ({ ...CREATE, endpoint })),
+      order: Array.from({ length: size.turnPairs }, (_, pair) => (pair % 2 === 0 ? [0, 1] : [1, 0])).flat(),
+      warmUpMs: WARM_UP_MS,
+      turnMs: TURN_MS,
+    })
+    const commits = Array.from({ length: size.rounds }, () =>
+      measureGroupCommit({ dir, valueBytes, writers: clients, measureMs: COMMIT_MS }),
+    )
     const name = `durable creates, ${clients} client${clients > 1 ? 's' : ''}`
-    const value = medianOf(rounds.creates)
-    const https = { value: medianOf(rounds.echoes), of: HTTPS_LIMIT }
-    const disk = { value: medianOf(rounds.commits), of: DISK_LIMIT }
+    const value = medianOf(rates[0]!)
+    const https = { value: medianOf(rates[1]!), of: HTTPS_LIMIT }
+    const disk = { value: medianOf(commits), of: DISK_LIMIT }
     const [lower, higher] = https.value < disk.value ? [https, disk] : [disk, https]
     const target = clients === Math.max(...CREATING_CLIENTS) ? { target: { ratioMin: CREATE_RATIO_MIN } } : {}
     figures.push({ name, unit: '/s', value, limit: lower, ...target }, { name, unit: '/s', value, limit: higher })

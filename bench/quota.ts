@@ -73,9 +73,8 @@ async function measureQuota({ dir, profileDir, long, progress }: PartOptions): P
     const body = JSON.stringify(claimNamed(`claim-${NUMBER}`))
     const { rates } = await load.run({
       do: 'turns',
-      endpoint,
       clients: CLIENTS,
-      requests: NAMES.map((name) => ({ method: 'POST', path: pathOf(name), body })),
+      requests: NAMES.map((name) => ({ endpoint, method: 'POST', path: pathOf(name), body })),
       order: Array.from({ length: rounds }, (_, round) => orderOf(round)).flat(),
       warmUpMs: WARM_UP_MS,
       turnMs: TURN_MS,

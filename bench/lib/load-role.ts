@@ -1,6 +1,6 @@
 // The load: many clients on connections of their own, in a process that is not the server's.
 //   requests  each client sends the next request when it has the answer to the last, for a given time
-//   turns     the same with several requests that take turns on the same connections, to compare what they cost
+//   turns     the same with several requests that take turns, on connections that stay, to compare what they cost
 //   fan-out   watchers follow one collection while a client creates objects in it, one after the other
 import { type Answer, type Connection, type Endpoint, openConnection } from './http-connection.ts'
 
@@ -15,9 +15,9 @@ export interface RequestsJob {
 
 export interface TurnsJob {
   readonly do: 'turns'
-  readonly endpoint: Endpoint
+  /** To each endpoint. */
   readonly clients: number
-  readonly requests: readonly RequestText[]
+  readonly requests: readonly (RequestText & { readonly endpoint: Endpoint })[]
   /** Whose turn it is, one after the other: places in `requests`. */
   readonly order: readonly number[]
   /** With the first of them. */
@@ -107,57 +107,67 @@ async function runRequests({ endpoint, clients, request, warmUpMs, measureMs }: 
   }
 }
 
-async function runTurns({ endpoint, clients, requests, order, warmUpMs, turnMs }: TurnsJob): Promise<TurnsResult> {
+async function runTurns({ clients, requests, order, warmUpMs, turnMs }: TurnsJob): Promise<TurnsResult> {
   const broken = createSignal<never>()
-  const connections = await openAll(endpoint, clients, broken.reject)
+  const connections = new Map<number, Connection[]>()
+  for (const { endpoint } of requests) {
+    if (connections.has(endpoint.port)) continue
+    connections.set(endpoint.port, await openAll(endpoint, clients, broken.reject))
+  }
   const makers = requests.map(requestMaker)
   const rates: number[][] = requests.map(() => [])
   const done = createSignal<TurnsResult>()
-  let turn = 0
-  let endMs = performance.now() + warmUpMs
+  const resting = new Set<Connection>()
+  let turn = -1
+  let endMs = 0
   let firstMs = 0
   let count = 0
 
-  for (const connection of connections) {
-    const ask = () => {
-      const asked = turn
-      const which = order[asked]!
-      connection.ask(makers[which]!(), (answer) => {
-        if (answer.status >= 300) {
-          const { method, path } = requests[which]!
-          return done.reject(new Error(`${method} ${path}: ${answer.status}`))
-        }
-        if (asked === turn) heard(which) // what was asked in another turn is not counted
-        if (turn < order.length) ask()
-      })
-    }
-    ask()
-  }
-  let isWarm = false
-
-  /** The first answer of a turn starts its clock and is not counted itself. */
-  function heard(which: number): void {
-    const nowMs = performance.now()
-    if (nowMs < endMs || count === 0) {
-      if (firstMs === 0) firstMs = nowMs
-      else count++
-      return
-    }
-    if (isWarm) {
-      rates[which]!.push(count / ((nowMs - firstMs) / 1000))
-      turn++
-    }
-    isWarm = true
+  function beginTurn(ms: number): void {
+    endMs = performance.now() + ms
     firstMs = 0
     count = 0
-    endMs = nowMs + turnMs
+    for (const connection of connections.get(requestOf(turn).endpoint.port)!) {
+      if (turn < 0 || resting.delete(connection)) ask(connection)
+    }
+  }
+
+  /** Turn -1 is the warm-up. */
+  function requestOf(turn: number): TurnsJob['requests'][number] {
+    return requests[order[Math.max(0, turn)]!]!
+  }
+
+  function ask(connection: Connection): void {
+    const asked = turn
+    const { endpoint, method, path } = requestOf(asked)
+    connection.ask(makers[order[Math.max(0, asked)]!]!(), (answer) => {
+      if (answer.status >= 300) return done.reject(new Error(`${method} ${path}: ${answer.status}`))
+      if (asked === turn) heard() // what was asked in another turn is not counted
+      if (turn === order.length) return
+      if (requestOf(turn).endpoint.port === endpoint.port) ask(connection)
+      else resting.add(connection)
+    })
+  }
+
+  /** The first answer of a turn starts its clock and is not counted itself. */
+  function heard(): void {
+    const nowMs = performance.now()
+    if (firstMs === 0) firstMs = nowMs
+    else count++
+    if (nowMs < endMs || count === 0) return
+    if (turn >= 0) rates[order[turn]!]!.push(count / ((nowMs - firstMs) / 1000))
+    turn++
     if (turn === order.length) done.resolve({ rates })
+    else beginTurn(turnMs)
   }
 
   try {
+    for (const [port, idle] of connections)
+      if (port !== requestOf(0).endpoint.port) for (const one of idle) resting.add(one)
+    beginTurn(warmUpMs)
     return await Promise.race([done.promise, broken.promise])
   } finally {
-    for (const connection of connections) connection.close()
+    for (const connection of [...connections.values()].flat()) connection.close()
   }
 }
 

@@ -103,9 +103,9 @@ describe('createStoredObjects', () => {
 
   it('forgets the oldest beyond its limit', () => {
     const objects = createStoredObjects(2)
-    const entries = [1, 2, 3].map((revision) => anEntry(encodeStored(anObject()), revision))
-    const [first, , third] = entries.map((entry) => objects.decode(entry))
-    expect(objects.decode(entries[2]!)).toBe(third)
+    const entries = Array.from({ length: 9 }, (_, at) => anEntry(encodeStored(anObject()), at + 1))
+    const [first, ...others] = entries.map((entry) => objects.decode(entry))
+    expect(objects.decode(entries[8]!)).toBe(others.at(-1))
     expect(objects.decode(entries[0]!)).not.toBe(first)
   })
 })

@@ -23,12 +23,23 @@ const written = new Recent<Uint8Array, Shared>(500)
 
 /** Takes the object over: nobody may change it from here on. It answers whoever decodes these very bytes soon. */
 export function encodeStored(object: KubeObject): Buffer {
-  const { metadata, ...rest } = object
-  const { resourceVersion: _, ...meta } = metadata
-  const stored = { metadata: meta, ...rest }
+  const stored = storedForm(object)
   const value = Buffer.from(JSON.stringify(stored), 'utf8')
   written.set(value, stored)
   return value
+}
+
+/** Its metadata comes first, and says no version. */
+function storedForm(object: KubeObject): KubeObject {
+  if (firstKeyOf(object) === 'metadata' && object.metadata.resourceVersion === undefined) return object
+  const { metadata, ...rest } = object
+  const { resourceVersion: _, ...meta } = metadata
+  return { metadata: meta, ...rest }
+}
+
+function firstKeyOf(object: object): string | undefined {
+  for (const key in object) return key
+  return undefined
 }
 
 /**
@@ -49,20 +60,32 @@ function settle<T extends object>(value: T): T {
 /**
  * Decodes stored bytes; the last few thousand are remembered, keyed by revision and key. The bytes are compared all the
  * same: a transaction sees those before it in its group commit, and if the disk refuses them, others get their revisions.
+ * The transactions of a group commit ask for the same few entries again and again: these are known by themselves.
  */
 export function createStoredObjects(rememberedMax = 8_000) {
   const remembered = new Recent<string, { readonly value: Uint8Array; readonly object: Shared }>(rememberedMax)
+  const lately: { readonly entry: Entry; readonly object: Shared }[] = []
+  let oldest = 0
+  const look = (entry: Entry): Shared => {
+    const id = `${entry.modRevision} ${entry.key}`
+    const known = remembered.get(id)
+    if (known && sameBytes(known.value, entry.value)) return known.object
+    const object = decodeStored(entry)
+    remembered.set(id, { value: entry.value, object })
+    return object
+  }
   return {
     decode(entry: Entry): Shared {
-      const id = `${entry.modRevision} ${entry.key}`
-      const known = remembered.get(id)
-      if (known && sameBytes(known.value, entry.value)) return known.object
-      const object = decodeStored(entry)
-      remembered.set(id, { value: entry.value, object })
+      for (const one of lately) if (one.entry === entry) return one.object
+      const object = look(entry)
+      lately[oldest] = { entry, object }
+      oldest = (oldest + 1) % LATELY_MAX
       return object
     },
   }
 }
+
+const LATELY_MAX = 4
 
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || Buffer.compare(a, b) === 0
 
