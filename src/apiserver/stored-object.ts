@@ -20,12 +20,18 @@ export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
  * are written at once, and no more: what is kept longer than that is moved about by the garbage collector.
  */
 const written = new Recent<Uint8Array, Shared>(500)
+/** After so many writes that nobody decoded, none is kept until somebody does: that is cheaper for the collector still. */
+const UNREAD_MAX = 2_000
+let unread = 0
 
 /** Takes the object over: nobody may change it from here on. It answers whoever decodes these very bytes soon. */
 export function encodeStored(object: KubeObject): Buffer {
   const stored = storedForm(object)
   const value = Buffer.from(JSON.stringify(stored), 'utf8')
-  written.set(value, stored)
+  if (unread < UNREAD_MAX) {
+    written.set(value, stored)
+    unread++
+  }
   return value
 }
 
@@ -91,6 +97,7 @@ export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a === b || B
 
 /** Without remembering: for bytes that are not what the store has at this version. */
 export function decodeStored({ value, modRevision }: Pick<Entry, 'value' | 'modRevision'>): Shared {
+  unread = 0
   const fresh = written.get(value)
   if (fresh) return modRevision > 0 ? withVersion(settle(fresh), modRevision) : settle(fresh)
   const object = JSON.parse(bufferOf(value).toString('utf8'))
