@@ -174,6 +174,7 @@ function planOf(seed: number, { operations = 8 } = {}): Plan {
       commits: 'atomic',
       capacityReservation: false,
       expansionQuota: 'high-water-mark',
+      netGrowsAlone: false,
     },
     weather: { network: {}, diskRefuses: 0, drivers: {}, crashes: {} },
     steps: Array.from({ length: operations }, (_, index) => ({

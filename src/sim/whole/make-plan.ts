@@ -95,6 +95,7 @@ const makeSetup = (dice: Dice): Setup => ({
   commits: dice.chance(0.65) ? 'atomic' : 'one by one',
   capacityReservation: dice.chance(0.6),
   expansionQuota: dice.pick(['high-water-mark', 'actual']),
+  netGrowsAlone: dice.chance(0.3),
 })
 
 interface Moment {

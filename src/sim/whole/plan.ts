@@ -26,6 +26,8 @@ export interface Setup {
   readonly commits: 'atomic' | 'one by one'
   readonly capacityReservation: boolean
   readonly expansionQuota: ExpansionQuota
+  /** Volumes of net.sim are as large as asked for without their nodes' doing. */
+  readonly netGrowsAlone: boolean
 }
 
 /** What may go wrong at any moment, with what probability. */

@@ -46,6 +46,7 @@ describe('shrinking a failing plan', () => {
         commits: 'atomic',
         capacityReservation: false,
         expansionQuota: 'high-water-mark',
+        netGrowsAlone: false,
       },
       weather: { network: {}, diskRefuses: 0, drivers: {}, crashes: { 'control-1': 0.001 } },
       steps: [
@@ -129,6 +130,7 @@ function planOf(steps: number): Plan {
       commits: 'one by one',
       capacityReservation: true,
       expansionQuota: 'actual',
+      netGrowsAlone: false,
     },
     weather: {
       network: { loseReply: 0.01, refuse: 0.01 },

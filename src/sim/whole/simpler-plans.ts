@@ -24,6 +24,7 @@ const SIMPLEST: Setup = {
   commits: 'atomic',
   capacityReservation: false,
   expansionQuota: 'high-water-mark',
+  netGrowsAlone: false,
 }
 
 export function* simplerSetups(plan: Plan): Iterable<Plan> {

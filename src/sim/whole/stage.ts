@@ -87,7 +87,7 @@ export async function createStage(world: World, setup: Setup, options: StageOpti
       onNode: (id: string, method: string, request: object) => machines.get(nodeOfId(id))?.did(name, method, request),
       bootOf: (id: string) => machines.get(nodeOfId(id))?.boots ?? 0,
     }
-    drivers.set(name, createSimDriver(world, `driver ${name}`, settingsOf(name, names), hooks))
+    drivers.set(name, createSimDriver(world, `driver ${name}`, settingsOf(name, names, setup), hooks))
   }
   for (const name of names) machines.set(name, createMachine(world, name, drivers))
 

@@ -130,6 +130,7 @@ function runOf(given: Partial<WholeRun>): WholeRun {
         commits: 'atomic',
         capacityReservation: false,
         expansionQuota: 'actual',
+        netGrowsAlone: false,
       },
       weather: { network: {}, diskRefuses: 0, drivers: {}, crashes: {} },
       steps: [],

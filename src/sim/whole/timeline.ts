@@ -42,7 +42,7 @@ export const violationText = ({ atMs, rule, text }: Violation): string =>
   `VIOLATION at ${timeText(atMs)}, rule "${rule}": ${text}`
 
 function headOf({ seed, minutes, setup, weather, steps }: Plan): string[] {
-  const { nodes, controlReplicas, home, commits, capacityReservation, expansionQuota } = setup
+  const { nodes, controlReplicas, home, commits, capacityReservation, expansionQuota, netGrowsAlone } = setup
   const faults = [
     ...Object.entries(weather.network).map(([name, rate]) => `network ${name} ${rate}`),
     ...(weather.diskRefuses > 0 ? [`disk refuses ${weather.diskRefuses}`] : []),
@@ -52,7 +52,7 @@ function headOf({ seed, minutes, setup, weather, steps }: Plan): string[] {
   return [
     `Seed ${seed}: ${steps.length} steps in ${minutes} minutes; ${nodes} nodes, ${controlReplicas} × control, ` +
       `controllers of drivers ${home}, commits ${commits}, capacity reservation ${capacityReservation ? 'on' : 'off'}, ` +
-      `quota by ${expansionQuota} size.`,
+      `quota by ${expansionQuota} size${netGrowsAlone ? ', net.sim grows without its nodes' : ''}.`,
     `Weather: ${faults.join(', ') || 'clear'}.`,
   ]
 }

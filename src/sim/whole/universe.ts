@@ -20,7 +20,11 @@ export const nodeIdOf = (node: string): string => `id-${node}`
 export const nodeOfId = (id: string): string => id.slice('id-'.length)
 
 /** local.sim: on each node its own pool, nothing to attach, grows on the node, takes iops and throughput. */
-export function settingsOf(name: DriverName, nodes: readonly string[]): FakeSettings {
+export function settingsOf(
+  name: DriverName,
+  nodes: readonly string[],
+  { netGrowsAlone = false }: { readonly netGrowsAlone?: boolean } = {},
+): FakeSettings {
   const plainNodes = nodes.map((node) => ({ id: nodeIdOf(node) }))
   switch (name) {
     case 'local.sim':
@@ -41,6 +45,7 @@ export function settingsOf(name: DriverName, nodes: readonly string[]): FakeSett
         pools: [{ name: 'net', capacityBytes: NET_POOL_GI * GI }],
         nodes: plainNodes,
         maximumBytes: NET_MAXIMUM_GI * GI,
+        expandsOnNode: !netGrowsAlone,
       })
     case 'basic.sim':
       return fakeSettings({
