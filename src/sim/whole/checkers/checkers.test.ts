@@ -5,6 +5,7 @@ import { leaseKind } from '../../../api/kinds/lease.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { collectionPrefix } from '../../../apiserver/index.ts'
+import { createBindingMetrics } from '../../../controllers/binding/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../../controllers/names.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../csi/gen/csi_pb.js'
 import { createCsiMetrics } from '../../../csi/index.ts'
@@ -16,7 +17,7 @@ import { judgeDeletions } from './deletions.ts'
 import { judgeIntents } from './intents.ts'
 import { judgeLeases } from './leases.ts'
 import { judgeWrites } from './lost-writes.ts'
-import { metricProblems } from './metrics.ts'
+import { gaugeProblems, metricProblems } from './metrics.ts'
 import { judgeMounts } from './mounts.ts'
 import { createCommitLog } from './observer.ts'
 import { judgeOverlaps } from './overlaps.ts'
@@ -767,5 +768,26 @@ describe('what is judged at the very end', () => {
       'control-1 in its life 1 found 1 quotas that do not say what is used',
       'control-1 in its life 1 says workqueue_depth {} -1, which is less than nothing',
     ])
+  })
+
+  it('SYS-14 metrics: whoever counts claims and volumes in the end counts those that are there', async () => {
+    const trial = aTrial()
+    const registry = new Registry()
+    const text = async () => (await gaugeProblems(trial.stage, trial.view)).map((problem) => problem.text)
+    expect(await text()).toEqual([])
+    trial.put(['volume', aVolume('pv', { phase: 'Bound' })])
+    expect(await text()).toEqual(['nobody counts the 1 volumes and 0 claims that there are'])
+    trial.registries.push(
+      { process: 'control-1', life: 1, registry: new Registry() },
+      { process: 'control-1', life: 2, registry },
+    )
+    const volumes = [{ metadata: { name: 'pv' }, spec: {}, status: { phase: 'Available' } }]
+    createBindingMetrics(registry).count({ claims: { list: () => [] }, volumes: { list: () => volumes as never } })
+    expect(await text()).toEqual([
+      'control-1 says pv_collector_bound_pv_count 0, and there are 1',
+      'control-1 says pv_collector_unbound_pv_count 1, and there are 0',
+    ])
+    volumes[0]!.status.phase = 'Bound'
+    expect(await text()).toEqual([])
   })
 })

@@ -12,7 +12,7 @@ import { createEyes } from './eyes.ts'
 import { judgeIntents } from './intents.ts'
 import { judgeLeases } from './leases.ts'
 import { judgeWrites } from './lost-writes.ts'
-import { metricProblems } from './metrics.ts'
+import { gaugeProblems, metricProblems } from './metrics.ts'
 import { judgeMounts } from './mounts.ts'
 import { addObserver } from './observer.ts'
 import { judgeOverlaps } from './overlaps.ts'
@@ -87,6 +87,7 @@ export function createCheckers({ stage, view, people, convict }: CheckersOptions
       writes.look()
       for (const { rule, text } of retries.problems()) court.convict(rule, text)
       for (const { rule, text } of await metricProblems(stage)) court.convict(rule, text)
+      for (const { rule, text } of await gaugeProblems(stage, view)) court.convict(rule, text)
     },
   }
 }

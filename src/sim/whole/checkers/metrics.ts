@@ -1,9 +1,12 @@
-// Metrics agree with what happened: for every life of every process, the calls it counted are the calls whose end it heard.
+// Metrics agree with what happened: for every life of every process, the calls it counted are the calls whose end it heard;
+// and with what is there: whoever leads in the end counts the claims and volumes of the store.
 import { type CsiCode, goNameOf } from '../../../csi/index.ts'
 import type { Stage } from '../stage.ts'
+import type { View } from '../view.ts'
 import type { Problem } from './court.ts'
 
 type Counted = Pick<Stage, 'registries' | 'calls'>
+type Things = Pick<View, 'claims' | 'volumes'>
 
 /** Of controllers, and of node agents. */
 const CALLS = ['csi_sidecar_operations_seconds', 'csi_operations_seconds']
@@ -73,6 +76,43 @@ export async function metricProblems({ registries, calls }: Counted): Promise<Pr
           problems.push(`${who} says ${name} ${JSON.stringify(labels)} ${value}, which is less than nothing`)
       }
     }
+  }
+  return problems.map((text) => ({ rule: 'metrics', text }))
+}
+
+/** To be asked when all is quiet. Whoever does not lead counts nothing. */
+export async function gaugeProblems({ registries }: Counted, { claims, volumes }: Things): Promise<Problem[]> {
+  const things = { pv: [...volumes.values()], pvc: [...claims.values()] }
+  const isBound = ({ status }: { readonly status?: { readonly phase?: string } }) => status?.phase === 'Bound'
+  const truth = {
+    total_pv_count: things.pv.length,
+    bound_pv_count: things.pv.filter(isBound).length,
+    unbound_pv_count: things.pv.filter((one) => !isBound(one)).length,
+    bound_pvc_count: things.pvc.filter(isBound).length,
+    unbound_pvc_count: things.pvc.filter((one) => !isBound(one)).length,
+  }
+  const newest = new Map(registries.map((one) => [one.process, one]))
+  const counts = await Promise.all(
+    [...newest.values()].map(async ({ process, registry }) => {
+      const said = new Map<string, number>()
+      for (const name of Object.keys(truth)) {
+        const { values = [] } = (await registry.getSingleMetric(`pv_collector_${name}`)?.get()) ?? {}
+        said.set(
+          name,
+          values.reduce((total, { value }) => total + value, 0),
+        )
+      }
+      return { process, said }
+    }),
+  )
+  const counting = counts.filter(({ said }) => [...said.values()].some((value) => value > 0))
+  const problems = counting.flatMap(({ process, said }) =>
+    Object.entries(truth)
+      .filter(([name, are]) => said.get(name) !== are)
+      .map(([name, are]) => `${process} says pv_collector_${name} ${said.get(name)}, and there are ${are}`),
+  )
+  if (counting.length === 0 && things.pv.length + things.pvc.length > 0) {
+    problems.push(`nobody counts the ${things.pv.length} volumes and ${things.pvc.length} claims that there are`)
   }
   return problems.map((text) => ({ rule: 'metrics', text }))
 }
