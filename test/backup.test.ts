@@ -1,7 +1,7 @@
 // `stowage backup` of a server that is being written to: each backup is the store as it was at one moment, and a
 // server starts on it. What an operator does with it is docs/operations.md.
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -108,13 +108,22 @@ describe('stowage backup', () => {
   it('SYS-17 refuses a directory that has something in it, and one without a store', async () => {
     const dataDir = join(scratch, 'data')
     await (await start(dataDir)).stop()
+    await writeFile(join(scratch, 'file'), '')
     expect(await stowage('backup', '--data-dir', dataDir, '--to', dataDir)).toMatchObject({
       code: 2,
-      stderr: `stowage: --to ${dataDir}: it is not empty. Name a new directory.\n`,
+      stderr: `stowage: --to ${dataDir}: it is in the directory that is backed up, and would be lost with it. Name another.\n`,
     })
+    await mkdir(join(scratch, 'full', 'x'), { recursive: true })
+    expect(await stowage('backup', '--data-dir', dataDir, '--to', join(scratch, 'full'))).toMatchObject({
+      code: 2,
+      stderr: `stowage: --to ${join(scratch, 'full')}: it is not empty. Name a new directory.\n`,
+    })
+    const inFile = await stowage('backup', '--data-dir', dataDir, '--to', join(dataDir, '..', 'file', 'b'))
+    expect(inFile.code).toBe(2)
+    expect(inFile.stderr).toMatch(/^stowage: --to .* cannot be made: .* Name a directory that can be written to\.\n$/)
     const nowhere = await stowage('backup', '--data-dir', join(scratch, 'nowhere'), '--to', join(scratch, 'b'))
     expect(nowhere.code).toBe(2)
     expect(nowhere.stderr).toContain('There is no embedded store in')
-    expect(await readdir(scratch)).toEqual(['data'])
+    expect(await readdir(scratch)).toEqual(['data', 'file', 'full'])
   })
 })

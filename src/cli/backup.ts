@@ -34,12 +34,22 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
         'Objects that are kept in etcd are backed up with etcd’s own tools.',
     )
   }
+  if (`${to}/`.startsWith(`${resolve(dataDir)}/`)) {
+    throw new UsageError(
+      `--to ${to}: it is in the directory that is backed up, and would be lost with it. Name another.`,
+    )
+  }
   if ((await namesIn(to)).length > 0) throw new UsageError(`--to ${to}: it is not empty. Name a new directory.`)
 
   const partial = join(dirname(to), `${basename(to)}.partial`)
-  await rm(partial, { recursive: true, force: true })
-  await ensureDirectory(dirname(to))
-  await ensurePrivateDirectory(partial)
+  try {
+    await ensureDirectory(dirname(to))
+    await rm(partial, { recursive: true, force: true })
+    await ensurePrivateDirectory(partial)
+  } catch (error) {
+    const { message } = error as Error
+    throw new UsageError(`--to ${to} cannot be made: ${message}. Name a directory that can be written to.`)
+  }
   const storeBytes = await copyLmdbStore({ from: join(dataDir, 'store'), to: join(partial, 'store') })
   const files: string[] = []
   const keep = async (from: string, name: string) => {
@@ -61,6 +71,6 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
 
 const namesIn = (dir: string): Promise<string[]> =>
   readdir(dir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
     throw new Error(`Cannot read ${dir}: ${error.message}`, { cause: error })
   })

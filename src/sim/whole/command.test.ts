@@ -87,7 +87,7 @@ describe('npm run sim', () => {
     expect(await sim('--seed 3 --twice')).toMatchObject({ code: 0 })
   })
 
-  it('SYS-14 a worker that dies of a seed is replaced, and the seed counts as a crash', async () => {
+  it('SYS-14 a worker that dies of a seed is replaced, and the seed is told to have no result', async () => {
     let started = 0
     const startWorker: SimProgram['startWorker'] = (flags) => {
       started++
@@ -97,8 +97,9 @@ describe('npm run sim', () => {
     const { code, out } = await sim('--seeds 4 --from 1 --workers 1', { startWorker })
     expect(code).toBe(1)
     expect(started).toBe(2)
-    expect(out).toContain('seed 2  crash: out of memory\n')
-    expect(out).toContain('It did not fail again')
+    expect(out).toContain('seed 2  no result: out of memory\n')
+    expect(out).toContain('Look at it by itself:\nReplay:  npm run sim -- --seed 2\n')
+    expect(out).not.toContain('shrinking')
   })
 
   it('SYS-14 what is wrong with flags or files is said, with exit code 2', async () => {

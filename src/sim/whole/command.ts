@@ -10,7 +10,7 @@ import { PlanFileError, readPlanFile, saveRegression } from './regressions.ts'
 import { addResult, byRule, createTotals, reportOf, resultOf, type SeedResult, type Totals } from './report.ts'
 import type { WholeRun } from './run.ts'
 import { safely, twice } from './run-safely.ts'
-import { runSeeds, type SeedWorker } from './seed-pool.ts'
+import { NO_RESULT, runSeeds, type SeedWorker } from './seed-pool.ts'
 import { type RunPlan, type ShrinkBudget, type Shrunk, shrink } from './shrink.ts'
 import { timelineOf } from './timeline.ts'
 
@@ -79,7 +79,8 @@ async function runOne(command: OneRun, program: SimProgram): Promise<number> {
   addResult(totals, resultOf(plan.seed, first))
   if (command.json) await writeJson(command.json, totals)
   if (first.violations.length === 0) {
-    program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${reportOf(totals, { realMs })}`)
+    const verdict = `Seed ${plan.seed}: no violation.\n\n`
+    program.print(`${command.all ? `${timelineOf(first, command)}\n` : ''}${verdict}${reportOf(totals, { realMs })}`)
     return 0
   }
   if (command.shrink || command.save) await tellShrunk(plan, command, SHRINK_ASKED, program, commandFor(command))
@@ -110,12 +111,14 @@ async function runMany(command: ManyRuns, program: SimProgram): Promise<number> 
   print(`\n${reportOf(totals, { realMs: elapsedMs() })}`)
   if (command.json) await writeJson(command.json, totals)
   for (const { seed, violations } of firstOfRules(totals)) {
+    if (violations[0]!.rule === NO_RESULT) {
+      print(
+        `\nSeed ${seed} has no result and is not made small. Look at it by itself:\n${replayText(flagsOfSeed(seed, command))}`,
+      )
+      continue
+    }
     print(`\nSeed ${seed}, rule "${violations[0]!.rule}": shrinking …\n`)
-    await tellShrunk(program.makePlan(seed, command.size), command, SHRINK_ALONG, program, [
-      '--seed',
-      `${seed}`,
-      ...flagsOf(command),
-    ])
+    await tellShrunk(program.makePlan(seed, command.size), command, SHRINK_ALONG, program, flagsOfSeed(seed, command))
   }
   return totals.failures.length > 0 ? 1 : 0
 }
@@ -186,8 +189,12 @@ const flagsOf = ({ size, isTwice }: Common): string[] => [
   ...(isTwice ? ['--twice'] : []),
 ]
 
+const flagsOfSeed = (seed: number, command: Common): string[] => ['--seed', `${seed}`, ...flagsOf(command)]
+
+const replayText = (flags: readonly string[]): string => `Replay:  npm run sim -- ${flags.join(' ')}\n`
+
 const adviceText = (flags: readonly string[]): string => `\
-Replay:  npm run sim -- ${flags.join(' ')}
+${replayText(flags)}\
 Shrink:  npm run sim -- ${flags.join(' ')} --shrink
 Keep:    npm run sim -- ${flags.join(' ')} --save --found 'What it found, in a sentence.'
 `

@@ -26,6 +26,7 @@ describe('the flags of the simulator', () => {
     ['--seed', "Option '--seed <value>' argument missing. `npm run sim -- --help`"],
     ['--seed x', '--seed takes a whole number from 0 to 4294967295, not "x". For example: --seed 1'],
     ['--seed 1.5', '--seed takes a whole number from 0 to 4294967295, not "1.5".'],
+    ['--seed -1', '--seed takes a whole number from 0 to 4294967295, not "-1".'],
     ['--minutes 0', '--minutes takes a number from 0.01 to 10080, not "0".'],
     ['--workers 0', '--workers takes a whole number from 1 to 256, not "0".'],
     ['--seed 1 --plan a', '--seed and --plan do not go together. A run has one plan: leave one of them out.'],

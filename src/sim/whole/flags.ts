@@ -122,11 +122,21 @@ export function readFlags(args: readonly string[], { cores }: { readonly cores: 
 
 function parsed(args: readonly string[]): Given {
   try {
-    return parseArgs({ args: [...args], options: OPTIONS }).values
+    return parseArgs({ args: withNegatives(args), options: OPTIONS }).values
   } catch (error) {
-    const [what] = (error as Error).message.split('. ')
+    const [what] = (error as Error).message.split(/\.\s/)
     throw new FlagError(`${what}. \`npm run sim -- --help\` lists the flags; they come after a lone \`--\`.`)
   }
+}
+
+/** `--seed -1` is a number out of bounds, not a flag -1. */
+function withNegatives(args: readonly string[]): string[] {
+  const joined: string[] = []
+  for (const arg of args) {
+    if (/^-[\d.]/.test(arg) && joined.at(-1)?.startsWith('--')) joined.push(`${joined.pop()}=${arg}`)
+    else joined.push(arg)
+  }
+  return joined
 }
 
 function refusePair(given: Given, one: Flag, other: Flag, because: string): void {

@@ -27,6 +27,12 @@ function program(): SimProgram {
   }
 }
 
+// Whoever reads only the beginning, as `head` does, has seen enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
+
 const args = process.argv.slice(2)
 if (args[0] === WORKER) {
   const command = readFlags(args.slice(1), { cores: 1 })

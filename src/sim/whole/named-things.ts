@@ -1,5 +1,5 @@
 // Which things a violation is about: those its text names, and those that belong to them by the objects that are there
-// (a claim's volume, a volume's claim, what is attached). Lines of the log that mention none of them can be left out.
+// (a claim's volume, a volume's claim, what is attached, an owner). Lines of the log that mention none of them can be left out.
 import type { Plan } from './plan.ts'
 import type { Violation, WholeRun } from './run.ts'
 
@@ -42,7 +42,12 @@ function namesInPlan({ steps }: Plan): string[] {
 interface Written {
   /** Of what a driver holds. */
   readonly name?: string
-  readonly metadata?: { readonly namespace?: string; readonly name?: string; readonly uid?: string }
+  readonly metadata?: {
+    readonly namespace?: string
+    readonly name?: string
+    readonly uid?: string
+    readonly ownerReferences?: readonly { readonly name?: string }[]
+  }
   readonly spec?: {
     readonly volumeName?: string
     readonly claimRef?: { readonly namespace?: string; readonly name?: string }
@@ -66,6 +71,7 @@ function belongings({ name: given, metadata, spec = {} }: Written): string[] {
     spec.source?.persistentVolumeName,
     metadata?.uid && `pvc-${metadata.uid}`,
     ...claims.map((name) => keyOf({ ...metadata, name })),
+    ...(metadata?.ownerReferences ?? []).map(({ name }) => name && keyOf({ ...metadata, name })),
   ].filter((name): name is string => Boolean(name))
 }
 

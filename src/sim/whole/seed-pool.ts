@@ -38,7 +38,10 @@ export async function runSeeds({ workers, startWorker, next, progress }: PoolOpt
   return totals
 }
 
+/** The rule that such a seed breaks. What happened in it only its own process could tell. */
+export const NO_RESULT = 'no result'
+
 function deathOf(seed: number, error: unknown): SeedResult {
   const text = error instanceof Error ? error.message : String(error)
-  return { seed, virtualMs: 0, operations: {}, faults: {}, violations: [{ atMs: 0, rule: 'crash', text }] }
+  return { seed, virtualMs: 0, operations: {}, faults: {}, violations: [{ atMs: 0, rule: NO_RESULT, text }] }
 }

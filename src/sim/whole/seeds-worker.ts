@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { SeedResult } from './report.ts'
 import type { SeedWorker } from './seed-pool.ts'
 
-/** Of real time; a seed takes about a second. Whatever takes longer goes in circles. */
+/** Of real time; a seed takes about a second. Whatever takes longer goes in circles, or has no processor to run on. */
 export const SEED_MS_MAX = 300_000
 
 /**
@@ -29,7 +29,7 @@ function ask(child: ChildProcess, seed: number, clock: Clock): Promise<SeedResul
       child.off('message', onMessage).off('exit', onExit).off('error', onError)
       settle()
     }
-    const fail = (because: string) => end(() => reject(new Error(`Seed ${seed} has no result: ${because}.`)))
+    const fail = (because: string) => end(() => reject(new Error(because)))
     const onMessage = (result: unknown) => end(() => resolve(result as SeedResult))
     const onExit = (code: number | null, signal: string | null) => fail(`its process ended with ${signal ?? code}`)
     const onError = (error: Error) => fail(error.message)

@@ -32,7 +32,7 @@ describe('the timeline of a run', () => {
       }),
     )
     expect(story).toBe(`\
-Seed 7: 0 steps in 60 minutes; 2 nodes, 1 × control, controllers of drivers together, commits atomic, capacity reservation off, quota by actual size.
+Seed 7: 20 steps in 60 minutes; 2 nodes, 1 × control, controllers of drivers together, commits atomic, capacity reservation off, quota by actual size.
 Weather: clear.
 
   0:01.0 ● people     alice creates claim team-a/c1 (4Gi, net-now): done
@@ -75,6 +75,28 @@ What is there:
     expect(told('volume s0 is gone')).toEqual(['team-a/c1', 's0', 'h-1', 'csi-1'])
     expect(told('volume s1 is gone')).toEqual(['s1'])
     expect(told('something is wrong')).toHaveLength(5)
+  })
+
+  it('SYS-14 a claim leads to the pod that owns it, and of a small plan all that people did is told', () => {
+    const ownerReferences = [{ name: 'p5' }]
+    const objects = {
+      'claim team-a/p5-own-0': { metadata: { namespace: 'team-a', name: 'p5-own-0', ownerReferences } },
+    }
+    const violations = [{ atMs: 1, rule: 'not gone', text: 'claim team-a/p5-own-0 is stuck in its deletion' }]
+    const log = [
+      '1.000s people: alice creates pod team-a/p5: done',
+      '1.000s control-1: sees team-a/p5',
+      '1.000s control-1: sees team-a/p6',
+      '2.000s people: alice edits node n1: done',
+    ]
+    const large = runOf({ log, objects, violations })
+    expect(timelineOf(large)).toContain('alice creates pod team-a/p5')
+    expect(timelineOf(large)).toContain('sees team-a/p5')
+    expect(timelineOf(large)).not.toContain('team-a/p6')
+    expect(timelineOf(large)).not.toContain('alice edits node n1')
+    const small = timelineOf({ ...large, plan: { ...large.plan, steps: large.plan.steps.slice(0, 10) } })
+    expect(small).toContain('alice edits node n1')
+    expect(small).not.toContain('team-a/p6')
   })
 
   it('SYS-14 a story of thousands of lines has about 60: first, last, what people did; gaps say what they leave out', () => {
@@ -133,7 +155,7 @@ function runOf(given: Partial<WholeRun>): WholeRun {
         netGrowsAlone: false,
       },
       weather: { network: {}, diskRefuses: 0, drivers: {}, crashes: {} },
-      steps: [],
+      steps: Array.from({ length: 20 }, () => ({ atMs: 0, act: { do: 'create', kind: 'pod', object: {} } })),
     },
     violations: [],
     log: [],

@@ -14,6 +14,8 @@ export interface TimelineOptions {
 /** More are not read; the beginning and the end stay, and from between what people did and what broke. */
 const STORY_LINES_MAX = 60
 const FIRST_LINES = 8
+/** Of a plan with no more steps, whatever people do is told: each step is needed. */
+const STEPS_ALL_TOLD = 10
 const LAST_LINES = 24
 const OBJECTS_MAX = 6
 const OBJECT_LINES_MAX = 24
@@ -23,7 +25,10 @@ export function timelineOf(run: WholeRun, { all = false }: TimelineOptions = {})
   const [violation, ...others] = run.violations
   const things = violation && thingsOf(run, violation)
   const log = readLog(run)
-  const told = all || !things ? log : log.filter((line) => line.mark === 'fault' || isAbout(things, line))
+  const isSmall = run.plan.steps.length <= STEPS_ALL_TOLD
+  const isTold = (line: LogLine) =>
+    line.mark === 'fault' || (isSmall && line.mark === 'people') || (things !== undefined && isAbout(things, line))
+  const told = all || !things ? log : log.filter(isTold)
   const story = once(told)
   const lines = [...headOf(run.plan), '', ...(all ? story.map(lineText) : shortened(story, things))]
   if (told.length < log.length)

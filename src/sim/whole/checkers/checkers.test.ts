@@ -1,4 +1,5 @@
 // The checkers of the whole, shown the crimes they are there for. A rule that never convicts proves nothing.
+import { readFile } from 'node:fs/promises'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
 import { leaseKind } from '../../../api/kinds/lease.ts'
@@ -32,6 +33,14 @@ const bound = (trial: ReturnType<typeof aTrial>, more: object = {}) =>
     ['volume', aVolume('pv', { phase: 'Bound', claim: 'a' })],
     ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })],
   )
+
+it('SYS-14 every rule is explained in docs/simulation.md', async () => {
+  const text = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
+  const rules = (await text('court.ts')).matchAll(/^ {2}\| '([a-z ]+)'$/gm)
+  const table = (await text('../../../../docs/simulation.md')).match(/^\| rule \| when [\s\S]*?\n\n/m)![0]
+  const missing = [...rules].map(([, rule]) => `\`${rule}\``).filter((rule) => !table.includes(rule))
+  expect(missing).toEqual([])
+})
 
 describe('what is judged at every commit and call', () => {
   it('SYS-14 deleted wrongly: a volume that is to be retained', async () => {
