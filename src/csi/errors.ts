@@ -86,8 +86,10 @@ const AFTER_CREATE: Partial<Record<CsiFailureCode, CreateFailure>> = {
 
 /** Whether the driver may still be doing, or have done, what was asked. Not for CreateVolume, which has its own table. */
 export function isUncertain(error: unknown): boolean {
-  return !(error instanceof CsiError) || UNCERTAIN.has(error.codeName)
+  return !(error instanceof CsiError) || isUncertainCode(error.codeName)
 }
+
+export const isUncertainCode = (code: CsiCode): boolean => UNCERTAIN.has(code)
 
 const UNCERTAIN: ReadonlySet<CsiCode> = new Set([
   'CANCELLED',

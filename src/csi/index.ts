@@ -12,6 +12,7 @@ export {
   isInfeasibleExpand,
   isInfeasibleModify,
   isUncertain,
+  isUncertainCode,
   isUnimplemented,
   meaningOfCreateFailure,
 } from './errors.ts'

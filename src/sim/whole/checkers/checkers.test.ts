@@ -81,6 +81,24 @@ describe('what is judged at every commit and call', () => {
     ])
   })
 
+  it('SYS-14 shrunk: less is asked for than a volume has, unless its driver denied it for good', () => {
+    const trial = aTrial()
+    judgeSizes(trial.court)
+    trial.held('net.sim', 'pv', 7)
+    trial.put(['claim', aClaim('a', { volumeName: 'pv', storage: '7Gi' })], ['volume', aVolume('pv', { claim: 'a' })])
+    const ask = (gi: number, outcome: string) =>
+      trial.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv', {
+        capacityRange: { requiredBytes: BigInt(gi * GI) },
+      })(outcome)
+    ask(7, 'DEADLINE_EXCEEDED')
+    ask(3, 'OK')
+    expect(trial.crimes).toEqual([`shrunk: control-1 asks for ${3 * GI} bytes of net.sim^pv, which has ${7 * GI}`])
+    trial.crimes.length = 0
+    ask(7, 'OUT_OF_RANGE')
+    ask(3, 'OK')
+    expect(trial.crimes).toEqual([])
+  })
+
   it('SYS-14 told wrongly: the file system has not followed its device', () => {
     const trial = aTrial()
     judgeSizes(trial.court)

@@ -2,9 +2,12 @@
 // not there, and the driver is asked only for what the claim says it may be asked for.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { ControllerExpandVolumeRequest } from '../../../csi/gen/csi_pb.js'
+import { type CsiCode, isUncertainCode } from '../../../csi/index.ts'
 import type { StageCall } from '../stage.ts'
 import { assetName, assetOf, type Of } from '../view.ts'
 import { type Court, heldAt, isBound, partsOf } from './court.ts'
+
+const EXPAND = 'ControllerExpandVolume'
 
 export function judgeSizes({ stage, view, past, convict }: Court): void {
   /** The most that each thing in a driver has had. */
@@ -17,7 +20,7 @@ export function judgeSizes({ stage, view, past, convict }: Court): void {
     }
   })
   stage.onCall((call, phase) => {
-    if (phase === 'begins' && call.method === 'ControllerExpandVolume') judgeCall(call)
+    if (phase === 'begins' && call.method === EXPAND) judgeCall(call)
     if (phase === 'ends' && call.volume) judgeHeld(assetName(call.driver, call.volume))
   })
 
@@ -74,11 +77,24 @@ export function judgeSizes({ stage, view, past, convict }: Court): void {
     largest.set(asset, held.capacityBytes)
   }
 
+  /** Whoever grew a volume unheard, and was then told for good that it cannot be so large, must believe it. */
+  const isDenied = (driver: string, handle: string, size: number): boolean =>
+    stage.calls.some(
+      (call) =>
+        call.driver === driver &&
+        call.volume === handle &&
+        call.method === EXPAND &&
+        call.endedMs !== undefined &&
+        call.outcome !== 'OK' &&
+        !isUncertainCode(call.outcome as CsiCode) &&
+        askedFor(call.request) >= size,
+    )
+
   function judgeCall({ driver, volume: handle, request, process }: StageCall): void {
     const asset = assetName(driver, handle)
-    const asked = (request as ControllerExpandVolumeRequest).capacityRange?.requiredBytes ?? 0n
+    const asked = askedFor(request)
     const held = heldAt(stage, asset)
-    if (held && asked < held.capacityBytes && !past.isLost(asset)) {
+    if (held && asked < held.capacityBytes && !past.isLost(asset) && !isDenied(driver, handle, held.capacityBytes)) {
       convict('shrunk', `${process} asks for ${asked} bytes of ${asset}, which has ${held.capacityBytes}`)
     }
     const volume = view.volumesOf(driver, handle)[0]
@@ -95,6 +111,9 @@ export function judgeSizes({ stage, view, past, convict }: Court): void {
     }
   }
 }
+
+const askedFor = (request: StageCall['request']): bigint =>
+  (request as ControllerExpandVolumeRequest).capacityRange?.requiredBytes ?? 0n
 
 const bytes = (text: string | undefined): bigint => (text === undefined ? 0n : quantityToBytes(text))
 const toldOf = ({ status }: Of<'claim'>): bigint => bytes(status?.capacity?.storage)
