@@ -516,6 +516,24 @@ describe('what is judged once it is quiet', () => {
     ])
   })
 
+  it('SYS-14 size: larger than said, unless it grew unheard for a claim that is gone', () => {
+    const trial = aTrial()
+    const growFor = (claim: string) => {
+      trial.put(['volume', aVolume('pv', { phase: 'Bound', claim })])
+      return trial.call('control-1', 'net.sim', 'ControllerExpandVolume', 'pv')
+    }
+    trial.held('net.sim', 'pv', 2)
+    const differs = `size: claim team-a/a is said to have ${GI}, volume pv ${GI}, and net.sim^pv has ${2 * GI}`
+    growFor('before')('ABORTED')
+    bound(trial)
+    expect(trial.problems()).toEqual([])
+    growFor('a')('ABORTED') // its own it must not give up
+    expect(trial.problems()).toEqual([differs])
+    growFor('before')('OK')
+    bound(trial)
+    expect(trial.problems()).toEqual([differs])
+  })
+
   it('SYS-14 size: half grown, unless the claim says so and waits for a pod', () => {
     const trial = aTrial()
     trial.held('net.sim', 'pv', 2)
@@ -714,6 +732,27 @@ describe('what is judged once it is quiet', () => {
       'attached: /node/pods/uid-gone/volumes/x/mount is mounted on n2 for a pod that is not there',
       'attached: net.sim^pv is staged on n3 at /node/plugins/x/globalmount, and no pod there uses it',
     ])
+  })
+
+  it('SYS-14 attached: publishing that nobody heard the end of, unless the volume is going and is held in mind', () => {
+    const trial = aTrial()
+    trial.held('net.sim', 'pv').attachments['id-n2'] = {} as never
+    const attachment = (finalizers: string[]) => ({
+      metadata: { name: 'va', finalizers },
+      spec: { attacher: 'net.sim', nodeName: 'n2', source: { persistentVolumeName: 'pv' } },
+      status: { attached: false },
+    })
+    const published = 'attached: net.sim^pv is published on [n2], attachments say []'
+    const volume = (metadata: object) => aVolume('pv', { phase: 'Bound', claim: 'a', metadata })
+    const going = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['kubernetes.io/pv-protection'] }
+    const held = attachment(['external-attacher/net-sim'])
+    trial.put(['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv' })])
+    trial.put(['volume', volume({})], ['attachment', held])
+    expect(trial.problems()).toContain(published)
+    trial.put(['volume', volume(going)], ['attachment', held])
+    expect(trial.problems()).not.toContain(published)
+    trial.put(['attachment', attachment([])])
+    expect(trial.problems()).toContain(published)
   })
 
   it('SYS-14 capacity, quota: reports that are not true, and quotas that were never counted', () => {

@@ -21,6 +21,8 @@ export interface Past {
    * minds: kept it, or gave it to whoever wants it. It may be gone all the same.
    */
   isKeptTooLate(volume: Of<'volume'>): boolean
+  /** Asked to grow for another claim than this, which was let go of before anybody heard an answer: it may be larger. */
+  mayHaveGrownBefore(asset: string, claimUid: string): boolean
   /** Features were switched off at some time: what relies on them was not done then. */
   readonly hadGatesOff: boolean
   /** Looks whether anything was lost; called before anything is judged. */
@@ -38,6 +40,8 @@ export function createPast(stage: Stage, view: View, isAskedToDelete: (volume: O
   const letGo = new Set<string>()
   /** Things whose deletion was asked for, and the claim that had each. */
   const condemned = new Map<string, string | undefined>()
+  /** Things that were asked to grow and did not say that they have, and the claim that each did it for. */
+  const unheard = new Map<string, string | undefined>()
   let hadGatesOff = false
 
   view.onCommit((changes) => {
@@ -56,8 +60,13 @@ export function createPast(stage: Stage, view: View, isAskedToDelete: (volume: O
       }
     }
   })
-  stage.onCall(({ driver, method, volume: handle }, phase) => {
+  stage.onCall(({ driver, method, volume: handle, outcome }, phase) => {
     look()
+    if (method === 'ControllerExpandVolume') {
+      const asset = `${driver}^${handle}`
+      if (phase === 'begins') unheard.set(asset, view.volumesOf(driver, handle)[0]?.spec?.claimRef?.uid)
+      else if (outcome === 'OK') unheard.delete(asset)
+    }
     if (phase !== 'begins' || method !== 'DeleteVolume') return
     for (const { spec } of view.volumesOf(driver, handle))
       if (spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.set(`${driver}^${handle}`, spec.claimRef?.uid)
@@ -86,6 +95,7 @@ export function createPast(stage: Stage, view: View, isAskedToDelete: (volume: O
       const isFree = volume.status?.phase !== 'Bound'
       return condemned.has(asset) && isFree && (policy !== 'Delete' || claimRef?.uid !== condemned.get(asset))
     },
+    mayHaveGrownBefore: (asset, claimUid) => unheard.has(asset) && unheard.get(asset) !== claimUid,
     isLost: (asset) => lost.has(asset),
     isGivenUp: (asset) => givenUp.has(asset) || (asset.includes(`^${BY_HAND}`) && !stood.has(asset)),
   }

@@ -72,12 +72,26 @@ function driverProblems({ stage, view }: Quiet): Problem[] {
   return [...assetsIn(stage)].flatMap(({ asset, held }) => {
     const { driver, handle } = partsOf(asset)
     if (!attaches(stage, driver)) return []
-    const names = view.volumesOf(driver, handle).map(({ metadata }) => metadata.name)
+    const volumes = view.volumesOf(driver, handle)
+    const names = volumes.map(({ metadata }) => metadata.name)
+    // Publishing that nobody heard the end of is not gone on with once the volume is going: the finalizer keeps it in mind.
+    const mayBePublished = (node: string) =>
+      volumes.some(isGoing) &&
+      [...view.attachments.values()].some(
+        ({ metadata, spec, status }) =>
+          names.includes(spec.source.persistentVolumeName) &&
+          spec.nodeName === node &&
+          !status?.attached &&
+          (metadata.finalizers?.length ?? 0) > 0,
+      )
     const said = [...view.attachments.values()]
       .filter(({ spec, status }) => names.includes(spec.source.persistentVolumeName) && status?.attached)
       .map(({ spec }) => spec.nodeName)
       .sort()
-    const has = Object.keys(held.attachments).map(nodeOfId).sort()
+    const has = Object.keys(held.attachments)
+      .map(nodeOfId)
+      .filter((node) => !mayBePublished(node))
+      .sort()
     return has.join() === said.join() ? [] : [attached(`${asset} is published on [${has}], attachments say [${said}]`)]
   })
 }
