@@ -157,6 +157,11 @@ describe('the judge of what is left', () => {
     expect(bound(told, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
       'shop/a is told iops 1000, its driver has 500',
     ])
+    const taken = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Infeasible' } }
+    const gold = { limits: { iops: 1000, throughputBytes: 100 * MI } }
+    const asking = (iops: string) => ({ spec: { resources: { requests: { storage: '300Mi', iops } } }, status: taken })
+    expect(bound(asking('800'), gold)).toEqual([]) // it contradicts what it has, and says so
+    expect(bound(asking('1000'), gold)).toContain('shop/a is still Infeasible about undefined')
     expect(bound({ spec: { volumeAttributesClassName: 'odd' } })).toEqual([
       'shop/a does not say that the driver refuses its attributes',
     ])

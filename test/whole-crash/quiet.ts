@@ -116,21 +116,22 @@ const withoutIntents = ({ metadata, ...rest }: any) => ({
 const withoutEnd = ({ metadata: { deletionTimestamp: _, ...metadata }, ...rest }: any) => ({ ...rest, metadata })
 
 /** Why its class cannot make a volume for it, if so. */
-function whyRefused({ spec }: any, { attributes, classes }: Rest): string | undefined {
+function whyRefused({ spec, status }: any, { attributes, classes }: Rest): string | undefined {
   const wanted = spec.volumeAttributesClassName
   const found = attributes.find(({ metadata }) => metadata.name === wanted)
   if (!classes.some(({ metadata }) => metadata.name === spec.storageClassName)) return 'its class is missing'
   if (wanted && !found) return `attributes ${wanted} are missing`
   if (wanted === 'odd') return 'the driver refuses its attributes'
-  const contradicted = AMOUNTS.find((key) => isContradicted(spec, key))
+  // A class that was taken back too late is in effect, and what the claim asks for itself must agree with it.
+  const inEffect = wanted ?? status?.currentVolumeAttributesClassName
+  const contradicted = AMOUNTS.find((key) => isContradicted(spec.resources.requests[key], inEffect, key))
   return contradicted && `it asks for other ${contradicted} than its attributes have`
 }
 
 const AMOUNTS = ['iops', 'throughput'] as const
 
-const isContradicted = (spec: any, key: (typeof AMOUNTS)[number]): boolean => {
-  const own = spec.resources.requests[key]
-  const classes = ATTRIBUTES[spec.volumeAttributesClassName]?.[key]
+const isContradicted = (own: string | undefined, className: string, key: (typeof AMOUNTS)[number]): boolean => {
+  const classes = ATTRIBUTES[className]?.[key]
   return own !== undefined && classes !== undefined && amountOf(own, key) !== amountOf(classes, key)
 }
 
