@@ -1,7 +1,7 @@
 // Several writes as one transaction: all of them or none. Each is decided by its own verb, in the given order, on the
 // store as the writes before it will have left it. In-process components use it directly; commit-handler.ts serves it.
 import { ApiError, badRequest, type StatusDetails } from '../api/status-error.ts'
-import { type Entry, entryOfPut, type TransactionView, type Write } from '../store/index.ts'
+import { type Entry, entryOfPut, keyOfWrite, type TransactionView, type Write } from '../store/index.ts'
 import { decideCreate } from './create-object.ts'
 import { decideDelete } from './delete-object.ts'
 import type { DeleteOptions } from './options.ts'
@@ -62,8 +62,6 @@ function asLeft(written: Written, last: { write: Write; revision: number } | und
   const { write, revision } = last
   return 'put' in write ? { ...written, value: write.value, revision } : { ...written, deleted: true, revision }
 }
-
-const keyOfWrite = (write: Write): string => ('put' in write ? write.put : write.delete)
 
 export function decide(deps: ObjectDeps, verb: ObjectWriteVerb, view: TransactionView): Decided {
   switch (verb.do) {

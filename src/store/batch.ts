@@ -4,7 +4,15 @@
 import type { KeyIndex } from './key-index.ts'
 import type { MediumRecord } from './medium.ts'
 import { entryOfPut } from './put-entry.ts'
-import type { Decide, Entry, Revision, Transacted, TransactionView, Write } from './store.ts'
+import {
+  type Decide,
+  type Entry,
+  keyOfWrite,
+  type Revision,
+  type Transacted,
+  type TransactionView,
+  type Write,
+} from './store.ts'
 import type { Version } from './version.ts'
 
 export const KEY_LENGTH_MAX = 4_096 // a longer key is refused
@@ -175,22 +183,20 @@ function bytesOf(write: Write): number {
 export function checkWrites(writes: readonly Write[]): void {
   let bytes = 0
   for (const write of writes) {
-    checkKey(keyOf(write))
+    checkKey(keyOfWrite(write))
     bytes += bytesOf(write)
   }
   if (bytes > TRANSACTION_BYTES_MAX) {
     throw new Error(`A transaction may hold ${TRANSACTION_BYTES_MAX} bytes; this one has ${bytes}.`)
   }
-  if (writes.length < 2 || (writes.length === 2 && keyOf(writes[0]!) !== keyOf(writes[1]!))) return
+  if (writes.length < 2 || (writes.length === 2 && keyOfWrite(writes[0]!) !== keyOfWrite(writes[1]!))) return
   const keys = new Set<string>()
   for (const write of writes) {
-    const key = keyOf(write)
+    const key = keyOfWrite(write)
     if (keys.has(key)) throw new Error(`A transaction may write each key once; this one writes "${key}" twice.`)
     keys.add(key)
   }
 }
-
-const keyOf = (write: Write): string => ('put' in write ? write.put : write.delete)
 
 function checkKey(key: string): void {
   if (key === '') throw new Error('A key may not be empty.')

@@ -25,6 +25,7 @@ export type {
 export {
   CompactedError,
   FutureRevisionError,
+  keyOfWrite,
   StoreBusyError,
   StoreClosedError,
   StoreUnavailableError,

@@ -24,6 +24,8 @@ export interface Entry {
 
 export type Write = Put | { readonly delete: string }
 
+export const keyOfWrite = (write: Write): string => ('put' in write ? write.put : write.delete)
+
 export interface Put {
   readonly put: string
   /** Belongs to the store from here on: it is shared, not copied, so it must not change any more. */

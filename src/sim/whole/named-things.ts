@@ -1,5 +1,6 @@
 // Which things a violation is about: those its text names, and those that belong to them by the objects that are there
-// (a claim's volume, a volume's claim, what is attached, an owner). Lines of the log that mention none of them can be left out.
+// (a claim's volume, a volume's claim, what is attached, an owner). Lines of the log that mention none of them can be
+// left out.
 import type { Plan } from './plan.ts'
 import type { Violation, WholeRun } from './run.ts'
 

@@ -6,6 +6,7 @@ import { checkWrites } from '../batch.ts'
 import {
   type Decide,
   type Entry,
+  keyOfWrite,
   type Revision,
   StoreBusyError,
   type Transacted,
@@ -107,9 +108,9 @@ export class Transactor {
     try {
       const chosen = decide(view)
       checkWrites(chosen)
-      busy ??= chosen.map(keyOf).find((key) => this.#locks.isHeld(key))
+      busy ??= chosen.map(keyOfWrite).find((key) => this.#locks.isHeld(key))
       if (busy !== undefined) return { is: 'busy', key: busy }
-      const writes = chosen.filter((write) => read(keyOf(write)) !== undefined || 'put' in write)
+      const writes = chosen.filter((write) => read(keyOfWrite(write)) !== undefined || 'put' in write)
       return { is: 'made', chosen, writes, reads }
     } catch (error) {
       return busy === undefined ? { is: 'refused', error, reads } : { is: 'busy', key: busy }
@@ -117,7 +118,7 @@ export class Transactor {
   }
 
   async #commit(transaction: Transaction, { chosen, writes, reads }: Made): Promise<void> {
-    const keys = writes.map(keyOf)
+    const keys = writes.map(keyOfWrite)
     this.#locks.hold(keys)
     try {
       const { isDone, revision } = await this.#options.commit({ reads, writes })
@@ -160,5 +161,3 @@ function transacted(first: Revision, chosen: readonly Write[], writes: readonly 
 
 /** Leaves `decide` when it asks for a key that is being written; it is run again later. */
 const KEY_BUSY = new Error('the key is being written')
-
-const keyOf = (write: Write): string => ('put' in write ? write.put : write.delete)

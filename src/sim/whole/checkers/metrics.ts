@@ -81,7 +81,10 @@ export async function metricProblems({ registries, calls }: Counted): Promise<Pr
 }
 
 /** To be asked when all is quiet. Whoever does not lead counts nothing. */
-export async function gaugeProblems({ registries }: Counted, { claims, volumes }: Things): Promise<Problem[]> {
+export async function gaugeProblems(
+  { registries }: Pick<Counted, 'registries'>,
+  { claims, volumes }: Things,
+): Promise<Problem[]> {
   const things = { pv: [...volumes.values()], pvc: [...claims.values()] }
   const isBound = ({ status }: { readonly status?: { readonly phase?: string } }) => status?.phase === 'Bound'
   const truth = {
