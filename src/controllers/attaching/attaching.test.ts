@@ -481,6 +481,8 @@ it('SYS-18 a volume made anew under its name, for other storage, is not attached
   await world.start({ only: 'attacher' })
   await world.settle()
   expect(world.publishedOn()).toEqual([])
+  const [left] = await world.attachments()
+  expect(left?.status?.attachError?.message).toContain('persistentvolume "data" has another volumeHandle')
   await world.start({ only: 'controllers' })
   await world.until(async () => (await world.attachments()).length === 0, 'the end of the leftover')
   await world.aPod('web', 'left')

@@ -24,6 +24,7 @@ import {
   volumeGoing,
   volumeLost,
   volumeMissing,
+  volumeReplaced,
 } from './trouble.ts'
 
 export async function reconcileAttachment(
@@ -98,7 +99,10 @@ function preparePublish(
   const { facts, settings } = context
   const { nodeName, source } = attachment.spec
   const volume = volumeOf(attachment, context)
-  if (!volume) throw volumeMissing(source.persistentVolumeName ?? '')
+  if (!volume) {
+    const name = source.persistentVolumeName ?? ''
+    throw context.volumes.get(name) ? volumeReplaced(name) : volumeMissing(name)
+  }
   if (volume.object && isBeingDeleted(volume.object)) throw volumeGoing(volume.name)
   if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
   const nodeId = nodeIdIn(nodeName, context)

@@ -15,6 +15,13 @@ export class Trouble extends Error {
 export const volumeMissing = (volumeName: string): Trouble =>
   new Trouble(`persistentvolume "${volumeName}" not found`, { isStuck: true })
 
+export const volumeReplaced = (volumeName: string): Trouble =>
+  new Trouble(
+    `persistentvolume "${volumeName}" has another volumeHandle than the one that this attachment was made for; ` +
+      'it is not attached by it. Delete the attachment if nobody else does.',
+    { isStuck: true },
+  )
+
 export const volumeLost = (volumeName: string): Trouble =>
   new Trouble(
     `persistentvolume "${volumeName}" is gone, or made again with another volumeHandle, and with it the name by which the driver knows the volume. ` +
