@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { loadOrCreatePki } from '../src/apiserver/index.ts'
 import { systemClock, systemRandom } from '../src/base/clock.ts'
-import { createWorkQueue, done } from '../src/client/index.ts'
+import { createWorkQueue, done } from '../src/runtime/index.ts'
 import { etcdMissing, startEtcd } from '../test/helpers/etcd.ts'
 import { type CallersOptions, type Calls, callsPerSecond } from './lib/callers.ts'
 import { boundClaim, claimNamed } from './lib/claims.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { HostFacts } from '../src/driver/host/index.ts'
+import type { HostFacts } from '../src/host/index.ts'
 import { NEEDS, skipReason } from './allowed-skips.ts'
 
 const lacking = { yes: false, because: 'it is not there' } as const

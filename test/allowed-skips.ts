@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../src/base/clock.ts'
-import { type Ability, type HostFacts, probeHost } from '../src/driver/host/index.ts'
+import { type Ability, type HostFacts, probeHost } from '../src/host/index.ts'
 
 interface Need {
   readonly name: string

@@ -4,12 +4,13 @@
 import { describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim.ts'
-import { SYSTEM_USER } from '../src/apiserver/index.ts'
-import { startTrial } from '../src/apiserver/server-trial.ts'
+import { inProcessClient, SYSTEM_USER } from '../src/apiserver/index.ts'
+import { startTrial } from '../src/apiserver/server.fixture.ts'
 import { silentLog } from '../src/base/log.ts'
-import { type Client, createCacheSet, inProcessClient } from '../src/client/index.ts'
-import { aWorld } from '../src/controllers/modifying/modifying-trial.ts'
+import type { Client } from '../src/client/index.ts'
+import { aWorld } from '../src/controllers/modifying/modifying.fixture.ts'
 import { createProtectionControllers } from '../src/controllers/protection/index.ts'
+import { createCacheSet } from '../src/runtime/index.ts'
 
 const MANY = 500
 const PER_SECOND = 5

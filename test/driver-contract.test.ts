@@ -12,7 +12,7 @@ import {
   outcomeOf,
   startDriverTrial,
   TOPOLOGY_KEY,
-} from '../src/driver/driver-trial.ts'
+} from '../src/driver/driver.fixture.ts'
 import { volumeIdOf } from '../src/driver/ids.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 

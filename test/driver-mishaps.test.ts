@@ -11,7 +11,7 @@ import {
   outcomeOf,
   startDriverTrial,
   type TrialOptions,
-} from '../src/driver/driver-trial.ts'
+} from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
 import { imageOf } from '../src/driver/pool-layout.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { attainment, chartOf } from './chart.ts'
 import type { Figure } from './figure.ts'
 import { growthOfAll } from './growth.ts'
-import { aSuiteReport } from './report-trial.ts'
+import { aSuiteReport } from './report.fixture.ts'
 
 const rate: Figure = { name: 'creates <256>', unit: '/s', value: 600, target: { valueMin: 300 } }
 const share: Figure = { name: 'a list', unit: 'ms', value: 40, limit: { value: 10, of: 'the echo' } }

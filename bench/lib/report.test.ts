@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { aReport, aSuiteReport } from './report.fixture.ts'
 import { mergeReports, reportJson, targetsOf } from './report.ts'
-import { aReport, aSuiteReport } from './report-trial.ts'
 
 const met = { name: 'good', unit: '/s', value: 10, target: { valueMin: 5 } } as const
 const unmet = { name: 'bad', unit: 'ms', value: 10, target: { valueMax: 5 } } as const

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Figure } from './figure.ts'
-import { aSuiteReport } from './report-trial.ts'
+import { aSuiteReport } from './report.fixture.ts'
 import { tableOf, tableOfAll } from './table.ts'
 
 describe('the table', () => {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { FEATURE_GATES, type FeatureGate, parseFeatureGates } from '../api/feature-gates.ts'
 import { type Medium, memoryMedium } from '../store/index.ts'
-import { startTrial, type TrialServer } from './server-trial.ts'
+import { startTrial, type TrialServer } from './server.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'

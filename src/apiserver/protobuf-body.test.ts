@@ -10,7 +10,7 @@ import { deleteOptions, eviction } from '../api/types/deleting.ts'
 import { lease } from '../api/types/lease.ts'
 import { binding } from '../api/types/pod.ts'
 import { storageClass } from '../api/types/storage.ts'
-import { startTrial, type TrialServer } from './server-trial.ts'
+import { startTrial, type TrialServer } from './server.fixture.ts'
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'

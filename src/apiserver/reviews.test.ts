@@ -4,7 +4,7 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createResources } from './resources.ts'
 import { answerReview } from './reviews.ts'
 import { type Authenticator, createBasicAuthorizer, type UserInfo } from './security/index.ts'
-import { startTrial } from './server-trial.ts'
+import { startTrial } from './server.fixture.ts'
 
 const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', 'system:authenticated'] }
 const authenticator = {

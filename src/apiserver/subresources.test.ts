@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from './server-trial.ts'
+import { startTrial, type TrialServer } from './server.fixture.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
 

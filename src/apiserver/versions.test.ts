@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { memoryMedium } from '../store/index.ts'
-import { startTrial, type TrialServer } from './server-trial.ts'
+import { startTrial, type TrialServer } from './server.fixture.ts'
 
 const STORAGE = '/apis/storage.k8s.io'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from './server-trial.ts'
+import { startTrial, type TrialServer } from './server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' }

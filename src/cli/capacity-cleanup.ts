@@ -1,7 +1,8 @@
 // `stowage capacity-cleanup`: removes capacity objects that nobody keeps any more, of nodes whose driver is gone. Beside
 // drivers that run a producer on every node, for none of those touches what another has left behind.
+
+import { parseDuration } from '../base/duration.ts'
 import { createCapacityCleaner } from '../controllers/capacity/index.ts'
-import { parseDuration } from '../sdk/duration.ts'
 import { UsageError } from './flags.ts'
 import { type RemoteWorkDeps, type RemoteWorkFlags, runRemoteWork } from './remote-work.ts'
 

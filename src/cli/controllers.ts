@@ -7,19 +7,11 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { processIdentity } from '../base/process-identity.ts'
-import {
-  type Client,
-  type ClientMetrics,
-  createCacheSet,
-  createClientMetrics,
-  createLeaderElection,
-  type LeaderElection,
-} from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
 import { createCapacityCleaner, createCapacityMetrics } from '../controllers/capacity/index.ts'
 import type { PaceOptions } from '../controllers/changing/index.ts'
-import type { ControllerDeps } from '../controllers/deps.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage/index.ts'
 import { createModifyingMetrics } from '../controllers/modifying/index.ts'
@@ -32,9 +24,16 @@ import {
   createProvisioningMetrics,
   type Provisioner,
 } from '../controllers/provisioning/index.ts'
-
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
+import type { ControllerDeps } from '../runtime/controller-deps.ts'
+import {
+  type ClientMetrics,
+  createCacheSet,
+  createClientMetrics,
+  createLeaderElection,
+  type LeaderElection,
+} from '../runtime/index.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
 import type { LeaseTimes } from './lease-flag.ts'

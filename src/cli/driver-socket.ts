@@ -1,11 +1,9 @@
 // A CSI driver that `stowage up` was pointed at: waits until it answers, then makes, changes and deletes its volumes in
 // this process. A driver that is late, gone or unable is waited for or left alone; the rest of the system does not notice.
 import type { FeatureGates } from '../api/feature-gates.ts'
-import { createEventRecorder, type LeaderElection } from '../client/index.ts'
 import { createAttacher } from '../controllers/attaching/index.ts'
 import { type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
 import type { PaceOptions } from '../controllers/changing/index.ts'
-import type { ControllerDeps } from '../controllers/deps.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
@@ -18,6 +16,8 @@ import {
   oneAtATime,
   whenReady,
 } from '../csi/index.ts'
+import type { ControllerDeps } from '../runtime/controller-deps.ts'
+import { createEventRecorder, type LeaderElection } from '../runtime/index.ts'
 import { changesComponent, createVolumeChanges } from './volume-changes.ts'
 
 export interface DriverSocket extends ControllerDeps {

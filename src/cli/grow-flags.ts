@@ -1,7 +1,7 @@
 // The flags and help of `stowage grow`. What it does is grow.ts, loaded when it is asked for.
 import { type Command, Option } from 'commander'
 import { canonicalQuantity, isQuantity, quantitySign } from '../api/quantity.ts'
-import { parseDuration } from '../sdk/duration.ts'
+import { parseDuration } from '../base/duration.ts'
 import { UsageError } from './flags.ts'
 import type { GrowRequest } from './grow.ts'
 import type { ProgramDeps } from './program.ts'

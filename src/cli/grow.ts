@@ -5,8 +5,9 @@ import { ApiError } from '../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
-import { type Client, createCache, httpClient, refOfKey } from '../client/index.ts'
-import { findServer } from '../sdk/find-server.ts'
+import { findServer } from '../client/find-server.ts'
+import { type Client, httpClient, refOfKey } from '../client/index.ts'
+import { createCache } from '../runtime/index.ts'
 import {
   ASKED_AT_ONCE,
   type ClaimResult,

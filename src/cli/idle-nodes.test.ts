@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nodeKind } from '../api/kinds/node.ts'
-import { SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../apiserver/server-trial.ts'
-import { type Client, inProcessClient } from '../client/index.ts'
+import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import type { Client } from '../client/index.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 
 describe('nodes that are not started', () => {

@@ -1,6 +1,6 @@
 // How soon another process takes over from a leader that is gone, for commands that elect one.
 import { Option } from 'commander'
-import { parseDuration } from '../sdk/duration.ts'
+import { parseDuration } from '../base/duration.ts'
 import { UsageError } from './flags.ts'
 
 export interface LeaseTimes {

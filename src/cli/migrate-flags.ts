@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { dns1123SubdomainProblems } from '../api/names.ts'
 import { parseLabelSelector } from '../api/selectors.ts'
-import { parseDuration } from '../sdk/duration.ts'
+import { parseDuration } from '../base/duration.ts'
 import { UsageError } from './flags.ts'
 import type { MigrateRequest } from './migrate.ts'
 import type { ProgramDeps } from './program.ts'

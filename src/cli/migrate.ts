@@ -8,8 +8,9 @@ import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { VolumeAttributesClass } from '../api/types/storage.ts'
 import type { Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
-import { type Cache, type Client, createCache, httpClient, type ObjectKey, refOfKey } from '../client/index.ts'
-import { findServer } from '../sdk/find-server.ts'
+import { findServer } from '../client/find-server.ts'
+import { type Client, httpClient, type ObjectKey, refOfKey } from '../client/index.ts'
+import { type Cache, createCache } from '../runtime/index.ts'
 import {
   ASKED_AT_ONCE,
   type ClaimResult,

@@ -1,8 +1,8 @@
 // --change-budget and --change-cooldown: how fast volumes of a driver may be changed. Shared by everything that changes
 // volumes: up, controllers and resizer.
 import { Option } from 'commander'
+import { parseDuration } from '../base/duration.ts'
 import type { PaceOptions } from '../controllers/changing/index.ts'
-import { parseDuration } from '../sdk/duration.ts'
 import { UsageError } from './flags.ts'
 
 export interface PaceFlags {

@@ -4,15 +4,8 @@ import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { randomUuid } from '../base/identifiers.ts'
-import {
-  type Client,
-  type ClientMetrics,
-  createCacheSet,
-  createEventRecorder,
-  type LeaderElection,
-} from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import { type CapacityDeps, type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
-import type { ControllerDeps } from '../controllers/deps.ts'
 import {
   type CsiProvisionerOptions,
   createCsiProvisioner,
@@ -21,6 +14,8 @@ import {
 } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
+import type { ControllerDeps } from '../runtime/controller-deps.ts'
+import { type ClientMetrics, createCacheSet, createEventRecorder, type LeaderElection } from '../runtime/index.ts'
 import { UsageError } from './flags.ts'
 import type { ProvisionerRun } from './provisioner.ts'
 import { readSecretDir } from './secret-dir.ts'

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
-import { startProgramTrial } from './program-trial.ts'
+import { startProgramTrial } from './program.fixture.ts'
 import { runRemoteControllers } from './remote-controllers.ts'
 
 const PATIENCE = { timeout: 20_000, interval: 20 }

@@ -2,8 +2,9 @@
 // to, it serves metrics, requests to that server among them, and /healthz.
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Clock } from '../base/clock.ts'
-import { type Client, type ClientMetrics, createClientMetrics, httpClient } from '../client/index.ts'
-import { findServer } from '../sdk/find-server.ts'
+import { findServer } from '../client/find-server.ts'
+import { type Client, httpClient } from '../client/index.ts'
+import { type ClientMetrics, createClientMetrics } from '../runtime/index.ts'
 import { parseListen, UsageError } from './flags.ts'
 import { serveMonitoring } from './monitoring.ts'
 

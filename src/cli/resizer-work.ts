@@ -2,17 +2,12 @@
 // change. Everything it knows of the cluster is made anew, so that nothing is believed from an earlier term.
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
-import {
-  type Client,
-  type ClientMetrics,
-  createCacheSet,
-  createEventRecorder,
-  type LeaderElection,
-} from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import type { ServedNode } from '../controllers/changing/index.ts'
 import { canExpand } from '../controllers/expanding/index.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
+import { type ClientMetrics, createCacheSet, createEventRecorder, type LeaderElection } from '../runtime/index.ts'
 import type { ResizerRun } from './resizer.ts'
 import { changesComponent, createVolumeChanges } from './volume-changes.ts'
 

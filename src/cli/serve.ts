@@ -12,6 +12,7 @@ import {
   createAuthenticator,
   createBasicAuthorizer,
   createBuiltIns,
+  inProcessClient,
   listenHttps,
   loadOrCreatePki,
   parseRuntimeConfig,
@@ -20,7 +21,6 @@ import {
 import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
-import { inProcessClient } from '../client/index.ts'
 import type { PaceOptions } from '../controllers/changing/index.ts'
 import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'

@@ -3,10 +3,11 @@
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { processIdentity } from '../base/process-identity.ts'
-import { type Client, type Connection, createLeaderElection, type LeaderElection } from '../client/index.ts'
+import { findServer } from '../client/find-server.ts'
+import type { Client, Connection } from '../client/index.ts'
 import type { ServedNode } from '../controllers/changing/index.ts'
 import { type CsiDriver, CsiError, type DriverFacts, driverFacts, whenReady } from '../csi/index.ts'
-import { findServer } from '../sdk/find-server.ts'
+import { createLeaderElection, type LeaderElection } from '../runtime/index.ts'
 import { UsageError } from './flags.ts'
 
 export interface ServerSettings {

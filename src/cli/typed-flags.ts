@@ -2,7 +2,7 @@
 // and how its text is read. The tables are provisioner-flags.ts and resizer-flags.ts.
 import { type Command, Option } from 'commander'
 import { type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
-import { parseDuration } from '../sdk/duration.ts'
+import { parseDuration } from '../base/duration.ts'
 import { UsageError } from './flags.ts'
 
 export interface Flag<T> {

@@ -1,7 +1,6 @@
 // What changes volumes of a CSI driver while they are bound, put together from what the driver can do. Used beside the
 // other controllers of a driver (driver-socket.ts) and alone (resizer-work.ts).
 import type { FeatureGates } from '../api/feature-gates.ts'
-import type { EventRecorder, LeaderElection } from '../client/index.ts'
 import {
   type ChangingControllers,
   type ChangingOptions,
@@ -10,7 +9,6 @@ import {
   type PaceOptions,
   type ServedNode,
 } from '../controllers/changing/index.ts'
-import type { ControllerDeps } from '../controllers/deps.ts'
 import {
   canExpand,
   createCannotExpand,
@@ -19,6 +17,8 @@ import {
 } from '../controllers/expanding/index.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
+import type { ControllerDeps } from '../runtime/controller-deps.ts'
+import type { EventRecorder, LeaderElection } from '../runtime/index.ts'
 
 export interface VolumeChangeDeps extends ControllerDeps {
   readonly driver: CsiDriver

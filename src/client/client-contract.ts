@@ -10,7 +10,7 @@ import { secretKind } from '../api/kinds/secret.ts'
 import { serviceAccountKind } from '../api/kinds/service-account.ts'
 import { storageClassKind } from '../api/kinds/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { TrialServer } from '../apiserver/server-trial.ts'
+import type { TrialServer } from '../apiserver/server.fixture.ts'
 import { type Client, failedWrite, type WatchEvent, type WatchRequest } from './client.ts'
 
 export interface ClientTrial {

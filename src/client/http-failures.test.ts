@@ -7,10 +7,10 @@ import { storageClassKind } from '../api/kinds/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
 import { systemClock } from '../base/clock.ts'
 import { manualClock } from '../base/manual-clock.ts'
-import { createCache } from './cache.ts'
+import { createCache } from '../runtime/cache.ts'
 import { failedWrite, type WatchEvent } from './client.ts'
+import { startHttpTrial } from './http.fixture.ts'
 import { type HttpClientOptions, httpClient } from './http-client.ts'
-import { startHttpTrial } from './http-trial.ts'
 
 const stops: (() => Promise<unknown> | unknown)[] = []
 afterEach(async () => {

@@ -3,15 +3,15 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class.ts'
 import { configMapKind } from '../api/kinds/config-map.ts'
-import { startTrial } from '../apiserver/server-trial.ts'
+import { inProcessClient } from '../apiserver/in-process/in-process.ts'
+import { startTrial } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
+import { createCache } from '../runtime/cache.ts'
+import { createController, source } from '../runtime/controller.ts'
+import { done } from '../runtime/outcome.ts'
 import { memoryMedium } from '../store/index.ts'
-import { createCache } from './cache.ts'
 import type { Client } from './client.ts'
-import { createController, source } from './controller.ts'
-import { inProcessClient } from './in-process.ts'
-import { done } from './outcome.ts'
 
 const USER = { name: 'tester', groups: ['system:masters'] }
 const ALL_OFF = ['v1', 'v1beta1', 'v1alpha1']

@@ -10,7 +10,7 @@ import { connectDriver } from './connect.ts'
 import { CsiError, meaningOfCreateFailure } from './errors.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from './gen/csi_pb.js'
 import { createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
-import { type SocketTrial, startSocketTrial } from './socket-trial.ts'
+import { type SocketTrial, startSocketTrial } from './socket.fixture.ts'
 
 let trial: SocketTrial
 afterEach(() => trial.remove())

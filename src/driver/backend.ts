@@ -1,7 +1,7 @@
 // What a volume is made of, as the services see it: the contract of the two backends. loop-backend.ts gives every
 // volume a device and a file system of its own; directory-backend.ts does what can be done without root.
 // A backend keeps no records: it is told what is wanted and makes it so, and every step may be repeated.
-import type { Ability, Enforcement, FilesystemType, Growth, IoRates, IoTotals } from './host/host.ts'
+import type { Ability, Enforcement, FilesystemType, Growth, IoRates, IoTotals } from '../host/host.ts'
 import type { SnapshotId, VolumeId } from './ids.ts'
 import type {
   AccessType,

@@ -1,9 +1,9 @@
 // What a caller wants to do with a volume, checked against what can be done here.
 import type { VolumeCapability } from '../csi/gen/csi_pb.js'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../csi/gen/csi_pb.js'
+import type { FilesystemType } from '../host/host.ts'
 import type { Backend } from './backend.ts'
 import { invalid, missing, quote, sentence } from './errors.ts'
-import type { FilesystemType } from './host/host.ts'
 import { parseFsType } from './parameters.ts'
 import type { AccessType } from './records.ts'
 

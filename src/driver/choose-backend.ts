@@ -1,7 +1,8 @@
 // Loop or directories: what the operator wants, what the pool holds already, and what the machine allows.
+
+import type { HostFacts } from '../host/index.ts'
 import type { BackendName } from './backend.ts'
 import { stopped } from './errors.ts'
-import type { HostFacts } from './host/index.ts'
 
 export type BackendChoice = { readonly backend: BackendName; readonly because: string }
 

@@ -1,10 +1,10 @@
 // Volumes as plain directories, for a driver that may neither mount nor attach: publishing is a symlink. Sizes are
 // promised and watched but not enforced, limits are kept but not enforced, and it says so wherever one can look.
 import { mkdir, readlink, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises'
+import { type Files, NoSpaceError, ProgramFailedError, type Usage } from '../host/index.ts'
+import type { Run } from '../host/run.ts'
 import type { Backend, Contents, NodeHands } from './backend.ts'
 import { notNow, sentence, sizeText, stopped } from './errors.ts'
-import { type Files, NoSpaceError, ProgramFailedError, type Usage } from './host/index.ts'
-import type { Run } from './host/run.ts'
 import type { SnapshotId, VolumeId } from './ids.ts'
 import { contentOf, ifThere } from './pool-layout.ts'
 import type { Publication, VolumeRecord } from './records.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { CsiError } from '../csi/errors.ts'
+import { FrozenError, OccupiedError, ProgramFailedError } from '../host/index.ts'
 import { sentence, sizeText, stopped } from './errors.ts'
 import { explain } from './explain.ts'
-import { FrozenError, OccupiedError, ProgramFailedError } from './host/index.ts'
 
 const said = (error: unknown) => {
   const explained = explain(error)

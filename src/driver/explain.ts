@@ -2,7 +2,6 @@
 // mistake, and stays in the log.
 import { AssertionError } from 'node:assert'
 import { CsiError, type CsiFailureCode } from '../csi/errors.ts'
-import { stopped } from './errors.ts'
 import {
   FrozenError,
   MissingToolError,
@@ -10,7 +9,8 @@ import {
   NotBlankError,
   OccupiedError,
   ProgramFailedError,
-} from './host/index.ts'
+} from '../host/index.ts'
+import { stopped } from './errors.ts'
 
 /** The same service, whose failures all say why. */
 export function explaining<S extends object>(service: S): S {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
-import type { Enforcement } from './host/host.ts'
+import type { Enforcement } from '../host/host.ts'
 import { volumeIdOf } from './ids.ts'
 import { createLimitKeeper } from './limit-keeper.ts'
 import { createLocks } from './locks.ts'

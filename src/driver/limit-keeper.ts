@@ -3,8 +3,8 @@
 // written where it is not yet. What could not be enforced is remembered, for metrics and conditions.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
+import type { Enforcement } from '../host/host.ts'
 import type { NodeHands } from './backend.ts'
-import type { Enforcement } from './host/host.ts'
 import type { VolumeId } from './ids.ts'
 import type { Locks } from './locks.ts'
 import { hasLimits } from './rates.ts'

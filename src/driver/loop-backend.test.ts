@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { HostFacts } from './host/index.ts'
+import type { HostFacts } from '../host/index.ts'
 import { createLoopBackend, deviceBytesOf } from './loop-backend.ts'
 
 const YES = { yes: true } as const

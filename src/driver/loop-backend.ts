@@ -1,10 +1,10 @@
 // Volumes as files in the pool, each attached as a loop device of its own: with its own file system or as a raw device,
 // with its own size, its own limits and its own counters. The steps on the node are loop-node.ts.
 
+import type { Ability, FilesystemType, Host } from '../host/host.ts'
+import { type HostFacts, minimumBytes } from '../host/index.ts'
 import type { Backend, Contents } from './backend.ts'
 import { notNow, sizeText, stopped } from './errors.ts'
-import type { Ability, FilesystemType, Host } from './host/host.ts'
-import { type HostFacts, minimumBytes } from './host/index.ts'
 import { createLoopNode, devicesOver } from './loop-node.ts'
 import { KEPT_FREE_BYTES } from './pool.ts'
 import { ifThere, imageOf } from './pool-layout.ts'

@@ -3,10 +3,10 @@
 // devices and mounts whoever made them.
 import { mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
+import type { Host, IoLimit, LoopDevice, Loops } from '../host/host.ts'
+import { ProgramFailedError } from '../host/index.ts'
 import type { NodeHands, Rediscovered } from './backend.ts'
 import { invalid, notNow, stopped } from './errors.ts'
-import type { Host, IoLimit, LoopDevice, Loops } from './host/host.ts'
-import { ProgramFailedError } from './host/index.ts'
 import type { VolumeId } from './ids.ts'
 import { deviceBytesOf, type LoopBackendDeps } from './loop-backend.ts'
 import { mustNotBeCovered, occupantOf, occupied, prepareTarget, removeTarget, unmountOurs } from './loop-places.ts'

@@ -2,8 +2,8 @@
 // else. A path that holds anything not known to be of the volume is refused or left exactly as it is.
 import { lstat, mkdir, open, readdir, rm, rmdir, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
+import type { MountEntry, Mounts } from '../host/host.ts'
 import { notNow } from './errors.ts'
-import type { MountEntry, Mounts } from './host/host.ts'
 import type { AccessType } from './records.ts'
 
 export type Occupant =

@@ -1,8 +1,8 @@
 // What the driver tells operators: how its pool is used, what its volumes do and may do, and whether limits hold.
 // The protocol has no words for IO rates, so this is where they are.
 import { Gauge, type Registry } from 'prom-client'
+import type { HostFacts } from '../host/index.ts'
 import type { DriverContext } from './context.ts'
-import type { HostFacts } from './host/index.ts'
 
 export interface DriverMetrics {
   /** In the text format, asked anew for every reader. */

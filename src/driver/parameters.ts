@@ -1,7 +1,8 @@
 // What a storage class may say to this driver, and what of it may change later. A key it does not know is refused by
 // name rather than ignored: a misspelt limit would otherwise be no limit.
+
+import { FILESYSTEM_TYPES, type FilesystemType } from '../host/host.ts'
 import { invalid, quote } from './errors.ts'
-import { FILESYSTEM_TYPES, type FilesystemType } from './host/host.ts'
 import { parseIops, parseThroughput, type RateLimits } from './rates.ts'
 
 export interface ClassParameters {

@@ -1,10 +1,10 @@
 // At start: brings records, files, devices, mounts and limits back together, whatever came between them. What was
 // begun is finished or undone; what nobody uses is let go; what is not known to be ours is reported and left alone.
 import { isDeepStrictEqual } from 'node:util'
+import { NoSpaceError } from '../host/index.ts'
 import { type DriverContext, savePresence } from './context.ts'
 import { undo as undoVolume } from './controller/create-volume.ts'
 import { undo as undoSnapshot } from './controller/snapshots.ts'
-import { NoSpaceError } from './host/index.ts'
 import type { VolumeId } from './ids.ts'
 import { AS_WRITTEN } from './pool.ts'
 import { strangersIn } from './pool-layout.ts'

@@ -4,7 +4,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
-import { NoSpaceError } from './host/index.ts'
+import { NoSpaceError } from '../host/index.ts'
 import type { Parse } from './records.ts'
 import type { Reserve } from './reserve.ts'
 

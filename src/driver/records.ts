@@ -2,7 +2,7 @@
 // Records of volumes and snapshots are on the disk before the change they announce, so that after any crash the next
 // start knows what was begun. Reading them back is record-files.ts; finishing what was begun is reconcile.ts.
 import { createHash } from 'node:crypto'
-import type { FilesystemType } from './host/host.ts'
+import type { FilesystemType } from '../host/host.ts'
 import { isSnapshotId, isVolumeId, type SnapshotId, type VolumeId } from './ids.ts'
 import type { RateLimits } from './rates.ts'
 

@@ -1,9 +1,9 @@
 // Limits stay with a loop number after its device is gone, and would slow down whatever gets the number next. At start
 // those of numbers that have no file are cleared.
 import { readFile } from 'node:fs/promises'
-import type { IoLimits } from './host/host.ts'
-import { allCgroups, readCgroupFile } from './host/limits/hierarchy.ts'
-import type { LimitsFound } from './host/limits/open-limits.ts'
+import type { IoLimits } from '../host/host.ts'
+import { allCgroups, readCgroupFile } from '../host/limits/hierarchy.ts'
+import type { LimitsFound } from '../host/limits/open-limits.ts'
 
 const FILES = {
   v1: ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((key) => `blkio.throttle.${key}_device`),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent-trial.ts'
+import { DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent.fixture.ts'
 
 describe('a pod and its volume', () => {
   it('SYS-7 stages and publishes in order, and the pod runs once its volumes are there', async () => {

@@ -11,20 +11,20 @@ import { persistentVolumeKind } from '../api/kinds/volume.ts'
 import { volumeAttachmentKind } from '../api/kinds/volume-attachment.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
+import type { Client } from '../client/index.ts'
+import type { CsiConnection } from '../csi/index.ts'
+import type { IoRates } from '../host/index.ts'
+import { keyedLock } from '../host/keyed-lock.ts'
 import {
   backOff,
   type CacheSet,
-  type Client,
   type ClientMetrics,
   createEventRecorder,
   createWorkQueue,
   done,
   type WorkQueue,
-} from '../client/index.ts'
-import { attachedVolumeNameOf } from '../controllers/attaching/names.ts'
-import type { CsiConnection } from '../csi/index.ts'
-import type { IoRates } from '../driver/host/index.ts'
-import { keyedLock } from '../driver/host/keyed-lock.ts'
+} from '../runtime/index.ts'
+import { attachedVolumeNameOf } from '../volumes/attachment-names.ts'
 import { type Containers, noContainers } from './commands/containers.ts'
 import { createBooks, volumeKey } from './csi/books.ts'
 import { createGrowVolume, type GrowVolume } from './csi/grow.ts'

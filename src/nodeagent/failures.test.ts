@@ -6,7 +6,7 @@ import type { Kind } from '../api/kind.ts'
 import { csiNodeKind } from '../api/kinds/csi-node.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
-import { type AgentTrial, DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent-trial.ts'
+import { type AgentTrial, DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent.fixture.ts'
 
 const staging = (world: AgentTrial) =>
   Object.keys(world.disk.show()).find((path) => path.endsWith('/globalmount')) ?? 'nothing is staged'

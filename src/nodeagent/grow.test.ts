@@ -2,7 +2,7 @@
 // as usable as it was.
 import { describe, expect, it } from 'vitest'
 import type { CsiFailureCode } from '../csi/index.ts'
-import { type AgentTrialOptions, CLAIMS, PODS, startAgentTrial, VOLUMES } from './agent-trial.ts'
+import { type AgentTrialOptions, CLAIMS, PODS, startAgentTrial, VOLUMES } from './agent.fixture.ts'
 
 const GI = 1024 ** 3
 const GROWN = { capacity: { storage: '2Gi' } }

@@ -2,7 +2,7 @@
 // runs or is gone, and the node, the driver and the cluster agree that nothing else is left.
 import { expect, it } from 'vitest'
 import type { Random } from '../base/clock.ts'
-import { NODE, PODS, startAgentTrial } from './agent-trial.ts'
+import { NODE, PODS, startAgentTrial } from './agent.fixture.ts'
 
 const SEEDS = [1, 2, 3, 4, 5]
 const PODS_MAX = 100

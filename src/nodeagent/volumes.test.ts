@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { nodeKind } from '../api/kinds/node.ts'
 import type { Client } from '../client/index.ts'
-import { attachmentNameOf } from '../controllers/attaching/names.ts'
-import { CLAIMS, DRIVER, NODE, PODS, ROOT, startAgentTrial, VOLUMES } from './agent-trial.ts'
+import { attachmentNameOf } from '../volumes/attachment-names.ts'
+import { CLAIMS, DRIVER, NODE, PODS, ROOT, startAgentTrial, VOLUMES } from './agent.fixture.ts'
 
 const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments'
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity.ts'
 import { podKind } from '../api/kinds/pod.ts'
-import { gi, HOST, type SchedulerTrial, startSchedulerTrial } from './scheduler-trial.ts'
+import { gi, HOST, type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
 
 let trial: SchedulerTrial
 afterEach(() => trial.stop())

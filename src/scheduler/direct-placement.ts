@@ -9,23 +9,21 @@ import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { Node } from '../api/types/node.ts'
 import type { Pod } from '../api/types/pod.ts'
 import type { StorageClass } from '../api/types/storage.ts'
-import { backoffMs } from '../client/backoff.ts'
+import { keyOfObject, type ObjectKey, refOfKey } from '../client/index.ts'
+import { backoffMs } from '../runtime/backoff.ts'
+import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import {
   backOff,
   type Cache,
   type Controller,
   createController,
   done,
-  keyOfObject,
-  type ObjectKey,
   type Outcome,
-  refOfKey,
   retryAfter,
   source,
   stuck,
-} from '../client/index.ts'
-import type { ControllerDeps } from '../controllers/deps.ts'
-import { SELECTED_NODE } from '../controllers/names.ts'
+} from '../runtime/index.ts'
+import { SELECTED_NODE } from '../volumes/names.ts'
 import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 import { isFinished, podFacts } from './pod-facts.ts'
 

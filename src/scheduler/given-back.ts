@@ -1,7 +1,7 @@
 // How often a pod's volumes have been given back to be made elsewhere, and how long to wait before the next time. A report
 // that is wrong could promise room for ever that is not there: volumes must not be made and deleted as fast as that.
 import type { Clock, Random } from '../base/clock.ts'
-import { backoffMs } from '../client/backoff.ts'
+import { backoffMs } from '../runtime/backoff.ts'
 
 export interface GivenBack {
   /** How long from now, before the volumes of this pod may be given back; undefined while that is waited for already. */

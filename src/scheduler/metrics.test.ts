@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { afterEach, expect, it } from 'vitest'
 import { createSchedulerMetrics } from './metrics.ts'
-import { gi, type SchedulerTrial, startSchedulerTrial } from './scheduler-trial.ts'
+import { gi, type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
 
 let trial: SchedulerTrial
 afterEach(() => trial.stop())

@@ -6,8 +6,9 @@ import { ApiError } from '../api/status-error.ts'
 import type { Pod } from '../api/types/pod.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { backoffMs } from '../client/backoff.ts'
-import type { Cache, Client, EventRecorder, ObjectKey } from '../client/index.ts'
+import type { Client, ObjectKey } from '../client/index.ts'
+import { backoffMs } from '../runtime/backoff.ts'
+import type { Cache, EventRecorder } from '../runtime/index.ts'
 
 export interface WaitReport {
   /** The last: it has a node, and its volumes are being made. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { podKind } from '../api/kinds/pod.ts'
 import { ApiError } from '../api/status-error.ts'
-import { type SchedulerTrial, startSchedulerTrial } from './scheduler-trial.ts'
+import { type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
 
 let trial: SchedulerTrial
 beforeEach(async () => {

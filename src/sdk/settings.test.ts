@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseDuration } from './duration.ts'
+import { parseDuration } from '../base/duration.ts'
 import { helpText, readSettings } from './settings.ts'
 
 describe('the settings of a provisioner', () => {

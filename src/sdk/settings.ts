@@ -1,8 +1,8 @@
 // How a provisioner runs: what its author chose in code, what the operator's flags say instead, and the defaults.
 // Flags win, then the code, then the defaults. The flags are those that external provisioners have everywhere.
 import { parseArgs } from 'node:util'
+import { parseDuration } from '../base/duration.ts'
 import { UsageError } from '../cli/flags.ts'
-import { parseDuration } from './duration.ts'
 
 /** Every one of them has a flag; see --help. */
 export interface RunOptions {

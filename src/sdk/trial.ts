@@ -12,14 +12,13 @@ import {
   createApiServer,
   createBasicAuthorizer,
   createBuiltIns,
+  inProcessClient,
   parseRuntimeConfig,
   SYSTEM_USER,
   versionInfo,
 } from '../apiserver/index.ts'
 import { systemClock, systemRandom } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
-import { createCacheSet, type Happening, inProcessClient } from '../client/index.ts'
-import { PROVISIONER } from '../controllers/names.ts'
 import { createProvisioningControllers } from '../controllers/provisioning/index.ts'
 import { existingVolume } from '../controllers/provisioning/plugin/check-made.ts'
 import type {
@@ -29,7 +28,9 @@ import type {
   VolumeMode,
 } from '../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
+import { createCacheSet, type Happening } from '../runtime/index.ts'
 import { openMemoryStore } from '../store/memory.ts'
+import { PROVISIONER } from '../volumes/names.ts'
 
 export interface TrialOptions {
   /** How long to wait for a volume to be made or deleted. Default 30 s. */

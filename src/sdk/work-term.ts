@@ -4,20 +4,20 @@ import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import {
-  type Client,
-  type ClientMetrics,
-  createCacheSet,
-  createEventRecorder,
-  type LeaderElection,
-  type WorkQueue,
-} from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import {
   createProvisioningControllers,
   type Provisioner,
   type ProvisioningMetrics,
   type ProvisioningOptions,
 } from '../controllers/provisioning/index.ts'
+import {
+  type ClientMetrics,
+  createCacheSet,
+  createEventRecorder,
+  type LeaderElection,
+  type WorkQueue,
+} from '../runtime/index.ts'
 
 export interface Term {
   readonly client: Client

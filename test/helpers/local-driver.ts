@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { type CsiConnection, connectDriver } from '../../src/csi/index.ts'
-import { type Host, openHost } from '../../src/driver/host/index.ts'
+import { type Host, openHost } from '../../src/host/index.ts'
 import { buildProgram } from './build.ts'
 
 export interface LocalDriver {

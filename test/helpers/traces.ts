@@ -1,7 +1,7 @@
 // What storage leaves on a machine below one directory: devices over its files and mounts in it. Tests look that nothing
 // is left, and `scrub` takes down what a failed one did leave.
 import { systemClock } from '../../src/base/clock.ts'
-import { openHost } from '../../src/driver/host/index.ts'
+import { openHost } from '../../src/host/index.ts'
 
 export interface Traces {
   /** As text, to be read where a test fails. */

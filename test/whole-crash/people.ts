@@ -2,7 +2,7 @@
 // object at once, and much of what they ask for is refused, impossible, or taken back a moment later.
 import { open, readFile, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PROVISIONED_BY } from '../../src/controllers/names.ts'
+import { PROVISIONED_BY } from '../../src/volumes/names.ts'
 import { agentDirOf, type Cluster, DRIVER, NODES } from './cluster.ts'
 import type { Faults } from './faults.ts'
 import type { Journal } from './journal.ts'

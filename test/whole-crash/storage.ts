@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { type CsiConnection, connectDriver } from '../../src/csi/index.ts'
-import { openHost } from '../../src/driver/host/index.ts'
+import { openHost } from '../../src/host/index.ts'
 import { agentDirOf, type Cluster, NODES, poolOf, socketOf } from './cluster.ts'
 
 export interface HeldVolume {

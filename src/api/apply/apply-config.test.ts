@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { anyConfig, type Config, disjointConfigs, machinePlace, nothing, Owned } from './apply.fixture.ts'
 import { ConflictError } from './apply-config.ts'
-import { anyConfig, type Config, disjointConfigs, machinePlace, nothing, Owned } from './apply-trial.ts'
 import { compare } from './compare.ts'
 import { pathsOf } from './field-set.ts'
 import { appliedFields } from './fields-of.ts'

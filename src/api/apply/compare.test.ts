@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anyConfig, machinePlace } from './apply-trial.ts'
+import { anyConfig, machinePlace } from './apply.fixture.ts'
 import { compare } from './compare.ts'
 
 const between = (before: object, after: object) => compare(machinePlace, before, after)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { anyConfig, nothing, Owned } from './apply-trial.ts'
+import { anyConfig, nothing, Owned } from './apply.fixture.ts'
 import { intersection } from './field-set.ts'
 
 describe('owners of an object that is updated', () => {

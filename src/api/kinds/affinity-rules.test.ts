@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate } from './kind-trial.ts'
+import { tryCreate } from './kind.fixture.ts'
+import { aPod } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
-import { aPod } from './pod-trial.ts'
 
 const errorsOf = (spec: object) => tryCreate(podKind, aPod({ spec })).errors
 const toNodes = (...nodeSelectorTerms: object[]) => ({

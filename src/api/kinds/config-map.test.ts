@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { configMapKind } from './config-map.ts'
-import { row, tryCreate, tryUpdate } from './kind-trial.ts'
+import { row, tryCreate, tryUpdate } from './kind.fixture.ts'
 
 const settings = (fields: object) => ({ metadata: { name: 'settings', namespace: 'shop' }, ...fields })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate } from './kind-trial.ts'
+import { tryCreate } from './kind.fixture.ts'
+import { aClaimVolume, aPod } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
-import { aClaimVolume, aPod } from './pod-trial.ts'
 
 const errorsOf = (container: object) => tryCreate(podKind, aPod({ container })).errors
 

@@ -5,7 +5,7 @@ import type { Event } from '../types/event.ts'
 import { eventKind } from './event.ts'
 import { EVENT_LIFETIME_MS } from './event-rules.ts'
 import { eventsEventKind } from './events-event.ts'
-import { row, TRIAL_NOW_MS, tryCreate, tryUpdate } from './kind-trial.ts'
+import { row, TRIAL_NOW_MS, tryCreate, tryUpdate } from './kind.fixture.ts'
 
 const oldStyle = (fields: object = {}) => ({
   metadata: { name: 'data.1', namespace: 'shop' },

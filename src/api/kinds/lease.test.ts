@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate } from './kind-trial.ts'
+import { row, tryCreate } from './kind.fixture.ts'
 import { leaseKind } from './lease.ts'
 
 const aLease = (spec: object) => ({ metadata: { name: 'leader', namespace: 'kube-system' }, spec })

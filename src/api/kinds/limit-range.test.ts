@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../feature-gates.ts'
-import { tryCreate, tryUpdate } from './kind-trial.ts'
+import { tryCreate, tryUpdate } from './kind.fixture.ts'
 import { limitRangeKind, limitsClaims } from './limit-range.ts'
 
 const aRange = (...limits: object[]) => ({ metadata: { name: 'bounds', namespace: 'shop' }, spec: { limits } })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate, tryStatus, tryUpdate } from './kind-trial.ts'
+import { row, tryCreate, tryStatus, tryUpdate } from './kind.fixture.ts'
 import { namespaceKind } from './namespace.ts'
 
 const shop = tryCreate(namespaceKind, { metadata: { name: 'shop', creationTimestamp: '2026-01-02T02:04:05Z' } }).object

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate, tryStatus, tryUpdate } from './kind-trial.ts'
+import { row, tryCreate, tryStatus, tryUpdate } from './kind.fixture.ts'
 import { nodeKind } from './node.ts'
 
 const aNode = (fields: object = {}) => ({ metadata: { name: 'node-1' }, ...fields })

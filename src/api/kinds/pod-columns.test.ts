@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Pod } from '../types/pod.ts'
-import { row } from './kind-trial.ts'
+import { row } from './kind.fixture.ts'
 import { podKind } from './pod.ts'
 
 const container = (state: object, more: object = {}) => ({

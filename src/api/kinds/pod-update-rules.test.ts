@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from './kind-trial.ts'
+import { tryCreate, tryUpdate } from './kind.fixture.ts'
+import { aPod, type PodParts } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
-import { aPod, type PodParts } from './pod-trial.ts'
 
 /** What is said when `old` is replaced by `next`. */
 const errorsOf = (old: PodParts, next: PodParts) =>

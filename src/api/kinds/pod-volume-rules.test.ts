@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate } from './kind-trial.ts'
+import { tryCreate } from './kind.fixture.ts'
+import { aClaimVolume, anEphemeralVolume, aPod } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
-import { aClaimVolume, anEphemeralVolume, aPod } from './pod-trial.ts'
 
 const volumesOf = (...volumes: object[]) => tryCreate(podKind, aPod({ volumes }))
 const errorsOf = (...volumes: object[]) => volumesOf(...volumes).errors

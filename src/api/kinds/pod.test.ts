@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryStatus } from './kind-trial.ts'
+import { tryCreate, tryStatus } from './kind.fixture.ts'
+import { aPod, type PodParts } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
-import { aPod, type PodParts } from './pod-trial.ts'
 
 const created = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).object
 const errorsOf = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).errors

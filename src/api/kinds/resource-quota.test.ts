@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../feature-gates.ts'
-import { row, tryCreate, tryStatus, tryUpdate } from './kind-trial.ts'
+import { row, tryCreate, tryStatus, tryUpdate } from './kind.fixture.ts'
 import { resourceQuotaKind } from './resource-quota.ts'
 
 const aQuota = (spec: object) => ({ metadata: { name: 'team', namespace: 'shop' }, spec })

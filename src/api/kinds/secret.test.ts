@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { row, tryCreate, tryUpdate } from './kind-trial.ts'
+import { row, tryCreate, tryUpdate } from './kind.fixture.ts'
 import { secretKind } from './secret.ts'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')

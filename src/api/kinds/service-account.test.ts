@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate } from './kind-trial.ts'
+import { tryCreate } from './kind.fixture.ts'
 import { serviceAccountKind } from './service-account.ts'
 
 describe('ServiceAccount', () => {

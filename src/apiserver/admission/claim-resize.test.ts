@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { tally, textOf } from '../../api/quota/index.ts'
 import { memoryMedium } from '../../store/index.ts'
-import { startTrial, type TrialServer } from '../server-trial.ts'
+import { startTrial, type TrialServer } from '../server.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'

@@ -3,7 +3,8 @@
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Clock } from '../../base/clock.ts'
-import { type Cache, keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { Cache } from '../../runtime/index.ts'
 import type { Progress } from './progress.ts'
 import type { ClaimResult } from './results.ts'
 

@@ -13,16 +13,16 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Node } from '../../api/types/node.ts'
 import type { Pod } from '../../api/types/pod.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
   createController,
   createEventRecorder,
   type EventRecorder,
-  keyOfObject,
-  type ObjectKey,
   source,
   type WorkQueue,
-} from '../../client/index.ts'
-import type { ControllerDeps } from '../deps.ts'
+} from '../../runtime/index.ts'
+import { attachedVolumeNameOf } from '../../volumes/attachment-names.ts'
 import {
   type Attachment,
   attachmentsOfVolume,
@@ -39,7 +39,6 @@ import type { AttachingContext } from './context.ts'
 import { COMPONENT } from './events.ts'
 import { Memory } from './memory.ts'
 import type { AttachingMetrics } from './metrics.ts'
-import { attachedVolumeNameOf } from './names.ts'
 import { isAnotherNodeState, isMounted, isOutOfService, isReady } from './node-facts.ts'
 import { claimsAtNode, needsVolumes } from './pod-use.ts'
 import { PODS_BY_CLAIM } from './read-volume.ts'

@@ -7,7 +7,7 @@ import { podKind } from '../../api/kinds/pod.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
 import { unavailable } from '../../api/status-error.ts'
-import { attachmentOn, aWorld, DRIVER, FINALIZER, inUseName, type World } from './attaching-trial.ts'
+import { attachmentOn, aWorld, DRIVER, FINALIZER, inUseName, type World } from './attaching.fixture.ts'
 import { createAttachingMetrics } from './metrics.ts'
 
 let world: World

@@ -1,8 +1,8 @@
 // How attachments and volumes are found: one set of indexes for all controllers and attachers of a process.
 import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/types/volume.ts'
-import type { Cache } from '../../client/index.ts'
-import { attachmentNameOf, isAttachmentName } from './names.ts'
+import type { Cache } from '../../runtime/index.ts'
+import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
 
 export type Attachment = Readonly<VolumeAttachment>
 export type Volume = Readonly<PersistentVolume>

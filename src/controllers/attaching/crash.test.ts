@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node.ts'
-import { aWorld, inUseName, type StartOptions, type World } from './attaching-trial.ts'
+import { aWorld, inUseName, type StartOptions, type World } from './attaching.fixture.ts'
 
 interface Story {
   readonly title: string

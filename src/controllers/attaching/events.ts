@@ -1,7 +1,7 @@
 // Everything attaching tells people, on the pods that wait, in the words they know and search for.
 import { podKind } from '../../api/kinds/pod.ts'
 import type { Pod } from '../../api/types/pod.ts'
-import type { EventRecorder, Happening } from '../../client/index.ts'
+import type { EventRecorder, Happening } from '../../runtime/index.ts'
 import type { Trouble } from './plan-volume.ts'
 
 /** Who reports. */

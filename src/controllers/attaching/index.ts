@@ -1,4 +1,6 @@
 // The door of attaching.
+
+export { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 export { type Attacher, type AttacherDeps, createAttacher } from './attacher/attacher.ts'
 export type { AttacherOptions } from './attacher/options.ts'
 export {
@@ -8,4 +10,3 @@ export {
   createAttachingControllers,
 } from './attaching-controllers.ts'
 export { type AttachingMetrics, createAttachingMetrics } from './metrics.ts'
-export { attachedVolumeNameOf, attachmentNameOf } from './names.ts'

@@ -1,8 +1,8 @@
 // What attaching counts, under the names operators already chart. How many volumes there are is counted from the caches
 // when it is asked.
 import { Counter, Gauge, type Registry } from 'prom-client'
+import { pluginNameOf } from '../../volumes/attachment-names.ts'
 import type { AttachingContext } from './context.ts'
-import { pluginNameOf } from './names.ts'
 import type { Force } from './plan-volume.ts'
 import { wishesFor } from './read-volume.ts'
 

@@ -1,7 +1,12 @@
 // What a node's object says about attaching: whether it answers, whether it is out of service, and what it has mounted.
 import type { Node } from '../../api/types/node.ts'
+import {
+  attachedVolumeNameOf,
+  attachmentNameOf,
+  factsOfAttachedVolume,
+  OUT_OF_SERVICE_TAINT,
+} from '../../volumes/attachment-names.ts'
 import { type Attachment, isMadeFor, type Volume } from './attachment-index.ts'
-import { attachedVolumeNameOf, attachmentNameOf, factsOfAttachedVolume, OUT_OF_SERVICE_TAINT } from './names.ts'
 
 export const isReady = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false

@@ -1,7 +1,7 @@
 // Which pods need which volumes at their node: those that are on a node and have not ended there.
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod, PodStatus } from '../../api/types/pod.ts'
-import { claimsOfPod } from '../claims-of-pod.ts'
+import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
 /** `namespace/name` of the claims of a pod that is on a node. */
 export const claimsAtNode = (pod: Readonly<Pod>): string[] => (pod.spec?.nodeName ? claimsOfPod(pod) : [])

@@ -1,6 +1,7 @@
 // One volume and everything that decides about its attachments, read from the caches at one moment.
 import type { Pod } from '../../api/types/pod.ts'
 import { keyOfObject } from '../../client/index.ts'
+import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
 import {
   type Attachment,
   attachmentsOfVolume,
@@ -10,7 +11,6 @@ import {
   type Volume,
 } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
-import { attachmentNameOf, isAttachmentName } from './names.ts'
 import { attachedVolumeName, isMadeAnew, isMounted, isOutOfService, isReady } from './node-facts.ts'
 import type { AttachmentView, VolumeView, Wish } from './plan-volume.ts'
 import { needsVolumes, usesClaim } from './pod-use.ts'

@@ -3,10 +3,11 @@
 import { nodeKind } from '../../api/kinds/node.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { NodeStatus } from '../../api/types/node.ts'
-import { backOff, done, type ObjectKey, type Outcome } from '../../client/index.ts'
+import type { ObjectKey } from '../../client/index.ts'
+import { backOff, done, type Outcome } from '../../runtime/index.ts'
+import { factsOfAttachedVolume } from '../../volumes/attachment-names.ts'
 import { attachmentsOnNode, isAttached, isBeingDeleted } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
-import { factsOfAttachedVolume } from './names.ts'
 import { attachedVolumeName } from './node-facts.ts'
 
 type AttachedVolumes = NonNullable<NodeStatus['volumesAttached']>

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { CommitWrite } from '../../client/index.ts'
-import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
+import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { aClaim, aVolume } from './samples.ts'
-import type { Claim, Volume } from './wish.ts'
 
 /** Which of the four writes, by kind and subresource, with their bodies. */
 const described = (writes: readonly CommitWrite[]) =>

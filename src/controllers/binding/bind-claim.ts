@@ -11,11 +11,11 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { annotationOf } from '../../api/kinds/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { CommitWrite } from '../../client/index.ts'
-import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
+import { type Claim, isReservedFor, type Volume } from '../../volumes/claim-requirements.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { statusWithVolume } from './claim-status.ts'
 import { mergePatches, type PatchParts } from './merge-patches.ts'
 import { phasePatch } from './volume-status.ts'
-import { type Claim, isReservedFor, type Volume } from './wish.ts'
 
 /** Empty when the binding is complete. `letsGoOf`: a finalizer that leaves the claim with it. */
 export const bindingWrites = (volume: Volume, claim: Claim, letsGoOf?: string): CommitWrite[] => [

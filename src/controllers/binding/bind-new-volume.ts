@@ -2,10 +2,10 @@
 // seen the volume, a transaction and a round of watch events earlier. Pure. Whatever needs a second look, or is for the
 // binder alone to judge, is left to it.
 import type { CommitWrite } from '../../client/index.ts'
+import { whyUnfit } from '../../volumes/choose-volume.ts'
+import { type Claim, isReservedFor, offerOf, type Volume, wishOf } from '../../volumes/claim-requirements.ts'
 import { bindingWrites } from './bind-claim.ts'
-import { whyUnfit } from './choose-volume.ts'
 import { isBindCompleted } from './plan-claim.ts'
-import { type Claim, isReservedFor, offerOf, type Volume, wishOf } from './wish.ts'
 
 export interface BindingNew {
   /** A finalizer that leaves the claim at the same moment. */

@@ -13,16 +13,11 @@ import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
-import {
-  createController,
-  createEventRecorder,
-  type EventRecorder,
-  keyOfObject,
-  type ObjectKey,
-  source,
-} from '../../client/index.ts'
-import { claimsOfPod } from '../claims-of-pod.ts'
-import type { ControllerDeps } from '../deps.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
+import { createController, createEventRecorder, type EventRecorder, source } from '../../runtime/index.ts'
+import { type Claim, claimKeyOf, type Volume } from '../../volumes/claim-requirements.ts'
+import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { type BindingContext, PODS_BY_CLAIM } from './context.ts'
 import { COMPONENT } from './events.ts'
 import { createMatchmaker } from './matchmaker.ts'
@@ -33,7 +28,6 @@ import type { InProcessProvisioner } from './plan-reclaim.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
 import { reconcileVolume } from './reconcile-volume.ts'
 import { createVolumeIndex } from './volume-index.ts'
-import { type Claim, claimKeyOf, type Volume } from './wish.ts'
 
 export interface BindingOptions extends ControllerDeps {
   /** Provisioners that run in this process: they are asked without a word, and delete what is theirs. */

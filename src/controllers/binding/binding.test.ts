@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { DELETION_ASKED } from '../deletion-asked.ts'
+import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
 import {
   BIND_COMPLETED,
   BOUND_BY_CONTROLLER,
@@ -14,8 +14,8 @@ import {
   PROVISIONER,
   PROVISIONER_BETA,
   SELECTED_NODE,
-} from '../names.ts'
-import { type BindingTrial, type BindingTrialOptions, hiding, startBindingTrial, summary } from './binding-trial.ts'
+} from '../../volumes/names.ts'
+import { type BindingTrial, type BindingTrialOptions, hiding, startBindingTrial, summary } from './binding.fixture.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 const IS_DEFAULT = { 'storageclass.kubernetes.io/is-default-class': 'true' }

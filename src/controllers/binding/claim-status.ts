@@ -2,8 +2,8 @@
 // there is no patch.
 import { annotationOf } from '../../api/kinds/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
-import { PRE_RESIZE_CAPACITY } from '../names.ts'
-import type { Claim, Volume } from './wish.ts'
+import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 
 export type StatusPatch = Readonly<Record<string, unknown>>
 

@@ -7,14 +7,15 @@ import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache, Client, CommitWrite, EventRecorder, ObjectRef } from '../../client/index.ts'
+import type { Client, CommitWrite, ObjectRef } from '../../client/index.ts'
 import { keyOfObject } from '../../client/index.ts'
+import type { Cache, EventRecorder } from '../../runtime/index.ts'
+import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
 import type { Matchmaker } from './matchmaker.ts'
 import type { BindingMetrics } from './metrics.ts'
 import type { OperationTimes } from './operation-times.ts'
 import type { InProcessProvisioner } from './plan-reclaim.ts'
 import type { VolumeIndex } from './volume-index.ts'
-import type { Claim, Volume } from './wish.ts'
 
 export interface BindingContext {
   readonly client: Client

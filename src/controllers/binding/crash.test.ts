@@ -5,8 +5,8 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
-import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
-import { type BindingTrial, hiding, startBindingTrial, summary } from './binding-trial.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
+import { type BindingTrial, hiding, startBindingTrial, summary } from './binding.fixture.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 const WRITES = ['volume', 'volume status', 'claim', 'claim status']

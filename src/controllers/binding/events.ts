@@ -1,7 +1,7 @@
 // What the binder tells people about claims and volumes. Reasons and wording are what every Kubernetes client and
 // operator already searches for.
-import type { Happening } from '../../client/index.ts'
-import { DELETION_ASKED } from '../deletion-asked.ts'
+import type { Happening } from '../../runtime/index.ts'
+import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
 
 export const COMPONENT = 'persistentvolume-controller'
 

@@ -1,5 +1,5 @@
 // Items in order, kept by shelf and, within it, by group. Shelves and groups come and go with what is in them.
-import { SortedList } from './sorted-list.ts'
+import { SortedList } from '../../base/sorted-list.ts'
 
 export class GroupedLists<G, T> {
   readonly #shelves = new Map<string, Map<G, SortedList<T>>>()

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { chooseVolume, satisfies } from './choose-volume.ts'
+import { chooseVolume, satisfies } from '../../volumes/choose-volume.ts'
+import { offerOf, wishOf } from '../../volumes/claim-requirements.ts'
 import { createMatchmaker } from './matchmaker.ts'
 import { aClaim, aVolume, type ClaimSample, handCache, type VolumeSample } from './samples.ts'
 import { createVolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
-import { offerOf, wishOf } from './wish.ts'
 
 /** Claims that pass one after the other, as the work queue has them do, and volumes that come and go. */
 function aMarket() {

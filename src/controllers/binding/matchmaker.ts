@@ -2,9 +2,9 @@
 // ends its pass without it, the volume goes on to the next; so ten thousand volumes wake ten thousand claims once
 // each, and none is forgotten.
 import type { ObjectKey } from '../../client/index.ts'
+import type { Offer, Wish } from '../../volumes/claim-requirements.ts'
 import type { VolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
-import type { Offer, Wish } from './wish.ts'
 
 export interface Matchmaker {
   /** A pass over the claim begins: it looks for itself now. */

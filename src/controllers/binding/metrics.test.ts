@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
-import { PROVISIONED_BY } from '../names.ts'
-import { type BindingTrial, startBindingTrial } from './binding-trial.ts'
+import { PROVISIONED_BY } from '../../volumes/names.ts'
+import { type BindingTrial, startBindingTrial } from './binding.fixture.ts'
 import { createBindingMetrics } from './metrics.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }

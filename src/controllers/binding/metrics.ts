@@ -5,8 +5,8 @@ import { claimClassName, volumeClassName } from '../../api/kinds/class-names.ts'
 import { volumeSources } from '../../api/kinds/volume-source-rules.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache } from '../../client/index.ts'
-import type { Volume } from './wish.ts'
+import type { Cache } from '../../runtime/index.ts'
+import type { Volume } from '../../volumes/claim-requirements.ts'
 
 export interface BindingMetrics {
   /** Whose volumes and claims are counted, until the returned function is called. */

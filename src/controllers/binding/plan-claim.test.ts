@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BIND_COMPLETED } from '../names.ts'
+import { BIND_COMPLETED } from '../../volumes/names.ts'
 import { type ClaimSituation, planClaim } from './plan-claim.ts'
 import { aClaim, aVolume } from './samples.ts'
 

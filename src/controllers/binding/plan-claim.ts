@@ -2,10 +2,18 @@
 // and say why. Pure; reconcile-claim.ts gathers the situation and carries the plan out.
 import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
-import type { Happening } from '../../client/index.ts'
-import { isDeletionAsked } from '../deletion-asked.ts'
-import { BIND_COMPLETED, BOUND_BY_CONTROLLER, IN_TREE_PREFIX, SELECTED_NODE } from '../names.ts'
-import { STORAGE_GOES, whyUnfit } from './choose-volume.ts'
+import type { Happening } from '../../runtime/index.ts'
+import { STORAGE_GOES, whyUnfit } from '../../volumes/choose-volume.ts'
+import {
+  type Claim,
+  claimKeyOf,
+  isReservedFor,
+  offerOf,
+  type Volume,
+  wishOf,
+} from '../../volumes/claim-requirements.ts'
+import { isDeletionAsked } from '../../volumes/deletion-asked.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER, IN_TREE_PREFIX, SELECTED_NODE } from '../../volumes/names.ts'
 import {
   attributesClassGateOff,
   belongsToAnother,
@@ -22,7 +30,6 @@ import {
   waitsForConsumer,
   waitsForPods,
 } from './events.ts'
-import { type Claim, claimKeyOf, isReservedFor, offerOf, type Volume, wishOf } from './wish.ts'
 
 export interface ClaimSituation {
   readonly claim: Claim

@@ -1,10 +1,10 @@
 // What becomes of a volume whose claim is gone. The binder itself destroys nothing: it knows whose job it is, and says
 // so when it is nobody's. Pure.
 import { annotationOf } from '../../api/kinds/class-names.ts'
-import type { Happening } from '../../client/index.ts'
-import { IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY } from '../names.ts'
+import type { Happening } from '../../runtime/index.ts'
+import type { Volume } from '../../volumes/claim-requirements.ts'
+import { IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY } from '../../volumes/names.ts'
 import { deleterUnknown, noDeleter, noRecycler, unknownPolicy, usedByPods } from './events.ts'
-import type { Volume } from './wish.ts'
 
 /** A provisioner that runs in this process: its volumes are its own to delete. */
 export interface InProcessProvisioner {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../names.ts'
+import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../../volumes/names.ts'
 import { planVolume, type VolumeSituation } from './plan-volume.ts'
 import { aClaim, aVolume, type VolumeSample } from './samples.ts'
 

@@ -1,14 +1,14 @@
 // What should happen to one volume, as data: which phase it is in, whether it is given back, and what becomes of it
 // when its claim is gone. Binding it to a claim is the claim's business (plan-claim.ts). Pure.
 import { annotationOf } from '../../api/kinds/class-names.ts'
-import type { Happening } from '../../client/index.ts'
-import { isDeletionAsked } from '../deletion-asked.ts'
-import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../names.ts'
-import { whyUnfit } from './choose-volume.ts'
+import type { Happening } from '../../runtime/index.ts'
+import { whyUnfit } from '../../volumes/choose-volume.ts'
+import { type Claim, claimKeyOf, offerOf, wishOf } from '../../volumes/claim-requirements.ts'
+import { isDeletionAsked } from '../../volumes/deletion-asked.ts'
+import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../../volumes/names.ts'
 import { deletionAsked } from './events.ts'
 import { planReclaim, type Reclaim, type ReclaimSituation } from './plan-reclaim.ts'
 import type { VolumePhase } from './volume-status.ts'
-import { type Claim, claimKeyOf, offerOf, wishOf } from './wish.ts'
 
 export interface VolumeSituation extends ReclaimSituation {
   /** The claim its claimRef names, by namespace and name. */

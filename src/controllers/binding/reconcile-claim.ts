@@ -3,24 +3,16 @@
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
 import { effectiveDefaultClass } from '../../api/kinds/default-class.ts'
-import {
-  backOff,
-  type CommitWrite,
-  done,
-  keyOfObject,
-  type ObjectKey,
-  type Outcome,
-  refOfKey,
-  stuck,
-} from '../../client/index.ts'
-import { PROVISIONER, PROVISIONER_BETA } from '../names.ts'
+import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
+import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
+import { chooseVolume } from '../../volumes/choose-volume.ts'
+import { type Claim, type Volume, wishOf } from '../../volumes/claim-requirements.ts'
+import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
-import { chooseVolume } from './choose-volume.ts'
 import { statusWithoutVolume } from './claim-status.ts'
 import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume, save } from './context.ts'
 import { mergePatches } from './merge-patches.ts'
 import { type ClaimAction, planClaim } from './plan-claim.ts'
-import { type Claim, type Volume, wishOf } from './wish.ts'
 
 /** Times a pass starts over at once because something changed under its hands; then it takes its turn again. */
 const STARTS_MAX = 3

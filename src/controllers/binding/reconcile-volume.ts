@@ -3,15 +3,16 @@
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { annotationOf } from '../../api/kinds/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { backOff, done, keyOfObject, type ObjectKey, type Outcome, refOfKey, stuck } from '../../client/index.ts'
-import { BOUND_BY_CONTROLLER } from '../names.ts'
+import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
+import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
+import { type Claim, claimKeyOf, type Volume } from '../../volumes/claim-requirements.ts'
+import { BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume, save } from './context.ts'
 import { modeMismatchOnClaim, modeMismatchOnVolume } from './events.ts'
 import { mergePatches, type PatchParts } from './merge-patches.ts'
 import type { Reclaim } from './plan-reclaim.ts'
 import { planVolume, type VolumeAction } from './plan-volume.ts'
 import { phasePatch } from './volume-status.ts'
-import { type Claim, claimKeyOf, type Volume } from './wish.ts'
 
 /** Times a pass starts over at once because something changed under its hands; then it takes its turn again. */
 const STARTS_MAX = 3

@@ -1,8 +1,8 @@
 // For tests: claims and volumes of which only what matters is said.
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache, CacheHandlers } from '../../client/cache.ts'
-import { ObjectSet } from '../../client/object-set.ts'
-import type { Claim, Volume } from './wish.ts'
+import type { Cache, CacheHandlers } from '../../runtime/cache.ts'
+import { ObjectSet } from '../../runtime/object-set.ts'
+import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
 
 export interface ClaimSample {
   readonly name?: string

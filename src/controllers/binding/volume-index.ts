@@ -3,10 +3,18 @@
 // workers do not choose the same one.
 //   shelf   class, attributes class, volume mode        group   a set of access modes, by size and then name
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache } from '../../client/index.ts'
-import { bySize, type Shelves } from './choose-volume.ts'
+import type { Cache } from '../../runtime/index.ts'
+import { bySize, type Shelves } from '../../volumes/choose-volume.ts'
+import {
+  type AccessModes,
+  claimKeyOf,
+  type Offer,
+  offerOf,
+  offersModes,
+  shelfOf,
+  type Volume,
+} from '../../volumes/claim-requirements.ts'
 import { GroupedLists } from './grouped-lists.ts'
-import { type AccessModes, claimKeyOf, type Offer, offerOf, offersModes, shelfOf, type Volume } from './wish.ts'
 
 export interface VolumeIndex extends Shelves {
   /** The volume as it stands on its shelf, free for anyone. */

@@ -3,9 +3,9 @@
 // claims wait.
 import { formatLabelSelector } from '../../api/selectors.ts'
 import type { ObjectKey } from '../../client/index.ts'
-import { satisfies } from './choose-volume.ts'
+import { satisfies } from '../../volumes/choose-volume.ts'
+import { type Offer, shelfOf, type Wish } from '../../volumes/claim-requirements.ts'
 import { GroupedLists } from './grouped-lists.ts'
-import { type Offer, shelfOf, type Wish } from './wish.ts'
 
 export interface WaitingClaims {
   /** `since` orders them: RFC 3339 text sorts by time. */

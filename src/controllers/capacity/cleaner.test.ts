@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../../base/log.ts'
-import { type Client, createCacheSet } from '../../client/index.ts'
-import { aCapacity, CAPACITIES, DRIVER, startCapacityTrial } from './capacity-trial.ts'
+import type { Client } from '../../client/index.ts'
+import { createCacheSet } from '../../runtime/index.ts'
+import { aCapacity, CAPACITIES, DRIVER, startCapacityTrial } from './capacity.fixture.ts'
 import { createCapacityCleaner } from './cleaner.ts'
 import { managedBy } from './managed-by.ts'
 

@@ -6,17 +6,17 @@
 import { csiNodeKind } from '../../api/kinds/csi-node.ts'
 import { isMissing } from '../../api/status-error.ts'
 import type { CSINode, CSIStorageCapacity } from '../../api/types/storage.ts'
+import type { Client } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
   type Cache,
-  type Client,
   createWorkQueue,
   done,
   type LeaderElection,
   type Outcome,
   retryAfter,
   type WorkQueue,
-} from '../../client/index.ts'
-import type { ControllerDeps } from '../deps.ts'
+} from '../../runtime/index.ts'
 import { capacityKind } from './items.ts'
 import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL, managedBy, nodeNamedBy } from './managed-by.ts'
 import { createServerPause } from './server-pause.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { CacheHandlers } from '../../client/cache.ts'
+import type { CacheHandlers } from '../../runtime/cache.ts'
 import { clusterSegments } from './cluster-segments.ts'
 
 /** Objects by name, told to subscribers as a cache does. */

@@ -6,7 +6,7 @@
 //   the driver names no keys                                  →  the one segment that every node is in
 import type { Node } from '../../api/types/node.ts'
 import type { CSINode } from '../../api/types/storage.ts'
-import type { Cache } from '../../client/index.ts'
+import type { Cache } from '../../runtime/index.ts'
 import { type Segment, type Segments, segmentOf } from './segments.ts'
 
 export interface ClusterSegmentsOptions {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Client, WatchEvent } from '../../client/index.ts'
 import { SNAPSHOT_GROUP } from '../provisioning/csi/snapshot-kinds.ts'
-import { DRIVER, GI, startCapacityTrial } from './capacity-trial.ts'
+import { DRIVER, GI, startCapacityTrial } from './capacity.fixture.ts'
 
 /** A server that has snapshots beside what it has. */
 function withSnapshots() {

@@ -3,7 +3,7 @@ import { podKind } from '../../api/kinds/pod.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Client } from '../../client/index.ts'
-import { aCapacity, CAPACITIES, GI, startCapacityTrial } from './capacity-trial.ts'
+import { aCapacity, CAPACITIES, GI, startCapacityTrial } from './capacity.fixture.ts'
 import { findOwner } from './owner.ts'
 
 async function oneZone() {

@@ -1,7 +1,8 @@
 // What a producer of capacity objects can be told, and what it does when it is not. The defaults are those of
 // external-provisioner, but for the rate of writes: without a limit there is none.
-import type { Backoff } from '../../client/backoff.ts'
+
 import type { RateLimit } from '../../client/index.ts'
+import type { Backoff } from '../../runtime/backoff.ts'
 
 /** One producer for all nodes of the cluster, or one on each node for that node. */
 export type CapacityMode =

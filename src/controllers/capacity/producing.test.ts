@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
-import { DRIVER, GI, startCapacityTrial } from './capacity-trial.ts'
+import { DRIVER, GI, startCapacityTrial } from './capacity.fixture.ts'
 import { createCapacityMetrics } from './metrics.ts'
 
 const OWNED = { 'csi.storage.k8s.io/drivername': DRIVER }

@@ -1,8 +1,8 @@
 // Moves one item closer to the truth: one object if it is wanted and the driver has room there, none if it is not wanted.
 // What the driver says is asked for anew every time.
 import type { Logger } from '../../base/log.ts'
-import { backOff, done, type Outcome } from '../../client/index.ts'
 import { type CsiDriver, CsiError } from '../../csi/index.ts'
+import { backOff, done, type Outcome } from '../../runtime/index.ts'
 import type { Item, ItemKey } from './items.ts'
 import { type Marks, planObject } from './plan-object.ts'
 import type { Published } from './published.ts'

@@ -2,7 +2,7 @@
 // twice as long, and the first success ends it. What waited goes on where it was; only what failed is tried again.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { type Backoff, backoffMs } from '../../client/backoff.ts'
+import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
 export interface ServerPause {
   /** Settles when the server may be asked; rejects when the signal fires first. */

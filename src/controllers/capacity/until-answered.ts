@@ -3,8 +3,8 @@
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { type Backoff, backoffMs } from '../../client/backoff.ts'
 import { CsiError, isUnimplemented } from '../../csi/index.ts'
+import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
 const ASK_AGAIN: Backoff = { baseMs: 1_000, maxMs: 30_000 }
 

@@ -3,8 +3,8 @@
 import type { Kind } from '../../api/kind.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { type Backoff, backoffMs } from '../../client/backoff.ts'
 import type { Client } from '../../client/index.ts'
+import { type Backoff, backoffMs } from '../../runtime/backoff.ts'
 
 export interface WhenServedDeps {
   readonly client: Client

@@ -6,7 +6,8 @@
 //   pause      everything else                        the server, its rules or the namespace; nothing else would fare better
 import { ApiError } from '../../api/status-error.ts'
 import type { CSIStorageCapacity } from '../../api/types/storage.ts'
-import { backOff, type Client, done, type LeaderElection, type Outcome } from '../../client/index.ts'
+import type { Client } from '../../client/index.ts'
+import { backOff, done, type LeaderElection, type Outcome } from '../../runtime/index.ts'
 import { capacityKind } from './items.ts'
 import type { ObjectAction } from './plan-object.ts'
 import type { Published } from './published.ts'

@@ -2,7 +2,8 @@
 // itself what is due and takes its steps; the frame (changing-controllers.ts) lets no volume undergo two at once.
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache, ObjectKey, Outcome, Source } from '../../client/index.ts'
+import type { ObjectKey } from '../../client/index.ts'
+import type { Cache, Outcome, Source } from '../../runtime/index.ts'
 
 /** A bound claim, and the volume of this driver that says it belongs to it. */
 export interface Subject {

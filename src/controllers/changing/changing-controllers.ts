@@ -7,21 +7,20 @@ import { annotationOf } from '../../api/kinds/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { DriverFacts } from '../../csi/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
   createController,
   done,
-  keyOfObject,
-  type ObjectKey,
   type Outcome,
   type Source,
   source,
   stuck,
   type WorkQueue,
-} from '../../client/index.ts'
-import type { DriverFacts } from '../../csi/index.ts'
+} from '../../runtime/index.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { VolumeTurns } from '../attaching/attacher/volume-turns.ts'
-import type { ControllerDeps } from '../deps.ts'
-import { PRE_RESIZE_CAPACITY } from '../names.ts'
 import type { Change } from './change.ts'
 import { type ChangingOptions, changingSettings } from './options.ts'
 import { isBound, type ServedNode, subjectOf } from './subjects.ts'

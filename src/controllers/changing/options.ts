@@ -1,5 +1,5 @@
 // What the frame of changes can be told, and what it does when it is not. The defaults are those of the external resizer.
-import type { Backoff } from '../../client/backoff.ts'
+import type { Backoff } from '../../runtime/backoff.ts'
 
 export interface ChangingOptions {
   /** Claims worked on at once, whatever their change. Default 10. */

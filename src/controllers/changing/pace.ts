@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Clock } from '../../base/clock.ts'
 import { Recent } from '../../base/recent.ts'
-import type { Happening } from '../../client/index.ts'
+import type { Happening } from '../../runtime/index.ts'
 import type { Subject } from './change.ts'
 
 export interface PaceOptions {

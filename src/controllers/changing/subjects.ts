@@ -2,8 +2,8 @@
 // driver's, and it is where this instance of the driver is.
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache } from '../../client/index.ts'
-import { isReachableFrom } from '../binding/node-affinity.ts'
+import type { Cache } from '../../runtime/index.ts'
+import { isReachableFrom } from '../../volumes/node-affinity.ts'
 import type { Subject } from './change.ts'
 
 export interface ServedNode {

@@ -1,7 +1,8 @@
 // Which pods use a claim, for drivers that change only volumes that are not in use.
 import type { Pod } from '../../api/types/pod.ts'
-import type { Cache, ObjectKey } from '../../client/index.ts'
-import { claimsOfPod } from '../claims-of-pod.ts'
+import type { ObjectKey } from '../../client/index.ts'
+import type { Cache } from '../../runtime/index.ts'
+import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
 const BY_CLAIM = 'changing: claim'
 

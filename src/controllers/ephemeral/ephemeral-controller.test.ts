@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
-import { createCacheSet, type EventRecorder, inProcessClient } from '../../client/index.ts'
+import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
 import { createEphemeralController, createEphemeralMetrics, type EphemeralController } from './index.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'

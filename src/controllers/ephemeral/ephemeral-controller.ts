@@ -6,21 +6,19 @@ import { podKind } from '../../api/kinds/pod.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
+import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
   type Cache,
-  type Client,
   createController,
   createEventRecorder,
   done,
   type EventRecorder,
-  keyOfObject,
-  type ObjectKey,
   type Outcome,
   source,
   stuck,
   type WorkQueue,
-} from '../../client/index.ts'
-import type { ControllerDeps } from '../deps.ts'
+} from '../../runtime/index.ts'
 import { claimFromTemplate, claimNameFor, isMadeFor, notMadeFor } from './claim-from-template.ts'
 
 export interface EphemeralOptions extends ControllerDeps {

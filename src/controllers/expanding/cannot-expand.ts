@@ -1,11 +1,11 @@
 // In place of growing, for a driver that cannot: a claim that asks for more is told why it gets nothing, and what to do.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { done, type EventRecorder, stuck } from '../../client/index.ts'
 import type { DriverFacts } from '../../csi/index.ts'
+import { done, type EventRecorder, stuck } from '../../runtime/index.ts'
+import { isLess } from '../../volumes/target-size.ts'
 import type { Change } from '../changing/index.ts'
 import { resizeFailed } from './events.ts'
 import { capacityOf, requestOf } from './plan-expansion.ts'
-import { isLess } from './target-size.ts'
 
 export interface CannotExpandDeps {
   readonly facts: Pick<DriverFacts, 'name'>

@@ -1,5 +1,5 @@
 // Everything that growing volumes tells people, in the words they know from other resizers.
-import type { Happening } from '../../client/index.ts'
+import type { Happening } from '../../runtime/index.ts'
 
 export const resizing = (volumeName: string): Happening => ({
   type: 'Normal',

@@ -13,15 +13,10 @@ import { annotationOf } from '../../api/kinds/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { backOff, keyOfObject, NotLeaderError, retryAfter, stuck } from '../../client/index.ts'
+import { keyOfObject } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
-import { publishFacts } from '../attaching/attacher/publish-request.ts'
-import { delayed, type Subject } from '../changing/index.ts'
-import { PRE_RESIZE_CAPACITY } from '../names.ts'
-import { type Credentials, readCredentials, withoutCredentials } from '../provisioning/csi/index.ts'
-import type { ExpandingContext } from './context.ts'
-import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'
-import { allocatedOf, type Beginning, capacityOf, sizeOf } from './plan-expansion.ts'
+import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   failed,
   failureText,
@@ -32,10 +27,16 @@ import {
   startedAgain,
   stateOf,
   timeText,
-} from './resize-status.ts'
+} from '../../volumes/resize-status.ts'
+import { isLess } from '../../volumes/target-size.ts'
+import { publishFacts } from '../attaching/attacher/publish-request.ts'
+import { delayed, type Subject } from '../changing/index.ts'
+import { type Credentials, readCredentials, withoutCredentials } from '../provisioning/csi/index.ts'
+import type { ExpandingContext } from './context.ts'
+import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'
+import { allocatedOf, type Beginning, capacityOf, sizeOf } from './plan-expansion.ts'
 import { claimNote, claimWrite, save, volumeWrite } from './saving.ts'
 import { changed, type Step, tried } from './step.ts'
-import { isLess } from './target-size.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 

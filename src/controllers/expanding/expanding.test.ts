@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { eventKind } from '../../api/kinds/event.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { done } from '../../client/index.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
+import { done } from '../../runtime/index.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import type { Change } from '../changing/index.ts'
-import { PRE_RESIZE_CAPACITY } from '../names.ts'
-import { aWorld, DRIVER, type World, type WorldOptions } from './expanding-trial.ts'
+import { aWorld, DRIVER, type World, type WorldOptions } from './expanding.fixture.ts'
 
 const GI = 1024 ** 3
 const fail = (code: CsiFailureCode, message = 'no') => ({ do: 'fail', code, message }) as const

@@ -6,12 +6,13 @@ import { eventKind } from '../../api/kinds/event.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { type Cache, type Client, type EventRecorder, keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { Cache, EventRecorder } from '../../runtime/index.ts'
+import { stateOf } from '../../volumes/resize-status.ts'
+import { isLess } from '../../volumes/target-size.ts'
 import type { Subject } from '../changing/index.ts'
 import { LOWERED_REASON, requestLowered } from './events.ts'
 import { allocatedOf, capacityOf, requestOf } from './plan-expansion.ts'
-import { stateOf } from './resize-status.ts'
-import { isLess } from './target-size.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 

@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import { PRE_RESIZE_CAPACITY } from '../names.ts'
-import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   cancelled,
   failed,
@@ -19,7 +18,8 @@ import {
   started,
   startedAgain,
   timeText,
-} from './resize-status.ts'
+} from '../../volumes/resize-status.ts'
+import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
 
 const NOW_MS = Date.UTC(2026, 0, 1, 12)
 const SLOW_MS = 300_000

@@ -4,9 +4,9 @@ import { annotationOf } from '../../api/kinds/class-names.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import { PRE_RESIZE_CAPACITY } from '../names.ts'
-import { conditionIn, failureText, NO_ROOM, stateOf } from './resize-status.ts'
-import { isLess, targetOf } from './target-size.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
+import { conditionIn, failureText, NO_ROOM, stateOf } from '../../volumes/resize-status.ts'
+import { isLess, targetOf } from '../../volumes/target-size.ts'
 
 export interface Situation {
   readonly claim: Readonly<PersistentVolumeClaim>

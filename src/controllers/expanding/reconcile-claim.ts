@@ -3,9 +3,20 @@
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
-import { backOff, done, keyOfObject, type Outcome, retryAfter, stuck } from '../../client/index.ts'
+import { keyOfObject } from '../../client/index.ts'
+import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
+import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
+import {
+  cancelled,
+  failureText,
+  grownOnNode,
+  leftToNode,
+  refused,
+  stateOf,
+  timeText,
+} from '../../volumes/resize-status.ts'
+import { isLess } from '../../volumes/target-size.ts'
 import { isInUse, type Subject } from '../changing/index.ts'
-import { PRE_RESIZE_CAPACITY } from '../names.ts'
 import type { ExpandingContext } from './context.ts'
 import { cancelledTelling, inUseText, needsNode, resizeFailed } from './events.ts'
 import { expandVolume, findGrown } from './expand-volume.ts'
@@ -17,10 +28,8 @@ import {
   requestOf,
   type Situation,
 } from './plan-expansion.ts'
-import { cancelled, failureText, grownOnNode, leftToNode, refused, stateOf, timeText } from './resize-status.ts'
 import { claimWrite, save, volumeWrite } from './saving.ts'
 import { changed, type Step } from './step.ts'
-import { isLess } from './target-size.ts'
 
 /** Of one claim in one go, that it keeps changing under our hands; then it waits for its turn like the others. */
 const STEPS_MAX = 20

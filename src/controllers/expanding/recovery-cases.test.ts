@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { aWorld, type View, type World } from './expanding-trial.ts'
+import { aWorld, type View, type World } from './expanding.fixture.ts'
 
 const OUT_OF_RANGE = { do: 'fail', code: 'OUT_OF_RANGE', message: 'the array has no such size' } as const
 const SETTLED = { conditions: [] }

@@ -5,7 +5,7 @@ import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/qu
 import { type LabelSelector, labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
 import type { CSIDriver, CSIStorageCapacity } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { Cache } from '../../client/index.ts'
+import type { Cache } from '../../runtime/index.ts'
 
 type Volume = Readonly<PersistentVolume>
 type Capacity = Readonly<CSIStorageCapacity>

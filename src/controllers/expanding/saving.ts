@@ -5,9 +5,9 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { CommitWrite } from '../../client/index.ts'
+import type { StatusPatch } from '../../volumes/resize-status.ts'
 import { commitAsLeader } from '../provisioning/leader-commit.ts'
 import type { ExpandingContext } from './context.ts'
-import type { StatusPatch } from './resize-status.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 type Volume = Readonly<PersistentVolume>

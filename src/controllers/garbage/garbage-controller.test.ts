@@ -1,10 +1,9 @@
 // Ownership end to end: the controller on an in-process client over the real API server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
-import { SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
-import { inProcessClient } from '../../client/index.ts'
 import { createGarbageController } from './garbage-controller.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'

@@ -5,16 +5,16 @@ import { ApiError, isNotServed } from '../../api/status-error.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
 import {
   backOff,
   type CacheSet,
-  type Client,
   type ClientMetrics,
   createCacheSet,
   createController,
   done,
   type Outcome,
-} from '../../client/index.ts'
+} from '../../runtime/index.ts'
 import { createOwnerGraph, type Node, nodeKey, type OwnerGraph } from './owner-graph.ts'
 import { FOREGROUND, type GarbageAction, type OwnerState, planGarbage } from './plan-garbage.ts'
 

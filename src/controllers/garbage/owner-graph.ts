@@ -2,7 +2,7 @@
 // indexed by owner. The decisions are plan-garbage.ts, the writes garbage-controller.ts.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { OwnerReference } from '../../api/types/meta.ts'
-import type { Cache, CacheSet } from '../../client/index.ts'
+import type { Cache, CacheSet } from '../../runtime/index.ts'
 
 /** An object in the graph, whatever its kind. */
 export interface Node {

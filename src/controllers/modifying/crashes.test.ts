@@ -1,7 +1,7 @@
 // A process is killed before and after every write and call it makes; the next one finishes. What counts in the end is
 // what the driver's volume has, and that claim and volume say the same.
 import { afterEach, describe, expect, it } from 'vitest'
-import { aWorld, type World } from './modifying-trial.ts'
+import { aWorld, type World } from './modifying.fixture.ts'
 import { UNDO } from './undo.ts'
 
 let world: World

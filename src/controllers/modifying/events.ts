@@ -1,6 +1,6 @@
 // Everything that changing attributes tells people: in upstream's words for classes, in the document's for iops and
 // throughput.
-import type { Happening } from '../../client/index.ts'
+import type { Happening } from '../../runtime/index.ts'
 import { type IoName, ioText, type Target } from './target.ts'
 
 export const changingClass = (claimName: string, className: string): Happening => ({

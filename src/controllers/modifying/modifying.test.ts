@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { aWorld, type World, type WorldOptions } from './modifying-trial.ts'
+import { aWorld, type World, type WorldOptions } from './modifying.fixture.ts'
 import { ATTRIBUTES, UNDO } from './undo.ts'
 
 let world: World

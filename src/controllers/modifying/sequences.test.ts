@@ -2,7 +2,7 @@
 // status says, claim and volume agree, and nothing is left of what was begun.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { aWorld, type World } from './modifying-trial.ts'
+import { aWorld, type World } from './modifying.fixture.ts'
 import { UNDO } from './undo.ts'
 
 const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -2,11 +2,11 @@
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
-import { done } from '../../client/index.ts'
+import { done } from '../../runtime/index.ts'
 import { memoryMedium } from '../../store/index.ts'
 import type { Change } from '../changing/index.ts'
 import { createModifyingMetrics } from './index.ts'
-import { aWorld, type World } from './modifying-trial.ts'
+import { aWorld, type World } from './modifying.fixture.ts'
 
 let world: World
 afterEach(() => world.close())

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
-import { SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server-trial.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
-import { inProcessClient } from '../../client/index.ts'
 import { createNamespaceController } from './namespace-controller.ts'
 
 const SHOP = '/api/v1/namespaces/shop'

@@ -6,10 +6,10 @@ import { ApiError, isNotServed } from '../../api/status-error.ts'
 import type { Namespace } from '../../api/types/namespace.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
 import {
   type Cache,
   type CacheSet,
-  type Client,
   type ClientMetrics,
   createCacheSet,
   createController,
@@ -17,7 +17,7 @@ import {
   type Outcome,
   source,
   stuck,
-} from '../../client/index.ts'
+} from '../../runtime/index.ts'
 
 export interface NamespaceControllerOptions {
   readonly client: Client

@@ -1,6 +1,6 @@
 // Everything node lifecycle tells people, in the words they know and search for.
 import type { Node } from '../../api/types/node.ts'
-import type { Happening } from '../../client/index.ts'
+import type { Happening } from '../../runtime/index.ts'
 
 /** Who reports. */
 export const NODE_COMPONENT = 'node-controller'

@@ -5,7 +5,7 @@ import { nodeKind } from '../../api/kinds/node.ts'
 import { podKind } from '../../api/kinds/pod.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { createNodeLifecycleMetrics } from './index.ts'
-import { aWorld, type World } from './node-lifecycle-trial.ts'
+import { aWorld, type World } from './node-lifecycle.fixture.ts'
 
 let world: World
 

@@ -4,7 +4,7 @@ import { ApiError } from '../../api/status-error.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createNodePresence } from '../../nodeagent/node/presence.ts'
-import { aWorld, type World } from './node-lifecycle-trial.ts'
+import { aWorld, type World } from './node-lifecycle.fixture.ts'
 
 const MACHINE = {
   hostname: 'a',

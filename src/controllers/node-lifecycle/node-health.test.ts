@@ -4,7 +4,7 @@ import { leaseKind } from '../../api/kinds/lease.ts'
 import { nodeKind } from '../../api/kinds/node.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { isReady } from '../attaching/node-facts.ts'
-import { aWorld, type World } from './node-lifecycle-trial.ts'
+import { aWorld, type World } from './node-lifecycle.fixture.ts'
 
 const UNREACHABLE = ['node.kubernetes.io/unreachable:NoExecute', 'node.kubernetes.io/unreachable:NoSchedule']
 const NOT_READY = ['node.kubernetes.io/not-ready:NoExecute', 'node.kubernetes.io/not-ready:NoSchedule']

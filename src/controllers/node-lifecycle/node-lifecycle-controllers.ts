@@ -8,15 +8,15 @@ import { leaseKind } from '../../api/kinds/lease.ts'
 import { nodeKind } from '../../api/kinds/node.ts'
 import { podKind } from '../../api/kinds/pod.ts'
 import type { Node } from '../../api/types/node.ts'
+import { keyOfObject } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
   createController,
   createEventRecorder,
   type EventRecorder,
-  keyOfObject,
   source,
   type WorkQueue,
-} from '../../client/index.ts'
-import type { ControllerDeps } from '../deps.ts'
+} from '../../runtime/index.ts'
 import { Alarms } from './alarms.ts'
 import { type Limits, NODE_LEASES, type NodeLifecycleContext } from './context.ts'
 import { EVICTION_COMPONENT, NODE_COMPONENT, removingNode } from './events.ts'

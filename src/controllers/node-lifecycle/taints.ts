@@ -5,7 +5,7 @@
 // Taints of other keys are other people's and stay as they are.
 import type { Node, Taint } from '../../api/types/node.ts'
 import type { Toleration } from '../../api/types/pod.ts'
-import { tolerates } from '../../scheduler/plugins/taints/tolerates.ts'
+import { tolerates } from '../../volumes/tolerations.ts'
 
 export const NOT_READY = 'node.kubernetes.io/not-ready'
 export const UNREACHABLE = 'node.kubernetes.io/unreachable'

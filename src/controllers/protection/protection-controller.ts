@@ -15,21 +15,11 @@ import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { VolumeAttributesClass } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import {
-  backOff,
-  type Cache,
-  type Client,
-  createController,
-  done,
-  keyOfObject,
-  type Outcome,
-  refOfKey,
-  source,
-  stuck,
-} from '../../client/index.ts'
-import { claimsOfPod } from '../claims-of-pod.ts'
-import type { ControllerDeps } from '../deps.ts'
-import { CLAIM_PROTECTION_FINALIZER, VOLUME_PROTECTION_FINALIZER } from '../names.ts'
+import { type Client, keyOfObject, refOfKey } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
+import { backOff, type Cache, createController, done, type Outcome, source, stuck } from '../../runtime/index.ts'
+import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
+import { CLAIM_PROTECTION_FINALIZER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
 import { attributesClassesOf, claimsKeptBy, keepsClaim } from './users.ts'
 
 const BY_CLAIM = 'protection/claim'

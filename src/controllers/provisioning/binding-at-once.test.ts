@@ -3,9 +3,9 @@ import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { conflict, forbidden } from '../../api/status-error.ts'
-import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../names.ts'
+import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import type { Provisioner } from './provisioner.ts'
-import { aWorld, type ProcessOptions, type World } from './provisioning-trial.ts'
+import { aWorld, type ProcessOptions, type World } from './provisioning.fixture.ts'
 
 let world: World
 beforeEach(async () => {

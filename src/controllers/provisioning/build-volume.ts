@@ -3,7 +3,7 @@
 import { claimClassName } from '../../api/kinds/class-names.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import { PROVISIONED_BY } from '../names.ts'
+import { PROVISIONED_BY } from '../../volumes/names.ts'
 import type { NewVolume, ProvisionRequest } from './provisioner.ts'
 
 export function buildVolume(

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { Failure } from './provisioner.ts'
-import { aWorld, DISKS, type ProcessOptions, type World } from './provisioning-trial.ts'
+import { aWorld, DISKS, type ProcessOptions, type World } from './provisioning.fixture.ts'
 
 interface Story {
   readonly title: string

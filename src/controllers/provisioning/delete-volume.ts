@@ -6,16 +6,9 @@ import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { ApiError, isMissing } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import {
-  backOff,
-  type CommitWrite,
-  done,
-  type ObjectKey,
-  type ObjectRef,
-  type Outcome,
-  stuck,
-} from '../../client/index.ts'
-import { DELETION_ASKED, isDeletionAsked } from '../deletion-asked.ts'
+import type { CommitWrite, ObjectKey, ObjectRef } from '../../client/index.ts'
+import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
+import { DELETION_ASKED, isDeletionAsked } from '../../volumes/deletion-asked.ts'
 import type { ProvisioningContext } from './context.ts'
 import { deletingFailed } from './events.ts'
 import { isGone } from './intent.ts'

@@ -3,9 +3,9 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
 import { unavailable } from '../../api/status-error.ts'
-import { DELETION_ASKED } from '../deletion-asked.ts'
-import { EXTERNAL_PROVISIONER_FINALIZER as FINALIZER, PROVISIONED_BY } from '../names.ts'
-import { aWorld, DISKS, type World } from './provisioning-trial.ts'
+import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER as FINALIZER, PROVISIONED_BY } from '../../volumes/names.ts'
+import { aWorld, DISKS, type World } from './provisioning.fixture.ts'
 
 let world: World
 beforeEach(async () => {

@@ -6,7 +6,7 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { ApiError, conflict, isMissing, notFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
-import { SELECTED_NODE } from '../names.ts'
+import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { ProvisioningContext } from './context.ts'
 
 export const INTENT_PREFIX = 'provisioning.stowage.dev/'

@@ -1,7 +1,8 @@
 // A commit that only the leader gets through: where the server commits atomically, the lease is checked in the same
 // transaction; elsewhere, right before. How it failed is data, and counts the caller's own writes.
 import type { KubeObject } from '../../api/kind.ts'
-import { type Client, type CommitWrite, failedWrite, type LeaderElection, NotLeaderError } from '../../client/index.ts'
+import { type Client, type CommitWrite, failedWrite } from '../../client/index.ts'
+import { type LeaderElection, NotLeaderError } from '../../runtime/index.ts'
 
 export interface LeaderCommitDeps {
   readonly client: Client

@@ -1,8 +1,8 @@
 // What a provisioning controller can be told, and what it does when it is not. The defaults are those of the external
 // provisioners that operators know.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
-import type { Backoff } from '../../client/backoff.ts'
-import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../names.ts'
+import type { Backoff } from '../../runtime/backoff.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
 
 export interface ProvisioningOptions {
   /** The provisioner is a plugin of this very process, not one beside it. Default false. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import { PROVISIONED_BY, PROVISIONER } from '../names.ts'
+import { PROVISIONED_BY, PROVISIONER } from '../../volumes/names.ts'
 import type { Stage } from './attempts.ts'
 import { type ClaimSituation, planClaim, requestOf } from './plan-claim.ts'
 import { planVolume, whyWanted } from './plan-volume.ts'

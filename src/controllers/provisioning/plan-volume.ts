@@ -3,8 +3,8 @@
 import { annotationOf } from '../../api/kinds/class-names.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
-import { isDeletionAsked } from '../deletion-asked.ts'
-import { BIND_COMPLETED, PROVISIONED_BY } from '../names.ts'
+import { isDeletionAsked } from '../../volumes/deletion-asked.ts'
+import { BIND_COMPLETED, PROVISIONED_BY } from '../../volumes/names.ts'
 import type { Provisioner } from './provisioner.ts'
 
 export type VolumeAction =

@@ -4,7 +4,7 @@ import { defineProvisioner } from './plugin/check-plugin.ts'
 import type { MadeVolume, ProvisionerPlugin } from './plugin/contract.ts'
 import { Infeasible, NothingMade, NotMine, NotReached, TryAnotherNode } from './plugin/failures.ts'
 import { parameter } from './plugin/parameter.ts'
-import { aRequest, type RequestParts } from './plugin/plugin-trial.ts'
+import { aRequest, type RequestParts } from './plugin/plugin.fixture.ts'
 import { provisionerOf } from './plugin.ts'
 
 const GI = 1024n ** 3n

@@ -4,9 +4,9 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { type ApiError, forbidden, unavailable } from '../../api/status-error.ts'
-import { PROVISIONED_BY, PROVISIONER, SELECTED_NODE } from '../names.ts'
+import { PROVISIONED_BY, PROVISIONER, SELECTED_NODE } from '../../volumes/names.ts'
 import { createProvisioningMetrics } from './metrics.ts'
-import { aWorld, DISKS, type World } from './provisioning-trial.ts'
+import { aWorld, DISKS, type World } from './provisioning.fixture.ts'
 
 const INTENT = `provisioning.stowage.dev/${DISKS}`
 

@@ -9,19 +9,18 @@ import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { VolumeAttachment } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {
   createController,
   createEventRecorder,
   type EventRecorder,
-  keyOfObject,
   type LeaderElection,
-  type ObjectKey,
   source,
   type WorkQueue,
-} from '../../client/index.ts'
-import { DELETION_ASKED } from '../deletion-asked.ts'
-import type { ControllerDeps } from '../deps.ts'
-import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../names.ts'
+} from '../../runtime/index.ts'
+import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
+import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { BY_VOLUME, reconcileVolume } from './delete-volume.ts'

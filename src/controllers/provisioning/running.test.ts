@@ -5,10 +5,10 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { eventKind } from '../../api/kinds/event.ts'
 import { leaseKind } from '../../api/kinds/lease.ts'
 import { silentLog } from '../../base/log.ts'
-import { createCacheSet, NotLeaderError } from '../../client/index.ts'
+import { createCacheSet, NotLeaderError } from '../../runtime/index.ts'
 import { createProvisioningMetrics } from './metrics.ts'
+import { aWorld, DISKS, type World } from './provisioning.fixture.ts'
 import { createProvisioningControllers } from './provisioning-controllers.ts'
-import { aWorld, DISKS, type World } from './provisioning-trial.ts'
 
 let world: World
 beforeEach(async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
-import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE, SELECTED_NODE_ALPHA } from '../names.ts'
+import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE, SELECTED_NODE_ALPHA } from '../../volumes/names.ts'
 import { selectClaim, selectedNodeOf } from './select-claim.ts'
 
 const OURS = 'disks.example.com'

@@ -3,7 +3,7 @@
 import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
-import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE, SELECTED_NODE_ALPHA } from '../names.ts'
+import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE, SELECTED_NODE_ALPHA } from '../../volumes/names.ts'
 
 export type Selection =
   | { readonly is: 'selected'; readonly storageClass: Readonly<StorageClass> }

@@ -1,5 +1,5 @@
 // How one action on a claim ends: with an outcome for the work queue, or with a changed situation that is planned anew.
-import type { Outcome } from '../../client/index.ts'
+import type { Outcome } from '../../runtime/index.ts'
 
 export type Step =
   | Outcome

@@ -2,8 +2,8 @@
 // it takes; one that refuses the volume a few times will not have it, and then the storage is freed again.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { backoffMs } from '../../client/backoff.ts'
 import { keyOfObject } from '../../client/index.ts'
+import { backoffMs } from '../../runtime/backoff.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { cannotProvision, cleanupFailed, notNeeded, provisioned, savingFailed } from './events.ts'

@@ -6,7 +6,8 @@ import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
 import { tally, textOf } from '../../api/quota/index.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { ResourceQuota } from '../../api/types/quota.ts'
-import { backOff, type Client, done, type Outcome, refOfKey, stuck } from '../../client/index.ts'
+import { type Client, refOfKey } from '../../client/index.ts'
+import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { type ContentsDeps, readContents } from './contents.ts'
 
 export async function countQuota(key: string, deps: ContentsDeps): Promise<Outcome> {

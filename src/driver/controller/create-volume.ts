@@ -1,6 +1,8 @@
 // CreateVolume: the record first, then the file. Asked again for the same name it gives the same volume, whatever
 // happened in between; asked for something else under that name it refuses. A failed attempt leaves nothing.
 import type { CreateVolumeRequest, VolumeContentSource } from '../../csi/gen/csi_pb.js'
+import type { FilesystemType } from '../../host/host.ts'
+import { NoSpaceError } from '../../host/index.ts'
 import { type Wish, wishOn } from '../capabilities.ts'
 import { chooseBytes, misfit, type Range, rangeOf } from '../capacity.ts'
 import { type DriverContext, isHere, mustBeWhole, refuseUnrecorded, stagingOf } from '../context.ts'
@@ -16,8 +18,6 @@ import {
   quote,
   sizeText,
 } from '../errors.ts'
-import type { FilesystemType } from '../host/host.ts'
-import { NoSpaceError } from '../host/index.ts'
 import { isSnapshotId, isVolumeId, volumeIdOf } from '../ids.ts'
 import { type ClassParameters, parseParameters } from '../parameters.ts'
 import { type AccessType, type ContentSource, RECORD_FORMAT, type VolumeRecord } from '../records.ts'

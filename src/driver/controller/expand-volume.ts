@@ -1,11 +1,11 @@
 // ControllerExpandVolume: a larger promise, a longer file, a longer device. The file system follows on the node.
 import { CsiError } from '../../csi/errors.ts'
 import type { ControllerExpandVolumeRequest } from '../../csi/gen/csi_pb.js'
+import { NoSpaceError } from '../../host/index.ts'
 import { wishOn } from '../capabilities.ts'
 import { rangeOf } from '../capacity.ts'
 import { type DriverContext, mustBeWhole, volumeOf } from '../context.ts'
 import { invalid, missing, noRoom, outOfRange, sizeText } from '../errors.ts'
-import { NoSpaceError } from '../host/index.ts'
 import type { VolumeRecord } from '../records.ts'
 
 export async function expandVolume(request: ControllerExpandVolumeRequest, driver: DriverContext) {

@@ -7,9 +7,9 @@ import type {
   GetSnapshotRequest,
   ListSnapshotsRequest,
 } from '../../csi/gen/csi_pb.js'
+import { NoSpaceError } from '../../host/index.ts'
 import { type DriverContext, mustBeWhole, refuseUnrecorded, stagingOf, volumeOf } from '../context.ts'
 import { invalid, missing, nameTaken, noRoom, noSnapshot, quote } from '../errors.ts'
-import { NoSpaceError } from '../host/index.ts'
 import { isSnapshotId, snapshotIdOf } from '../ids.ts'
 import { AS_WRITTEN } from '../pool.ts'
 import { RECORD_FORMAT, type SnapshotRecord } from '../records.ts'

@@ -3,7 +3,7 @@
 import { constants } from 'node:fs'
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findLimits, type LimitsFound } from '../../driver/host/limits/open-limits.ts'
+import { findLimits, type LimitsFound } from '../../host/limits/open-limits.ts'
 
 export interface PodCgroups {
   /** Files to which a process writes its number to be in the pod's cgroup; none if there are no cgroups. */

@@ -4,7 +4,7 @@
 // It is no sandbox: the process has the agent's user, network and processes.
 import { spawn } from 'node:child_process'
 import { type FileHandle, open } from 'node:fs/promises'
-import { searchPath } from '../../driver/host/run.ts'
+import { searchPath } from '../../host/run.ts'
 
 export interface LaunchMount {
   readonly from: string

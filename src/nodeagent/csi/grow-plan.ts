@@ -8,9 +8,9 @@
 //   has told of a larger size                          mounted; unless the controller says that there is no need
 import { annotationOf } from '../../api/kinds/class-names.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { conditionIn, stateOf } from '../../controllers/expanding/resize-status.ts'
-import { isLess } from '../../controllers/expanding/target-size.ts'
-import { NODE_EXPANSION_NOT_REQUIRED } from '../../controllers/names.ts'
+import { NODE_EXPANSION_NOT_REQUIRED } from '../../volumes/names.ts'
+import { conditionIn, stateOf } from '../../volumes/resize-status.ts'
+import { isLess } from '../../volumes/target-size.ts'
 import type { CsiVolume } from './csi-volume.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>

@@ -9,9 +9,13 @@ import { ApiError } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { Clock, Random } from '../../base/clock.ts'
-import { backoffMs } from '../../client/backoff.ts'
-import type { Client, EventRecorder, Happening } from '../../client/index.ts'
+import type { Client } from '../../client/index.ts'
 import { allocatedOf, requestOf } from '../../controllers/expanding/plan-expansion.ts'
+import { type Credentials, readCredentials, withoutCredentials } from '../../controllers/provisioning/csi/index.ts'
+import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
+import { type KeyedLock, keyedLock } from '../../host/keyed-lock.ts'
+import { backoffMs } from '../../runtime/backoff.ts'
+import type { EventRecorder, Happening } from '../../runtime/index.ts'
 import {
   failureText,
   grownOnNode,
@@ -21,11 +25,8 @@ import {
   type StatusPatch,
   stateOf,
   timeText,
-} from '../../controllers/expanding/resize-status.ts'
-import { isLess } from '../../controllers/expanding/target-size.ts'
-import { type Credentials, readCredentials, withoutCredentials } from '../../controllers/provisioning/csi/index.ts'
-import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
-import { type KeyedLock, keyedLock } from '../../driver/host/keyed-lock.ts'
+} from '../../volumes/resize-status.ts'
+import { isLess } from '../../volumes/target-size.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
 import { type Books, type Publication, volumeKey } from './books.ts'

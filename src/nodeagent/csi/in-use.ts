@@ -1,6 +1,6 @@
 // Which attached volumes this node has in use, told in its status before any of them is mounted and until it is unmounted:
 // whoever detaches volumes waits for it. The names are the kubelet's.
-import { attachedVolumeNameOf } from '../../controllers/attaching/names.ts'
+import { attachedVolumeNameOf } from '../../volumes/attachment-names.ts'
 import type { VolumeIdentity } from './books.ts'
 
 export interface VolumesInUse {

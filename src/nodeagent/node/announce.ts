@@ -7,7 +7,7 @@ import type { Node } from '../../api/types/node.ts'
 import type { CSINode, CSINodeDriver } from '../../api/types/storage.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
-import { keyedLock } from '../../driver/host/keyed-lock.ts'
+import { keyedLock } from '../../host/keyed-lock.ts'
 
 /** A driver as it sees this node. */
 export interface DriverOnNode {

@@ -7,17 +7,16 @@ import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
+import { keyOfObject, keyOfRef } from '../../client/index.ts'
 import {
   type Cache,
   type ClientMetrics,
   type Controller,
   createController,
-  keyOfObject,
-  keyOfRef,
   type Outcome,
   source,
-} from '../../client/index.ts'
-import { claimsOfPod } from '../../controllers/claims-of-pod.ts'
+} from '../../runtime/index.ts'
+import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { FIRST_RETRY_MS, LAST_RETRY_MS } from './attempts.ts'
 
 export const BY_UID = 'node/uid'

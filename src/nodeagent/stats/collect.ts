@@ -2,9 +2,9 @@
 // metrics. Each pod has its own rhythm with chance in it, so that the drivers of a large node are not asked all at once.
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import { createWorkQueue, done, type Outcome, retryAfter } from '../../client/index.ts'
 import { VolumeUsage_Unit as Unit } from '../../csi/gen/csi_pb.js'
-import type { IoRates } from '../../driver/host/index.ts'
+import type { IoRates } from '../../host/index.ts'
+import { createWorkQueue, done, type Outcome, retryAfter } from '../../runtime/index.ts'
 import type { AgentMetrics, IoStats, VolumeLabels, VolumeStats } from '../metrics.ts'
 import type { MountedVolume } from '../pods/reconcile-pod.ts'
 import type { Drivers } from '../registration/drivers.ts'

@@ -7,8 +7,8 @@
 // An unschedulable pod is never tried on a timer alone.
 
 import type { Clock, Random } from '../../base/clock.ts'
-import { backoffMs } from '../../client/backoff.ts'
 import type { ObjectKey } from '../../client/index.ts'
+import { backoffMs } from '../../runtime/backoff.ts'
 import { getOrMake } from '../get-or-make.ts'
 import type { PodFacts } from '../pod-facts.ts'
 import { type Interests, ParkedPods, type Rejection } from './parked-pods.ts'

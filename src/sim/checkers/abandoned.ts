@@ -1,6 +1,6 @@
 // Storage that people gave up: they deleted the volume object while its policy said that the data stays, or while no
 // provisioner held it. Whatever is behind such a volume is theirs, and no leak.
-import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../controllers/names.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
 import { assetOf } from './assets.ts'
 import type { StoreView, Volume } from './store-view.ts'
 

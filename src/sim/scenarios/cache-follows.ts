@@ -4,7 +4,7 @@
 
 import type { KubeObject } from '../../api/kind.ts'
 import { configMapKind } from '../../api/kinds/config-map.ts'
-import { type Cache, createCache } from '../../client/index.ts'
+import { type Cache, createCache } from '../../runtime/index.ts'
 import { answerTo } from '../answer.ts'
 import { createCluster } from '../cluster.ts'
 import { createWorld, type World } from '../world.ts'

@@ -2,7 +2,7 @@
 // provisioner for a CSI driver. What stands between a process and the world is given by the scenario.
 import { setMaxListeners } from 'node:events'
 import { silentLog } from '../../base/log.ts'
-import { type Client, createCacheSet } from '../../client/index.ts'
+import type { Client } from '../../client/index.ts'
 import { createBindingControllers } from '../../controllers/binding/index.ts'
 import { createProtectionControllers } from '../../controllers/protection/index.ts'
 import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.ts'
@@ -10,6 +10,7 @@ import { createProvisioningControllers } from '../../controllers/provisioning/in
 import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
 import { type CsiDriver, CsiError, type DriverFacts, driverFacts, oneAtATime, whenReady } from '../../csi/index.ts'
+import { createCacheSet } from '../../runtime/index.ts'
 import { PLUGIN_PATH, pluginAsset } from '../checkers/assets.ts'
 import type { Env } from '../process.ts'
 

@@ -6,21 +6,13 @@ import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
 import { storageClassKind } from '../../api/kinds/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
 import { silentLog } from '../../base/log.ts'
-import {
-  type Client,
-  createCacheSet,
-  createController,
-  createEventRecorder,
-  done,
-  keyOfObject,
-  retryAfter,
-  source,
-} from '../../client/index.ts'
+import { type Client, keyOfObject } from '../../client/index.ts'
 import { type Change, createChangingControllers } from '../../controllers/changing/index.ts'
 import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
 import { CSI_CODES, type CsiDriver, type CsiFailureCode, oneAtATime } from '../../csi/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
 import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
+import { createCacheSet, createController, createEventRecorder, done, retryAfter, source } from '../../runtime/index.ts'
 import type { SimDriver } from '../driver.ts'
 import { premadeVolume } from '../premade-volume.ts'
 import type { Env } from '../process.ts'

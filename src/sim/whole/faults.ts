@@ -1,7 +1,7 @@
 // Breaks things as a plan says. What lasts ends by itself, or when everything is healed.
 import { nodeKind } from '../../api/kinds/node.ts'
-import { OUT_OF_SERVICE_TAINT } from '../../controllers/attaching/names.ts'
 import type { FakeRule } from '../../csi/fake/index.ts'
+import { OUT_OF_SERVICE_TAINT } from '../../volumes/attachment-names.ts'
 import type { SimDriver } from '../driver.ts'
 import type { Losses } from '../network.ts'
 import type { SimProcess } from '../process.ts'

@@ -2,8 +2,9 @@
 import type { CSINode, VolumeAttachment } from '../../../api/types/storage.ts'
 import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { Clock } from '../../../base/clock.ts'
-import type { Cache, Client, LeaderElection } from '../../../client/index.ts'
+import type { Client } from '../../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../../csi/index.ts'
+import type { Cache, LeaderElection } from '../../../runtime/index.ts'
 import type { AttacherSettings } from './options.ts'
 import type { VolumeTurns } from './volume-turns.ts'
 

@@ -4,8 +4,8 @@ import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
 import { secretKind } from '../../../api/kinds/secret.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
-import { attachmentOn, aWorld, DRIVER, FINALIZER, type World } from '../attaching-trial.ts'
-import { NODE_ID } from '../names.ts'
+import { NODE_ID } from '../../../volumes/attachment-names.ts'
+import { attachmentOn, aWorld, DRIVER, FINALIZER, type World } from '../attaching.fixture.ts'
 
 let world: World
 afterEach(async () => {

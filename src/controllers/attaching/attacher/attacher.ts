@@ -4,9 +4,11 @@
 import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
-import { createController, keyOfObject, type LeaderElection, source, type WorkQueue } from '../../../client/index.ts'
+import { keyOfObject } from '../../../client/index.ts'
 import { type CsiDriver, type DriverFacts, oneAtATime } from '../../../csi/index.ts'
-import type { ControllerDeps } from '../../deps.ts'
+import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
+import { createController, type LeaderElection, source, type WorkQueue } from '../../../runtime/index.ts'
+import { attacherFinalizerOf } from '../../../volumes/attachment-names.ts'
 import {
   type Attachment,
   attachmentsOfHandle,
@@ -20,7 +22,6 @@ import {
   type Volume,
   volumeNamesOf,
 } from '../attachment-index.ts'
-import { attacherFinalizerOf } from '../names.ts'
 import type { AttacherContext } from './attacher-context.ts'
 import { volumeOf } from './attachment-volume.ts'
 import { type AttacherOptions, attacherSettings } from './options.ts'

@@ -1,5 +1,5 @@
 // What an attacher can be told, and what it does when it is not. The defaults are those operators know.
-import type { Backoff } from '../../../client/backoff.ts'
+import type { Backoff } from '../../../runtime/backoff.ts'
 
 export interface AttacherOptions {
   /** How long the driver may take for one call. Default 15 s. */

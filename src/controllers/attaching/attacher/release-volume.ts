@@ -2,7 +2,8 @@
 // what to unpublish.
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import { backOff, done, type ObjectKey, type Outcome, stuck } from '../../../client/index.ts'
+import type { ObjectKey } from '../../../client/index.ts'
+import { backOff, done, type Outcome, stuck } from '../../../runtime/index.ts'
 import { attachmentsOfVolume, isBeingDeleted } from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
 

@@ -2,7 +2,7 @@
 // the same every time, and what is known of one must not be said of the next.
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import { done, type Outcome } from '../../../client/index.ts'
+import { done, type Outcome } from '../../../runtime/index.ts'
 import type { Attachment } from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
 

@@ -5,7 +5,7 @@ import type { Kind } from '../../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class.ts'
 import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
 import type { Provisioned } from '../provisioner.ts'
-import { aClaim, aClass, startProvisionerTrial } from './provisioner-trial.ts'
+import { aClaim, aClass, startProvisionerTrial } from './provisioner.fixture.ts'
 import { factsOf } from './stub-driver.ts'
 
 const VACS = '/apis/storage.k8s.io/v1/volumeattributesclasses'

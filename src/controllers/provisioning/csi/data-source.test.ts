@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { notFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Provisioned } from '../provisioner.ts'
-import { aClaim, startProvisionerTrial } from './provisioner-trial.ts'
+import { aClaim, startProvisionerTrial } from './provisioner.fixture.ts'
 import { SNAPSHOT_GROUP, type VolumeSnapshot, type VolumeSnapshotContent } from './snapshot-kinds.ts'
 import { factsOf } from './stub-driver.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CsiError } from '../../../csi/index.ts'
 import type { NodeDeployment } from './options.ts'
-import { aClaim, aClass, startProvisionerTrial } from './provisioner-trial.ts'
+import { aClaim, aClass, startProvisionerTrial } from './provisioner.fixture.ts'
 import { factsOf } from './stub-driver.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'

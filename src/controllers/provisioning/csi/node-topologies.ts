@@ -4,7 +4,7 @@
 import type { Node } from '../../../api/types/node.ts'
 import type { CSINode } from '../../../api/types/storage.ts'
 import type { Random } from '../../../base/clock.ts'
-import type { Cache } from '../../../client/index.ts'
+import type { Cache } from '../../../runtime/index.ts'
 import { type NodeTopologies, sortedTerms, type Term, termOf } from './topology.ts'
 
 export interface ClusterTopologiesOptions {

@@ -1,8 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { SYSTEM_USER } from '../../../apiserver/index.ts'
-import { startTrial } from '../../../apiserver/server-trial.ts'
+import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
+import { startTrial } from '../../../apiserver/server.fixture.ts'
 import { silentLog } from '../../../base/log.ts'
-import { type Client, createCacheSet, inProcessClient } from '../../../client/index.ts'
+import type { Client } from '../../../client/index.ts'
+import { createCacheSet } from '../../../runtime/index.ts'
 import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
 import { createSourceProtection } from './source-protection.ts'
 

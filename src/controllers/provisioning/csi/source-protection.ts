@@ -4,20 +4,18 @@
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import { type Client, keyOfObject, refOfKey } from '../../../client/index.ts'
+import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
 import {
   backOff,
   type Cache,
-  type Client,
   createController,
   done,
-  keyOfObject,
   type Outcome,
-  refOfKey,
   source,
   stuck,
   type WorkQueue,
-} from '../../../client/index.ts'
-import type { ControllerDeps } from '../../deps.ts'
+} from '../../../runtime/index.ts'
 import { CLONE_FINALIZER } from './clone-source.ts'
 import { dataSourceOf } from './data-source.ts'
 import { Refusal } from './refusal.ts'

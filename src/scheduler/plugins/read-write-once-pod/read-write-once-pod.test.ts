@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { gi, type SchedulerTrial, startSchedulerTrial } from '../../scheduler-trial.ts'
+import { gi, type SchedulerTrial, startSchedulerTrial } from '../../scheduler.fixture.ts'
 
 let trial: SchedulerTrial
 beforeEach(async () => {

@@ -1,9 +1,9 @@
 // Keeps pods off tainted nodes they do not tolerate, and prefers nodes whose soft taints they do.
 import type { Taint } from '../../../api/types/node.ts'
 import type { Toleration } from '../../../api/types/pod.ts'
+import { tolerates } from '../../../volumes/tolerations.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { type Plugin, SCORE_MAX } from '../../plugin.ts'
-import { tolerates } from './tolerates.ts'
 
 export const TAINTS = 'TaintToleration'
 export const REASON_TAINT = 'node(s) had untolerated taint(s)'

@@ -1,6 +1,7 @@
 // Keeps pods off nodes that are marked as taking no new ones, unless they tolerate exactly that.
+
+import { tolerates } from '../../../volumes/tolerations.ts'
 import { INDIFFERENT, type Plugin } from '../../plugin.ts'
-import { tolerates } from '../taints/tolerates.ts'
 
 export const UNSCHEDULABLE = 'Unschedulable'
 export const REASON_UNSCHEDULABLE = 'node(s) were unschedulable'

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
 import { nodeKind } from '../../../api/kinds/node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
-import { BIND_COMPLETED, SELECTED_NODE } from '../../../controllers/names.ts'
-import { HOST, type SchedulerTrial, startSchedulerTrial } from '../../scheduler-trial.ts'
+import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
+import { HOST, type SchedulerTrial, startSchedulerTrial } from '../../scheduler.fixture.ts'
 
 // Nobody else binds or makes volumes here: the test does what it wants to see answered.
 let trial: SchedulerTrial

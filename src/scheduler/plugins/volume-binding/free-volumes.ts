@@ -2,9 +2,10 @@
 // Local volumes are pinned to their node by a label; those are found under that label's value, all others everywhere.
 
 import type { PersistentVolume } from '../../../api/types/volume.ts'
-import type { Cache, ObjectKey } from '../../../client/index.ts'
-import { bySize, type OfferGroup, type Shelves } from '../../../controllers/binding/choose-volume.ts'
-import { SortedList } from '../../../controllers/binding/sorted-list.ts'
+import { SortedList } from '../../../base/sorted-list.ts'
+import type { ObjectKey } from '../../../client/index.ts'
+import type { Cache } from '../../../runtime/index.ts'
+import { bySize, type OfferGroup, type Shelves } from '../../../volumes/choose-volume.ts'
 import {
   claimKeyOf,
   type Offer,
@@ -13,7 +14,7 @@ import {
   shelfOf,
   type Volume,
   type Wish,
-} from '../../../controllers/binding/wish.ts'
+} from '../../../volumes/claim-requirements.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { getOrMake } from '../../get-or-make.ts'
 

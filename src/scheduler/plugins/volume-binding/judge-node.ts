@@ -3,9 +3,9 @@
 
 import type { TopologySelectorTerm } from '../../../api/types/references.ts'
 import type { StorageClass } from '../../../api/types/storage.ts'
-import { chooseVolume } from '../../../controllers/binding/choose-volume.ts'
-import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
-import { type Volume, type Wish, wishOf } from '../../../controllers/binding/wish.ts'
+import { chooseVolume } from '../../../volumes/choose-volume.ts'
+import { type Volume, type Wish, wishOf } from '../../../volumes/claim-requirements.ts'
+import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'
 import { type CapacityFacts, type Demand, type Fit, VolumeFitter } from '../../capacity/fit-volumes.ts'
 import type { NodeView } from '../../cluster/node-view.ts'

@@ -8,8 +8,9 @@ import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
 import type { Pod } from '../../../api/types/pod.ts'
 import type { StorageClass } from '../../../api/types/storage.ts'
 import type { PersistentVolume } from '../../../api/types/volume.ts'
-import type { Cache, ObjectKey } from '../../../client/index.ts'
-import { BIND_COMPLETED, SELECTED_NODE } from '../../../controllers/names.ts'
+import type { ObjectKey } from '../../../client/index.ts'
+import type { Cache } from '../../../runtime/index.ts'
+import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
 import type { PodClaim, PodFacts } from '../../pod-facts.ts'
 import {
   claimIsDeleted,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CSIStorageCapacity, StorageClass } from '../../../api/types/storage.ts'
 import { capacityReport } from '../../capacity/capacity-report.ts'
-import { gi } from '../../scheduler-trial.ts'
+import { gi } from '../../scheduler.fixture.ts'
 import type { NodePlan } from './judge-node.ts'
 import { CAPACITY_PREFERENCE, scoreOf } from './score.ts'
 

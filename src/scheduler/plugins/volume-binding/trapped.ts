@@ -4,7 +4,7 @@
 import { claimClassName } from '../../../api/kinds/class-names.ts'
 import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { ObjectKey } from '../../../client/index.ts'
-import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
+import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { getOrMake } from '../../get-or-make.ts'
 import type { Refusals } from '../../plugin.ts'

@@ -5,7 +5,7 @@ import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity.
 import { nodeKind } from '../../../api/kinds/node.ts'
 import { podKind } from '../../../api/kinds/pod.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
-import { BIND_COMPLETED, SELECTED_NODE } from '../../../controllers/names.ts'
+import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
 import {
   DRIVER,
   gi,
@@ -13,7 +13,7 @@ import {
   type SchedulerTrial,
   type SchedulerTrialOptions,
   startSchedulerTrial,
-} from '../../scheduler-trial.ts'
+} from '../../scheduler.fixture.ts'
 
 let trial: SchedulerTrial
 const start = async (options?: SchedulerTrialOptions) => {

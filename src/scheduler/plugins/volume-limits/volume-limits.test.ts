@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, it } from 'vitest'
 import { csiDriverKind } from '../../../api/kinds/csi-driver.ts'
 import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
-import { DRIVER, gi, type SchedulerTrial, startSchedulerTrial } from '../../scheduler-trial.ts'
+import { DRIVER, gi, type SchedulerTrial, startSchedulerTrial } from '../../scheduler.fixture.ts'
 
 let trial: SchedulerTrial
 beforeEach(async () => {

@@ -4,8 +4,9 @@
 
 import { claimClassName } from '../../../api/kinds/class-names.ts'
 import type { CSIDriver, CSINode, VolumeAttachment } from '../../../api/types/storage.ts'
-import type { Cache, ObjectKey } from '../../../client/index.ts'
-import { claimKeyOf } from '../../../controllers/binding/wish.ts'
+import type { ObjectKey } from '../../../client/index.ts'
+import type { Cache } from '../../../runtime/index.ts'
+import { claimKeyOf } from '../../../volumes/claim-requirements.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { getOrMake } from '../../get-or-make.ts'
 import { INDIFFERENT, type Plugin } from '../../plugin.ts'

@@ -1,8 +1,8 @@
 // What people and faults have done that excuses something later. Each excuse is as narrow as it can be: it names one thing
 // in a driver, or a time.
 import { FEATURE_GATES } from '../../../api/feature-gates.ts'
-import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../../controllers/names.ts'
 import type { FakeState } from '../../../csi/fake/index.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER, IN_PROCESS_PROVISIONER_FINALIZER } from '../../../volumes/names.ts'
 import { BY_HAND } from '../make-volume-acts.ts'
 import type { Stage } from '../stage.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'

@@ -1,6 +1,6 @@
 // Judges every pod that is given a node: all its claims have volumes, which that node reaches, and it takes pods.
 import { keyOfObject } from '../../../client/index.ts'
-import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
+import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { Of } from '../view.ts'
 import { type Court, claimsOf } from './court.ts'
 

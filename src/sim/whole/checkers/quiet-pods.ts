@@ -1,7 +1,7 @@
 // At rest: every pod runs or says why not, and the reason is true; what was deleted is gone.
 import { quantityToBytes } from '../../../api/quantity.ts'
 import { keyOfObject } from '../../../client/index.ts'
-import { isReachableFrom } from '../../../controllers/binding/node-affinity.ts'
+import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
 import { claimsOf, hasEnded, isBound, isContradictory, isGoing, isMadeFor, type Problem, partsOf } from './court.ts'

@@ -1,8 +1,9 @@
 // At rest: everything in a driver has a volume that stands for it, every volume stands for something, and each is where its
 // phase says.
-import { isDeletionAsked } from '../../../controllers/deletion-asked.ts'
-import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../controllers/names.ts'
+
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
+import { isDeletionAsked } from '../../../volumes/deletion-asked.ts'
+import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../volumes/names.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
 import { assetsIn, heldAt, isBound, isGoing, type Problem } from './court.ts'

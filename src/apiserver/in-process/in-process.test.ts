@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { configMapKind } from '../../api/kinds/config-map.ts'
+import { ApiError } from '../../api/status-error.ts'
+import { clientContract } from '../../client/client-contract.ts'
+import { COMMIT_WRITES_MAX, SYSTEM_USER } from '../index.ts'
+import { startTrial } from '../server.fixture.ts'
+import { inProcessClient } from './in-process.ts'
+import { WATCH_BACKLOG_EVENTS_MAX } from './in-process-watch.ts'
+
+const open = async () => {
+  const trial = await startTrial({ history: { entriesMax: 50 } })
+  return { trial, client: inProcessClient(trial.server.objects, SYSTEM_USER), stop: () => trial.store.close() }
+}
+
+describe('the in-process client', () => {
+  clientContract(open)
+
+  const map = (name: string) => ({ metadata: { namespace: 'default', name }, data: { k: 'v' } })
+
+  it('shares one frozen object among everyone who reads the same version', async () => {
+    const { client } = await open()
+    const created = await client.create(configMapKind, map('a'))
+    const closing = new AbortController()
+    expect(await client.get(configMapKind, { namespace: 'default', name: 'a' })).toBe(created)
+    expect((await client.list(configMapKind)).items[0]).toBe(created)
+    for await (const event of client.watch(configMapKind, { sendInitialEvents: true, signal: closing.signal })) {
+      expect(event.type === 'added' && event.object).toBe(created)
+      break
+    }
+  })
+
+  it('refuses fields that no kind has: they would be a mistake of ours', async () => {
+    const { client } = await open()
+    await expect(client.create(configMapKind, { ...map('a'), dta: {} } as any)).rejects.toMatchObject({
+      code: 400,
+      message: expect.stringContaining('unknown field "dta"'),
+    })
+  })
+
+  it('gives a watcher that never reads a bounded backlog, then the end; it resumes without a gap', async () => {
+    const { server, store } = await startTrial()
+    const client = inProcessClient(server.objects, SYSTEM_USER)
+    const closing = new AbortController()
+    const from = String(store.revision)
+    const events = client
+      .watch(configMapKind, { resourceVersion: from, signal: closing.signal })
+      [Symbol.asyncIterator]()
+    const first = events.next()
+    const maps = Array.from({ length: WATCH_BACKLOG_EVENTS_MAX + 2 * COMMIT_WRITES_MAX }, (_, index) =>
+      map(`m-${index}`),
+    )
+    for (let at = 0; at < maps.length; at += COMMIT_WRITES_MAX) {
+      const some = maps.slice(at, at + COMMIT_WRITES_MAX)
+      await Promise.all(some.map((object) => client.create(configMapKind, object)))
+    }
+    const names: string[] = []
+    let version = from
+    for (let next = await first; !next.done; next = await events.next()) {
+      if (next.value.type === 'bookmark') continue
+      names.push(next.value.object.metadata.name!)
+      version = next.value.object.metadata.resourceVersion!
+    }
+    expect(names.length).toBeGreaterThanOrEqual(WATCH_BACKLOG_EVENTS_MAX)
+    expect(names.length).toBeLessThan(maps.length)
+    for await (const event of client.watch(configMapKind, { resourceVersion: version, signal: closing.signal })) {
+      if (event.type !== 'bookmark') names.push(event.object.metadata.name!)
+      if (names.length === maps.length) break
+    }
+    expect(names).toEqual(maps.map(({ metadata }) => metadata.name))
+  })
+
+  it('answers 503 once the store is closed', async () => {
+    const { client, trial } = await open()
+    await trial.store.close()
+    const error = await client.create(configMapKind, map('a')).catch((reason) => reason)
+    expect(error).toBeInstanceOf(ApiError)
+    expect(error).toMatchObject({ code: 503, reason: 'ServiceUnavailable' })
+  })
+})

@@ -1,0 +1,57 @@
+// What tests of whole programs stand on: a server behind a real socket, a kubeconfig for it in a directory of the test's own,
+// and for those that run beside one, a fake driver behind a socket there. All of it ends with the test.
+import { setMaxListeners } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { startHttpTrial } from '../client/http.fixture.ts'
+import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
+import { serveDriver } from '../csi/index.ts'
+import { buildKubeconfig } from './kubeconfig.ts'
+
+export async function startProgramTrial() {
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))
+  const { trial, client, pki, connection, stop } = await startHttpTrial()
+  const kubeconfig = join(dir, 'kubeconfig')
+  await writeFile(
+    kubeconfig,
+    buildKubeconfig({ server: connection.server, caCert: pki.caCert, credential: { ...pki.admin, user: 'admin' } }),
+  )
+  const abort = new AbortController()
+  setMaxListeners(0, abort.signal)
+  const programs: Promise<unknown>[] = []
+  const endings: (() => Promise<unknown>)[] = [() => rm(dir, { recursive: true }), stop]
+  onTestFinished(async () => {
+    abort.abort()
+    await Promise.allSettled(programs)
+    for (const end of endings.reverse()) await end()
+  })
+  return {
+    trial,
+    client,
+    dir,
+    kubeconfig,
+    /** Fires when the test is over, or by `abort`. */
+    signal: abort.signal,
+    abort: () => abort.abort(),
+    /** Its end is waited for. */
+    runs<T>(program: Promise<T>): Promise<T> {
+      programs.push(program)
+      return program
+    },
+    /** For node-1. */
+    async serveFakeDriver(settings: Partial<FakeSettings>) {
+      const clock = systemClock()
+      const fake = createFakeDriver({ clock, settings: fakeSettings({ ...settings }) })
+      const { identity, controller } = fake
+      const endpoint = join(dir, 'csi.sock')
+      const parts = { identity, controller, node: fake.node('node-1') }
+      const served = await serveDriver({ endpoint, ...parts, clock, log: silentLog })
+      endings.push(() => served.stop())
+      return { fake, endpoint }
+    },
+  }
+}

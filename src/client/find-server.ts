@@ -1,0 +1,34 @@
+// Which API server a provisioner works for: a kubeconfig that was named, $KUBECONFIG, or the cluster it runs in.
+import { readFile } from 'node:fs/promises'
+import { delimiter } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { UsageError } from '../cli/flags.ts'
+import { type Connection, inClusterConnection, isInCluster, kubeconfigConnection } from './index.ts'
+
+export interface FoundServer {
+  readonly connection: Connection
+  /** The namespace we are at home in. */
+  readonly namespace: string
+}
+
+const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
+
+export async function findServer(
+  kubeconfig: string | undefined,
+  { clock, env }: { readonly clock: Clock; readonly env: Readonly<Record<string, string | undefined>> },
+): Promise<FoundServer> {
+  const path = kubeconfig ?? env.KUBECONFIG?.split(delimiter).find(Boolean)
+  if (path) {
+    const connection = await kubeconfigConnection({ path, clock }).catch((error) => {
+      throw new UsageError(`Cannot use the kubeconfig ${path}: ${(error as Error).message}`)
+    })
+    return { connection, namespace: connection.namespace }
+  }
+  if (!isInCluster(env)) {
+    throw new UsageError(
+      'No server to work for: name a kubeconfig by --kubeconfig or $KUBECONFIG, or run in a cluster.',
+    )
+  }
+  const namespace = await readFile(NAMESPACE_FILE, 'utf8').catch(() => '')
+  return { connection: await inClusterConnection({ clock, env }), namespace: namespace.trim() || 'default' }
+}

@@ -1,0 +1,48 @@
+// For tests: the trial server on a real HTTPS port, and a client that reaches it there.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type HttpsListener, listenHttps, loadOrCreatePki } from '../apiserver/index.ts'
+import { startTrial, type TrialOptions } from '../apiserver/server.fixture.ts'
+import { systemClock } from '../base/clock.ts'
+import { silentLog } from '../base/log.ts'
+import { type HttpClientOptions, httpClient } from './http-client.ts'
+
+const keys = (async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'stowage-client-'))
+  const pki = await loadOrCreatePki({ dir, clock: systemClock() })
+  await rm(dir, { recursive: true })
+  return pki
+})()
+
+export async function startHttpTrial(options: TrialOptions = {}, clientOptions: Partial<HttpClientOptions> = {}) {
+  const trial = await startTrial(options)
+  const pki = await keys
+  const clock = systemClock()
+  const { handle } = trial.server
+  const listen = (port: number) => listenHttps({ handle, pki, host: '127.0.0.1', port, clock, log: silentLog })
+  const listener = await listen(0)
+  let again: HttpsListener | undefined
+  const connection = {
+    server: `https://127.0.0.1:${listener.port}`,
+    ca: pki.caCert,
+    credentials: async () => ({ token: pki.admin.token }),
+  }
+  const client = httpClient({ connection, clock, ...clientOptions })
+  return {
+    trial,
+    client,
+    pki,
+    connection,
+    listener,
+    /** On the same port, after the listener was stopped. */
+    async listenAgain() {
+      again = await listen(listener.port)
+    },
+    async stop() {
+      client.close()
+      await (again ?? listener).stop()
+      await trial.store.close()
+    },
+  }
+}

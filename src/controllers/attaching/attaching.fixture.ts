@@ -1,0 +1,317 @@
+// For tests: a server, a fake driver, nodes whose agents mount and unmount by hand, and processes that attach, which can
+// be stopped, or killed at any call they make. What must never happen is watched all the time and kept in `crimes`.
+import { setMaxListeners } from 'node:events'
+import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import type { Node } from '../../api/types/node.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import type { VolumeAttachment } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
+import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
+import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
+import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import { type AttacherOptions, createAttacher, createAttachingControllers } from './index.ts'
+import type { AttachingMetrics } from './metrics.ts'
+
+export const DRIVER = 'disks.example.com'
+export const FINALIZER = attacherFinalizerOf(DRIVER)
+export const NODES = ['left', 'right'] as const
+
+export const attachmentOn = (nodeName: string, handle = 'vol-data') =>
+  attachmentNameOf({ driver: DRIVER, handle, nodeName })
+export const inUseName = (handle = 'vol-data') => attachedVolumeNameOf({ driver: DRIVER, handle })
+
+export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept'> {
+  /** Default: both, in one process. */
+  readonly only?: 'controllers' | 'attacher'
+  readonly attacher?: AttacherOptions
+  readonly forceDetachAfterMs?: number
+  readonly metrics?: AttachingMetrics
+  /** Every event about an attachment waits for this on its way to the caches. */
+  readonly beforeEvent?: () => Promise<void>
+}
+
+export interface VolumeWish {
+  readonly accessModes?: readonly string[]
+  readonly csi?: object
+  readonly spec?: object
+}
+
+export type World = Awaited<ReturnType<typeof aWorld>>
+
+export async function aWorld(settings: Partial<FakeSettings> = {}) {
+  const trial: TrialServer = await startTrial()
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const nodes = NODES.map((id) => ({ id: `id-${id}` }))
+  const fake = createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })
+  const crimes: string[] = []
+  const told: (Happening & { readonly about: string })[] = []
+  const driver = watchedDriver(fake, crimes)
+  const facts = await driverFacts(driver)
+  const mounts = new Map<string, Set<string>>(NODES.map((name) => [name, new Set<string>()]))
+  const stops: (() => Promise<void>)[] = []
+
+  for (const name of NODES) await client.create(nodeKind, { metadata: { name } } as Node)
+  for (const name of NODES) await setReady(name, 'True')
+  for (const name of NODES) {
+    const drivers = [{ name: DRIVER, nodeID: `id-${name}`, topologyKeys: [] }]
+    await client.create(csiNodeKind, { metadata: { name }, spec: { drivers } } as never)
+  }
+
+  function setReady(name: string, status: string) {
+    return patchStatus(nodeKind, name, { conditions: [{ type: 'Ready', status }] }, 'strategic')
+  }
+
+  function patchStatus(kind: Kind<any>, name: string, status: object, type: 'merge' | 'strategic' = 'merge') {
+    const ref = kind.namespaced ? { namespace: 'default', name } : { name }
+    return client.patch(kind, ref, { type, body: { status } }, { subresource: 'status' })
+  }
+
+  async function start(options: StartOptions = {}) {
+    const life = mortal(options.killAt)
+    const own = processClient(client, life, options.isAtomic ?? true, options.intercept)
+    const watching = options.beforeEvent ? slowToWatch(client, options.beforeEvent) : client
+    const caches = createCacheSet({ client: watching, clock: trial.clock, random: () => 0.5 })
+    const abort = new AbortController()
+    setMaxListeners(0, abort.signal) // every volume in work listens to it
+    const deps = { client: own, caches, clock: trial.clock, random: () => 0.5, log: silentLog }
+    const events = {
+      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) => {
+        if (!life.isDead) told.push({ ...happening, about: metadata.name ?? '' })
+      },
+    }
+    const parts = [
+      ...(options.only === 'attacher'
+        ? []
+        : [
+            createAttachingControllers({
+              ...deps,
+              events,
+              options: options.forceDetachAfterMs ? { forceDetachAfterMs: options.forceDetachAfterMs } : {},
+              ...(options.metrics ? { attachingMetrics: options.metrics } : {}),
+            }),
+          ]),
+      ...(options.only === 'controllers'
+        ? []
+        : [createAttacher({ ...deps, driver: mortalDriver(driver, life), facts, options: options.attacher ?? {} })]),
+    ]
+    const running = Promise.all(parts.map((part) => part.run(abort.signal)))
+    life.onDeath(() => void caches.stop())
+    const stop = async () => {
+      abort.abort()
+      if (!life.isDead) await running
+      await caches.stop()
+    }
+    stops.push(stop)
+    return {
+      calls: life.calls,
+      get isDead() {
+        return life.isDead
+      },
+      standing: (key: string) =>
+        parts.flatMap(({ queues }) => queues.map((queue) => queue.standing(key))).find(Boolean),
+      stop,
+    }
+  }
+
+  /** A volume in the driver, its object, and a claim that is bound to it. */
+  async function aVolume(name = 'data', { accessModes = ['ReadWriteOnce'], csi = {}, spec = {} }: VolumeWish = {}) {
+    const handle = `vol-${name}`
+    fake.state.volumes[handle] = {
+      id: handle,
+      name,
+      order: ++fake.state.made,
+      pool: 'pool',
+      copies: 1,
+      capacityBytes: 1024 ** 3,
+      asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
+      mutableParameters: {},
+      attachments: {},
+      onNodes: {},
+    }
+    const claim = await client.create(persistentVolumeClaimKind, {
+      metadata: { namespace: 'default', name },
+      spec: { accessModes, storageClassName: '', volumeName: name, resources: { requests: { storage: '1Gi' } } },
+    } as never)
+    await client.create(persistentVolumeKind, {
+      metadata: { name },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes,
+        persistentVolumeReclaimPolicy: 'Retain',
+        claimRef: { namespace: 'default', name, uid: claim.metadata.uid },
+        csi: { driver: DRIVER, volumeHandle: handle, ...csi },
+        ...spec,
+      },
+    } as never)
+    await patchStatus(persistentVolumeKind, name, { phase: 'Bound' })
+    await patchStatus(persistentVolumeClaimKind, name, { phase: 'Bound' })
+  }
+
+  function aPod(name: string, nodeName: string, claimNames: readonly string[] = ['data']) {
+    const volumes = claimNames.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } }))
+    const spec = { nodeName, volumes, containers: [{ name: 'main', image: 'any' }], terminationGracePeriodSeconds: 0 }
+    return client.create(podKind, { metadata: { namespace: 'default', name }, spec } as unknown as Pod)
+  }
+
+  const deletePod = (name: string) =>
+    client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 }).catch(() => undefined)
+
+  const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+
+  /** What a node agent does, once: report before mounting, mount what is attached, unmount before saying so. */
+  async function agents(dead: readonly string[] = []): Promise<void> {
+    for (const nodeName of NODES) if (!dead.includes(nodeName)) await agent(nodeName)
+  }
+
+  async function agent(nodeName: string): Promise<void> {
+    const node = await found(client.get(nodeKind, { name: nodeName }))
+    if (!node) return
+    const mounted = mounts.get(nodeName)!
+    const wanted = await wantedAt(nodeName)
+    for (const name of [...mounted]) if (!wanted.has(name)) mounted.delete(name)
+    const offered = new Set(node.status?.volumesAttached?.map(({ name }) => name))
+    const toMount = [...wanted].filter((name) => offered.has(name))
+    const inUse = [...new Set([...mounted, ...toMount])].sort()
+    if (inUse.join() !== (node.status?.volumesInUse ?? []).join()) {
+      const said: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
+        volumesInUse: inUse.length > 0 ? inUse : null,
+      })
+      // Only what is still offered now that everyone knows it is in use.
+      const still = new Set(said.status?.volumesAttached?.map(({ name }) => name))
+      for (const name of toMount) if (still.has(name)) mount(nodeName, name)
+    } else for (const name of toMount) mount(nodeName, name)
+  }
+
+  function mount(nodeName: string, name: string): void {
+    mounts.get(nodeName)!.add(name)
+    const handle = name.slice(name.indexOf('^') + 1)
+    if (!fake.state.volumes[handle]?.attachments[`id-${nodeName}`]) {
+      crimes.push(`${handle} was mounted on ${nodeName}, where it is not published`)
+    }
+  }
+
+  async function wantedAt(nodeName: string): Promise<Set<string>> {
+    const pods = (await client.list(podKind)).items.filter(({ spec }) => spec?.nodeName === nodeName)
+    const names = pods.flatMap(({ spec }) => spec?.volumes ?? []).map((one) => one.persistentVolumeClaim?.claimName)
+    return new Set(names.map((name) => inUseName(`vol-${name}`)))
+  }
+
+  /** Where the driver holds a volume. */
+  const publishedOn = (handle = 'vol-data'): string[] => Object.keys(fake.state.volumes[handle]?.attachments ?? {})
+
+  /** Nothing is published without an attachment that holds it. */
+  async function checkHeld(): Promise<void> {
+    const attachments = await world.attachments()
+    for (const volume of Object.values(fake.state.volumes)) {
+      for (const nodeId of Object.keys(volume.attachments)) {
+        const name = attachmentOn(nodeId.slice('id-'.length), volume.id)
+        const held = attachments.find(({ metadata }) => metadata.name === name)?.metadata.finalizers
+        if (!held?.includes(FINALIZER)) crimes.push(`${volume.id} is published on ${nodeId} and nothing says so`)
+      }
+    }
+  }
+
+  const world = {
+    trial,
+    client,
+    fake,
+    crimes,
+    told,
+    reasons: () => told.map(({ reason }) => reason),
+    mounts,
+    start,
+    aVolume,
+    aPod,
+    deletePod,
+    setReady,
+    patchStatus,
+    agents,
+    publishedOn,
+    checkHeld,
+    aDriverObject: (attachRequired: boolean) =>
+      client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { attachRequired } } as never),
+    attachments: async (): Promise<readonly Readonly<VolumeAttachment>[]> =>
+      (await client.list(volumeAttachmentKind)).items,
+    attachment: (nodeName: string, handle?: string): Promise<Readonly<VolumeAttachment> | undefined> =>
+      found(client.get(volumeAttachmentKind, { name: attachmentOn(nodeName, handle) })),
+    node: (name: string): Promise<Readonly<Node> | undefined> => found(client.get(nodeKind, { name })),
+    volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
+      found(client.get(persistentVolumeKind, { name })),
+    /** Lets things happen, and time pass, until the condition holds. */
+    async until(condition: () => unknown, what: string, doing?: () => Promise<void>) {
+      for (let turn = 0; turn < 20_000; turn++) {
+        if (await condition()) return
+        await new Promise((resolve) => setImmediate(resolve))
+        if (turn % 10 === 9) await doing?.()
+        if (turn % 40 === 39) await trial.clock.advance(1_000)
+      }
+      const state = JSON.stringify({ told, crimes, published: publishedOn(), all: await world.attachments() }, null, 1)
+      throw new Error(`still waiting for: ${what}; ${state}`)
+    },
+    /** Lets everything that is ready happen, without time passing. */
+    async settle() {
+      for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
+    },
+    async close() {
+      for (const stop of stops.splice(0)) await stop()
+      await trial.store.close()
+    },
+  }
+  return world
+}
+
+function slowToWatch(client: Client, beforeEvent: () => Promise<void>): Client {
+  async function* slow(events: AsyncIterable<any>) {
+    for await (const event of events) {
+      await beforeEvent()
+      yield event
+    }
+  }
+  return {
+    ...client,
+    watch: (kind, request) =>
+      kind === (volumeAttachmentKind as Kind) ? slow(client.watch(kind, request)) : client.watch(kind, request),
+  }
+}
+
+type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
+
+/** The fake as its callers see it. Asking it to publish a volume of one node on a second one is a crime in itself. */
+function watchedDriver(fake: FakeDriver, crimes: string[]): CsiDriver {
+  const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('id-left') }
+  return driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+    if (method.name === 'ControllerPublishVolume') judgePublish(request as never)
+    const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
+    return create(method.output, (await service[method.localName]!(request, { signal })) as never)
+  })
+
+  function judgePublish(request: {
+    volumeId: string
+    nodeId: string
+    volumeCapability: { accessMode: { mode: number } }
+  }) {
+    const others = Object.keys(fake.state.volumes[request.volumeId]?.attachments ?? {})
+    const isElsewhere = others.some((nodeId) => nodeId !== request.nodeId)
+    const isMultiNode = [3, 4, 5].includes(request.volumeCapability.accessMode.mode)
+    if (isElsewhere && !isMultiNode) crimes.push(`${request.volumeId}: ${request.nodeId} while it is on ${others}`)
+  }
+}
+
+function mortalDriver(driver: CsiDriver, life: ReturnType<typeof mortal>): CsiDriver {
+  const methods = ['controllerPublishVolume', 'controllerUnpublishVolume'] as const
+  return { ...driver, controller: life.wrapAll(driver.controller, methods) }
+}

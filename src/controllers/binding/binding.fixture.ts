@@ -1,0 +1,237 @@
+// For tests: the binder against a real API server on a store in memory. Objects are put there with any status, the
+// controllers run until nothing moves, and then objects and what was told about them are looked at.
+import { setMaxListeners } from 'node:events'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import { commitOneByOne } from '../../client/commit-one-by-one.ts'
+import { type Client, keyOfObject } from '../../client/index.ts'
+import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
+import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
+import { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
+
+export interface BindingTrial {
+  readonly trial: TrialServer
+  readonly client: Client
+  /** Creates an object, with its status where it gives one. */
+  claim(name: string, parts?: ClaimParts): Promise<Claim>
+  volume(name: string, parts?: VolumeParts): Promise<Volume>
+  storageClass(name: string, parts?: object): Promise<void>
+  pod(name: string, claimName: string, parts?: { nodeName?: string; phase?: string }): Promise<void>
+  getClaim(name: string): Promise<Claim>
+  getVolume(name: string): Promise<Volume>
+  start(): void
+  /** Starts the controllers, if they do not run yet, and waits until nothing moves any more. */
+  settle(): Promise<void>
+  /** Ends the controllers; the next start is with nothing but what the server has. */
+  halt(): Promise<void>
+  /** What was told of an object: `Type Reason: message`. */
+  told(name: string): readonly string[]
+  /** Why keys are not done, by key. */
+  standings(): Readonly<Record<string, string>>
+  readonly passes: { readonly claims: number; readonly volumes: number }
+  stop(): Promise<void>
+}
+
+export interface Parts {
+  readonly metadata?: object
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly status?: object
+}
+export type ClaimParts = Parts & { readonly size?: string; readonly spec?: object }
+export type VolumeParts = Parts & { readonly size?: string; readonly spec?: object; readonly claim?: object }
+
+export interface BindingTrialOptions extends Partial<Pick<BindingOptions, 'inProcess' | 'bindingMetrics'>> {
+  /** As on a server that knows no transactions. */
+  readonly oneByOne?: boolean
+  /** Events become objects, and are not what `told` tells. */
+  readonly ownEvents?: boolean
+  /** What stands between the binder and the server. */
+  readonly through?: (client: Client) => Client
+}
+
+/** Turns of the event loop without anything to do, after which nothing is thought to come. */
+const STILL_TURNS = 12
+
+export async function startBindingTrial(options: BindingTrialOptions = {}): Promise<BindingTrial> {
+  const trial = await startTrial()
+  const direct = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const { through = (client) => client } = options
+  const client = through(options.oneByOne ? oneByOne(direct) : direct)
+  const told: { readonly name: string; readonly text: string }[] = []
+  const events: EventRecorder = {
+    record: (_kind, object, { type, reason, message }) =>
+      void told.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
+    run: async () => {},
+    stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
+  }
+  const passes = { claims: 0, volumes: 0 }
+  let running: Running | undefined
+
+  function start(): Running {
+    const common = { client, clock: trial.clock, random: () => 0.5, log: silentLog }
+    const caches = createCacheSet(common)
+    const counting = (which: 'claims' | 'volumes') => ({
+      added() {},
+      retried() {},
+      finished() {},
+      started: () => void passes[which]++,
+    })
+    const metrics = {
+      queueObserver: (name: string) => counting(name === 'claim-binding' ? 'claims' : 'volumes'),
+      queues: new Set(),
+    }
+    const { inProcess = [], bindingMetrics } = options
+    const controllers = createBindingControllers({
+      ...common,
+      caches,
+      ...(options.ownEvents ? {} : { events }),
+      inProcess,
+      metrics: metrics as any,
+      ...(bindingMetrics ? { bindingMetrics } : {}),
+    })
+    const abort = new AbortController()
+    setMaxListeners(0, abort.signal)
+    const over = controllers.run(abort.signal)
+    return {
+      isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
+      isWaiting: () => controllers.queues.some((queue) => queue.stats().waiting > 0),
+      standings: () => controllers.queues.flatMap((queue) => queue.standings()),
+      whenSynced: () => caches.whenSynced(abort.signal),
+      async stop() {
+        abort.abort()
+        await over
+        await caches.stop()
+      },
+    }
+  }
+
+  function begin(): Running {
+    running ??= start()
+    return running
+  }
+
+  async function create(kind: any, object: any): Promise<any> {
+    const created = await direct.create(kind, object)
+    if (!object.status) return created
+    const { name, namespace } = created.metadata as { name: string; namespace?: string }
+    const ref = { name, ...(namespace ? { namespace } : {}) }
+    return direct.patch(kind, ref, { type: 'merge', body: { status: object.status } }, { subresource: 'status' })
+  }
+
+  const own: BindingTrial = {
+    trial,
+    client,
+    passes,
+    claim: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, status } = {}) =>
+      create(persistentVolumeClaimKind, {
+        metadata: { namespace: 'default', name, annotations, ...metadata },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: size } }, ...spec },
+        ...(status ? { status } : {}),
+      }),
+    volume: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, claim, status } = {}) =>
+      create(persistentVolumeKind, {
+        metadata: { name, annotations, ...metadata },
+        spec: {
+          capacity: { storage: size },
+          accessModes: ['ReadWriteOnce'],
+          hostPath: { path: `/${name}` },
+          ...(claim ? { claimRef: { namespace: 'default', ...claim } } : {}),
+          ...spec,
+        },
+        ...(status ? { status } : {}),
+      }),
+    storageClass: async (name, { provisioner = 'disk.example.com', ...parts }: any = {}) =>
+      void (await direct.create(storageClassKind, {
+        metadata: { name, ...parts.metadata },
+        provisioner,
+        ...parts.spec,
+      })),
+    pod: async (name, claimName, { nodeName, phase } = {}) =>
+      void (await create(podKind, {
+        metadata: { namespace: 'default', name },
+        spec: {
+          ...(nodeName ? { nodeName } : {}),
+          containers: [{ name: 'c', image: 'i' }],
+          volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }],
+        },
+        ...(phase ? { status: { phase } } : {}),
+      })),
+    getClaim: (name) => direct.get(persistentVolumeClaimKind, { namespace: 'default', name }),
+    getVolume: (name) => direct.get(persistentVolumeKind, { name }),
+    start: () => void begin(),
+    async settle() {
+      const running = begin()
+      await running.whenSynced()
+      let revision = -1
+      for (let still = 0; still < STILL_TURNS; still++) {
+        await new Promise((resolve) => setImmediate(resolve))
+        if (running.isBusy() || trial.store.revision !== revision) still = 0
+        revision = trial.store.revision
+        if (still === STILL_TURNS - 1 && running.isWaiting()) {
+          await trial.clock.advance(60_000)
+          still = 0
+        }
+      }
+    },
+    async halt() {
+      await running?.stop()
+      running = undefined
+    },
+    told: (name) => told.filter((one) => one.name === name).map(({ text }) => text),
+    standings: () =>
+      Object.fromEntries((running?.standings() ?? []).map(({ key, is, because }) => [key, `${is}: ${because}`])),
+    async stop() {
+      await own.halt()
+      await trial.store.close()
+    },
+  }
+  return own
+}
+
+interface Running {
+  isBusy(): boolean
+  isWaiting(): boolean
+  standings(): { readonly key: string; readonly is: string; readonly because?: string }[]
+  whenSynced(): Promise<boolean>
+  stop(): Promise<void>
+}
+
+const oneByOne = (client: Client): Client => ({
+  ...client,
+  commitsAtomically: async () => false,
+  commit: (writes, shared) => commitOneByOne(client, writes, shared),
+})
+
+/** What binding left of both sides, in few words, for comparing. */
+export const summary = (claim: Claim, volume: Volume) => ({
+  claim: {
+    phase: claim.status?.phase,
+    volumeName: claim.spec?.volumeName,
+    capacity: claim.status?.capacity?.storage,
+    annotations: Object.keys(claim.metadata.annotations ?? {}).sort(),
+  },
+  volume: {
+    phase: volume.status?.phase,
+    owner: volume.spec?.claimRef && keyOfObject({ metadata: volume.spec.claimRef }),
+    isOwned: volume.spec?.claimRef?.uid === claim.metadata.uid,
+    annotations: Object.keys(volume.metadata.annotations ?? {}).sort(),
+  },
+})
+
+/** A client whose watches do not show one claim or volume; reads and writes do. */
+export function hiding(client: Client, hidden: { claim?: string; volume?: string }): Client {
+  async function* shown(kind: any, request: any): AsyncGenerator<any> {
+    const name = kind === persistentVolumeClaimKind ? () => hidden.claim : () => hidden.volume
+    const isWatched = kind === persistentVolumeClaimKind || kind === persistentVolumeKind
+    for await (const event of client.watch<any>(kind, request)) {
+      if (isWatched && event.type !== 'bookmark' && event.object.metadata.name === name()) continue
+      yield event
+    }
+  }
+  return { ...client, watch: shown as Client['watch'] }
+}

@@ -1,0 +1,336 @@
+// For tests: a server with a quota, a fake driver, claims bound to its volumes, a user who edits them, a node that does
+// its part when it is told to, and processes that grow volumes, which can be stopped, or killed at any call they make.
+import { setMaxListeners } from 'node:events'
+import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver.ts'
+import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { quantityToBytes } from '../../api/quantity.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialOptions, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import {
+  createFakeDriver,
+  type FakeDriver,
+  type FakeRule,
+  type FakeSettings,
+  fakeSettings,
+} from '../../csi/fake/index.ts'
+import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
+import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
+import {
+  grownOnNode,
+  nodeFailed,
+  nodeRefused,
+  nodeStarted,
+  type StatusPatch,
+  timeText,
+} from '../../volumes/resize-status.ts'
+import { type Change, changeKey, createChangingControllers, type ServedNode } from '../changing/index.ts'
+import { type Life, mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import { createCannotExpand } from './cannot-expand.ts'
+import { canExpand, createExpanding } from './expanding.ts'
+import type { ExpandingOptions } from './options.ts'
+
+export const DRIVER = 'disks.example.com'
+export const CLASS = 'growing'
+
+export interface WorldOptions {
+  readonly driver?: Partial<FakeSettings>
+  readonly trial?: TrialOptions
+}
+
+export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept' | 'election'> {
+  readonly options?: ExpandingOptions
+  readonly node?: ServedNode
+  /** Beside growing. */
+  readonly changes?: readonly Change[]
+}
+
+export interface ClaimWish {
+  /** What the claim asks for, now and at first. */
+  readonly size?: string
+  /** What the driver has, where it is not that. */
+  readonly hasBytes?: number
+  readonly pv?: object
+  readonly metadata?: object
+  readonly pvMetadata?: object
+  readonly accessModes?: readonly string[]
+  /** Added to the status of the bound claim. */
+  readonly status?: object
+}
+
+/** Everything the documents' tables have a column for. */
+export interface View {
+  readonly req: string
+  readonly mark?: string
+  readonly alloc?: string
+  readonly state?: string
+  readonly cap: string
+  readonly pvcap: string
+  readonly before?: string
+  readonly conditions: readonly string[]
+  readonly quota: string
+}
+
+export type World = Awaited<ReturnType<typeof aWorld>>
+
+export async function aWorld({ driver: settings = {}, trial: trialOptions }: WorldOptions = {}) {
+  const trial: TrialServer = await startTrial(trialOptions)
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const fake = createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
+  const driver = driverTo(fake)
+  const facts = await driverFacts(driver)
+  const told: (Happening & { readonly about: string })[] = []
+  const stops: (() => Promise<void>)[] = []
+  /** What claim `data` and its volume looked like after each write of a controller. */
+  const steps: View[] = []
+
+  await client.create(storageClassKind, {
+    metadata: { name: CLASS },
+    provisioner: DRIVER,
+    allowVolumeExpansion: true,
+  } as never)
+  const hard = { 'requests.storage': '1Ti' }
+  await client.create(resourceQuotaKind, { metadata: { namespace: 'default', name: 'team' }, spec: { hard } } as never)
+  await patchStatus(resourceQuotaKind, 'team', { hard, used: { 'requests.storage': '0' } })
+
+  function patchStatus(kind: Kind<any>, name: string, status: object, type: 'merge' | 'strategic' = 'merge') {
+    const ref = kind.namespaced ? { namespace: 'default', name } : { name }
+    return client.patch(kind, ref, { type, body: { status } }, { subresource: 'status' })
+  }
+
+  /** Notes what became of the world, after each write. */
+  function noted(one: Client): Client {
+    const after = <T extends (...args: any[]) => Promise<any>>(verb: T): T =>
+      (async (...args: Parameters<T>) => {
+        const left = await verb(...args)
+        if (await world.claim('data')) steps.push(await world.view())
+        return left
+      }) as T
+    return { ...one, patch: after(one.patch as never), commit: after(one.commit as never) }
+  }
+
+  function start(options: StartOptions = {}) {
+    const life = mortal(options.killAt)
+    const isAtomic = options.isAtomic ?? true
+    const own = isAtomic
+      ? processClient(noted(client), life, true, options.intercept)
+      : processClient({ ...noted(client), commit: client.commit }, life, false, options.intercept)
+    const caches = createCacheSet({ client, clock: trial.clock, random: () => 0.5 })
+    const abort = new AbortController()
+    setMaxListeners(0, abort.signal)
+    const events = {
+      record: (kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) => {
+        if (!life.isDead) told.push({ ...happening, about: `${kind.kind} ${metadata.name}` })
+      },
+    }
+    const deps = { client: own, caches, clock: trial.clock, random: () => 0.5, log: silentLog }
+    const election = options.election ? { election: options.election } : {}
+    const mine = mortalDriver(driver, life)
+    const changes = [
+      canExpand(facts)
+        ? createExpanding({ ...deps, ...election, driver: mine, facts, events, options: options.options ?? {} })
+        : createCannotExpand({ facts, events }),
+      ...(options.changes ?? []),
+    ]
+    const { node } = options
+    const controllers = createChangingControllers({ ...deps, facts, changes, ...(node ? { node } : {}) })
+    const running = controllers.run(abort.signal)
+    life.onDeath(() => void caches.stop())
+    const stop = async () => {
+      abort.abort()
+      if (!life.isDead) await running
+      await caches.stop()
+    }
+    stops.push(stop)
+    return {
+      calls: life.calls,
+      get isDead() {
+        return life.isDead
+      },
+      standing: (name = 'data', change: Change['name'] = 'expanding') =>
+        controllers.queues[0]?.standing(changeKey(`default/${name}`, change)),
+      stop,
+    }
+  }
+
+  /** A claim that is bound to a volume of the driver. */
+  async function aClaim(name = 'data', wish: ClaimWish = {}) {
+    const { size = '10Gi', pv = {}, accessModes = ['ReadWriteOnce'], status = {} } = wish
+    const handle = `vol-${name}`
+    fake.state.volumes[handle] = {
+      id: handle,
+      name,
+      order: ++fake.state.made,
+      pool: 'pool',
+      copies: 1,
+      capacityBytes: wish.hasBytes ?? Number(quantityToBytes(size)),
+      asked: {
+        capabilities: ['mount ext4 SINGLE_NODE_WRITER'],
+        parameters: {},
+        mutableParameters: {},
+        source: undefined,
+      },
+      mutableParameters: {},
+      attachments: {},
+      onNodes: {},
+    }
+    const claim = await client.create(persistentVolumeClaimKind, {
+      metadata: { namespace: 'default', name, ...wish.metadata },
+      spec: { accessModes, storageClassName: CLASS, volumeName: name, resources: { requests: { storage: size } } },
+    } as never)
+    await client.create(persistentVolumeKind, {
+      metadata: { name, ...wish.pvMetadata },
+      spec: {
+        capacity: { storage: size },
+        accessModes,
+        storageClassName: CLASS,
+        persistentVolumeReclaimPolicy: 'Retain',
+        claimRef: { namespace: 'default', name, uid: claim.metadata.uid },
+        csi: { driver: DRIVER, volumeHandle: handle, fsType: 'ext4' },
+        ...pv,
+      },
+    } as never)
+    await patchStatus(persistentVolumeKind, name, { phase: 'Bound' })
+    await patchStatus(persistentVolumeClaimKind, name, {
+      phase: 'Bound',
+      accessModes,
+      capacity: { storage: size },
+      ...status,
+    })
+    return claim
+  }
+
+  const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+  const saveAsNode = (patch: StatusPatch, name: string) =>
+    patchStatus(persistentVolumeClaimKind, name, patch.status, 'strategic')
+  const now = () => timeText(trial.clock.nowMs())
+
+  const world = {
+    trial,
+    client,
+    fake,
+    facts,
+    told,
+    steps,
+    start,
+    aClaim,
+    patchStatus,
+    reasons: (about = 'PersistentVolumeClaim data') =>
+      told.filter((one) => one.about === about).map(({ reason }) => reason),
+    claim: (name = 'data'): Promise<Readonly<PersistentVolumeClaim> | undefined> =>
+      found(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
+    volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
+      found(client.get(persistentVolumeKind, { name })),
+    /** What a user does. */
+    ask: (storage: string, name = 'data') =>
+      client.patch(
+        persistentVolumeClaimKind,
+        { namespace: 'default', name },
+        { type: 'merge', body: { spec: { resources: { requests: { storage } } } } },
+      ),
+    aPod: (name: string, claimName = 'data') =>
+      client.create(podKind, {
+        metadata: { namespace: 'default', name },
+        spec: {
+          volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }],
+          containers: [{ name: 'main', image: 'any' }],
+          terminationGracePeriodSeconds: 0,
+        },
+      } as never),
+    endPod: (name: string, phase = 'Succeeded') => patchStatus(podKind, name, { phase }),
+    deletePod: (name: string) => client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 }),
+    tracksCapacity: (storageCapacity = true) =>
+      client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } } as never),
+    hasRoom: (name: string, room: object) =>
+      client.create(csiStorageCapacityKind, {
+        metadata: { namespace: 'default', name },
+        storageClassName: CLASS,
+        nodeTopology: {},
+        ...room,
+      } as never),
+    changeRoom: (name: string, capacity: string) =>
+      client.patch(csiStorageCapacityKind, { namespace: 'default', name }, { type: 'merge', body: { capacity } }),
+    nodeStarts: (name = 'data') => saveAsNode(nodeStarted(), name),
+    nodeEnds: (size: string, name = 'data') => saveAsNode(grownOnNode(size), name),
+    nodeRefuses: (name = 'data') => saveAsNode(nodeRefused({ message: 'too large for the node' }, now()), name),
+    nodeFails: (name = 'data') => saveAsNode(nodeFailed({ message: 'not today' }, now()), name),
+    script: (...rules: readonly FakeRule[]) => fake.script.setRules(rules),
+    /** The driver answers every growth like this. */
+    answers: (effect: NonNullable<FakeRule['effect']>, times?: number) =>
+      fake.script.setRules([{ method: 'ControllerExpandVolume', effect, ...(times ? { times } : {}) }]),
+    /** Which sizes it was asked for so far, in bytes. */
+    asked: (name = 'data'): number[] =>
+      fake.record.calls
+        .filter(({ method, volume }) => method === 'ControllerExpandVolume' && volume === name)
+        .map(({ request }) => Number((request as any).capacityRange?.requiredBytes)),
+    bytes: (name = 'data') => fake.state.volumes[`vol-${name}`]?.capacityBytes,
+    async view(name = 'data'): Promise<View> {
+      const [claim, volume] = [await world.claim(name), await world.volume(name)]
+      const quota = await client.get(resourceQuotaKind, { namespace: 'default', name: 'team' })
+      const { spec, status } = claim!
+      const optional = {
+        mark: spec?.allocatedResources?.storage,
+        alloc: status?.allocatedResources?.storage,
+        state: status?.allocatedResourceStatuses?.storage,
+        before: volume?.metadata.annotations?.[PRE_RESIZE_CAPACITY],
+      }
+      return {
+        req: spec?.resources?.requests?.storage ?? '',
+        cap: status?.capacity?.storage ?? '',
+        pvcap: volume?.spec?.capacity?.storage ?? '',
+        conditions: (status?.conditions ?? []).map(({ type }) => type).sort(),
+        quota: quota.status?.used?.['requests.storage'] ?? '',
+        ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
+      }
+    },
+    needsNoNode: async (name = 'data') =>
+      (await world.claim(name))?.metadata.annotations?.[NODE_EXPANSION_NOT_REQUIRED] === 'true',
+    /** Lets things happen, and time pass, until the condition holds. */
+    async until(condition: () => unknown, what: string, { isTimePassing = true } = {}) {
+      for (let turn = 0; turn < 20_000; turn++) {
+        if (await condition()) return
+        await new Promise((resolve) => setImmediate(resolve))
+        if (isTimePassing && turn % 40 === 39) await trial.clock.advance(1_000)
+      }
+      throw new Error(`still waiting for: ${what}; ${JSON.stringify({ view: await world.view(), told }, null, 1)}`)
+    },
+    untilState: (state: string | undefined, name = 'data') =>
+      world.until(async () => (await world.view(name)).state === state, `state ${state}`),
+    /** Lets everything that is ready happen, without time passing. */
+    async settle() {
+      for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
+    },
+    async close() {
+      fake.script.release()
+      for (const stop of stops.splice(0)) await stop()
+      await trial.store.close()
+    },
+  }
+  return world
+}
+
+type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
+
+function driverTo(fake: FakeDriver): CsiDriver {
+  const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
+  return driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+    const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
+    return create(method.output, (await service[method.localName]!(request, { signal })) as never)
+  })
+}
+
+const mortalDriver = (driver: CsiDriver, life: Life): CsiDriver => ({
+  ...driver,
+  controller: life.wrapAll(driver.controller, ['controllerExpandVolume']),
+})

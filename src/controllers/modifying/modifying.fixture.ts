@@ -1,0 +1,258 @@
+// For tests: a server, a fake driver, claims bound to its volumes, and processes that change their attributes, which can
+// be stopped, or killed at any call they make.
+import { setMaxListeners } from 'node:events'
+import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
+import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialOptions } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import {
+  createFakeDriver,
+  type FakeDriver,
+  type FakeRule,
+  type FakeSettings,
+  fakeSettings,
+} from '../../csi/fake/index.ts'
+import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../../csi/index.ts'
+import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { type Change, changeKey, createChangingControllers, createPace, type PaceOptions } from '../changing/index.ts'
+import { createExpanding } from '../expanding/index.ts'
+import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import { createModifying, type ModifyingMetrics, type ModifyingOptions } from './index.ts'
+
+export const DRIVER = 'disks.example.com'
+
+export interface WorldOptions extends Pick<TrialOptions, 'gates' | 'runtimeConfig' | 'medium'> {
+  readonly settings?: Partial<FakeSettings>
+  /** Of a world before this one. */
+  readonly fake?: FakeDriver
+}
+
+export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept'> {
+  readonly options?: ModifyingOptions
+  readonly metrics?: ModifyingMetrics
+  readonly gates?: FeatureGates
+  readonly workers?: number
+  readonly pace?: PaceOptions
+  /** Volumes grow as well. */
+  readonly grows?: boolean
+  /** Other kinds of change beside this one; they come first. */
+  readonly others?: readonly Change[]
+}
+
+export interface ClaimWish {
+  readonly className?: string
+  /** Requested, and provided already. */
+  readonly io?: Readonly<Record<string, string>>
+  readonly storageClassName?: string
+  readonly csi?: object
+  readonly annotations?: Readonly<Record<string, string>>
+  /** What the driver's volume has. */
+  readonly has?: Readonly<Record<string, string>>
+}
+
+export type World = Awaited<ReturnType<typeof aWorld>>
+
+export async function aWorld(given: WorldOptions = {}) {
+  const trial = await startTrial(given)
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const fake =
+    given.fake ?? createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, ...given.settings }) })
+  const driver = driverOf(fake)
+  const facts = await driverFacts(driver)
+  const told: (Happening & { readonly about: string })[] = []
+  const stops: (() => Promise<void>)[] = []
+
+  function start(given: StartOptions = {}) {
+    const life = mortal(given.killAt)
+    const own = processClient(client, life, given.isAtomic ?? true, given.intercept)
+    const caches = createCacheSet({ client, clock: trial.clock, random: () => 0.5 })
+    const abort = new AbortController()
+    setMaxListeners(0, abort.signal) // every claim in work listens to it
+    const common = { caches, clock: trial.clock, random: () => 0.5, log: silentLog, facts }
+    const controller = life.wrapAll(driver.controller, ['controllerModifyVolume', 'controllerExpandVolume'])
+    const ofDriver = {
+      ...common,
+      client: own,
+      driver: { ...driver, controller },
+      events: {
+        record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) => {
+          if (!life.isDead) told.push({ ...happening, about: metadata.name ?? '' })
+        },
+      },
+      ...(given.pace ? { pace: createPace(trial.clock, given.pace) } : {}),
+    }
+    const growing = given.grows ? [createExpanding({ ...ofDriver, options: { checksRoom: false } })] : []
+    const change = createModifying({
+      ...ofDriver,
+      gates: given.gates ?? allGatesOn,
+      ...(given.options ? { options: given.options } : {}),
+      ...(given.metrics ? { modifyingMetrics: given.metrics } : {}),
+    })
+    const controllers = createChangingControllers({
+      ...common,
+      changes: [...(given.others ?? []), ...growing, change],
+      options: given.workers === undefined ? {} : { workers: given.workers },
+    })
+    const running = controllers.run(abort.signal)
+    life.onDeath(() => void caches.stop())
+    const stop = async () => {
+      abort.abort()
+      if (!life.isDead) await running
+      await caches.stop()
+    }
+    stops.push(stop)
+    return {
+      calls: life.calls,
+      get isDead() {
+        return life.isDead
+      },
+      standing: (name = 'data') => controllers.queues[0]!.standing(changeKey(`default/${name}`, 'modifying')),
+      isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
+      stop,
+    }
+  }
+
+  const patchClaim = (name: string, body: object, subresource?: 'status') =>
+    client.patch(persistentVolumeClaimKind, { namespace: 'default', name }, { type: 'merge', body }, { subresource })
+
+  /** A volume in the driver, its object, and a claim that is bound to it. */
+  async function aClaim(name = 'data', wish: ClaimWish = {}): Promise<void> {
+    const { className, io = {}, storageClassName = '', csi = {}, annotations, has = {} } = wish
+    fake.state.volumes[`vol-${name}`] = {
+      id: `vol-${name}`,
+      name,
+      order: ++fake.state.made,
+      pool: 'pool',
+      copies: 1,
+      capacityBytes: 1024 ** 3,
+      asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
+      mutableParameters: { ...has },
+      attachments: {},
+      onNodes: {},
+    }
+    const withClass = className === undefined ? {} : { volumeAttributesClassName: className }
+    const claim = await client.create(persistentVolumeClaimKind, {
+      metadata: { namespace: 'default', name },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName,
+        volumeName: name,
+        resources: { requests: { storage: '1Gi', ...io } },
+        ...withClass,
+      },
+    } as never)
+    await client.create(persistentVolumeKind, {
+      metadata: { name, ...(annotations ? { annotations } : {}) },
+      spec: {
+        capacity: { storage: '1Gi', ...io },
+        accessModes: ['ReadWriteOnce'],
+        storageClassName,
+        persistentVolumeReclaimPolicy: 'Retain',
+        claimRef: { namespace: 'default', name, uid: claim.metadata.uid },
+        csi: { driver: DRIVER, volumeHandle: `vol-${name}`, ...csi },
+        ...withClass,
+      },
+    } as never)
+    const bound = await client.get(persistentVolumeKind, { name })
+    const current = className === undefined ? {} : { currentVolumeAttributesClassName: className }
+    await patchClaim(name, { status: { phase: 'Bound', capacity: bound.spec?.capacity, ...current } }, 'status')
+  }
+
+  const world = {
+    trial,
+    client,
+    fake,
+    told,
+    reasons: () => told.map(({ reason }) => reason),
+    start,
+    aClaim,
+    aClass: (name: string, parameters: Record<string, string>, driverName = DRIVER) =>
+      client.create(volumeAttributesClassKind, { metadata: { name }, driverName, parameters } as never),
+    aPod: (name: string, claimName = 'data') =>
+      client.create(podKind, {
+        metadata: { namespace: 'default', name },
+        spec: {
+          volumes: [{ name: 'v', persistentVolumeClaim: { claimName } }],
+          containers: [{ name: 'main', image: 'any' }],
+        },
+      } as never),
+    endPod: (name: string) =>
+      client.patch(
+        podKind,
+        { namespace: 'default', name },
+        { type: 'merge', body: { status: { phase: 'Succeeded' } } },
+        { subresource: 'status' },
+      ),
+    patchClaim,
+    setClass: (className: string | null, name = 'data') =>
+      patchClaim(name, { spec: { volumeAttributesClassName: className } }),
+    setIo: (io: Readonly<Record<string, string | null>>, name = 'data') =>
+      patchClaim(name, { spec: { resources: { requests: io } } }),
+    claim: (name = 'data'): Promise<Readonly<PersistentVolumeClaim>> =>
+      client.get(persistentVolumeClaimKind, { namespace: 'default', name }),
+    volume: (name = 'data'): Promise<Readonly<PersistentVolume>> => client.get(persistentVolumeKind, { name }),
+    status: async (name = 'data') => (await world.claim(name)).status ?? {},
+    /** What the driver's volume has. */
+    has: (name = 'data') => fake.state.volumes[`vol-${name}`]?.mutableParameters,
+    /** What the driver was asked for, in order. */
+    asked: () =>
+      fake.record.calls
+        .filter(({ method }) => method === 'ControllerModifyVolume')
+        .map(({ request }) => (request as { mutableParameters?: Record<string, string> }).mutableParameters ?? {}),
+    rules: (rules: readonly FakeRule[]) =>
+      fake.script.setRules(rules.map((rule) => ({ method: 'ControllerModifyVolume', ...rule }))),
+    fails: (code: Extract<FakeRule['effect'], { do: 'fail' }>['code'], times?: number) =>
+      world.rules([{ effect: { do: 'fail', code }, ...(times === undefined ? {} : { times }) }]),
+    /** Lets things happen, and time pass, until the condition holds. */
+    async until(condition: () => unknown, what: string) {
+      for (let turn = 0; turn < 20_000; turn++) {
+        if (await condition()) return
+        await new Promise((resolve) => setImmediate(resolve))
+        if (turn % 40 === 39) await trial.clock.advance(1_000)
+      }
+      const state = JSON.stringify(
+        { told, asked: world.asked(), claims: (await client.list(persistentVolumeClaimKind)).items },
+        null,
+        1,
+      )
+      throw new Error(`still waiting for: ${what}; ${state}`)
+    },
+    /** Nothing of a change is left in the status, and these are in effect. */
+    async untilSettled(className: string | undefined, name = 'data') {
+      await world.until(async () => {
+        const { currentVolumeAttributesClassName, modifyVolumeStatus, conditions = [] } = await world.status(name)
+        return currentVolumeAttributesClassName === className && !modifyVolumeStatus && conditions.length === 0
+      }, `${name} to have settled on ${className}`)
+    },
+    /** Lets everything that is ready happen, without time passing. */
+    async settle() {
+      for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
+    },
+    async close() {
+      for (const stop of stops.splice(0)) await stop()
+      await trial.store.close()
+    },
+  }
+  return world
+}
+
+type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
+
+/** The fake as its callers see it. */
+function driverOf(fake: FakeDriver): CsiDriver {
+  const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
+  return oneAtATime(
+    driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+      const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
+      return create(method.output, (await service[method.localName]!(request, { signal })) as never)
+    }),
+  )
+}

@@ -1,0 +1,195 @@
+// For tests: a server, nodes with and without agents that report, and the controllers on them. Time passes in steps, and
+// everything that is ready happens between two of them. What the controllers write is kept in `writes`.
+import { setMaxListeners } from 'node:events'
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { leaseKind } from '../../api/kinds/lease.ts'
+import { nodeKind } from '../../api/kinds/node.ts'
+import { podKind } from '../../api/kinds/pod.ts'
+import type { Node, Taint } from '../../api/types/node.ts'
+import type { Pod } from '../../api/types/pod.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import type { Client } from '../../client/index.ts'
+import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { createNodeLifecycleControllers, type NodeLifecycleMetrics, type NodeLifecycleOptions } from './index.ts'
+
+export interface StartOptions extends NodeLifecycleOptions {
+  readonly metrics?: NodeLifecycleMetrics
+  /** Stands before every call of the controllers to the server; what it throws is the answer. */
+  readonly intercept?: (verb: string, kind: string) => void | Promise<void>
+  /** Events go to the server instead of to `told`. */
+  readonly ownEvents?: boolean
+  /** The caches show what there is at the start, and no change of it. */
+  readonly isBlind?: boolean
+}
+
+export type World = Awaited<ReturnType<typeof aWorld>>
+
+const LEASES = 'kube-node-lease'
+const RENEW_MS = 10_000
+
+export async function aWorld() {
+  const trial = await startTrial()
+  const { clock } = trial
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const told: (Happening & { readonly about: string })[] = []
+  const writes: string[] = []
+  const stops: (() => Promise<void>)[] = []
+  const timestamp = () => `${new Date(clock.nowMs()).toISOString().slice(0, 19)}Z`
+  const microTime = () => `${new Date(clock.nowMs()).toISOString().slice(0, 23)}000Z`
+
+  /** Who is reporting; renewed by `pass`. */
+  const alive = new Set<string>()
+
+  function start({ metrics, intercept, ownEvents, isBlind, ...options }: StartOptions = {}) {
+    const abort = new AbortController()
+    setMaxListeners(0, abort.signal)
+    const caches = createCacheSet({ client: isBlind ? blindToChanges(client) : client, clock, random: () => 0.5 })
+    const events = {
+      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) =>
+        void told.push({ ...happening, about: metadata.name ?? '' }),
+    }
+    const controllers = createNodeLifecycleControllers({
+      client: watchedClient(client, writes, intercept),
+      caches,
+      clock,
+      random: () => 0.5,
+      log: silentLog,
+      options,
+      ...(ownEvents ? {} : { events }),
+      ...(metrics ? { nodeLifecycleMetrics: metrics } : {}),
+    })
+    const running = controllers.run(abort.signal)
+    let isStopped = false
+    const stop = async () => {
+      if (isStopped) return
+      isStopped = true
+      abort.abort()
+      await running
+      await caches.stop()
+    }
+    stops.push(stop)
+    const standing = (key: string) => controllers.queues.map((queue) => queue.standing(key)).find(Boolean)
+    return { stop, standing, queues: controllers.queues }
+  }
+
+  async function settle(): Promise<void> {
+    for (let turn = 0; turn < 60; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  async function renew(name: string): Promise<void> {
+    const ref = { namespace: LEASES, name }
+    const spec = { holderIdentity: `agent of ${name}`, leaseDurationSeconds: 40, renewTime: microTime() }
+    const found = await client.get(leaseKind, ref).catch(() => undefined)
+    if (found) await client.update(leaseKind, { ...found, spec })
+    else await client.create(leaseKind, { metadata: ref, spec })
+  }
+
+  const setConditions = (name: string, conditions: readonly object[]) =>
+    client.patch(nodeKind, { name }, { type: 'strategic', body: { status: { conditions } } }, { subresource: 'status' })
+
+  const condition = (type: string, status: string) => ({
+    type,
+    status,
+    reason: 'AsItIs',
+    message: 'said the agent',
+    lastHeartbeatTime: timestamp(),
+    lastTransitionTime: timestamp(),
+  })
+
+  /** As an agent does when it starts, when something changes and every now and then. */
+  const report = (name: string, ready = 'True') =>
+    setConditions(name, [condition('Ready', ready), condition('DiskPressure', 'False')])
+
+  const world = {
+    trial,
+    client,
+    clock,
+    told,
+    writes,
+    reasons: () => told.map(({ reason }) => reason),
+    start,
+    settle,
+    renew,
+    report,
+    setConditions,
+    condition,
+    alive,
+    /** A node whose agent renews its lease. */
+    async anAgent(name: string) {
+      await renew(name)
+      await client.create(nodeKind, { metadata: { name } } as Node)
+      await report(name)
+      alive.add(name)
+    },
+    /** A node that was made by hand and that nobody keeps. */
+    aNode: (name: string) => client.create(nodeKind, { metadata: { name } } as Node),
+    setTaints: (name: string, taints: readonly Taint[]) =>
+      client.patch(nodeKind, { name }, { type: 'merge', body: { spec: { taints } } }),
+    aPod: (name: string, nodeName: string, spec: object = {}, metadata: object = {}) =>
+      client.create(podKind, {
+        metadata: { namespace: 'default', name, ...metadata },
+        spec: { nodeName, containers: [{ name: 'main', image: 'any' }], ...spec },
+      } as unknown as Pod),
+    setPhase: (name: string, phase: string, reason?: string) =>
+      client.patch(
+        podKind,
+        { namespace: 'default', name },
+        { type: 'merge', body: { status: { phase, ...(reason ? { reason } : {}) } } },
+        { subresource: 'status' },
+      ),
+    node: (name: string) => client.get(nodeKind, { name }),
+    ready: async (name: string) =>
+      (await client.get(nodeKind, { name })).status?.conditions?.find(({ type }) => type === 'Ready'),
+    taints: async (name: string) =>
+      ((await client.get(nodeKind, { name })).spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).sort(),
+    pod: (name: string): Promise<Readonly<Pod> | undefined> =>
+      client.get(podKind, { namespace: 'default', name }).catch(() => undefined),
+    /** Living agents renew their leases meanwhile. */
+    async pass(ms: number) {
+      for (let leftMs = ms; leftMs > 0; leftMs -= RENEW_MS) {
+        await settle()
+        await clock.advance(Math.min(leftMs, RENEW_MS))
+        for (const name of alive) await renew(name)
+        await settle()
+      }
+    },
+    async close() {
+      for (const stop of stops) await stop()
+      await trial.store.close()
+    },
+  }
+  return world
+}
+
+function blindToChanges(client: Client): Client {
+  async function* stateOnly(events: AsyncIterable<any>, signal: AbortSignal) {
+    for await (const event of events) {
+      yield event
+      if (event.endsInitialEvents) break
+    }
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  }
+  return { ...client, watch: (kind, request) => stateOnly(client.watch(kind, request), request.signal) }
+}
+
+function watchedClient(client: Client, writes: string[], intercept?: StartOptions['intercept']): Client {
+  const watched =
+    (verb: 'get' | 'create' | 'update' | 'patch' | 'delete') =>
+    async (kind: any, target: any, ...rest: any[]) => {
+      await intercept?.(verb, kind.kind)
+      const name = target.metadata?.name ?? target.name
+      const part = rest.find((one) => one?.subresource)?.subresource
+      if (verb !== 'get') writes.push(`${verb} ${kind.kind} ${name}${part ? `/${part}` : ''}`)
+      return (client[verb] as any)(kind, target, ...rest)
+    }
+  return {
+    ...client,
+    get: watched('get'),
+    create: watched('create'),
+    update: watched('update'),
+    patch: watched('patch'),
+    delete: watched('delete'),
+  }
+}

@@ -1,0 +1,96 @@
+// For tests: a CSI provisioner on a trial server and a stub driver, and the objects it is asked about.
+import { onTestFinished } from 'vitest'
+import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { StorageClass } from '../../../api/types/storage.ts'
+import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
+import { startTrial } from '../../../apiserver/server.fixture.ts'
+import { type Logger, silentLog } from '../../../base/log.ts'
+import type { Client } from '../../../client/index.ts'
+import type { DriverFacts } from '../../../csi/index.ts'
+import { createCacheSet, type Happening } from '../../../runtime/index.ts'
+import type { ProvisionRequest } from '../provisioner.ts'
+import { createCsiProvisioner } from './csi-provisioner.ts'
+import type { CsiProvisionerOptions } from './options.ts'
+import { factsOf, MAKING, stubDriver } from './stub-driver.ts'
+
+export interface ProvisionerTrialOptions {
+  readonly facts?: DriverFacts
+  readonly options?: Partial<CsiProvisionerOptions>
+  readonly log?: Logger
+  /** Another client around the one to the trial server. */
+  readonly around?: (client: Client) => Client
+}
+
+export async function startProvisionerTrial(given: ProvisionerTrialOptions = {}) {
+  const { facts = factsOf(), options, log = silentLog, around = (client) => client } = given
+  const trial = await startTrial()
+  const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
+  const { clock } = trial
+  const random = () => 0.5
+  const caches = createCacheSet({ client, clock, random })
+  const driver = stubDriver(MAKING)
+  const told: Happening[] = []
+  const events = {
+    record: (_kind: unknown, _object: unknown, happening: Happening) => void told.push(happening),
+    run: async () => {},
+    stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
+  }
+  const made = createCsiProvisioner({ driver, facts, client, caches, clock, random, log, events, options })
+  /** What a test has written is in the caches by the time that the provisioner is asked. */
+  const provisioner: typeof made = {
+    ...made,
+    provision: (...args) => arrived().then(() => made.provision(...args)),
+    delete: (...args) => arrived().then(() => made.delete(...args)),
+  }
+  onTestFinished(async () => {
+    await caches.stop()
+    await trial.store.close()
+  })
+  const signal = new AbortController().signal
+  return {
+    trial,
+    client,
+    caches,
+    clock,
+    driver,
+    provisioner,
+    told,
+    signal,
+    provision: (request: Partial<ProvisionRequest> = {}) => provisioner.provision(aRequest(request), signal),
+  }
+}
+
+/** Watches have nothing left to deliver. */
+async function arrived(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+type Spec = NonNullable<PersistentVolumeClaim['spec']>
+
+export const aClaim = (spec: Partial<Spec> = {}, metadata: object = {}): PersistentVolumeClaim => ({
+  metadata: { name: 'orders', namespace: 'default', uid: 'uid-1', ...metadata },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: '100' } },
+    storageClassName: 'fast',
+    volumeMode: 'Filesystem',
+    ...spec,
+  },
+})
+
+export const aClass = (parameters: Record<string, string> = {}, more: Partial<StorageClass> = {}): StorageClass => ({
+  metadata: { name: 'fast', uid: 'class-uid' },
+  provisioner: 'disk.example.com',
+  parameters,
+  reclaimPolicy: 'Delete',
+  volumeBindingMode: 'Immediate',
+  ...more,
+})
+
+export const aRequest = (request: Partial<ProvisionRequest> = {}): ProvisionRequest => ({
+  claim: aClaim(),
+  storageClass: aClass(),
+  volumeName: 'pvc-uid-1',
+  selectedNode: undefined,
+  ...request,
+})

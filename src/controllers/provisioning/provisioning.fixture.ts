@@ -1,0 +1,285 @@
+// For tests: a server, a storage, and provisioning processes on them that can be stopped, or killed at any call they
+// make. Binding and protection are done by hand, by `housekeeping`, the way their controllers do it.
+import type { KubeObject } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { StorageClass } from '../../api/types/storage.ts'
+import type { PersistentVolume } from '../../api/types/volume.ts'
+import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import { commitOneByOne } from '../../client/commit-one-by-one.ts'
+import type { Client } from '../../client/index.ts'
+import { createCacheSet, type Happening } from '../../runtime/index.ts'
+import { CLAIM_PROTECTION_FINALIZER, PROVISIONER, VOLUME_PROTECTION_FINALIZER } from '../../volumes/names.ts'
+import type { ProvisioningOptions } from './options.ts'
+import type { Provisioner } from './provisioner.ts'
+import { createProvisioningControllers, type ProvisioningDeps } from './provisioning-controllers.ts'
+import { type ScriptedStorage, scriptedStorage } from './scripted-provisioner.ts'
+
+export const DISKS = 'disks.example.com'
+
+export interface Told extends Happening {
+  readonly about: string
+}
+
+export interface ProcessOptions extends Partial<Pick<ProvisioningDeps, 'election' | 'provisioningMetrics'>> {
+  readonly provisioner?: Provisioner
+  readonly options?: ProvisioningOptions
+  /** Default true. */
+  readonly isAtomic?: boolean
+  /** Stands before every call to the server; what it throws is the answer. */
+  readonly intercept?: (verb: string, args: readonly any[]) => void | Promise<void>
+  /** The process is killed at its n-th call, from 0: before it has any effect, or when its answer would come. */
+  readonly killAt?: { readonly call: number; readonly when: 'before' | 'after' }
+}
+
+export interface Process {
+  readonly calls: readonly string[]
+  readonly isDead: boolean
+  standing(key: string): { readonly is: string; readonly because?: string; readonly nextAtMs?: number } | undefined
+  stop(): Promise<void>
+}
+
+export interface World {
+  readonly trial: TrialServer
+  readonly client: Client
+  readonly storage: ScriptedStorage
+  readonly told: Told[]
+  reasons(): string[]
+  start(options?: ProcessOptions): Process
+  aClass(name: string, more?: Partial<StorageClass>): Promise<Readonly<StorageClass>>
+  aClaim(name: string, more?: ClaimWish): Promise<Readonly<PersistentVolumeClaim>>
+  claim(name: string): Promise<Readonly<PersistentVolumeClaim> | undefined>
+  volume(name: string): Promise<Readonly<PersistentVolume> | undefined>
+  volumes(): Promise<readonly Readonly<PersistentVolume>[]>
+  release(volumeName: string): Promise<void>
+  /** Binds, releases and lets go, once each. */
+  housekeeping(): Promise<void>
+  until(condition: () => unknown, what: string, doing?: () => Promise<void>): Promise<void>
+  /** Lets everything that is ready happen, without time passing. */
+  settle(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface ClaimWish {
+  readonly storageClassName?: string
+  readonly provisioner?: string
+  readonly annotations?: Readonly<Record<string, string>>
+  readonly spec?: Partial<PersistentVolumeClaim['spec']>
+  readonly size?: string
+}
+
+export async function aWorld(): Promise<World> {
+  const trial = await startTrial()
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const storage = scriptedStorage()
+  const told: Told[] = []
+  const stops: (() => Promise<void>)[] = []
+
+  function start(options: ProcessOptions = {}): Process {
+    const { provisioner = storage.provisioner(), isAtomic = true } = options
+    const life = mortal(options.killAt)
+    const own = processClient(client, life, isAtomic, options.intercept)
+    const caches = createCacheSet({ client, clock: trial.clock, random: () => 0.5 })
+    const abort = new AbortController()
+    const controllers = createProvisioningControllers({
+      client: own,
+      caches,
+      clock: trial.clock,
+      random: () => 0.5,
+      log: silentLog,
+      provisioner: life.wrapAll(provisioner, ['provision', 'delete']),
+      options: options.options ?? {},
+      events: {
+        record: (_kind, object, happening) => {
+          if (!life.isDead) told.push({ ...happening, about: object.metadata.name ?? '' })
+        },
+      },
+      ...(options.election ? { election: options.election } : {}),
+      ...(options.provisioningMetrics ? { provisioningMetrics: options.provisioningMetrics } : {}),
+    })
+    const running = controllers.run(abort.signal)
+    life.onDeath(() => void caches.stop())
+    const stop = async () => {
+      abort.abort()
+      if (!life.isDead) await running // the dead one waits for ever for the answer that killed it
+      await caches.stop()
+    }
+    stops.push(stop)
+    return {
+      calls: life.calls,
+      get isDead() {
+        return life.isDead
+      },
+      standing: (key) => controllers.queues.map((queue) => queue.standing(key)).find(Boolean),
+      stop,
+    }
+  }
+
+  async function housekeeping(): Promise<void> {
+    const claims = (await client.list(persistentVolumeClaimKind)).items
+    for (const volume of (await client.list(persistentVolumeKind)).items) await bindOrRelease(volume, claims)
+    for (const claim of claims) await unprotect(persistentVolumeClaimKind, claim, CLAIM_PROTECTION_FINALIZER)
+    for (const volume of (await client.list(persistentVolumeKind)).items) {
+      if (volume.status?.phase !== 'Bound') {
+        await unprotect(persistentVolumeKind, volume, VOLUME_PROTECTION_FINALIZER)
+      }
+    }
+  }
+
+  async function bindOrRelease(
+    volume: Readonly<PersistentVolume>,
+    claims: readonly Readonly<PersistentVolumeClaim>[],
+  ): Promise<void> {
+    const { name = '' } = volume.metadata
+    const { claimRef } = volume.spec ?? {}
+    if (!claimRef) return
+    const claim = claims.find(({ metadata }) => metadata.uid === claimRef.uid)
+    const isElsewhere = claim?.spec?.volumeName !== undefined && claim.spec.volumeName !== name
+    const phase = claim && !isElsewhere ? 'Bound' : 'Released'
+    if (volume.status?.phase !== phase) await setPhase(name, phase)
+    if (!claim || isElsewhere || claim.spec?.volumeName) return
+    const ref = { namespace: 'default', name: claim.metadata.name ?? '' }
+    await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body: { spec: { volumeName: name } } })
+    const body = { status: { phase: 'Bound' } }
+    await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }, { subresource: 'status' })
+  }
+
+  const setPhase = (name: string, phase: string) =>
+    client.patch(
+      persistentVolumeKind,
+      { name },
+      { type: 'merge', body: { status: { phase } } },
+      { subresource: 'status' },
+    )
+
+  async function unprotect(kind: any, { metadata }: Readonly<KubeObject>, finalizer: string): Promise<void> {
+    const { name = '', namespace } = metadata
+    if (!metadata.deletionTimestamp || !metadata.finalizers?.includes(finalizer)) return
+    const body = { metadata: { '$deleteFromPrimitiveList/finalizers': [finalizer] } }
+    await client.patch(kind, { namespace, name }, { type: 'strategic', body })
+  }
+
+  const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
+
+  return {
+    trial,
+    client,
+    storage,
+    told,
+    reasons: () => told.map(({ reason }) => reason),
+    start,
+    aClass: (name, more = {}) => client.create(storageClassKind, { metadata: { name }, provisioner: DISKS, ...more }),
+    aClaim: (name, { storageClassName = 'fast', provisioner = DISKS, annotations, spec, size = '1Gi' } = {}) =>
+      client.create(persistentVolumeClaimKind, {
+        metadata: { namespace: 'default', name, annotations: { [PROVISIONER]: provisioner, ...annotations } },
+        spec: {
+          accessModes: ['ReadWriteOnce'],
+          storageClassName,
+          resources: { requests: { storage: size } },
+          ...spec,
+        },
+      }),
+    claim: (name) => found(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
+    volume: (name) => found(client.get(persistentVolumeKind, { name })),
+    volumes: async () => (await client.list(persistentVolumeKind)).items,
+    release: async (name) => void (await setPhase(name, 'Released')),
+    housekeeping,
+    async until(condition, what, doing) {
+      for (let turn = 0; turn < 20_000; turn++) {
+        if (await condition()) return
+        await new Promise((resolve) => setImmediate(resolve))
+        if (turn % 10 === 9) await doing?.()
+        if (turn % 40 === 39) await trial.clock.advance(turn < 4_000 ? 1_000 : 30_000)
+      }
+      throw new Error(`still waiting for: ${what}; told so far: ${JSON.stringify(told)}`)
+    },
+    async settle() {
+      for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+    },
+    async close() {
+      for (const stop of stops.splice(0)) await stop()
+      await trial.store.close()
+    },
+  }
+}
+
+export interface Life {
+  readonly calls: string[]
+  readonly isDead: boolean
+  onDeath(run: () => void): void
+  call<T>(name: string, run: () => Promise<T>): Promise<T>
+  wrapAll<T extends object>(target: T, names: readonly (keyof T & string)[]): T
+}
+
+/** Counts the calls of a process, and kills it at one of them: from then on nothing it does has an effect or an end. */
+export function mortal(killAt: ProcessOptions['killAt']): Life {
+  const calls: string[] = []
+  const atDeath: (() => void)[] = []
+  let isDead = false
+  const never = <T>(): Promise<T> => new Promise<T>(() => {})
+  const die = () => {
+    isDead = true
+    for (const run of atDeath) run()
+  }
+  const life: Life = {
+    calls,
+    get isDead() {
+      return isDead
+    },
+    onDeath: (run) => void atDeath.push(run),
+    async call(name, run) {
+      if (isDead) return never()
+      const isLast = calls.length === killAt?.call
+      calls.push(name)
+      if (isLast && killAt?.when === 'before') {
+        die()
+        return never()
+      }
+      const answer = await run().then(
+        (value) => () => value,
+        (error) => () => {
+          throw error
+        },
+      )
+      if (isLast) die()
+      return isDead ? never() : answer()
+    },
+    wrapAll(target, names) {
+      const wrapped: any = { ...target }
+      for (const name of names) {
+        const method = (target as any)[name]
+        if (method) wrapped[name] = (...args: any[]) => life.call(name, async () => method.apply(target, args))
+      }
+      return wrapped
+    },
+  }
+  return life
+}
+
+export function processClient(
+  real: Client,
+  life: Life,
+  isAtomic: boolean,
+  intercept: ProcessOptions['intercept'],
+): Client {
+  const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete', 'commit'] as const
+  const intercepted: any = { ...real }
+  for (const verb of verbs) {
+    intercepted[verb] = async (...args: any[]) => {
+      await intercept?.(verb, args)
+      return (real[verb] as any)(...args)
+    }
+  }
+  const client: Client = life.wrapAll(intercepted as Client, verbs)
+  if (isAtomic) return client
+  const oneByOne: Client = {
+    ...client,
+    commitsAtomically: async () => false,
+    commit: (writes, shared) => commitOneByOne(client, writes, shared),
+  }
+  return oneByOne
+}

@@ -1,0 +1,205 @@
+// A whole driver for tests, on the real machine and behind a real socket, with a scratch pool and places to publish at.
+// Everything it made is gone after `dispose`. The steps of a volume's life are here as one word each.
+
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { systemClock } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import { CsiError } from '../csi/errors.ts'
+import {
+  VolumeCapability_AccessMode_Mode as Mode,
+  type VolumeCapabilitySchema,
+  type VolumeContentSourceSchema,
+} from '../csi/gen/csi_pb.js'
+import { type CsiConnection, connectDriver } from '../csi/index.ts'
+import { type HostTrial, startHostTrial } from '../host/host.fixture.ts'
+import type { BackendName } from './backend.ts'
+import { type RunningDriver, startDriver } from './driver.ts'
+import { TOPOLOGY_KEY } from './identity-service.ts'
+
+export const MIB = 1_048_576
+export const GIB = 1_073_741_824
+export { Mode }
+
+export interface DriverTrial {
+  readonly csi: CsiConnection
+  readonly machine: HostTrial
+  readonly pool: string
+  readonly running: RunningDriver
+  /** What was logged, as `message {fields}`. */
+  readonly logged: readonly string[]
+  /** A path for staging or publishing that is not there yet. */
+  path(name: string): string
+  stop(): Promise<void>
+  start(): Promise<void>
+  restart(): Promise<void>
+  create(name: string, wanted?: Wanted): Promise<string>
+  stage(id: string, options?: Use): Promise<void>
+  publish(id: string, options?: Use): Promise<string>
+  unpublish(id: string, at?: string): Promise<void>
+  unstage(id: string): Promise<void>
+  remove(id: string): Promise<void>
+  /** From create to published: the path where it is. */
+  use(name: string, wanted?: Wanted): Promise<{ readonly id: string; readonly path: string }>
+  dispose(): Promise<void>
+}
+
+export interface Wanted {
+  readonly bytes?: number
+  readonly limitBytes?: number
+  readonly fsType?: string
+  readonly isBlock?: boolean
+  readonly parameters?: Record<string, string>
+  readonly mutable?: Record<string, string>
+  readonly source?: MessageInitShape<typeof VolumeContentSourceSchema>
+  readonly topology?: Record<string, string>
+}
+
+export interface Use {
+  readonly isBlock?: boolean
+  readonly fsType?: string
+  readonly mode?: Mode
+  readonly flags?: string[]
+  readonly readonly?: boolean
+  readonly at?: string
+}
+
+export interface TrialOptions {
+  readonly backend: BackendName
+  readonly poolBytes?: number
+  readonly workloadCgroups?: readonly string[]
+  /** Gives the pool a disk of its own of this size, which can be filled. */
+  readonly diskBytes?: number
+}
+
+export const NODE = 'node-1'
+export { TOPOLOGY_KEY } from './identity-service.ts'
+
+export const capabilityOf = (use: Use): MessageInitShape<typeof VolumeCapabilitySchema> => {
+  const { isBlock, fsType = '', mode = Mode.SINGLE_NODE_MULTI_WRITER, flags = [] } = use
+  const accessMode = { mode }
+  if (isBlock) return { accessMode, accessType: { case: 'block', value: {} } }
+  return { accessMode, accessType: { case: 'mount', value: { fsType, mountFlags: flags } } }
+}
+
+export async function startDriverTrial(options: TrialOptions): Promise<DriverTrial> {
+  const clock = systemClock()
+  const machine = await startHostTrial()
+  const pool = join(machine.pool, 'pool')
+  const endpoint = `unix://${join(machine.pool, 'csi.sock')}`
+  if (options.diskBytes !== undefined) await mountDisk(machine, options.diskBytes)
+  const logged: string[] = []
+  const log = collectingLog(logged)
+  const csi = connectDriver({ address: endpoint, clock, log, timeoutMs: 60_000 })
+  let running: RunningDriver
+
+  const start = async () => {
+    running = await startDriver({
+      endpoint,
+      nodeId: NODE,
+      pool,
+      poolBytes: options.poolBytes ?? 20 * GIB,
+      backend: options.backend,
+      topologyKey: TOPOLOGY_KEY,
+      workloadCgroups: options.workloadCgroups ?? [],
+      version: '1.2.3',
+      clock,
+      log,
+    })
+  }
+  await start()
+  await mkdir(join(machine.pool, 'targets'))
+  const path = (name: string) => join(machine.pool, 'targets', name)
+  const stagingOf = (id: string) => path(`stage-${id}`)
+
+  const trial: DriverTrial = {
+    csi,
+    machine,
+    pool,
+    get running() {
+      return running
+    },
+    logged,
+    path,
+    start,
+    stop: () => running.stop(),
+    async restart() {
+      await running.stop()
+      await start()
+    },
+    async create(name, { bytes = 320 * MIB, limitBytes = 0, parameters, mutable, source, topology, ...use } = {}) {
+      const { volume } = await csi.controller.createVolume({
+        name,
+        capacityRange: { requiredBytes: BigInt(bytes), limitBytes: BigInt(limitBytes) },
+        volumeCapabilities: [capabilityOf(use)],
+        parameters: parameters ?? {},
+        mutableParameters: mutable ?? {},
+        ...(source ? { volumeContentSource: source } : {}),
+        ...(topology ? { accessibilityRequirements: { requisite: [{ segments: topology }] } } : {}),
+      })
+      return volume!.volumeId
+    },
+    async stage(id, use = {}) {
+      await mkdir(stagingOf(id), { recursive: true })
+      await csi.node.nodeStageVolume({
+        volumeId: id,
+        stagingTargetPath: stagingOf(id),
+        volumeCapability: capabilityOf(use),
+      })
+    },
+    async publish(id, { at = `publish-${id}`, readonly = false, ...use } = {}) {
+      await csi.node.nodePublishVolume({
+        volumeId: id,
+        stagingTargetPath: stagingOf(id),
+        targetPath: path(at),
+        volumeCapability: capabilityOf(use),
+        readonly,
+      })
+      return path(at)
+    },
+    async unpublish(id, at = `publish-${id}`) {
+      await csi.node.nodeUnpublishVolume({ volumeId: id, targetPath: path(at) })
+    },
+    async unstage(id) {
+      await csi.node.nodeUnstageVolume({ volumeId: id, stagingTargetPath: stagingOf(id) })
+    },
+    async remove(id) {
+      await csi.controller.deleteVolume({ volumeId: id })
+    },
+    async use(name, wanted = {}) {
+      const id = await trial.create(name, wanted)
+      await trial.stage(id, wanted)
+      return { id, path: await trial.publish(id, wanted) }
+    },
+    async dispose() {
+      csi.close()
+      await running.stop()
+      await machine.dispose()
+    },
+  }
+  return trial
+}
+
+async function mountDisk(machine: HostTrial, bytes: number): Promise<void> {
+  const { host } = machine
+  const { device } = await machine.device('disk', bytes)
+  await host.filesystems.make(device, 'ext4', { keepReservation: false })
+  await host.mounts.mount(device, await machine.directory('pool'), 'ext4')
+}
+
+/** How a call failed: `ABORTED: …`, or `OK`. */
+export async function outcomeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call
+    return 'OK'
+  } catch (error) {
+    if (error instanceof CsiError) return `${error.codeName}: ${error.message}`
+    throw error
+  }
+}
+
+function collectingLog(lines: string[]): Logger {
+  const write = (fields: object, message: string) => void lines.push(`${message} ${JSON.stringify(fields)}`)
+  return { debug() {}, info: write, warn: write, error: write }
+}

@@ -1,0 +1,142 @@
+import { mkdtemp, open, readdir, readFile, rm, stat, statfs, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../base/clock.ts'
+import { NoSpaceError, ProgramFailedError } from './errors.ts'
+import { createFiles, parseExtents } from './files.ts'
+import { createRun, type Run } from './run.ts'
+
+const MIB = 1024 * 1024
+const files = createFiles({ run: createRun({ clock: systemClock() }) })
+
+let pool: string
+let file: string
+
+beforeEach(async () => {
+  pool = await mkdtemp(join(tmpdir(), 'stowage-files-'))
+  file = join(pool, 'volume')
+})
+afterEach(() => rm(pool, { recursive: true, force: true }))
+
+const failing = (stderr: string): Run => {
+  return async (program) => {
+    // What a real one does before it notices: the file grows by a part of what was asked.
+    await truncate(file, 3 * MIB)
+    throw new ProgramFailedError([program], { code: 1, stderr, how: 'ended with 1' })
+  }
+}
+
+describe('a reserved file', () => {
+  it('SYS-6 takes all its space at once, is its owner’s alone, and stays when asked for again', async () => {
+    await files.reserve(file, 8 * MIB)
+    await files.reserve(file, 8 * MIB)
+    const sizes = await files.sizes(file)
+    expect(sizes?.bytes).toBe(8 * MIB)
+    expect(sizes?.allocatedBytes).toBeGreaterThanOrEqual(8 * MIB)
+    expect((await stat(file)).mode & 0o077).toBe(0)
+  })
+
+  it('REX-1 is lengthened with its data intact', async () => {
+    await files.reserve(file, 4 * MIB)
+    await writeAt(file, 'the data', 4 * MIB - 8)
+    await files.reserve(file, 8 * MIB)
+    expect((await readFile(file)).subarray(4 * MIB - 8, 4 * MIB).toString()).toBe('the data')
+    expect((await files.sizes(file))?.allocatedBytes).toBeGreaterThanOrEqual(8 * MIB)
+  })
+
+  it('SYS-6 that the pool has no room for is refused, and no file is left', async () => {
+    const { bavail, bsize } = await statfs(pool)
+    await expect(files.reserve(file, bavail * bsize + 1024 * MIB)).rejects.toThrow(NoSpaceError)
+    expect(await readdir(pool)).toEqual([])
+  })
+
+  it('SYS-6 refused half way, because others took the room meanwhile, leaves no file either', async () => {
+    const unlucky = createFiles({ run: failing('fallocate: fallocate failed: No space left on device') })
+    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow(NoSpaceError)
+    expect(await readdir(pool)).toEqual([])
+  })
+
+  it('SYS-6 refused half way while growing keeps its old size and its data', async () => {
+    await writeFile(file, Buffer.alloc(2 * MIB, 7))
+    const unlucky = createFiles({ run: failing('fallocate: fallocate failed: No space left on device') })
+    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow('Cannot take 8388608 bytes')
+    expect((await readFile(file)).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
+  })
+
+  it('SYS-6 on a file system that cannot reserve gets advice', async () => {
+    const unlucky = createFiles({ run: failing('fallocate: fallocate failed: Operation not supported') })
+    await expect(unlucky.reserve(file, 8 * MIB)).rejects.toThrow('or a class with thin provisioning')
+  })
+})
+
+describe('a sparse file', () => {
+  it('SYS-6 has its length and takes no space until it is written to', async () => {
+    await files.extend(file, 1024 * MIB)
+    expect(await files.sizes(file)).toMatchObject({ bytes: 1024 * MIB, allocatedBytes: 0 })
+  })
+})
+
+describe('no file', () => {
+  it.each(['reserve', 'extend'] as const)('SYS-6 is ever shortened by %s', async (verb) => {
+    await writeFile(file, Buffer.alloc(2 * MIB, 7))
+    await expect(files[verb](file, MIB)).rejects.toThrow('must not be cut to 1048576')
+    expect((await files.sizes(file))?.bytes).toBe(2 * MIB)
+  })
+
+  it.each([0, -1, 1.5, Number.NaN, 2 ** 60])('SYS-6 is made %s bytes long', async (bytes) => {
+    await expect(files.extend(file, bytes)).rejects.toThrow('must be a positive number of bytes')
+    expect(await files.sizes(file)).toBeUndefined()
+  })
+})
+
+describe('a copy', () => {
+  it('SYS-6 has the same bytes, keeps the holes, and is made once', async () => {
+    await files.extend(file, 64 * MIB)
+    await writeAt(file, 'the data', 32 * MIB)
+    const copy = join(pool, 'copy')
+    expect(['reflink', 'full']).toContain((await files.copy(file, copy)).how)
+    expect((await readFile(copy)).equals(await readFile(file))).toBe(true)
+    expect((await files.sizes(copy))?.allocatedBytes).toBeLessThan(MIB)
+    await expect(files.copy(file, copy)).rejects.toThrow(/there is something already/)
+  })
+
+  it('SYS-6 that a crash cut short is made anew', async () => {
+    await writeFile(file, 'the whole')
+    await writeFile(join(pool, 'copy.part'), 'the wh')
+    await files.copy(file, join(pool, 'copy'))
+    expect(await readFile(join(pool, 'copy'), 'utf8')).toBe('the whole')
+    expect((await readdir(pool)).sort()).toEqual(['copy', 'volume'])
+  })
+
+  it('SYS-6 of nothing leaves nothing', async () => {
+    await expect(files.copy(join(pool, 'missing'), join(pool, 'copy'))).rejects.toThrow()
+    expect(await readdir(pool)).toEqual([])
+  })
+})
+
+it('SYS-6 a copy is expected to take what was written, not what was only reserved', () => {
+  const listed = [
+    'Filesystem type is: ef53',
+    'File size of /pool/volume is 209715200 (51200 blocks of 4096 bytes)',
+    ' ext:     logical_offset:        physical_offset: length:   expected: flags:',
+    '   0:        0..    1023:      34816..     35839:   1024:            ',
+    '   1:     1024..   51199:      35840..     86015:  50176:      40000: last,unwritten,eof',
+    '/pool/volume: 1 extent found',
+  ]
+  expect(parseExtents(listed.join('\n'))).toBe(4 * MIB)
+  expect(parseExtents('filefrag: FIBMAP unsupported')).toBeUndefined()
+})
+
+it('SYS-6 removing a file twice is as good as once', async () => {
+  await writeFile(file, 'data')
+  await files.remove(file)
+  await files.remove(file)
+  expect(await readdir(pool)).toEqual([])
+})
+
+async function writeAt(path: string, text: string, position: number): Promise<void> {
+  const handle = await open(path, 'r+')
+  await handle.write(text, position)
+  await handle.close()
+}

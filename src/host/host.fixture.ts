@@ -1,0 +1,78 @@
+// The real machine for tests: a scratch pool and everything of host.ts over it. Whatever a test made there, devices,
+// mounts, files and cgroups, is gone after `dispose`, also when the test failed half way.
+import { mkdir, mkdtemp, readFile, realpath, rm, rmdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../base/clock.ts'
+import type { Host } from './host.ts'
+import { findLimits } from './limits/open-limits.ts'
+import { openHost } from './open-host.ts'
+import { createRun, type Run } from './run.ts'
+
+export interface HostTrial {
+  readonly host: Host
+  readonly run: Run
+  readonly pool: string
+  /** A new directory in the pool. */
+  directory(name: string): Promise<string>
+  /** A file of this size with a device over it. */
+  device(name: string, bytes: number): Promise<{ readonly file: string; readonly device: string }>
+  /** A new cgroup in the hierarchy that limits live in, with no process in it. */
+  cgroup(name: string): Promise<{ readonly path: string; readonly directory: string }>
+  dispose(): Promise<void>
+}
+
+export async function startHostTrial(): Promise<HostTrial> {
+  const clock = systemClock()
+  const run = createRun({ clock })
+  const host = await openHost({ clock })
+  const pool = await realpath(await mkdtemp(join(tmpdir(), 'stowage-host-')))
+  const cgroups: string[] = []
+
+  return {
+    host,
+    run,
+    pool,
+
+    async directory(name) {
+      await mkdir(join(pool, name), { recursive: true })
+      return join(pool, name)
+    },
+
+    async device(name, bytes) {
+      const file = join(pool, name)
+      await host.files.extend(file, bytes)
+      return { file, device: await host.loops.attach(file) }
+    },
+
+    async cgroup(name) {
+      const found = await findLimits()
+      if (found.version === 'none') throw new Error(found.because)
+      const path = `/stowage-trial-${process.pid}-${name}`
+      const directory = join(found.root, path)
+      await mkdir(directory)
+      cgroups.push(directory)
+      return { path, directory }
+    },
+
+    async dispose() {
+      for (const { target } of (await host.mounts.list()).toReversed()) {
+        if (!target.startsWith(`${pool}/`)) continue
+        await host.filesystems.thaw(target)
+        await host.mounts.unmount(target)
+      }
+      for (const { device, file } of await host.loops.list()) {
+        if (file.startsWith(`${pool}/`)) await host.loops.detach(device)
+      }
+      for (const cgroup of cgroups) await removeCgroup(cgroup)
+      await rm(pool, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Its processes, if any are left, go to the cgroup above. */
+async function removeCgroup(directory: string): Promise<void> {
+  const processes = (await readFile(join(directory, 'cgroup.procs'), 'utf8')).split('\n').filter(Boolean)
+  for (const id of processes) await writeFile(join(directory, '..', 'cgroup.procs'), id).catch(() => {})
+  await rmdir(directory)
+}

@@ -1,0 +1,189 @@
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { manualClock } from '../base/manual-clock.ts'
+import { formatDeviceNumber } from './device-number.ts'
+import { ProgramFailedError } from './errors.ts'
+import { createLoops } from './loops.ts'
+import type { Run } from './run.ts'
+
+let pool: string
+let file: string
+
+beforeEach(async () => {
+  pool = await mkdtemp(join(tmpdir(), 'stowage-loops-'))
+  file = join(pool, 'volume')
+  await writeFile(file, 'data')
+})
+afterEach(() => rm(pool, { recursive: true, force: true }))
+
+/** A losetup that answers from `answer`, and the commands it was given. */
+function fakeTools(answer: (command: string) => string | Promise<string>) {
+  const commands: string[] = []
+  const run: Run = async (program, args) => {
+    const command = [program, ...args].join(' ')
+    commands.push(command)
+    return { stdout: await answer(command), stderr: '', code: 0 }
+  }
+  return { commands, run }
+}
+
+const refuse = (stderr: string): never => {
+  throw new ProgramFailedError(['losetup'], { code: 1, stderr, how: 'ended with 1' })
+}
+
+async function loopListOf(devices: readonly { device: string; ro: boolean; offset?: number }[]): Promise<string> {
+  const { dev, ino } = await stat(file, { bigint: true })
+  return JSON.stringify({
+    loopdevices: devices.map(({ device, ro, offset = 0 }) => ({
+      name: device,
+      'back-file': file,
+      'back-ino': Number(ino),
+      'back-maj:min': formatDeviceNumber(dev),
+      ro,
+      autoclear: false,
+      offset,
+      sizelimit: 0,
+    })),
+  })
+}
+
+const loopsWith = (run: Run, cleared: string[] = []) =>
+  createLoops({
+    run,
+    clock: manualClock(),
+    mounts: { mountsOf: async () => [] },
+    clearLimits: async (device) => void cleared.push(device),
+    sysBlock: join(pool, 'sys'),
+  })
+
+describe('attaching', () => {
+  it('SYS-6 is one command, with direct IO and without overlap', async () => {
+    const { run, commands } = fakeTools(() => '/dev/loop4\n')
+    expect(await loopsWith(run).attach(file)).toBe('/dev/loop4')
+    expect(commands).toEqual([`losetup --find --show --nooverlap --direct-io=on ${file}`])
+  })
+
+  it('SYS-6 of one file by many at once happens one after another', async () => {
+    let running = 0
+    let mostAtOnce = 0
+    const { run } = fakeTools(async () => {
+      mostAtOnce = Math.max(mostAtOnce, ++running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running--
+      return '/dev/loop4\n'
+    })
+    const loops = loopsWith(run)
+    await Promise.all(Array.from({ length: 20 }, () => loops.attach(file)))
+    expect(mostAtOnce).toBe(1)
+  })
+
+  it('SYS-6 does without direct IO where it is refused, and uses the device that was attached by then', async () => {
+    const { run, commands } = fakeTools((command) => {
+      if (command.includes('--direct-io')) refuse('losetup: /dev/loop4: set direct io failed: Invalid argument')
+      return command.includes('--list') ? loopListOf([{ device: '/dev/loop4', ro: false }]) : refuse('a second one')
+    })
+    expect(await loopsWith(run).attach(file)).toBe('/dev/loop4')
+    expect(commands).toHaveLength(2)
+  })
+
+  it('SYS-6 puts a writable device beside a read-only one', async () => {
+    const { run, commands } = fakeTools((command) => {
+      if (command.includes('--nooverlap')) refuse('losetup: overlapping read-only loop device exists')
+      return command.includes('--list') ? loopListOf([{ device: '/dev/loop1', ro: true }]) : '/dev/loop2\n'
+    })
+    expect(await loopsWith(run).attach(file)).toBe('/dev/loop2')
+    expect(commands.at(-1)).toBe(`losetup --find --show --direct-io=on ${file}`)
+  })
+
+  it('SYS-6 reuses the writable device where a read-only one is there too', async () => {
+    const { run } = fakeTools((command) => {
+      if (command.includes('--nooverlap')) refuse('losetup: overlapping read-only loop device exists')
+      return command.includes('--list')
+        ? loopListOf([
+            { device: '/dev/loop1', ro: true },
+            { device: '/dev/loop2', ro: false },
+          ])
+        : refuse('a second one')
+    })
+    expect(await loopsWith(run).attach(file)).toBe('/dev/loop2')
+  })
+
+  it('SYS-6 refuses a file of which somebody else has a part attached for writing', async () => {
+    const { run } = fakeTools((command) => {
+      if (command.includes('--nooverlap')) refuse('losetup: overlapping loop device exists')
+      return command.includes('--list') ? loopListOf([{ device: '/dev/loop3', ro: false, offset: 4096 }]) : refuse('no')
+    })
+    await expect(loopsWith(run).attach(file)).rejects.toThrow('/dev/loop3 is over it already and not by us')
+  })
+
+  it('SYS-6 takes away a read-only mark that another volume left on the number', async () => {
+    await mkdir(join(pool, 'sys', 'loop4'), { recursive: true })
+    await writeFile(join(pool, 'sys', 'loop4', 'ro'), '1\n')
+    const { run, commands } = fakeTools(() => '/dev/loop4\n')
+    await loopsWith(run).attach(file)
+    expect(commands.at(-1)).toBe('blockdev --setrw /dev/loop4')
+  })
+
+  it('SYS-6 says which file is missing', async () => {
+    const { run, commands } = fakeTools(() => '/dev/loop4\n')
+    await expect(loopsWith(run).attach(join(pool, 'gone'))).rejects.toThrow(
+      `Cannot attach ${pool}/gone: there is no such`,
+    )
+    expect(commands).toEqual([])
+  })
+})
+
+describe('detaching', () => {
+  it('SYS-6 leaves a number alone that has gone to another file', async () => {
+    await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
+    await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), '/pool/another\n')
+    const cleared: string[] = []
+    const { run, commands } = fakeTools(() => loopListOf([]))
+    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'gone' })
+    expect(commands.filter((command) => command.includes('--detach'))).toEqual([])
+    expect(cleared).toEqual([])
+  })
+
+  it('SYS-6 lifts the limits first: they would stay with the number', async () => {
+    const backing = join(pool, 'sys', 'loop4', 'loop', 'backing_file')
+    await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
+    await writeFile(backing, `${file}\n`)
+    const cleared: string[] = []
+    const { run } = fakeTools(async () => {
+      expect(cleared).toEqual(['/dev/loop4'])
+      await rm(backing)
+      return ''
+    })
+    expect(await loopsWith(run, cleared).detach('/dev/loop4', { file })).toEqual({ is: 'gone' })
+    expect(cleared).toEqual(['/dev/loop4'])
+  })
+
+  it('SYS-6 waits for someone who only looks, and says so when that does not end', async () => {
+    await mkdir(join(pool, 'sys', 'loop4', 'loop'), { recursive: true })
+    await writeFile(join(pool, 'sys', 'loop4', 'loop', 'backing_file'), `${file}\n`)
+    const clock = manualClock()
+    const { run } = fakeTools(() => '')
+    const loops = createLoops({
+      run,
+      clock,
+      mounts: { mountsOf: async () => [] },
+      clearLimits: async () => {},
+      sysBlock: join(pool, 'sys'),
+    })
+    let answer: unknown
+    const detaching = loops.detach('/dev/loop4', { file }).then((it) => {
+      answer = it
+    })
+    while (answer === undefined) {
+      await clock.nextTurn() // it reads files in between, which takes real turns
+      await clock.advance(100)
+    }
+    await detaching
+    expect(answer).toEqual({
+      is: 'going',
+      because: 'a process has /dev/loop4 open and it goes when that process closes it',
+    })
+  })
+})

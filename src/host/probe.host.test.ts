@@ -1,0 +1,36 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { systemClock } from '../base/clock.ts'
+import { probeHost } from './probe.ts'
+import { createRun } from './run.ts'
+
+let poolDir: string
+beforeEach(async () => {
+  poolDir = await mkdtemp(join(tmpdir(), 'stowage-probe-'))
+})
+afterEach(() => rm(poolDir, { recursive: true, force: true }))
+
+it('SYS-6 a probe leaves nothing behind, and clears away what a killed one left', async () => {
+  const left = join(poolDir, '.stowage-probe-killed')
+  await mkdir(left)
+  await writeFile(join(left, 'loop'), 'x')
+  await writeFile(join(poolDir, 'not-ours'), 'x')
+  const facts = await probeHost({ poolDir, clock: systemClock() })
+  expect(await readdir(poolDir)).toEqual(['not-ours'])
+  if (facts.canLoop.yes) {
+    const { stdout } = await createRun({ clock: systemClock() })('losetup', ['--list', '--output', 'BACK-FILE'])
+    expect(stdout).not.toContain(poolDir)
+  }
+})
+
+it('SYS-6 every no has a reason in words', async () => {
+  const facts = await probeHost({ poolDir, clock: systemClock() })
+  const abilities = [
+    ...[facts.canLoop, facts.canMount, facts.canReflink, facts.canGrowExt4Online],
+    ...Object.values(facts.filesystems),
+    ...Object.values(facts.tools),
+  ]
+  expect(abilities.filter((it) => !it.yes && it.because.split(' ').length < 4)).toEqual([])
+})

@@ -1,0 +1,114 @@
+// One watched cache per kind and selection, shared by every controller in the process: the first to ask starts it,
+// the last to let go stops it. Who needs only the outlines of objects shares whatever is kept of them.
+import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import type { Client } from '../client/client.ts'
+import { type Cache, type CacheOptions, createCache } from './cache.ts'
+
+export interface CacheSetOptions {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log?: Logger
+}
+
+export interface Selection {
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+}
+
+/** A share in a cache. */
+export interface CacheLease<T extends KubeObject> {
+  readonly cache: Cache<T>
+  /** Settles once the cache has stopped, if this was the last share. */
+  release(): Promise<void>
+}
+
+export interface CacheSet {
+  acquire<T extends KubeObject>(kind: Kind<T>, selection?: Selection): CacheLease<T>
+  /** A share that lasts until `stop`. */
+  of<T extends KubeObject>(kind: Kind<T>, selection?: Selection): Cache<T>
+  /**
+   * A share that lasts until `stop` in all objects of a kind, of which at least identity, owners and finalizers are
+   * kept: whole ones where somebody has asked for them before.
+   */
+  outlinesOf(kind: Kind): Cache<KubeObject>
+  /** For metrics and the console. */
+  all(): readonly Cache<any>[]
+  whenSynced(signal: AbortSignal): Promise<boolean>
+  stop(): Promise<void>
+}
+
+interface Running {
+  readonly cache: Cache<any>
+  readonly controller: AbortController
+  readonly stopped: Promise<void>
+  shares: number
+}
+
+export function createCacheSet(options: CacheSetOptions): CacheSet {
+  const running = new Map<string, Running>()
+
+  function start(kind: Kind, selection: Selection, reduce?: CacheOptions<KubeObject>['reduce']): Running {
+    const cache = createCache({ ...options, ...selection, kind, ...(reduce ? { reduce } : {}) })
+    const controller = new AbortController()
+    return { cache, controller, stopped: cache.run(controller.signal), shares: 0 }
+  }
+
+  function acquire(kind: Kind, selection: Selection = {}): CacheLease<any> {
+    const id = idOf(kind, selection)
+    return share(id, running.get(id) ?? start(kind, selection))
+  }
+
+  function outlinesOf(kind: Kind): Cache<KubeObject> {
+    const [whole, outlines] = [idOf(kind, {}), `outlines ${idOf(kind, {})}`]
+    const id = running.has(whole) ? whole : outlines
+    return share(id, running.get(id) ?? start(kind, {}, outlineOf)).cache
+  }
+
+  function share(id: string, one: Running): CacheLease<any> {
+    running.set(id, one)
+    one.shares++
+    let released = false
+    return {
+      cache: one.cache,
+      async release() {
+        if (released) return
+        released = true
+        if (--one.shares > 0) return
+        if (running.get(id) === one) running.delete(id)
+        one.controller.abort()
+        await one.stopped
+      },
+    }
+  }
+
+  return {
+    acquire,
+    of: (kind, selection) => acquire(kind, selection).cache,
+    outlinesOf,
+    all: () => [...running.values()].map(({ cache }) => cache),
+    async whenSynced(signal) {
+      const synced = await Promise.all([...running.values()].map(({ cache }) => cache.whenSynced(signal)))
+      return synced.every(Boolean)
+    },
+    async stop() {
+      const all = [...running.values()]
+      running.clear()
+      for (const { controller } of all) controller.abort()
+      await Promise.all(all.map(({ stopped }) => stopped))
+    },
+  }
+}
+
+const idOf = (kind: Kind, { namespace = '', labelSelector = '', fieldSelector = '' }: Selection): string =>
+  JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
+
+function outlineOf({ metadata }: Readonly<KubeObject>): Readonly<KubeObject> {
+  const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata
+  return Object.freeze({
+    metadata: Object.freeze({ name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp }),
+  })
+}

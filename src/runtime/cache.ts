@@ -1,0 +1,238 @@
+// A local copy of all objects of a kind, kept up to date by a watch, with indexes and with subscribers that are told
+// of every change. Reads cost nothing and may be a moment behind. reflector.ts keeps it fed; cache-set.ts shares it.
+import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import { type Logger, silentLog } from '../base/log.ts'
+import type { Client, ObjectRef, WatchEvent } from '../client/client.ts'
+import { keyOfObject, keyOfRef, type ObjectKey } from '../client/object-key.ts'
+import { type IndexFunction, ObjectSet } from './object-set.ts'
+import { isOlder, runReflector } from './reflector.ts'
+
+export interface CacheOptions<T extends KubeObject> {
+  readonly client: Client
+  readonly kind: Kind<T>
+  /** Absent: all namespaces. */
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  readonly clock: Clock
+  readonly random: Random
+  readonly log?: Logger
+  /** What to keep of each object, for caches that need only a part: must keep name, namespace, uid and resourceVersion. */
+  readonly reduce?: (object: Readonly<T>) => Readonly<T>
+}
+
+/** Called synchronously, in order; an update carries what was before. What they throw is logged. */
+export interface CacheHandlers<T> {
+  added?(object: Readonly<T>): void
+  updated?(next: Readonly<T>, old: Readonly<T>): void
+  deleted?(object: Readonly<T>): void
+}
+
+/** Memory is bounded by what the server holds of the kind; select less to hold less. */
+export interface Cache<T extends KubeObject> {
+  readonly kind: Kind<T>
+  get(key: ObjectKey | ObjectRef): Readonly<T> | undefined
+  list(namespace?: string): readonly Readonly<T>[]
+  readonly size: number
+  /** `keysOf` must be pure: an object leaves the index under the keys it entered by. Adding the same function again is nothing. */
+  addIndex(name: string, keysOf: IndexFunction<T>): void
+  byIndex(name: string, key: string): readonly Readonly<T>[]
+  /** What is known already is told as added, at once. The returned function ends it. */
+  subscribe(handlers: CacheHandlers<T>): () => void
+  /** The state has been complete once. */
+  readonly synced: boolean
+  /** False when the signal fired first. */
+  whenSynced(signal: AbortSignal): Promise<boolean>
+  /**
+   * For kinds that may be switched off: once the state is complete, or the server has said that it does not serve the
+   * kind. Then there is none to be seen here, until it does.
+   */
+  whenAnswered(signal: AbortSignal): Promise<boolean>
+  /** False from when the server said that it does not serve the kind until it does again: what is here is from before. */
+  readonly isServed: boolean
+  /** Once a write of one's own is in: pass the version it returned. False when the signal fired first. */
+  whenSeen(resourceVersion: string, signal: AbortSignal): Promise<boolean>
+  /**
+   * Takes in what a write of one's own returned, before the watch tells it: the next look must not be at the past.
+   * Only for objects that are here already; a new one may have been deleted since.
+   */
+  learn(object: Readonly<T>): void
+  /** The version this copy shows. */
+  readonly resourceVersion: string
+  /** Since the server was last heard of; more than a few minutes means it cannot be trusted. */
+  lastEventAgeMs(): number
+  stats(): CacheStats
+  /** Keeps the cache fed until the signal fires. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export interface CacheStats {
+  readonly objects: number
+  /** How often the state was read anew, and how many changes had to be found by comparing. */
+  readonly relists: number
+  readonly foundByRelist: number
+}
+
+const BY_NAMESPACE = 'namespace'
+
+export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cache<T> {
+  const { kind, clock, log = silentLog } = options
+  const reduce = options.reduce ?? withoutManagedFields
+  const objects = new ObjectSet<T>()
+  const indexFunctions = new Map<string, IndexFunction<T>>()
+  const subscribers = new Set<CacheHandlers<T>>()
+  const waiters = new Set<() => void>()
+  let synced = false
+  let isServed = true
+  let resourceVersion = '0'
+  let lastEventMs = clock.monotonicMs()
+  let relists = 0
+  let foundByRelist = 0
+
+  objects.addIndex(BY_NAMESPACE, ({ metadata: { namespace } }) => (namespace ? [namespace] : []))
+
+  function tell(run: (handlers: CacheHandlers<T>) => void): void {
+    for (const handlers of subscribers) {
+      try {
+        run(handlers)
+      } catch (error) {
+        log.error({ err: error, kind: kind.kind }, 'a subscriber of the cache failed; the others go on')
+      }
+    }
+  }
+
+  function put(object: Readonly<T>): boolean {
+    const key = keyOfObject(object)
+    const old = objects.get(key)
+    if (old && old.metadata.uid === object.metadata.uid) {
+      const [before = '0', now = '0'] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
+      if (before === now || isOlder(now, before)) return false // told twice, or late
+      const next = reduce(object)
+      objects.put(key, next)
+      tell((handlers) => handlers.updated?.(next, old))
+      return true
+    }
+    if (old) drop(key) // the same name, another object: its end was not told
+    const added = reduce(object)
+    objects.put(key, added)
+    tell((handlers) => handlers.added?.(added))
+    return true
+  }
+
+  function drop(key: ObjectKey, last?: Readonly<T>): boolean {
+    const old = objects.get(key)
+    if (!old) return false
+    objects.delete(key)
+    const gone = last ? reduce(last) : old
+    tell((handlers) => handlers.deleted?.(gone))
+    return true
+  }
+
+  function notServed(): void {
+    isServed = false
+    for (const check of waiters) check()
+  }
+
+  function progressed(version: string): void {
+    isServed = true
+    lastEventMs = clock.monotonicMs()
+    if (isOlder(resourceVersion, version)) resourceVersion = version
+    for (const check of waiters) check()
+  }
+
+  function changed({ type, object }: Extract<WatchEvent<T>, { object: unknown }>): void {
+    if (type === 'deleted') {
+      const key = keyOfObject(object)
+      const { uid, resourceVersion: known = '0' } = objects.get(key)?.metadata ?? {}
+      const isLate = uid !== object.metadata.uid || isOlder(object.metadata.resourceVersion ?? '0', known)
+      if (!isLate) drop(key, object)
+    } else put(object)
+    progressed(object.metadata.resourceVersion ?? '0')
+  }
+
+  /** What is no longer there has been deleted meanwhile, whether or not anyone said so. */
+  function replace(state: readonly Readonly<T>[], version: string): void {
+    relists++
+    const isRewritten = isOlder(version, resourceVersion)
+    if (isRewritten) resourceVersion = '0'
+    const present = new Set(state.map(keyOfObject))
+    let found = 0
+    for (const key of [...objects.keys()]) if (!present.has(key) && drop(key)) found++
+    for (const object of state) {
+      // Another history: what is older by its number is newer all the same.
+      if (
+        isRewritten &&
+        objects.get(keyOfObject(object))?.metadata.resourceVersion !== object.metadata.resourceVersion
+      ) {
+        drop(keyOfObject(object))
+      }
+      if (put(object)) found++
+    }
+    if (synced) foundByRelist += found
+    synced = true
+    progressed(version)
+  }
+
+  function when(condition: () => boolean, signal: AbortSignal): Promise<boolean> {
+    if (condition()) return Promise.resolve(true)
+    if (signal.aborted) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const settle = (is: boolean) => {
+        waiters.delete(check)
+        signal.removeEventListener('abort', abort)
+        resolve(is)
+      }
+      const check = () => condition() && settle(true)
+      const abort = () => settle(false)
+      waiters.add(check)
+      signal.addEventListener('abort', abort, { once: true })
+    })
+  }
+
+  return {
+    kind,
+    get: (key) => objects.get(typeof key === 'string' ? key : keyOfRef(key)),
+    list: (namespace) => (namespace ? objects.byIndex(BY_NAMESPACE, namespace) : [...objects.values()]),
+    get size() {
+      return objects.size
+    },
+    addIndex(name, keysOf) {
+      if (indexFunctions.get(name) === keysOf) return
+      objects.addIndex(name, keysOf)
+      indexFunctions.set(name, keysOf)
+    },
+    byIndex: (name, key) => objects.byIndex(name, key),
+    subscribe(handlers) {
+      const own = { ...handlers }
+      for (const object of objects.values()) own.added?.(object)
+      subscribers.add(own)
+      return () => void subscribers.delete(own)
+    },
+    get synced() {
+      return synced
+    },
+    get isServed() {
+      return isServed
+    },
+    get resourceVersion() {
+      return resourceVersion
+    },
+    learn(object) {
+      if (objects.get(keyOfObject(object))?.metadata.uid === object.metadata.uid) put(object)
+    },
+    whenSynced: (signal) => when(() => synced, signal),
+    whenAnswered: (signal) => when(() => synced || !isServed, signal),
+    whenSeen: (version, signal) => when(() => synced && !isOlder(resourceVersion, version), signal),
+    lastEventAgeMs: () => clock.monotonicMs() - lastEventMs,
+    stats: () => ({ objects: objects.size, relists, foundByRelist }),
+    run: (signal) => runReflector({ ...options, log, sink: { replace, changed, progressed, notServed } }, signal),
+  }
+}
+
+/** Half of many an object, and read by no controller. The rest stays shared with whoever else holds the object. */
+function withoutManagedFields<T extends KubeObject>(object: Readonly<T>): Readonly<T> {
+  if (!object.metadata.managedFields) return object
+  const { managedFields: _, ...metadata } = object.metadata
+  return Object.freeze({ ...object, metadata: Object.freeze(metadata) })
+}

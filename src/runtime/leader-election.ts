@@ -1,0 +1,238 @@
+// One leader at a time, by a Lease object. Who holds it renews it every few seconds; who does not waits until it has
+// seen the same record unchanged for the whole duration of the lease, by its own monotonic clock.
+//
+// Two never believe in it at once: a leader's belief ends `renewDeadlineMs` after it *sent* its last renewal that
+// succeeded, and no one else takes the lease before `leaseMs` after having *seen* that renewal, which is later. The
+// difference of the two (5 s of 15) is what clocks may run apart. A leader that was paused finds its belief expired
+// when it wakes; what it had already sent off is stopped by the fence, where commits are atomic.
+import { leaseKind } from '../api/kinds/lease.ts'
+import { ApiError } from '../api/status-error.ts'
+import type { Lease } from '../api/types/lease.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import { type Logger, silentLog } from '../base/log.ts'
+import type { Client, CommitWrite } from '../client/client.ts'
+
+export interface LeaderElectionOptions {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log?: Logger
+  readonly namespace: string
+  readonly name: string
+  /** Must differ for every process that ever runs: `host_uuid`. */
+  readonly identity: string
+  /** Default 15 s. */
+  readonly leaseMs?: number
+  /** Default 10 s. */
+  readonly renewDeadlineMs?: number
+  /** Default 2 s. */
+  readonly retryMs?: number
+  /** Told that it does not lead yet, and when leadership begins and ends; for leader_election_master_status. */
+  onChange?(isLeader: boolean): void
+}
+
+export interface LeaderElection {
+  /** By the clock, this moment. */
+  readonly isLeader: boolean
+  /** Who held the lease when it was last read. */
+  readonly holder: string
+  /** Throws NotLeaderError; ask right before every effect on the world outside. */
+  assertStillLeader(): void
+  /** A first write for commits: it changes nothing and refuses the commit once someone else holds the lease. */
+  fence(): CommitWrite
+  /** Runs `lead` whenever leader, its signal firing when that ends; lets the lease go when `signal` fires. */
+  run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>
+}
+
+export class NotLeaderError extends Error {
+  override readonly name = 'NotLeaderError'
+}
+
+const LEASE_MS = 15_000
+const RENEW_DEADLINE_MS = 10_000
+const RETRY_MS = 2_000
+const RETRY_JITTER = 1.2
+
+export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
+  const { client, clock, random, log = silentLog, namespace, name, identity } = options
+  const { leaseMs = LEASE_MS, renewDeadlineMs = RENEW_DEADLINE_MS, retryMs = RETRY_MS } = options
+  if (!(leaseMs > renewDeadlineMs && renewDeadlineMs > retryMs * RETRY_JITTER)) {
+    throw new Error(
+      `Cannot elect a leader with a lease of ${leaseMs} ms, a renewal deadline of ${renewDeadlineMs} ms and retries every ` +
+        `${retryMs} ms: each must be clearly shorter than the one before.`,
+    )
+  }
+  const ref = { namespace, name }
+  /** The record as last read, and when it was first seen like that. */
+  let observed: { lease: Readonly<Lease>; record: string; sinceMs: number } | undefined
+  /** By the monotonic clock; in the past when not leader. */
+  let leaderUntilMs = Number.NEGATIVE_INFINITY
+  let transitions = 0
+
+  const isLeader = () => clock.monotonicMs() < leaderUntilMs
+
+  function observe(lease: Readonly<Lease>): void {
+    const { holderIdentity, renewTime, acquireTime, leaseTransitions } = lease.spec ?? {}
+    const record = JSON.stringify([
+      holderIdentity,
+      renewTime,
+      acquireTime,
+      leaseTransitions,
+      lease.metadata.resourceVersion,
+    ])
+    if (observed?.record === record) observed = { ...observed, lease }
+    else observed = { lease, record, sinceMs: clock.monotonicMs() }
+  }
+
+  /** One try to get or keep the lease. A leader knows what it wrote last, and need not read it. */
+  async function acquireOrRenew(signal: AbortSignal): Promise<boolean> {
+    if (isLeader() && observed && (await renewKnown(observed.lease, signal))) return true
+    const sentMs = clock.monotonicMs()
+    const own = mine()
+    const current = await read(signal)
+    if (!current) {
+      const spec = { ...own, acquireTime: own.renewTime, leaseTransitions: 0 }
+      took(await client.create(leaseKind, { metadata: { ...ref }, spec }, { signal }), sentMs)
+      return true
+    }
+    observe(current)
+    const spec = current.spec ?? {}
+    const isMine = spec.holderIdentity === identity
+    if (!isMine && spec.holderIdentity) {
+      const theirsMs = Math.max(leaseMs, (spec.leaseDurationSeconds ?? 0) * 1_000)
+      if (clock.monotonicMs() - observed!.sinceMs < theirsMs) return false
+    }
+    const taken = isMine ? {} : { acquireTime: own.renewTime, leaseTransitions: (spec.leaseTransitions ?? 0) + 1 }
+    // Names the version that was read: of two that try at once, one succeeds.
+    took(await client.update(leaseKind, { ...current, spec: { ...spec, ...taken, ...own } }, { signal }), sentMs)
+    return true
+  }
+
+  /** False: somebody else wrote it, or it was this process and the answer was lost. */
+  async function renewKnown(lease: Readonly<Lease>, signal: AbortSignal): Promise<boolean> {
+    const sentMs = clock.monotonicMs()
+    if (lease.spec?.holderIdentity !== identity) return false
+    try {
+      took(await client.update(leaseKind, { ...lease, spec: { ...lease.spec, ...mine() } }, { signal }), sentMs)
+      return true
+    } catch (error) {
+      if (error instanceof ApiError && (error.code === 404 || error.code === 409)) return false
+      throw error
+    }
+  }
+
+  const mine = () => ({
+    holderIdentity: identity,
+    leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
+    renewTime: microTime(clock.nowMs()),
+  })
+
+  async function read(signal: AbortSignal): Promise<Readonly<Lease> | undefined> {
+    try {
+      return await client.get(leaseKind, ref, { signal })
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 404) return undefined
+      throw error
+    }
+  }
+
+  function took(lease: Readonly<Lease>, sentMs: number): void {
+    observe(lease)
+    transitions = lease.spec?.leaseTransitions ?? 0
+    leaderUntilMs = Math.max(leaderUntilMs, sentMs + renewDeadlineMs)
+  }
+
+  async function attempt(signal: AbortSignal): Promise<boolean> {
+    try {
+      return await acquireOrRenew(signal)
+    } catch (error) {
+      if (!signal.aborted) log.debug({ err: error, lease: `${namespace}/${name}` }, 'lease not obtained; trying again')
+      return false
+    }
+  }
+
+  const pause = (signal: AbortSignal) =>
+    clock.sleep(retryMs * (1 + random() * (RETRY_JITTER - 1)), signal).catch(() => {})
+
+  async function run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+    options.onChange?.(false)
+    while (!signal.aborted) {
+      if (!(await attempt(signal)) || !isLeader()) {
+        await pause(signal)
+        continue
+      }
+      await leadWhileRenewing(lead, signal)
+    }
+  }
+
+  async function leadWhileRenewing(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+    const term = new AbortController()
+    const stop = () => term.abort()
+    signal.addEventListener('abort', stop, { once: true })
+    term.signal.addEventListener('abort', () => options.onChange?.(false), { once: true })
+    options.onChange?.(true)
+    log.info({ lease: `${namespace}/${name}`, identity }, 'leading')
+    const leading = lead(term.signal).catch((error) => {
+      log.error({ err: error }, 'the work of the leader failed')
+      term.abort()
+    })
+    try {
+      let cancelDeadline = () => {}
+      while (!term.signal.aborted) {
+        cancelDeadline()
+        cancelDeadline = clock.after(leaderUntilMs - clock.monotonicMs(), stop) // also while a renewal hangs
+        await pause(term.signal)
+        if (!term.signal.aborted) await attempt(term.signal)
+        if (!isLeader()) term.abort()
+      }
+      cancelDeadline()
+      await leading // whoever leads next must find nobody at work
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+    if (isLeader()) await release()
+    else
+      log.warn({ lease: `${namespace}/${name}`, identity }, 'leadership lost: the lease could not be renewed in time')
+    leaderUntilMs = Number.NEGATIVE_INFINITY
+  }
+
+  /** So that the next leader need not wait for the lease to run out. */
+  async function release(): Promise<void> {
+    leaderUntilMs = Number.NEGATIVE_INFINITY
+    try {
+      const current = await client.get(leaseKind, ref)
+      if (current.spec?.holderIdentity !== identity) return
+      const spec = { ...current.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: microTime(clock.nowMs()) }
+      await client.update(leaseKind, { ...current, spec })
+    } catch (error) {
+      log.info({ err: error, lease: `${namespace}/${name}` }, 'lease not released; it runs out by itself')
+    }
+  }
+
+  function assertStillLeader(): void {
+    if (isLeader()) return
+    throw new NotLeaderError(`${identity} no longer leads ${namespace}/${name}: its lease was not renewed in time`)
+  }
+
+  return {
+    get isLeader() {
+      return isLeader()
+    },
+    get holder() {
+      return observed?.lease.spec?.holderIdentity ?? ''
+    },
+    assertStillLeader,
+    fence() {
+      assertStillLeader()
+      const body = [
+        { op: 'test', path: '/spec/holderIdentity', value: identity },
+        { op: 'test', path: '/spec/leaseTransitions', value: transitions },
+      ]
+      return { do: 'patch', kind: leaseKind, ref, patch: { type: 'json', body } }
+    },
+    run,
+  }
+}
+
+/** Leases count in microseconds; our clock in milliseconds. */
+const microTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, -1)}000Z`

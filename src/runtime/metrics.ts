@@ -1,0 +1,121 @@
+// What the client library counts, under the names operators already chart: requests, watches, work queues, leadership.
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { RequestObserver } from '../client/http-client.ts'
+import type { Cache } from './cache.ts'
+import type { WorkQueue, WorkQueueObserver } from './work-queue.ts'
+
+export interface ClientMetrics {
+  /** For httpClient. */
+  readonly requests: RequestObserver
+  /** For createWorkQueue and createController: before the queue exists, its name is enough. */
+  queueObserver(name: string): WorkQueueObserver
+  /** The gauges of queues and caches ask these when they are read. */
+  readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
+  readonly caches: Set<Pick<Cache<any>, 'kind' | 'lastEventAgeMs' | 'stats'>>
+  leadership(name: string, isLeader: boolean): void
+}
+
+const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
+const QUEUE_SECONDS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
+
+export function createClientMetrics(registry: Registry): ClientMetrics {
+  const registers = [registry]
+  const queues = new Set<Pick<WorkQueue, 'name' | 'stats'>>()
+  const caches = new Set<Pick<Cache<any>, 'kind' | 'lastEventAgeMs' | 'stats'>>()
+
+  const requestsTotal = new Counter({
+    name: 'rest_client_requests_total',
+    help: 'Requests to the API server, by method and code; code 0 means that there was no answer.',
+    labelNames: ['method', 'code', 'resource'],
+    registers,
+  })
+  const requestSeconds = new Histogram({
+    name: 'rest_client_request_duration_seconds',
+    help: 'Time from sending a request to its answer; watches excluded.',
+    labelNames: ['verb', 'resource'],
+    buckets: REQUEST_SECONDS,
+    registers,
+  })
+  const perQueue = { labelNames: ['name'] as const, registers }
+  const adds = new Counter({ name: 'workqueue_adds_total', help: 'Keys added.', ...perQueue })
+  const retries = new Counter({ name: 'workqueue_retries_total', help: 'Keys that were put back.', ...perQueue })
+  const waited = new Histogram({
+    name: 'workqueue_queue_duration_seconds',
+    help: 'How long keys waited for a worker.',
+    buckets: QUEUE_SECONDS,
+    ...perQueue,
+  })
+  const worked = new Histogram({
+    name: 'workqueue_work_duration_seconds',
+    help: 'How long keys were worked on.',
+    buckets: QUEUE_SECONDS,
+    ...perQueue,
+  })
+  const queueGauge = (name: string, help: string, value: (stats: ReturnType<WorkQueue['stats']>) => number) =>
+    new Gauge({
+      name,
+      help,
+      ...perQueue,
+      collect() {
+        for (const queue of queues) this.set({ name: queue.name }, value(queue.stats()))
+      },
+    })
+  queueGauge('workqueue_depth', 'Keys waiting for a worker.', ({ depth }) => depth)
+  queueGauge('workqueue_unfinished_work_seconds', 'Age of all work in progress.', (stats) => stats.unfinishedSeconds)
+  queueGauge(
+    'workqueue_longest_running_processor_seconds',
+    'Age of the oldest work in progress.',
+    ({ longestSeconds }) => longestSeconds,
+  )
+  const cacheGauge = (
+    name: string,
+    help: string,
+    value: (cache: Pick<Cache<any>, 'lastEventAgeMs' | 'stats'>) => number,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['resource'],
+      registers,
+      collect() {
+        for (const cache of caches) this.set({ resource: cache.kind.plural }, value(cache))
+      },
+    })
+  cacheGauge(
+    'stowage_watch_last_event_age_seconds',
+    'Since the server was last heard of.',
+    (cache) => cache.lastEventAgeMs() / 1_000,
+  )
+  cacheGauge('stowage_cache_objects', 'Objects held.', (cache) => cache.stats().objects)
+  cacheGauge('stowage_cache_relists', 'How often the state was read anew.', (cache) => cache.stats().relists)
+  cacheGauge(
+    'stowage_cache_missed_changes',
+    'Changes that no event told and only a relist found.',
+    (cache) => cache.stats().foundByRelist,
+  )
+  const master = new Gauge({
+    name: 'leader_election_master_status',
+    help: 'Whether this process leads: 1 or 0.',
+    ...perQueue,
+  })
+
+  return {
+    queues,
+    caches,
+    requests: {
+      answered({ verb, resource, code, seconds }) {
+        requestsTotal.inc({ method: METHODS[verb] ?? verb, code: String(code), resource })
+        if (verb !== 'WATCH') requestSeconds.observe({ verb, resource }, seconds)
+      },
+    },
+    queueObserver: (name) => ({
+      added: () => adds.inc({ name }),
+      retried: () => retries.inc({ name }),
+      started: (seconds) => waited.observe({ name }, seconds),
+      finished: (seconds) => worked.observe({ name }, seconds),
+    }),
+    leadership: (name, isLeader) => master.set({ name }, isLeader ? 1 : 0),
+  }
+}
+
+const METHODS: Readonly<Record<string, string>> = { LIST: 'GET', WATCH: 'GET' }

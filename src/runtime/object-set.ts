@@ -1,0 +1,83 @@
+// Objects by key and by indexes: what a cache knows, and nothing of how it learns it. An index maps every object to
+// any number of strings; looking one up costs what it finds, however many objects there are.
+import type { ObjectKey } from '../client/object-key.ts'
+
+export type IndexFunction<T> = (object: Readonly<T>) => Iterable<string>
+
+type Bucket<T> = Map<ObjectKey, Readonly<T>>
+
+export class ObjectSet<T> {
+  readonly #objects: Bucket<T> = new Map()
+  readonly #indexes = new Map<string, { keysOf: IndexFunction<T>; buckets: Map<string, Bucket<T>> }>()
+
+  get size(): number {
+    return this.#objects.size
+  }
+
+  get(key: ObjectKey): Readonly<T> | undefined {
+    return this.#objects.get(key)
+  }
+
+  keys(): IterableIterator<ObjectKey> {
+    return this.#objects.keys()
+  }
+
+  values(): IterableIterator<Readonly<T>> {
+    return this.#objects.values()
+  }
+
+  addIndex(name: string, keysOf: IndexFunction<T>): void {
+    if (this.#indexes.has(name)) throw new Error(`There is already an index called "${name}".`)
+    const index = { keysOf, buckets: new Map<string, Bucket<T>>() }
+    this.#indexes.set(name, index)
+    for (const [key, object] of this.#objects) enter(index, key, object)
+  }
+
+  hasIndex(name: string): boolean {
+    return this.#indexes.has(name)
+  }
+
+  byIndex(name: string, value: string): readonly Readonly<T>[] {
+    const index = this.#indexes.get(name)
+    if (!index) throw new Error(`There is no index called "${name}"; add it before asking it.`)
+    const bucket = index.buckets.get(value)
+    return bucket ? [...bucket.values()] : []
+  }
+
+  put(key: ObjectKey, object: Readonly<T>): void {
+    const old = this.#objects.get(key)
+    this.#objects.set(key, object)
+    for (const index of this.#indexes.values()) {
+      if (old) leave(index, key, old)
+      enter(index, key, object)
+    }
+  }
+
+  delete(key: ObjectKey): void {
+    const old = this.#objects.get(key)
+    if (!old) return
+    this.#objects.delete(key)
+    for (const index of this.#indexes.values()) leave(index, key, old)
+  }
+}
+
+interface Index<T> {
+  readonly keysOf: IndexFunction<T>
+  readonly buckets: Map<string, Bucket<T>>
+}
+
+function enter<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
+  for (const value of keysOf(object)) {
+    const bucket = buckets.get(value)
+    if (bucket) bucket.set(key, object)
+    else buckets.set(value, new Map([[key, object]]))
+  }
+}
+
+function leave<T>({ keysOf, buckets }: Index<T>, key: ObjectKey, object: Readonly<T>): void {
+  for (const value of keysOf(object)) {
+    const bucket = buckets.get(value)
+    bucket?.delete(key)
+    if (bucket?.size === 0) buckets.delete(value)
+  }
+}

@@ -1,0 +1,192 @@
+// Follows one kind of object without end: the state as it is, then every change, through whatever happens to the
+// connection or the server. One stream at a time, one owner of all reconnects. Where the changes go is the sink's
+// business (cache.ts); how bytes become events is the client's.
+//
+//   nothing known ──state (WatchList, or pages of a list)──→ follow from its version
+//   stream ends, breaks or falls silent ──→ follow from the last version seen
+//   410, or a version the server has not reached ──→ nothing known: the state again, compared with what was
+//   404 ──→ the kind is switched off: asked for again, later and later, and followed on from where it was
+import { setMaxListeners } from 'node:events'
+import type { Kind, KubeObject } from '../api/kind.ts'
+import { ApiError, isNotServed } from '../api/status-error.ts'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import type { Client, WatchEvent } from '../client/client.ts'
+import { type Backoff, backoffMs } from './backoff.ts'
+
+export interface ReflectorSink<T> {
+  /** Everything there is, at this version. */
+  replace(objects: readonly Readonly<T>[], resourceVersion: string): void
+  changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
+  /** Everything up to this version has been told. */
+  progressed(resourceVersion: string): void
+  /** The server says that it has no such kind. What was known stays; whatever is told next means that it has. */
+  notServed(): void
+}
+
+export interface ReflectorOptions<T extends KubeObject> {
+  readonly client: Client
+  readonly kind: Kind<T>
+  readonly namespace?: string
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly sink: ReflectorSink<T>
+}
+
+const WATCH_SECONDS_MIN = 300 // servers and what stands between end streams that live longer; all at once if all agree
+const WATCH_SECONDS_SPREAD = 300
+/** A stream its server did not end in time is dead, whatever the connection says. */
+const OVERDUE_MS = 30_000
+const LIST_PAGE = 500
+export const RECONNECT_BACKOFF: Backoff = { baseMs: 800, maxMs: 30_000 }
+/** After this long in one piece the next break counts as the first. */
+const HEALTHY_MS = 30_000
+/** A state older than what was seen is a server that lags, until it is shown this often: then history was rewritten. */
+const OLDER_STATES_BELIEVED = 3
+
+/** Settles once the signal has fired. */
+export async function runReflector<T extends KubeObject>(
+  options: ReflectorOptions<T>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, kind, clock, random, log, sink } = options
+  setMaxListeners(0, signal) // one listener per cache, and a process has dozens; that none is left behind is tested
+  const selection = {
+    namespace: options.namespace,
+    labelSelector: options.labelSelector,
+    fieldSelector: options.fieldSelector,
+  }
+  /** What to follow from; absent when the state must be read first. */
+  let version: string | undefined
+  let newestSeen = '0'
+  let olderStates = 0
+  let servesWatchList = true
+  let failures = 0
+  let isServed = true
+
+  while (!signal.aborted) {
+    const startedMs = clock.monotonicMs()
+    let failure: unknown
+    try {
+      if (version === undefined && !servesWatchList) takeState(...(await listAll()))
+      await follow()
+    } catch (error) {
+      if (signal.aborted) return
+      failure = error
+      if (isUnknownVersion(error)) version = undefined
+      if (error instanceof NoWatchList) {
+        servesWatchList = false
+        log.info({ kind: kind.kind, because: error.message }, 'no WatchList here: listing instead')
+        continue
+      }
+    }
+    if (clock.monotonicMs() - startedMs >= HEALTHY_MS) failures = 0
+    const waitMs = Math.max(backoffMs(RECONNECT_BACKOFF, failures++, random), retryAfterMs(failure))
+    if (isNotServed(failure)) {
+      if (isServed) log.info({ kind: kind.kind }, 'the server does not serve this kind; waiting until it does')
+      isServed = false
+      sink.notServed()
+    } else if (failure) log.info({ err: failure, kind: kind.kind, version, waitMs }, 'watch broke; resuming')
+    await clock.sleep(waitMs, signal).catch(() => {})
+  }
+
+  /** One stream from its start to its end. */
+  async function follow(): Promise<void> {
+    if (signal.aborted) return
+    const stream = new AbortController()
+    const stop = () => stream.abort()
+    signal.addEventListener('abort', stop, { once: true })
+    const timeoutSeconds = Math.floor(WATCH_SECONDS_MIN + random() * WATCH_SECONDS_SPREAD)
+    const cancelOverdue = clock.after(timeoutSeconds * 1_000 + OVERDUE_MS, stop)
+    try {
+      const request = { ...selection, timeoutSeconds, signal: stream.signal }
+      if (version === undefined) await followFromState(client.watch(kind, { ...request, sendInitialEvents: true }))
+      else for await (const event of client.watch(kind, { ...request, resourceVersion: version })) take(event)
+    } finally {
+      cancelOverdue()
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /** The state arrives object by object and counts only once it is complete. */
+  async function followFromState(events: AsyncIterable<WatchEvent<T>>): Promise<void> {
+    let state: Map<string, Readonly<T>> | undefined = new Map()
+    try {
+      for await (const event of events) {
+        if (!state) take(event)
+        else if (event.type !== 'bookmark') {
+          const { namespace = '', name = '' } = event.object.metadata
+          if (event.type === 'deleted') state.delete(`${namespace}/${name}`)
+          else state.set(`${namespace}/${name}`, event.object)
+        } else if (event.endsInitialEvents) {
+          takeState([...state.values()], event.resourceVersion)
+          state = undefined
+        } else throw new NoWatchList('the stream never said that the state is complete')
+      }
+    } catch (error) {
+      if (state && error instanceof ApiError && WATCH_LIST_REFUSED.includes(error.code)) {
+        throw new NoWatchList(error.message)
+      }
+      throw error
+    }
+    if (state && !signal.aborted) throw new Error('the watch ended before the state was complete')
+  }
+
+  async function listAll(): Promise<[Readonly<T>[], string]> {
+    const objects: Readonly<T>[] = []
+    let continueToken: string | undefined
+    for (;;) {
+      const page = await client.list(kind, { ...selection, limit: LIST_PAGE, continueToken, signal })
+      objects.push(...page.items)
+      if (!page.continueToken) return [objects, page.resourceVersion]
+      continueToken = page.continueToken
+    }
+  }
+
+  function takeState(objects: readonly Readonly<T>[], resourceVersion: string): void {
+    if (isOlder(resourceVersion, newestSeen) && ++olderStates < OLDER_STATES_BELIEVED) {
+      throw new Error(`the state at version ${resourceVersion} is older than ${newestSeen}, which was already seen`)
+    }
+    olderStates = 0
+    isServed = true
+    version = resourceVersion
+    newestSeen = resourceVersion
+    sink.replace(objects, resourceVersion)
+  }
+
+  function take(event: WatchEvent<T>): void {
+    isServed = true
+    if (event.type === 'bookmark') {
+      version = event.resourceVersion
+      if (isOlder(newestSeen, version)) newestSeen = version
+      sink.progressed(version)
+      return
+    }
+    // One commit changes several objects in one version, and a stream can break between two of them: a version is
+    // complete only when a newer one comes. Resuming a little early tells the last few again; the sink drops those.
+    const { resourceVersion = '0' } = event.object.metadata
+    if (isOlder(newestSeen, resourceVersion)) {
+      version = newestSeen
+      newestSeen = resourceVersion
+    }
+    sink.changed(event)
+  }
+}
+
+/** Versions are decimal numbers of any length. */
+export const isOlder = (a: string, b: string): boolean => (a.length === b.length ? a < b : a.length < b.length)
+
+class NoWatchList extends Error {}
+
+/** What servers that do not know the parameter, or do not want it, answer; 500 where their etcd is too old for it. */
+const WATCH_LIST_REFUSED = [400, 403, 405, 422, 500]
+
+const isUnknownVersion = (error: unknown): boolean =>
+  error instanceof ApiError &&
+  (error.code === 410 || error.details?.causes?.some(({ reason }) => reason === 'ResourceVersionTooLarge') === true)
+
+const retryAfterMs = (error: unknown): number =>
+  error instanceof ApiError ? (error.details?.retryAfterSeconds ?? 0) * 1_000 : 0

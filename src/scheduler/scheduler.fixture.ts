@@ -1,0 +1,318 @@
+// For tests: the scheduler beside the real binder, provisioning, protection and ephemeral controllers, on an API server
+// in memory and a clock moved by hand. The storage is a pool of bytes per place, which knows when it is asked for more
+// than it has; what it reports about itself is written by the test, as late as the test likes.
+import { setMaxListeners } from 'node:events'
+import { parseFeatureGates } from '../api/feature-gates.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { csiDriverKind } from '../api/kinds/csi-driver.ts'
+import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity.ts'
+import { nodeKind } from '../api/kinds/node.ts'
+import { podKind } from '../api/kinds/pod.ts'
+import { storageClassKind } from '../api/kinds/storage-class.ts'
+import { persistentVolumeKind } from '../api/kinds/volume.ts'
+import { formatQuantity, quantityFromBytes, quantityToBytes } from '../api/quantity.ts'
+import type { PersistentVolumeClaim } from '../api/types/claim.ts'
+import type { Pod } from '../api/types/pod.ts'
+import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
+import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import { silentLog } from '../base/log.ts'
+import type { Client } from '../client/index.ts'
+import { createBindingControllers } from '../controllers/binding/index.ts'
+import { createEphemeralController } from '../controllers/ephemeral/index.ts'
+import { createProtectionControllers } from '../controllers/protection/index.ts'
+import { createProvisioningControllers, type Provisioner } from '../controllers/provisioning/index.ts'
+import { createCacheSet, type EventRecorder } from '../runtime/index.ts'
+import { createScheduler, type Scheduler, type SchedulerOptions } from './scheduler.ts'
+
+export const DRIVER = 'pools.example.com'
+export const HOST = 'kubernetes.io/hostname'
+
+export interface SchedulerTrialOptions
+  extends Partial<Pick<SchedulerOptions, 'capacityReservation' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
+  readonly gates?: string
+  /** As for --runtime-config. */
+  readonly runtimeConfig?: string
+  /** Stands between the scheduler and the server. */
+  readonly through?: (client: Client) => Client
+  /** Default true; false: claims are bound and made by the test, or not at all. */
+  readonly controllers?: boolean
+}
+
+export interface SchedulerTrial {
+  readonly trial: TrialServer
+  readonly client: Client
+  readonly scheduler: Scheduler
+  readonly storage: PoolStorage
+  aNode(name: string, parts?: { labels?: Record<string, string>; spec?: object; allocatable?: object }): Promise<void>
+  aClass(name: string, parts?: object): Promise<void>
+  aDriver(storageCapacity?: boolean): Promise<void>
+  aCapacity(name: string, parts: object): Promise<void>
+  aClaim(name: string, parts?: ClaimParts): Promise<Readonly<PersistentVolumeClaim>>
+  aVolume(name: string, parts?: { size?: string; spec?: object; phase?: string }): Promise<void>
+  aPod(name: string, parts?: PodParts): Promise<void>
+  pod(name: string): Promise<Readonly<Pod>>
+  claim(name: string): Promise<Readonly<PersistentVolumeClaim>>
+  nodeOf(name: string): Promise<string | undefined>
+  /** What the pod's PodScheduled condition says. */
+  message(name: string): Promise<string | undefined>
+  /** `Type Reason: message` of events about the object. */
+  told(name: string): readonly string[]
+  /** Lets everything that is ready happen, without time passing. */
+  settle(): Promise<void>
+  /** Lets things happen, and time pass, until the condition holds. */
+  until(condition: () => unknown, what: string): Promise<void>
+  /** Ends the scheduler and starts another, which knows only what the server has. */
+  restart(): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface ClaimParts {
+  readonly size?: string
+  readonly storageClassName?: string
+  readonly spec?: object
+  readonly metadata?: object
+}
+
+export interface PodParts {
+  readonly claims?: readonly string[]
+  /** Volume names, each with what its template asks for. */
+  readonly ephemeral?: Readonly<Record<string, { size: string; storageClassName: string }>>
+  readonly requests?: Readonly<Record<string, string>>
+  readonly spec?: object
+}
+
+export interface PoolStorage {
+  /** Bytes free in each place; places are named by the tests, most often after nodes. */
+  readonly free: Map<string, bigint>
+  /** Calls that asked for more than there was. */
+  readonly refused: string[]
+  readonly made: number
+  /** The place a node's volumes come from. Default: its own. */
+  placeOf: (node: string) => string
+  /** Called before a volume is made: a driver that takes its time. */
+  before: () => Promise<void>
+}
+
+const GI = 1024n ** 3n
+export const gi = (count: number): bigint => BigInt(count) * GI
+const SETTLED_TURNS = 30
+
+export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): Promise<SchedulerTrial> {
+  const { controllers = true, through = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
+  const trial = await startTrial(runtimeConfig ? { runtimeConfig } : {})
+  const { clock } = trial
+  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const told: { name: string; text: string }[] = []
+  const events: EventRecorder = {
+    record: (_kind, object, { type, reason, message }) =>
+      void told.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
+    run: async () => {},
+    stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
+  }
+  const storage = poolStorage()
+  const random = seeded()
+  const common = { clock, random, log: silentLog, events }
+
+  function run(parts: (deps: any) => { run(signal: AbortSignal): Promise<void> }[], own: Client) {
+    const abort = new AbortController()
+    setMaxListeners(0, abort.signal)
+    const caches = createCacheSet({ client: own, clock, random })
+    const started = parts({ ...common, client: own, caches }).map((one) => one.run(abort.signal))
+    return async () => {
+      abort.abort()
+      await Promise.all(started)
+      await caches.stop()
+    }
+  }
+
+  let scheduler!: Scheduler
+  const startScheduler = () =>
+    run((deps) => {
+      scheduler = createScheduler({
+        ...deps,
+        ...schedulerOptions,
+        ...(gates ? { gates: parseFeatureGates(gates) } : {}),
+      })
+      return [scheduler]
+    }, through(client))
+  let stopScheduler = startScheduler()
+  const stopOthers = controllers
+    ? run(
+        (deps) => [
+          createBindingControllers({ ...deps, inProcess: [] }),
+          createProtectionControllers(deps),
+          createEphemeralController(deps),
+          createProvisioningControllers({ ...deps, provisioner: storage.provisioner }),
+        ],
+        client,
+      )
+    : async () => {}
+
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  const create = (kind: any, object: any) => client.create<any>(kind, object)
+  const own: SchedulerTrial = {
+    trial,
+    client,
+    get scheduler() {
+      return scheduler
+    },
+    storage,
+    async aNode(name, { labels = {}, spec = {}, allocatable = { cpu: '8', memory: '32Gi', pods: '110' } } = {}) {
+      await create(nodeKind, { metadata: { name, labels: { [HOST]: name, ...labels } }, spec, status: { allocatable } })
+    },
+    async aClass(name, parts = {}) {
+      await create(storageClassKind, {
+        metadata: { name },
+        provisioner: DRIVER,
+        volumeBindingMode: 'WaitForFirstConsumer',
+        ...parts,
+      })
+    },
+    async aDriver(storageCapacity = true) {
+      await create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } })
+    },
+    async aCapacity(name, parts) {
+      await create(csiStorageCapacityKind, {
+        metadata: { namespace: 'default', name },
+        storageClassName: 'local',
+        ...parts,
+      })
+    },
+    aClaim: (name, { size = '1Gi', storageClassName = 'local', spec = {}, metadata = {} } = {}) =>
+      create(persistentVolumeClaimKind, {
+        metadata: { namespace: 'default', name, ...metadata },
+        spec: {
+          accessModes: ['ReadWriteOnce'],
+          storageClassName,
+          resources: { requests: { storage: size } },
+          ...spec,
+        },
+      }),
+    async aVolume(name, { size = '1Gi', spec = {}, phase = 'Available' } = {}) {
+      await create(persistentVolumeKind, {
+        metadata: { name },
+        spec: {
+          capacity: { storage: size },
+          accessModes: ['ReadWriteOnce'],
+          storageClassName: 'local',
+          csi: { driver: DRIVER, volumeHandle: name },
+          ...spec,
+        },
+      })
+      const patch = { type: 'merge', body: { status: { phase } } } as const
+      await client.patch(persistentVolumeKind, { name }, patch, { subresource: 'status' })
+    },
+    async aPod(name, { claims = [], ephemeral = {}, requests = {}, spec = {} } = {}) {
+      const volumes = [
+        ...claims.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })),
+        ...Object.entries(ephemeral).map(([volume, { size, storageClassName }]) => ({
+          name: volume,
+          ephemeral: {
+            volumeClaimTemplate: {
+              spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: size } } },
+            },
+          },
+        })),
+      ]
+      await create(podKind, {
+        metadata: { namespace: 'default', name },
+        spec: { containers: [{ name: 'c', image: 'i', resources: { requests } }], volumes, ...spec },
+      })
+    },
+    pod: (name) => client.get(podKind, { namespace: 'default', name }),
+    claim: (name) => client.get(persistentVolumeClaimKind, { namespace: 'default', name }),
+    nodeOf: async (name) => (await own.pod(name)).spec?.nodeName,
+    message: async (name) =>
+      (await own.pod(name)).status?.conditions?.find(
+        ({ type, status }) => type === 'PodScheduled' && status === 'False',
+      )?.message,
+    told: (name) => told.filter((one) => one.name === name).map(({ text }) => text),
+    async settle() {
+      let revision = -1
+      for (let still = 0; still < SETTLED_TURNS; still++) {
+        await turn()
+        if (trial.store.revision !== revision) still = 0
+        revision = trial.store.revision
+      }
+    },
+    async until(condition, what) {
+      for (let turns = 0; turns < 4_000; turns++) {
+        if (await condition()) return
+        await turn()
+        if (turns % 20 === 19) await clock.advance(500)
+      }
+      throw new Error(`still waiting for: ${what}; ${JSON.stringify(scheduler.standings().slice(0, 5))}`)
+    },
+    async restart() {
+      await stopScheduler()
+      stopScheduler = startScheduler()
+    },
+    async stop() {
+      await stopScheduler()
+      await stopOthers()
+      await trial.store.close()
+    },
+  }
+  return own
+}
+
+function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
+  const free = new Map<string, bigint>()
+  const volumes = new Map<string, { place: string; bytes: bigint }>()
+  const refused: string[] = []
+  const storage: PoolStorage & { readonly provisioner: Provisioner } = {
+    free,
+    refused,
+    get made() {
+      return volumes.size
+    },
+    placeOf: (node) => node,
+    before: async () => {},
+    provisioner: {
+      name: DRIVER,
+      owns: ({ spec }) => spec?.csi?.driver === DRIVER,
+      async provision({ claim, volumeName, selectedNode }, _signal, aboutToAsk) {
+        await aboutToAsk?.()
+        await storage.before()
+        const place = storage.placeOf(selectedNode ?? '')
+        const bytes = quantityToBytes(claim.spec?.resources?.requests?.storage ?? '0')
+        const left = (free.get(place) ?? 0n) - bytes
+        if (!volumes.has(volumeName)) {
+          if (left < 0n) {
+            refused.push(`${claim.metadata.name} on ${place}`)
+            return { is: 'failed', how: 'reschedule', because: 'rpc error: code = ResourceExhausted desc = full' }
+          }
+          free.set(place, left)
+          volumes.set(volumeName, { place, bytes })
+        }
+        const term = { matchExpressions: [{ key: HOST, operator: 'In' as const, values: [selectedNode ?? ''] }] }
+        return {
+          is: 'made',
+          volume: {
+            spec: {
+              capacity: { storage: formatQuantity(quantityFromBytes(bytes)) },
+              csi: { driver: DRIVER, volumeHandle: volumeName },
+              nodeAffinity: { required: { nodeSelectorTerms: [term] } },
+            },
+          },
+        }
+      },
+      async delete({ metadata: { name = '' } }) {
+        const volume = volumes.get(name)
+        if (volume) free.set(volume.place, (free.get(volume.place) ?? 0n) + volume.bytes)
+        volumes.delete(name)
+        return { is: 'deleted' }
+      },
+    },
+  }
+  return storage
+}
+
+/** Different every time and the same in every run. */
+function seeded() {
+  let state = 7
+  return () => {
+    state = (state * 48_271) % 2_147_483_647
+    return state / 2_147_483_647
+  }
+}

@@ -1,0 +1,34 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  attachedVolumeNameOf,
+  attacherFinalizerOf,
+  attachmentNameOf,
+  factsOfAttachedVolume,
+  isAttachmentName,
+} from './attachment-names.ts'
+
+describe('names that others derive too', () => {
+  it('SYS-18 an attachment is named by volume, driver and node', () => {
+    const name = attachmentNameOf({ driver: 'disks.example.com', handle: 'vol-1', nodeName: 'left' })
+    // printf 'vol-1disks.example.comleft' | sha256sum
+    expect(name).toBe('csi-68e5bb0f5e55135d657ffb968e7f332d62cabd21dc679e436a31764dbff73190')
+    expect(isAttachmentName(name)).toBe(true)
+    expect(isAttachmentName('by-hand')).toBe(false)
+  })
+
+  it('SYS-18 what a node calls a volume tells driver and handle again', () => {
+    const driver = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?$/)
+    fc.assert(
+      fc.property(driver, fc.string(), (name, handle) => {
+        expect(factsOfAttachedVolume(attachedVolumeNameOf({ driver: name, handle }))).toEqual({ driver: name, handle })
+      }),
+    )
+    expect(factsOfAttachedVolume('kubernetes.io/aws-ebs/vol-1')).toBeUndefined()
+  })
+
+  it('SYS-18 the finalizer is spelled as other attachers spell it', () => {
+    expect(attacherFinalizerOf('disks.example.com')).toBe('external-attacher/disks-example-com')
+    expect(attacherFinalizerOf('odd.')).toBe('external-attacher/odd-X')
+  })
+})

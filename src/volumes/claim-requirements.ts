@@ -1,0 +1,89 @@
+// A claim and a volume, each reduced to what matching compares: what is wished for, and what is on offer. Amounts are
+// exact; access modes are sets of bits, so that "offers all that is asked" is one comparison.
+import { claimClassName, volumeClassName } from '../api/kinds/class-names.ts'
+import { parseQuantity } from '../api/quantity.ts'
+import { type LabelSelector, labelSelectorFromObject } from '../api/selectors.ts'
+import type { PersistentVolumeClaim } from '../api/types/claim.ts'
+import type { PersistentVolume } from '../api/types/volume.ts'
+import { keyOfObject, type ObjectKey } from '../client/index.ts'
+
+export type Claim = Readonly<PersistentVolumeClaim>
+export type Volume = Readonly<PersistentVolume>
+
+/** What must be the same on both sides. */
+export interface Sort {
+  readonly className: string
+  /** No attributes class and the empty one are the same. */
+  readonly attributesClass: string
+  readonly volumeMode: string
+}
+
+export interface Wish extends Sort {
+  readonly claimKey: ObjectKey
+  /** In billionths, as quantities count. */
+  readonly size: bigint
+  readonly modes: AccessModes
+  readonly selector: LabelSelector | undefined
+}
+
+export interface Offer extends Sort {
+  readonly volume: Volume
+  readonly size: bigint
+  readonly modes: AccessModes
+}
+
+export const wishOf = (claim: Claim): Wish => ({
+  ...sortOf(claimClassName(claim) ?? '', claim.spec),
+  claimKey: keyOfObject(claim),
+  size: sizeOf(claim.spec?.resources?.requests),
+  modes: accessModes(claim.spec?.accessModes),
+  selector: claim.spec?.selector ? labelSelectorFromObject(claim.spec.selector) : undefined,
+})
+
+export const offerOf = (volume: Volume): Offer => ({
+  ...sortOf(volumeClassName(volume), volume.spec),
+  volume,
+  size: sizeOf(volume.spec?.capacity),
+  modes: accessModes(volume.spec?.accessModes),
+})
+
+const sortOf = (className: string, spec: Claim['spec'] | Volume['spec'] = {}): Sort => ({
+  className,
+  attributesClass: spec.volumeAttributesClassName ?? '',
+  volumeMode: spec.volumeMode ?? 'Filesystem',
+})
+
+/** What is of one sort stands together. */
+export const shelfOf = ({ className, attributesClass, volumeMode }: Sort): string =>
+  `${className} ${attributesClass} ${volumeMode}`
+
+/** Whether the volume is for this claim by name and, where it gives one, by uid. */
+export function isReservedFor({ spec }: Volume, { metadata }: Claim): boolean {
+  const reference = spec?.claimRef
+  if (!reference || reference.name !== metadata.name || reference.namespace !== metadata.namespace) return false
+  return !reference.uid || reference.uid === metadata.uid
+}
+
+/** The claim a volume belongs to or is reserved for. */
+export const claimKeyOf = ({ spec }: Volume): ObjectKey | undefined =>
+  spec?.claimRef ? `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}` : undefined
+
+export type AccessModes = number
+
+const BITS: Readonly<Record<string, number>> = {
+  ReadWriteOnce: 1,
+  ReadOnlyMany: 2,
+  ReadWriteMany: 4,
+  ReadWriteOncePod: 8,
+}
+
+const accessModes = (modes: readonly string[] = []): AccessModes =>
+  modes.reduce((all, mode) => all | (BITS[mode] ?? 0), 0)
+
+export const offersModes = (offered: AccessModes, wanted: AccessModes): boolean => (offered & wanted) === wanted
+
+export const countModes = (modes: AccessModes): number =>
+  (modes & 1) + ((modes >> 1) & 1) + ((modes >> 2) & 1) + ((modes >> 3) & 1)
+
+const sizeOf = (amounts: Readonly<Record<string, string>> | undefined): bigint =>
+  parseQuantity(amounts?.storage ?? '0').nanos
