@@ -97,13 +97,31 @@ export const notFound = (resource: ResourceName, name: string): ApiError =>
 export const noSuchPath = (): ApiError =>
   new ApiError(404, 'NotFound', 'the server could not find the requested resource')
 
-/** The server has no such kind, or no longer, or not yet: 404 about no object in particular. */
+const hasReason = (error: unknown, code: number, reason: string): boolean =>
+  error instanceof ApiError && error.code === code && error.reason === reason
+
+/** 404 without an object's name: the server does not serve this kind, or a proxy answered. Says nothing about any object. */
 export const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && !error.details?.name
 
-/** This very object is not there. A 404 of another kind (a version switched off, a proxy's page) says nothing about it. */
-export const isMissing = (error: unknown): boolean =>
+/** 404 that names the object: it does not exist. */
+export const isNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && Boolean(error.details?.name)
+
+/** 409: the object changed since it was read, or a precondition on uid or resourceVersion failed. */
+export const isConflict = (error: unknown): boolean => hasReason(error, 409, 'Conflict')
+
+/** 409: an object of this name exists. */
+export const isAlreadyExists = (error: unknown): boolean => hasReason(error, 409, 'AlreadyExists')
+
+/** 403: the user lacks the right, or admission (a quota, for example) rejected the request. */
+export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403
+
+/** 410: the resourceVersion or continue token is older than the server's history. */
+export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.code === 410
+
+/** 422: the object failed validation. */
+export const isInvalid = (error: unknown): boolean => error instanceof ApiError && error.code === 422
 
 export const methodNotAllowed = (): ApiError =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')

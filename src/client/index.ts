@@ -13,6 +13,7 @@ export type {
 } from './client.ts'
 export { failedWrite } from './client.ts'
 export type { Connection, Credentials } from './connection.ts'
+export { find } from './find.ts'
 export { type HttpClient, type HttpClientOptions, httpClient } from './http-client.ts'
 export { inClusterConnection, isInCluster } from './in-cluster.ts'
 export { kubeconfigConnection } from './kubeconfig.ts'

@@ -2,7 +2,7 @@
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { ApiError, isMissing } from '../../api/status-error.ts'
+import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Pod } from '../../api/types/pod.ts'
 import type { StorageClass } from '../../api/types/storage.ts'
@@ -60,7 +60,7 @@ async function readAndLearn<T extends PersistentVolumeClaim | PersistentVolume>(
     cache.learn(object)
     return object
   } catch (error) {
-    if (isMissing(error)) return undefined // anything less sure would give up a volume
+    if (isNotFound(error)) return undefined // anything less sure would give up a volume
     throw error
   }
 }

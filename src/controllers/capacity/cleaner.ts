@@ -4,7 +4,7 @@
 // How long it is missing is counted from when this cleaner first saw it missing: after a restart it is counted anew, so
 // that nothing is ever deleted too early.
 import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { isMissing } from '../../api/status-error.ts'
+import { isNotFound } from '../../api/status-error.ts'
 import type { CSINode, CSIStorageCapacity } from '../../api/types/storage.ts'
 import type { Client } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
@@ -185,7 +185,7 @@ async function nodeOrNothing(client: Client, name: string, signal: AbortSignal) 
   try {
     return await client.get(csiNodeKind, { name }, { signal })
   } catch (error) {
-    if (isMissing(error)) return undefined
+    if (isNotFound(error)) return undefined
     throw error
   }
 }

@@ -3,7 +3,7 @@
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { ApiError, isMissing } from '../../api/status-error.ts'
+import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { CommitWrite, ObjectKey, ObjectRef } from '../../client/index.ts'
@@ -185,7 +185,7 @@ async function read<T extends KubeObject>(
   try {
     return await client.get(kind, ref)
   } catch (error) {
-    if (isMissing(error)) return undefined
+    if (isNotFound(error)) return undefined
     throw error
   }
 }

@@ -3,7 +3,7 @@
 // finds it finishes the work. It leaves in the same commit that saves the volume, or when nothing is known to exist.
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { ApiError, conflict, isMissing, notFound } from '../../api/status-error.ts'
+import { ApiError, conflict, isNotFound, notFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
@@ -105,7 +105,7 @@ export async function giveNodeBack(
 
 /** The object is no longer there, or another one has its name. */
 export const isGone = (error: unknown): boolean =>
-  isMissing(error) || (error instanceof ApiError && error.code === 409 && error.reason === 'Conflict')
+  isNotFound(error) || (error instanceof ApiError && error.code === 409 && error.reason === 'Conflict')
 
 export const refOf = ({ metadata: { namespace, name = '' } }: Readonly<PersistentVolumeClaim>): ObjectRef => ({
   namespace,

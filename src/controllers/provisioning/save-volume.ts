@@ -2,7 +2,7 @@
 // lost, and another provisioner may have been faster: a volume of that name that is there already is looked at.
 import type { KubeObject } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { ApiError, isMissing } from '../../api/status-error.ts'
+import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { CommitWrite } from '../../client/index.ts'
@@ -77,7 +77,7 @@ export async function lookAt(volume: PersistentVolume, { client }: ProvisioningC
     found = await client.get(persistentVolumeKind, { name })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    return isMissing(error) ? undefined : { is: 'unanswered', because: error.message }
+    return isNotFound(error) ? undefined : { is: 'unanswered', because: error.message }
   }
   const { claimRef } = found.spec ?? {}
   const isOfSameClaim = claimRef?.uid !== undefined && claimRef.uid === volume.spec?.claimRef?.uid

@@ -1,0 +1,136 @@
+// Enforces the layer table of ARCHITECTURE.md: which folder under src/ may import which, no cycle between folders, and no
+// cycle of runtime imports between files. Tests and fixtures may import from any folder: they need whole servers.
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, normalize, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+/** Files of its own that a folder may have, tests and fixtures not counted. */
+const FOLDER_FILES_MAX = 27
+
+interface Import {
+  readonly from: string
+  readonly to: string
+  readonly isTypeOnly: boolean
+}
+
+const isTestSupport = (file: string): boolean =>
+  /\.(test|fixture|contract|host\.test)\.ts$|\/testing\//.test(file) || file.startsWith('src/sim/')
+
+const files = sourceFiles(join(ROOT, 'src')).map((file) => relative(ROOT, file))
+const imports = files.flatMap(importsOf)
+const table = readTable(readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8'))
+
+describe('layers', () => {
+  it('ARCHITECTURE.md lists every folder of src/', () => {
+    const folders = new Set(files.map(folderOf))
+    expect([...folders].filter((folder) => !table.has(folder))).toEqual([])
+  })
+
+  it('a folder imports only what its row of the table allows', () => {
+    const forbidden = imports
+      .filter(({ from, to }) => folderOf(from) !== folderOf(to) && !isTestSupport(from))
+      .filter(({ from, to }) => isTestSupport(to) || !mayImport(folderOf(from), folderOf(to)))
+      .map(({ from, to }) => `${from} imports ${to}`)
+    expect(forbidden).toEqual([])
+  })
+
+  it('the table itself has no cycle', () => {
+    const edges = [...table].flatMap(([from, row]) => [...row].map((to) => [from, to] as const))
+    expect(cycleIn(edges)).toBeUndefined()
+  })
+
+  it('no file imports itself at run time through other files', () => {
+    const edges = imports.filter(({ isTypeOnly }) => !isTypeOnly).map(({ from, to }) => [from, to] as const)
+    expect(cycleIn(edges)).toBeUndefined()
+  })
+
+  it(`no folder has more than ${FOLDER_FILES_MAX} files of its own`, () => {
+    const counts = new Map<string, number>()
+    for (const file of files) {
+      if (/\.(test|fixture)\.ts$/.test(file)) continue
+      counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+    }
+    expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([])
+  })
+})
+
+function mayImport(from: string, to: string): boolean {
+  return table.get(from)?.has(to) ?? false
+}
+
+/** `src/store/lmdb.ts` → `store`; files directly under src/ are a layer of their own: `main.ts`. */
+function folderOf(file: string): string {
+  return file.split('/')[1]!
+}
+
+function sourceFiles(dir: string): string[] {
+  return readdirSync(dir).flatMap((name) => {
+    const path = join(dir, name)
+    if (statSync(path).isDirectory()) return name === 'gen' ? [] : sourceFiles(path)
+    return path.endsWith('.ts') ? [path] : []
+  })
+}
+
+function importsOf(from: string): Import[] {
+  const text = readFileSync(join(ROOT, from), 'utf8')
+  const statements = text.matchAll(/^(?:import|export)\s+(type\s+)?([^'";]*?)\s*from\s+'(\.[^']+)'/gm)
+  const dynamic = text.matchAll(/\bimport\(\s*'(\.[^']+)'\s*\)/g)
+  return [
+    ...[...statements].map(([, type, names, specifier]) => ({
+      from,
+      to: resolve(from, specifier!),
+      isTypeOnly: Boolean(type) || onlyTypes(names!),
+    })),
+    // A dynamic import runs later, so it cannot be part of an initialisation cycle.
+    ...[...dynamic].map(([, specifier]) => ({ from, to: resolve(from, specifier!), isTypeOnly: true })),
+  ].filter(({ to }) => to.startsWith('src/') && !to.includes('/gen/'))
+}
+
+function resolve(from: string, specifier: string): string {
+  return normalize(join(dirname(from), specifier))
+}
+
+/** `{ type A, type B }` is erased; `{ type A, b }` is not. */
+function onlyTypes(names: string): boolean {
+  const list = /^\{([^}]*)\}$/.exec(names.trim())?.[1]
+  const parts = list?.split(',').map((part) => part.trim())
+  return parts?.filter(Boolean).every((part) => part.startsWith('type ')) ?? false
+}
+
+/** Rows of the form "| `store/` | job | base, api |"; "all" means every folder of the rows above. */
+function readTable(markdown: string): Map<string, Set<string>> {
+  const rows = new Map<string, Set<string>>()
+  for (const [, folder, allowed] of markdown.matchAll(/^\| `([\w.]+)\/?` \|[^|]*\| ([^|]*) \|$/gm)) {
+    const above = [...rows.keys()]
+    rows.set(folder!, new Set(allowed!.trim() === 'all' ? above : allowed!.match(/[\w.]+/g)))
+  }
+  return rows
+}
+
+/** The nodes of one cycle, in order; undefined if there is none. */
+function cycleIn(edges: readonly (readonly [string, string])[]): string[] | undefined {
+  const next = new Map<string, string[]>()
+  for (const [from, to] of edges) next.set(from, [...(next.get(from) ?? []), to])
+  const finished = new Set<string>()
+  const path: string[] = []
+  const visit = (node: string): string[] | undefined => {
+    if (finished.has(node)) return undefined
+    const at = path.indexOf(node)
+    if (at >= 0) return [...path.slice(at), node]
+    path.push(node)
+    for (const to of next.get(node) ?? []) {
+      const cycle = visit(to)
+      if (cycle) return cycle
+    }
+    path.pop()
+    finished.add(node)
+    return undefined
+  }
+  for (const node of next.keys()) {
+    const cycle = visit(node)
+    if (cycle) return cycle
+  }
+  return undefined
+}
