@@ -2,8 +2,8 @@
 // released, and many volumes changed five a second. All at once is in src/controllers/modifying/stories.test.ts; what a
 // process of its own takes for both is printed by `npm run bench -- modify`.
 import { describe, expect, it } from 'vitest'
-import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class.ts'
-import { persistentVolumeClaimKind } from '../src/api/kinds/claim.ts'
+import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
 import { inProcessClient, SYSTEM_USER } from '../src/apiserver/index.ts'
 import { startTrial } from '../src/apiserver/server.fixture.ts'
 import { silentLog } from '../src/base/log.ts'

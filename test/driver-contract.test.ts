@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { BackendName } from '../src/driver/backend.ts'
+import type { BackendName } from '../src/driver/backends/backend.ts'
 import {
   type DriverTrial,
   GIB,

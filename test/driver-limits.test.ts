@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type DriverTrial, MIB, startDriverTrial } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
-import { imageOf } from '../src/driver/pool-layout.ts'
+import { imageOf } from '../src/driver/pool/pool-layout.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 
 const facts = await probeThisMachine()

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type DriverTrial, GIB, MIB, Mode, outcomeOf, startDriverTrial } from '../src/driver/driver.fixture.ts'
 import { type SnapshotId, snapshotIdOf, type VolumeId, volumeIdOf } from '../src/driver/ids.ts'
-import { imageOf } from '../src/driver/pool-layout.ts'
-import type { VolumeRecord } from '../src/driver/records.ts'
+import { imageOf } from '../src/driver/pool/pool-layout.ts'
+import type { VolumeRecord } from '../src/driver/pool/records.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 
 const facts = await probeThisMachine()

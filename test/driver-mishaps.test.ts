@@ -13,7 +13,7 @@ import {
   type TrialOptions,
 } from '../src/driver/driver.fixture.ts'
 import type { VolumeId } from '../src/driver/ids.ts'
-import { imageOf } from '../src/driver/pool-layout.ts'
+import { imageOf } from '../src/driver/pool/pool-layout.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { startLocalDriver } from './helpers/local-driver.ts'
 

@@ -6,8 +6,8 @@
 //   weigh    what a full cache adds to the heap, per claim
 import { join } from 'node:path'
 import type { Kind, KubeObject } from '../../src/api/kind.ts'
-import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim.ts'
-import { persistentVolumeKind as volumeKind } from '../../src/api/kinds/volume.ts'
+import { persistentVolumeClaimKind as claimKind } from '../../src/api/kinds/claim/claim.ts'
+import { persistentVolumeKind as volumeKind } from '../../src/api/kinds/volume/volume.ts'
 import { inProcessClient, objectKey } from '../../src/apiserver/index.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
 import { type Client, httpClient } from '../../src/client/index.ts'

@@ -1,8 +1,8 @@
 // A kind that our own server does not serve: just enough of it to name one, to read it and to let it be.
 import { createdAtColumn, nameColumn } from './columns.ts'
 import { defineKind, type Kind } from './kind.ts'
+import { objectMeta } from './kinds/shared/meta-schema.ts'
 import { object, req } from './schema.ts'
-import { objectMeta } from './types/meta.ts'
 
 export interface ForeignKind {
   readonly group: string

@@ -6,8 +6,8 @@
 //   → validate (+ validateUpdate | status.validate) → (validating admission) → commit
 import type { FeatureGates } from './feature-gates.ts'
 import type { FieldErrors } from './field-errors.ts'
+import type { ObjectMeta } from './kinds/shared/meta-schema.ts'
 import type { ObjectType } from './schema.ts'
-import type { ObjectMeta } from './types/meta.ts'
 
 /** Any object of ours. Stored and decoded objects carry no apiVersion and kind: the path says them. */
 export interface KubeObject {

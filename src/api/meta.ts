@@ -1,8 +1,8 @@
 // The rules every object's metadata follows, and those of label selectors inside objects.
 import type { FieldErrors } from './field-errors.ts'
 import type { Kind } from './kind.ts'
+import type { LabelSelector, ObjectMeta, OwnerReference } from './kinds/shared/meta-schema.ts'
 import { dns1123LabelProblems, labelValueProblems, namePrefix, qualifiedNameProblems } from './names.ts'
-import type { LabelSelector, ObjectMeta, OwnerReference } from './types/meta.ts'
 
 export const ANNOTATIONS_BYTES_MAX = 256 * 1024
 /** Every other finalizer carries the domain of whoever removes it. */

@@ -40,10 +40,10 @@ import {
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
-import { createStoredObjects } from './stored-object.ts'
+import { createStoredObjects } from './verbs/stored-object.ts'
+import type { StreamSink } from './verbs/watch-objects.ts'
+import type { ObjectDeps } from './verbs/write-deps.ts'
 import type { VersionInfo } from './version.ts'
-import type { StreamSink } from './watch-objects.ts'
-import type { ObjectDeps } from './write-deps.ts'
 
 export interface ApiServerOptions {
   readonly store: Store

@@ -1,13 +1,13 @@
 // What exists before the first client comes: the built-in namespaces, and on a new store whatever it is to begin with.
 // Safe to run at every start and by several servers at once.
 import type { Kind, KubeObject } from '../api/kind.ts'
-import { namespaceKind } from '../api/kinds/namespace.ts'
+import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
 import { ApiError } from '../api/status-error.ts'
 import { BUILT_IN_NAMESPACES } from './admission/index.ts'
-import { createObject } from './create-object.ts'
 import { objectKey } from './keys.ts'
 import type { UserInfo } from './security/index.ts'
-import type { ObjectDeps } from './write-deps.ts'
+import { createObject } from './verbs/create-object.ts'
+import type { ObjectDeps } from './verbs/write-deps.ts'
 
 /** Who the server is when it acts on its own behalf. */
 export const SYSTEM_USER: UserInfo = { name: 'system:apiserver', groups: ['system:masters'] }

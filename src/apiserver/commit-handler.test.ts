@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { COMMIT_WRITES_MAX } from './commit.ts'
 import { startTrial, type TrialServer } from './server.fixture.ts'
+import { COMMIT_WRITES_MAX } from './verbs/commit.ts'
 
 const COMMITS = '/apis/stowage.dev/v1/commits'
 const create = (name: string) => ({

@@ -1,13 +1,13 @@
 // Leaves a Warning event on an object whose change a quota has refused: who looks at the object later sees why it stayed
 // as it was. The refused transaction wrote nothing, so this is one of its own; the refusal is answered either way.
 import { createHash } from 'node:crypto'
-import { eventKind } from '../api/kinds/event.ts'
-import type { Event } from '../api/types/event.ts'
+import { eventKind } from '../api/kinds/event/event.ts'
+import type { Event } from '../api/kinds/event/event-schema.ts'
 import type { TransactionView, Write } from '../store/index.ts'
 import { QuotaRefusal, type RefusedObject } from './admission/index.ts'
-import { decideCreate } from './create-object.ts'
-import { encodeStored } from './stored-object.ts'
-import { keyOf, type ObjectDeps, putOf, timestamp, type WriteTarget } from './write-deps.ts'
+import { decideCreate } from './verbs/create-object.ts'
+import { encodeStored } from './verbs/stored-object.ts'
+import { keyOf, type ObjectDeps, putOf, timestamp, type WriteTarget } from './verbs/write-deps.ts'
 
 const REASON = 'ExceededQuota'
 const COMPONENT = 'stowage-apiserver'

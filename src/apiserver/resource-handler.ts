@@ -3,13 +3,10 @@
 
 import type { JsonValue } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
+import { deleteOptions } from '../api/kinds/shared/deleting-schema.ts'
 import { badRequest, methodNotAllowed, noSuchPath, type StatusDetails } from '../api/status-error.ts'
-import { deleteOptions } from '../api/types/deleting.ts'
 import type { Entry } from '../store/index.ts'
-import { applyOf, isApply, parseApplyBody } from './apply-object.ts'
 import { checkKind, decodeObjectBody, parseBody } from './body.ts'
-import { createObject } from './create-object.ts'
-import { deleteObject } from './delete-object.ts'
 import { findSubresource, verbsOf } from './discovery/index.ts'
 import { type ApiAnswer, type ApiRequest, bytesAnswer, JSON_TYPE, jsonAnswer, warningHeaders } from './exchange.ts'
 import { type Accepted, type Form, negotiate } from './negotiate.ts'
@@ -21,18 +18,21 @@ import {
   parseWriteOptions,
   type WriteOptions,
 } from './options.ts'
-import { parsePatch } from './patch.ts'
-import { getObject, type Listed, listObjects } from './read-objects.ts'
 import type { Resource } from './resources.ts'
 import { answerReview, type ReviewDeps } from './reviews.ts'
 import type { ResourceRequest } from './route.ts'
 import type { UserInfo } from './security/index.ts'
-import { answerBytes, listBytes } from './stored-object.ts'
-import { CREATE_SUBRESOURCES, mergeFinalize } from './subresources.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
-import { updateObject } from './update-object.ts'
-import { openWatch } from './watch-objects.ts'
-import { faceOf, type ObjectDeps, type WriteTarget, type Written } from './write-deps.ts'
+import { applyOf, isApply, parseApplyBody } from './verbs/apply-object.ts'
+import { createObject } from './verbs/create-object.ts'
+import { deleteObject } from './verbs/delete-object.ts'
+import { parsePatch } from './verbs/patch.ts'
+import { getObject, type Listed, listObjects } from './verbs/read-objects.ts'
+import { answerBytes, listBytes } from './verbs/stored-object.ts'
+import { CREATE_SUBRESOURCES, mergeFinalize } from './verbs/subresources.ts'
+import { updateObject } from './verbs/update-object.ts'
+import { openWatch } from './verbs/watch-objects.ts'
+import { faceOf, type ObjectDeps, type WriteTarget, type Written } from './verbs/write-deps.ts'
 
 export interface ResourceCall {
   readonly request: ApiRequest

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from '../base/log.ts'
 import type { ApiAnswer, ApiRequest } from './exchange.ts'
-import type { StreamSink } from './watch-objects.ts'
+import type { StreamSink } from './verbs/watch-objects.ts'
 
 export interface WebsocketOptions {
   readonly handle: (request: ApiRequest) => Promise<ApiAnswer>

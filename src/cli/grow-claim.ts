@@ -1,11 +1,11 @@
 // The growth of one claim: asks for the size, on condition that the claim is as it was seen, and follows it.
 // What to ask for and what an answer means is grow-plan.ts.
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
-import { eventKind } from '../api/kinds/event.ts'
-import { podKind } from '../api/kinds/pod.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import { eventKind } from '../api/kinds/event/event.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
 import { compareQuantities } from '../api/quantity.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import { type Client, keyOfObject, type ObjectRef } from '../client/index.ts'
 import { claimsOfPod } from '../volumes/claims-of-pod.ts'
 import type { ClaimWork, Ended, Standing } from './claim-set/index.ts'

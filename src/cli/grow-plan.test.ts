@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { compareQuantities } from '../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import { lookAtGrowth, planGrowth } from './grow-plan.ts'
 import { GROW_RECORD, textOfRecord } from './grow-record.ts'
 

@@ -1,7 +1,8 @@
 // What `stowage grow` does with one claim, and how far that is. Pure: the claim as it is goes in.
 // Writing the size is grow-claim.ts, the set of claims is claim-set/.
+
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { addQuantities, canonicalQuantity, compareQuantities } from '../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { Standing } from './claim-set/index.ts'
 import { GROW_RECORD, type GrowRecord, recordOf } from './grow-record.ts'
 

@@ -1,8 +1,9 @@
 // What `stowage grow --by` remembers on a claim: by how much, up to which size, and in which run. It is written together
 // with the size and closed only when the whole set has grown, so that a run that was interrupted goes on when it is run
 // again, and no claim grows twice.
+
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { isQuantity } from '../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 
 export const GROW_RECORD = 'grow.stowage.dev/by'
 

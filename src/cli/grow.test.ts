@@ -1,7 +1,7 @@
 // Growing sets of claims against the real API server without a socket; the test plays the controller.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
-import { podKind } from '../api/kinds/pod.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
 import { unavailable } from '../api/status-error.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'

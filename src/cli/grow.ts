@@ -1,8 +1,8 @@
 // `stowage grow`: asks the server about every claim first, then grows them and follows each to its end, and says what came
 // of it. Nothing is written where too many would be refused.
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { findServer } from '../client/find-server.ts'

@@ -1,7 +1,7 @@
 // Nodes of an earlier `stowage up` that this one does not start, because it was told to have fewer. They say so at once:
 // until somebody noticed their silence they would pass for ready, and pods would be sent to where nobody takes them.
 import { readdir } from 'node:fs/promises'
-import { nodeKind } from '../api/kinds/node.ts'
+import { nodeKind } from '../api/kinds/node/node.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Client } from '../client/index.ts'

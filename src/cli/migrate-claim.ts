@@ -1,8 +1,8 @@
 // The move of one claim to another class: writes it, on condition that the claim is as it was seen, and follows it.
 // What to write and what its status means is migrate-plan.ts.
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import { type Client, keyOfObject, type ObjectRef } from '../client/index.ts'
 import { type ClaimWork, type Ended, latestWarning } from './claim-set/index.ts'
 import { classOf, lookAtMove, type MovePlan, type Operation, planMove, shown } from './migrate-plan.ts'

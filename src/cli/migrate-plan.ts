@@ -2,7 +2,7 @@
 // Which claims those are is migrate-select.ts, writing the class is migrate-claim.ts.
 //   forward   its class is FROM: write TO      TO, by this operation: follow      another: not ours any more
 //   undo      its class is TO: write FROM      FROM: follow                       another: not ours any more
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import type { Standing } from './claim-set/index.ts'
 import { type MigrateRecord, recordOf } from './migrate-record.ts'
 

@@ -1,7 +1,7 @@
 // What `stowage migrate` remembers on a claim: which operation moved it, from which class to which. It is written together
 // with the class, so that the command can go on or go back from any machine, and is taken away when the claim is back. When
 // all claims of an operation have arrived it is closed: then only going back still reads it.
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 
 export const MIGRATE_RECORD = 'migrate.stowage.dev/operation'
 

@@ -1,7 +1,8 @@
 // Which claims an operation of `stowage migrate` is about, and which operation it is: one that was interrupted goes on under
 // its id, and going back means those claims that an operation has moved, not whoever has that class.
+
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { matchesLabels, parseLabelSelector } from '../api/selectors.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
 import { keyOfObject } from '../client/index.ts'
 import { UsageError } from './flags.ts'
 import { classOf, type Operation, shown } from './migrate-plan.ts'

@@ -1,6 +1,6 @@
 // Moving claims between attributes classes against the real API server without a socket; the test plays the controller.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { unavailable } from '../api/status-error.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'

@@ -1,8 +1,8 @@
 // Kinds that the server switches off and on again: a cache waits, keeps what it knew, and goes on when the kind returns.
 // What a client does about versions is in http-failures.test.ts.
 import { afterEach, describe, expect, it } from 'vitest'
-import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class.ts'
-import { configMapKind } from '../api/kinds/config-map.ts'
+import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class/attributes-class.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { inProcessClient } from '../apiserver/in-process/in-process.ts'
 import { startTrial } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { secretKind } from '../api/kinds/secret.ts'
+import { secretKind } from '../api/kinds/secret/secret.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import type { Client } from './client.ts'
 import { rateLimited } from './rate-limit.ts'

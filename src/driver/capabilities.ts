@@ -2,10 +2,10 @@
 import type { VolumeCapability } from '../csi/gen/csi_pb.js'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../csi/gen/csi_pb.js'
 import type { FilesystemType } from '../host/host.ts'
-import type { Backend } from './backend.ts'
+import type { Backend } from './backends/backend.ts'
 import { invalid, missing, quote, sentence } from './errors.ts'
 import { parseFsType } from './parameters.ts'
-import type { AccessType } from './records.ts'
+import type { AccessType } from './pool/records.ts'
 
 export interface Wish {
   readonly accessType: AccessType

@@ -1,14 +1,20 @@
 // What every call of the driver works with, and the few questions many of them ask.
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import type { Backend } from './backend.ts'
+import type { Backend } from './backends/backend.ts'
 import { notNow, noVolume } from './errors.ts'
 import { isVolumeId, type SnapshotId, type VolumeId } from './ids.ts'
-import type { LimitKeeper } from './limit-keeper.ts'
+import type { LimitKeeper } from './limits/limit-keeper.ts'
 import type { Locks } from './locks.ts'
-import type { Pool } from './pool.ts'
-import type { Records } from './record-files.ts'
-import { type PresenceRecord, RECORD_FORMAT, type SnapshotRecord, type Staging, type VolumeRecord } from './records.ts'
+import type { Pool } from './pool/pool.ts'
+import type { Records } from './pool/record-files.ts'
+import {
+  type PresenceRecord,
+  RECORD_FORMAT,
+  type SnapshotRecord,
+  type Staging,
+  type VolumeRecord,
+} from './pool/records.ts'
 
 export interface DriverContext {
   readonly nodeId: string

@@ -14,7 +14,7 @@ import {
 } from '../csi/gen/csi_pb.js'
 import { type CsiConnection, connectDriver } from '../csi/index.ts'
 import { type HostTrial, startHostTrial } from '../host/host.fixture.ts'
-import type { BackendName } from './backend.ts'
+import type { BackendName } from './backends/backend.ts'
 import { type RunningDriver, startDriver } from './driver.ts'
 import { TOPOLOGY_KEY } from './identity-service.ts'
 

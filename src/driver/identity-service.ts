@@ -5,7 +5,7 @@ import {
   PluginCapability_VolumeExpansion_Type as Expansion,
   PluginCapability_Service_Type as Service,
 } from '../csi/gen/csi_pb.js'
-import type { Backend } from './backend.ts'
+import type { Backend } from './backends/backend.ts'
 
 export const DRIVER_NAME = 'local.csi.stowage.dev'
 /** The label of nodes by which volumes say where they are. */

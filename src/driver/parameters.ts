@@ -3,7 +3,7 @@
 
 import { FILESYSTEM_TYPES, type FilesystemType } from '../host/host.ts'
 import { invalid, quote } from './errors.ts'
-import { parseIops, parseThroughput, type RateLimits } from './rates.ts'
+import { parseIops, parseThroughput, type RateLimits } from './limits/rates.ts'
 
 export interface ClassParameters {
   /** Only if the class names one. */

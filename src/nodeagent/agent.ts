@@ -3,12 +3,12 @@
 // this machine.
 
 import { setMaxListeners } from 'node:events'
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
-import { csiDriverKind } from '../api/kinds/csi-driver.ts'
-import { nodeKind } from '../api/kinds/node.ts'
-import { podKind } from '../api/kinds/pod.ts'
-import { persistentVolumeKind } from '../api/kinds/volume.ts'
-import { volumeAttachmentKind } from '../api/kinds/volume-attachment.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
+import { nodeKind } from '../api/kinds/node/node.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
+import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
+import { volumeAttachmentKind } from '../api/kinds/volume-attachment/volume-attachment.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'
-import { csiNodeKind } from '../api/kinds/csi-node.ts'
+import { csiNodeKind } from '../api/kinds/csi-node/csi-node.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
 import { type AgentTrial, DRIVER, NODE, PODS, ROOT, startAgentTrial } from './agent.fixture.ts'

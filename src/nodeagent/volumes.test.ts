@@ -1,7 +1,7 @@
 // Volumes that need more than a driver on the node: attachment, growth, paths of the node, parts of volumes; and what a
 // pod is told while it waits.
 import { describe, expect, it } from 'vitest'
-import { nodeKind } from '../api/kinds/node.ts'
+import { nodeKind } from '../api/kinds/node/node.ts'
 import type { Client } from '../client/index.ts'
 import { attachmentNameOf } from '../volumes/attachment-names.ts'
 import { CLAIMS, DRIVER, NODE, PODS, ROOT, startAgentTrial, VOLUMES } from './agent.fixture.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
-import { configMapKind } from '../api/kinds/config-map.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { ApiError } from '../api/status-error.ts'
 import { inProcessClient } from '../apiserver/in-process/in-process.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'

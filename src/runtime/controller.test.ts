@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { configMapKind } from '../api/kinds/config-map.ts'
-import { namespaceKind } from '../api/kinds/namespace.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
 import { inProcessClient } from '../apiserver/in-process/in-process.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
 import { startTrial } from '../apiserver/server.fixture.ts'

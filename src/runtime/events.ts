@@ -3,9 +3,9 @@
 // and too many variations of one reason become a single event. What waits together travels together, where the server
 // commits atomically; if it refuses, each goes alone.
 import type { Kind, KubeObject } from '../api/kind.ts'
-import { eventKind } from '../api/kinds/event.ts'
+import { eventKind } from '../api/kinds/event/event.ts'
+import type { Event } from '../api/kinds/event/event-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { Event } from '../api/types/event.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
 import { type Logger, silentLog } from '../base/log.ts'

@@ -5,9 +5,9 @@
 // succeeded, and no one else takes the lease before `leaseMs` after having *seen* that renewal, which is later. The
 // difference of the two (5 s of 15) is what clocks may run apart. A leader that was paused finds its belief expired
 // when it wakes; what it had already sent off is stopped by the fence, where commits are atomic.
-import { leaseKind } from '../api/kinds/lease.ts'
+import { leaseKind } from '../api/kinds/lease/lease.ts'
+import type { Lease } from '../api/kinds/lease/lease-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { Lease } from '../api/types/lease.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client, CommitWrite } from '../client/client.ts'

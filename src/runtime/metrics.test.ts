@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
-import { configMapKind } from '../api/kinds/config-map.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { createClientMetrics } from './metrics.ts'
 import { retryAfter } from './outcome.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity.ts'
-import { podKind } from '../api/kinds/pod.ts'
+import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
 import { gi, HOST, type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
 
 let trial: SchedulerTrial

@@ -2,13 +2,13 @@
 // Here it is done: such a claim gets the pod's node as its selected node. If making it there fails, that is tried again,
 // later and later: the pod cannot go elsewhere.
 
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
-import { annotationOf, claimClassName } from '../api/kinds/class-names.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import type { Node } from '../api/kinds/node/node-schema.ts'
+import type { Pod } from '../api/kinds/pod/pod-schema.ts'
+import { annotationOf, claimClassName } from '../api/kinds/shared/class-names.ts'
+import type { StorageClass } from '../api/kinds/shared/storage-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
-import type { Node } from '../api/types/node.ts'
-import type { Pod } from '../api/types/pod.ts'
-import type { StorageClass } from '../api/types/storage.ts'
 import { keyOfObject, type ObjectKey, refOfKey } from '../client/index.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'

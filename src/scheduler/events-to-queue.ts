@@ -1,11 +1,12 @@
 // What could help a pod that no node would take: one table, from what kept it off to what may let it in. A pod is tried
 // again when one of its lines applies, and only then. `waitsFor` says under which keys a pod is found, `concerns` which
 // keys a change is about, `helps` whether it is a change for the better.
-import { annotationOf, claimClassName, volumeClassName } from '../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
-import type { Node } from '../api/types/node.ts'
-import type { CSIDriver, CSINode, StorageClass, VolumeAttachment } from '../api/types/storage.ts'
-import type { PersistentVolume } from '../api/types/volume.ts'
+
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import type { Node } from '../api/kinds/node/node-schema.ts'
+import { annotationOf, claimClassName, volumeClassName } from '../api/kinds/shared/class-names.ts'
+import type { CSIDriver, CSINode, StorageClass, VolumeAttachment } from '../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { claimKeyOf } from '../volumes/claim-requirements.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../volumes/names.ts'

@@ -1,5 +1,5 @@
 // A pod as the scheduler looks at it: worked out once per version, read at every decision.
-import type { Pod } from '../api/types/pod.ts'
+import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { type Amounts, requestsOf } from './cluster/amounts.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { Pod } from '../api/types/pod.ts'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { createWaitReporter } from './report-waiting.ts'

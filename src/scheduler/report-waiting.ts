@@ -1,9 +1,9 @@
 // Tells a pod's owner why it has no node yet: the PodScheduled condition and an event. What is said last counts: a pod
 // that is judged again before it was told is told once, and never two things at a time. A message that the server does
 // not take now is tried again: the pod may not be judged anew for a long time.
-import { podKind } from '../api/kinds/pod.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
+import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { Pod } from '../api/types/pod.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client, ObjectKey } from '../client/index.ts'

@@ -5,8 +5,8 @@
 //   take → opinions → find a node → set aside → ‖ bind volumes → bind the pod → told
 //             │           └─ none would do: parked until something could help; the pod says why
 //             └─ no node would do whatever it is: the same
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
-import { podKind } from '../api/kinds/pod.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { podKind } from '../api/kinds/pod.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
 import { ApiError } from '../api/status-error.ts'
 import { type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
 

@@ -1,13 +1,13 @@
 // A cluster for one provisioner, in memory and in this process: the real API server and the real lifecycle around the
 // plugin. Binding, which is others' work in a cluster, is done by hand here.
 import { parseFeatureGates } from '../api/feature-gates.ts'
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
-import { storageClassKind } from '../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../api/kinds/volume.ts'
+import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
-import type { PersistentVolume } from '../api/types/volume.ts'
 import {
   createApiServer,
   createBasicAuthorizer,

@@ -3,8 +3,8 @@
 // Events and leases are left out: nobody's data depends on them.
 import type { Message } from '@bufbuild/protobuf'
 import type { Kind } from '../api/kind.ts'
-import { eventKind } from '../api/kinds/event.ts'
-import { leaseKind } from '../api/kinds/lease.ts'
+import { eventKind } from '../api/kinds/event/event.ts'
+import { leaseKind } from '../api/kinds/lease/lease.ts'
 import { unavailable } from '../api/status-error.ts'
 import { type Client, type CommitWrite, keyOfObject, keyOfRef } from '../client/index.ts'
 import { callDriver } from '../csi/driver.ts'

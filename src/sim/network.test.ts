@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../api/kinds/claim.ts'
-import { configMapKind } from '../api/kinds/config-map.ts'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import type { ApiError } from '../api/status-error.ts'
 import type { Client } from '../client/index.ts'
 import { createCluster } from './cluster.ts'

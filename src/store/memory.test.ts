@@ -1,6 +1,6 @@
 import { describe } from 'vitest'
-import { storeContract } from './contract.ts'
 import { memoryMedium, openMemoryStore } from './memory.ts'
+import { storeContract } from './store.contract.ts'
 
 describe('memory store', () => {
   storeContract(async () => {

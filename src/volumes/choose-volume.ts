@@ -2,7 +2,7 @@
 // asked for, of these the smallest, of these the first by name. The binder asks for no node in particular; a scheduler
 // asks for one node at a time and excludes what it has promised to other claims of the same pod.
 // Pure: volume-index.ts keeps the shelves, bind-claim.ts saves the choice.
-import { annotationOf } from '../api/kinds/class-names.ts'
+import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import { matchesLabels } from '../api/selectors.ts'
 import {
   type Claim,

@@ -1,10 +1,11 @@
 // A claim and a volume, each reduced to what matching compares: what is wished for, and what is on offer. Amounts are
 // exact; access modes are sets of bits, so that "offers all that is asked" is one comparison.
-import { claimClassName, volumeClassName } from '../api/kinds/class-names.ts'
+
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import { claimClassName, volumeClassName } from '../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import { parseQuantity } from '../api/quantity.ts'
 import { type LabelSelector, labelSelectorFromObject } from '../api/selectors.ts'
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
-import type { PersistentVolume } from '../api/types/volume.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 
 export type Claim = Readonly<PersistentVolumeClaim>

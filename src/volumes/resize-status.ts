@@ -8,7 +8,7 @@
 //   left to it                   –                            FileSystemResizePending
 //   grown       cap = size       –                            –
 //   cancelled   alloc –          –                            –
-import type { PersistentVolumeClaim } from '../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { NODE_EXPANSION_NOT_REQUIRED } from './names.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>

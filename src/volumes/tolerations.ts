@@ -1,6 +1,6 @@
 // Whether a toleration covers a taint. An empty key with Exists covers every taint, an empty effect every effect.
-import type { Taint } from '../api/types/node.ts'
-import type { Toleration } from '../api/types/pod.ts'
+import type { Taint } from '../api/kinds/node/node-schema.ts'
+import type { Toleration } from '../api/kinds/pod/pod-schema.ts'
 
 export function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
   if (effect && effect !== taint.effect) return false

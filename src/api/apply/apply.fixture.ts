@@ -2,8 +2,8 @@
 // with its owners that is applied to and updated by name.
 import fc from 'fast-check'
 import { decode } from '../decode.ts'
+import { objectMeta } from '../kinds/shared/meta-schema.ts'
 import { int32, list, map, object, opt, ptr, req, string } from '../schema.ts'
-import { objectMeta } from '../types/meta.ts'
 import { applyConfig } from './apply-config.ts'
 import type { Entry } from './managers.ts'
 import { objectPlace } from './place.ts'

@@ -1,6 +1,6 @@
 // The record of who owns which fields: entries of metadata.managedFields, read from clients, ordered and bounded.
 // An entry belongs to a manager, an operation and a subresource; for updates each API version has one of its own.
-import type { ManagedFieldsEntry } from '../types/meta.ts'
+import type { ManagedFieldsEntry } from '../kinds/shared/meta-schema.ts'
 import { type FieldSet, isEmptySet, union } from './field-set.ts'
 import { decodeFieldsV1 } from './fields-v1.ts'
 

@@ -1,10 +1,11 @@
 // LimitRange items for claims: of type PersistentVolumeClaim, or of type Container with nothing but iops and throughput.
 // Requests count; limits exist for iops and throughput alone. A claim that asks for no iops is not made to by a bound.
-import { limitsClaims } from '../kinds/limit-range.ts'
-import { amountOf, isIoResource, withClaimIoInBytes } from '../kinds/provisioned-io.ts'
+
+import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
+import { limitsClaims } from '../kinds/limit-range/limit-range.ts'
+import type { LimitRange, LimitRangeItem } from '../kinds/resource-quota/quota-schema.ts'
+import { amountOf, isIoResource, withClaimIoInBytes } from '../kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity, parseQuantity, type Quantity } from '../quantity.ts'
-import type { PersistentVolumeClaim } from '../types/claim.ts'
-import type { LimitRange, LimitRangeItem } from '../types/quota.ts'
 import { tooFarApart, tooLittle, tooMuchRequested } from './bounds.ts'
 
 const TYPE = 'PersistentVolumeClaim'

@@ -1,7 +1,8 @@
 // A quota with its bounds and its use as numbers: what charging works on (charge.ts). In a busy namespace one write follows
 // the other, and only the last of a group commit is put into words again.
+
+import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
 import { canonicalQuantity, compareQuantities, formatQuantity, parseQuantity, type Quantity } from '../quantity.ts'
-import type { ResourceQuota } from '../types/quota.ts'
 
 export class QuotaAccount {
   /** Its status may be older than `used`. */

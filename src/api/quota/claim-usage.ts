@@ -1,10 +1,11 @@
 // What a claim asks for: storage, iops and throughput. Each counts at the largest of what is requested and what was
 // promised before (both allocated fields), so that growing and shrinking quickly never frees quota.
 //   limits.iops     sums this over the namespace       requests.iops     bounds each single claim
-import { claimClassName } from '../kinds/class-names.ts'
-import { amountOf, IO_RESOURCES, type ResourceList } from '../kinds/provisioned-io.ts'
+
+import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
+import { claimClassName } from '../kinds/shared/class-names.ts'
+import { amountOf, IO_RESOURCES, type ResourceList } from '../kinds/shared/provisioned-io.ts'
 import { compareQuantities, parseQuantity, type Quantity, quantityIsInteger, quantityToBytes } from '../quantity.ts'
-import type { PersistentVolumeClaim } from '../types/claim.ts'
 
 const NANOS = 1_000_000_000n
 

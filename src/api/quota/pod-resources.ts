@@ -1,8 +1,9 @@
 // What a pod asks for as a whole: its containers run together, its init containers one after the other before them,
 // except those that stay (sidecars), which add to everything that comes after them.
 //   containers 1 + 2, sidecar 1, then init 5     max(1 + 2 + 1, 1, 1 + 5) = 6
+
+import type { PodSpec } from '../kinds/pod/pod-schema.ts'
 import { addQuantities, compareQuantities, parseQuantity, type Quantity } from '../quantity.ts'
-import type { PodSpec } from '../types/pod.ts'
 
 type Part = 'requests' | 'limits'
 type Amounts = Map<string, Quantity>

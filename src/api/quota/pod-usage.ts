@@ -1,8 +1,9 @@
 // What a pod asks for, by quota key. A pod that has ended asks for nothing and is no longer one of `pods`;
 // `count/pods` counts it for as long as it is stored.
-import { isHugePages } from '../kinds/resource-names.ts'
+
+import type { Pod } from '../kinds/pod/pod-schema.ts'
+import { isHugePages } from '../kinds/shared/resource-names.ts'
 import { parseQuantity, type Quantity } from '../quantity.ts'
-import type { Pod } from '../types/pod.ts'
 import { podResources } from './pod-resources.ts'
 
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage']

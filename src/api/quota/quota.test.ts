@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../kinds/index.ts'
-import type { ResourceQuota } from '../types/quota.ts'
+import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
 import { changesOf, chargeQuota, kindsOfKeys, podResources, QuotaAccount, tally, textOf } from './index.ts'
 import { isInScope } from './scopes.ts'
 import { usageOf } from './usage.ts'

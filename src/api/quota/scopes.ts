@@ -1,9 +1,10 @@
 // Whether a quota counts an object at all: every scope and every expression of the selector must hold of it.
 // A scope speaks of one kind only, pods or claims; a quota that has one counts nothing else.
-import { qosClassOf } from '../kinds/pod-qos.ts'
-import type { PersistentVolumeClaim } from '../types/claim.ts'
-import type { Pod } from '../types/pod.ts'
-import type { ResourceQuota } from '../types/quota.ts'
+
+import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
+import { qosClassOf } from '../kinds/pod/pod-qos.ts'
+import type { Pod } from '../kinds/pod/pod-schema.ts'
+import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
 import { CLAIMS, type CountedKind, isSameKind, PODS } from './usage.ts'
 
 interface Requirement {

@@ -1,8 +1,9 @@
 // Counts from scratch: what all objects of a namespace use of some keys of a quota.
 // Charging adds up the same amounts write by write (charge.ts); this is for quotas that are new or changed, and for
 // seeing whether that went right.
+
+import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
 import { addQuantities, compareQuantities, type Quantity } from '../quantity.ts'
-import type { ResourceQuota } from '../types/quota.ts'
 import { CLASS_SUFFIX, isLargestKey } from './claim-usage.ts'
 import { isPodKey } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'

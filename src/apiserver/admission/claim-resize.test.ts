@@ -1,4 +1,4 @@
-// Which sizes a claim may be given, asked of the whole server. The rules themselves are src/api/kinds/claim-update-rules.ts
+// Which sizes a claim may be given, asked of the whole server. The rules themselves are src/api/kinds/claim/claim-update-rules.ts
 // and claim-resize.ts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { tally, textOf } from '../../api/quota/index.ts'

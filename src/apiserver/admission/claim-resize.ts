@@ -1,8 +1,9 @@
 // A claim may grow only once it is bound and only if its class says so. Shrinking is judged by the claim's
 // own rules (a request may be lowered down to what the volume has).
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { forbidden } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { AdmissionPlugin } from './admission.ts'
 
 export const claimResize: AdmissionPlugin = {

@@ -2,9 +2,9 @@
 // out of bounds after. A claim that exists is judged again when it asks for something else, not when a range changes, and
 // only for what goes further than before.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { applyClaimDefaults, applyPodDefaults, claimViolations, podViolations } from '../../api/limits/index.ts'
 import { forbidden } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { limitRangesOf } from './namespace-limits.ts'
 

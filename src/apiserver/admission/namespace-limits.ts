@@ -5,9 +5,9 @@
 //    saw still holds when it is done, whichever server changes them meanwhile. `list` alone would promise nothing.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
+import type { LimitRange, ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
 import { QuotaAccount } from '../../api/quota/index.ts'
 import { forbidden } from '../../api/status-error.ts'
-import type { LimitRange, ResourceQuota } from '../../api/types/quota.ts'
 import type { AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
 
 /** So many quotas, and so many limit ranges, may one namespace have; more are refused. etcd takes 128 writes at once. */

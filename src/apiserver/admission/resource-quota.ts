@@ -12,6 +12,7 @@
 //     changed and the count would be made again.
 
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
 import {
   type Change,
   type Contents,
@@ -22,7 +23,6 @@ import {
   type QuotaAccount,
 } from '../../api/quota/index.ts'
 import { forbidden } from '../../api/status-error.ts'
-import type { ResourceQuota } from '../../api/types/quota.ts'
 import type { AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
 import { accountsOf } from './namespace-limits.ts'
 import { refusedByQuota } from './quota-refusal.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { configMapKind } from '../../api/kinds/config-map.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
-import { namespaceKind } from '../../api/kinds/namespace.ts'
-import { podKind } from '../../api/kinds/pod.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
 import { findSubresource, subresourcesOf, verbsOf } from './subresources.ts'
 
 describe('subresources', () => {

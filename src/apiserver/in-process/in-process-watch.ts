@@ -6,9 +6,9 @@ import type { WatchEvent, WatchRequest } from '../../client/client.ts'
 import type { StoreEvent, Watch } from '../../store/index.ts'
 import { collectionPrefix } from '../keys.ts'
 import { parseListOptions } from '../options.ts'
-import { listObjects, selectorOf, waitForRevision } from '../read-objects.ts'
 import type { Resource } from '../resources.ts'
-import { faceOf, type ObjectDeps } from '../write-deps.ts'
+import { listObjects, selectorOf, waitForRevision } from '../verbs/read-objects.ts'
+import { faceOf, type ObjectDeps } from '../verbs/write-deps.ts'
 import { explainStoreError } from './in-process-errors.ts'
 
 /** A reader that leaves more events unread is cut off; the store replays them when it comes back. */

@@ -13,16 +13,16 @@ import type {
   Patch,
   WriteOptions,
 } from '../../client/client.ts'
-import { commitObjects } from '../commit.ts'
-import { deleteObject } from '../delete-object.ts'
 import { objectKey } from '../keys.ts'
 import { parseDeleteOptions, parseListOptions } from '../options.ts'
-import { getObject, listObjects } from '../read-objects.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
-import { decodeStored } from '../stored-object.ts'
-import { faceOf, type ObjectDeps, type WriteTarget, type Written } from '../write-deps.ts'
-import { type DescribedWrite, writeObject, writeVerbOf, writeVerbsOf } from '../write-verbs.ts'
+import { commitObjects } from '../verbs/commit.ts'
+import { deleteObject } from '../verbs/delete-object.ts'
+import { getObject, listObjects } from '../verbs/read-objects.ts'
+import { decodeStored } from '../verbs/stored-object.ts'
+import { faceOf, type ObjectDeps, type WriteTarget, type Written } from '../verbs/write-deps.ts'
+import { type DescribedWrite, writeObject, writeVerbOf, writeVerbsOf } from '../verbs/write-verbs.ts'
 import { explainStoreError } from './in-process-errors.ts'
 import { watchInProcess } from './in-process-watch.ts'
 

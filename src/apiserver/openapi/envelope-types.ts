@@ -1,8 +1,9 @@
 // The types around objects rather than of them: list metadata, statuses, watch events; and which kinds they are known as.
 // Declared like kinds, so that they are published the same way.
+
+import { binding } from '../../api/kinds/pod/pod-schema.ts'
+import { deleteOptions, eviction } from '../../api/kinds/shared/deleting-schema.ts'
 import { int32, int64, list, type ObjectType, object, opt, ptr, rawJson, req, string } from '../../api/schema.ts'
-import { deleteOptions, eviction } from '../../api/types/deleting.ts'
-import { binding } from '../../api/types/pod.ts'
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 

@@ -1,6 +1,6 @@
 // Writes a Swagger 2 document in the binary form that kubectl up to 1.28 reads: the message openapi.v2.Document.
 // The tables below give, for every property of the JSON form, its place in the messages.
-import { createProtobufWriter, type ProtobufWriter } from '../../api/protobuf-writer.ts'
+import { createProtobufWriter, type ProtobufWriter } from '../../api/protobuf/writer.ts'
 
 /**
  * Where a property goes. More than one number: inside messages that have nothing else in them,

@@ -1,8 +1,9 @@
 // Every operation on one group version's resources, as data: paths, parameters, what goes in and what comes out.
 // document-v3.ts and document-v2.ts write them down, each in its dialect.
+
+import { binding } from '../../api/kinds/pod/pod-schema.ts'
+import { deleteOptions, eviction } from '../../api/kinds/shared/deleting-schema.ts'
 import type { ObjectType } from '../../api/schema.ts'
-import { deleteOptions, eviction } from '../../api/types/deleting.ts'
-import { binding } from '../../api/types/pod.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
 import type { Resource, Resources } from '../resources.ts'
 import type { Verb } from '../route.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { deleteOptions } from '../../api/kinds/shared/deleting-schema.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import {
   boolean,
   bytes,
@@ -24,7 +25,6 @@ import {
   type Type,
   time,
 } from '../../api/schema.ts'
-import { deleteOptions } from '../../api/types/deleting.ts'
 import { createResources } from '../resources.ts'
 import { openApi3, swagger2 } from './dialect.ts'
 import { createSchemas, type Schemas } from './schemas.ts'

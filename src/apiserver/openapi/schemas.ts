@@ -1,7 +1,8 @@
 // Turns declarations into published schemas, each under its name, together with all they refer to.
 // One collector per document: what operations mention is what the document contains.
+
+import { objectMeta } from '../../api/kinds/shared/meta-schema.ts'
 import type { Field, ObjectType, Type } from '../../api/schema.ts'
-import { objectMeta } from '../../api/types/meta.ts'
 import type { Resource } from '../resources.ts'
 import type { Dialect, Schema } from './dialect.ts'
 import { type Envelope, envelopeOf, type GroupVersionKind, listMeta } from './envelope-types.ts'

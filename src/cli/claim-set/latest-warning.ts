@@ -1,5 +1,5 @@
 // What the system last complained about a claim: the newest of its Warning events.
-import { eventKind } from '../../api/kinds/event.ts'
+import { eventKind } from '../../api/kinds/event/event.ts'
 import type { Client, ObjectRef } from '../../client/index.ts'
 
 export async function latestWarning(client: Client, { namespace = '', name }: ObjectRef): Promise<string | undefined> {

@@ -1,7 +1,8 @@
 // Works through a set of claims: starts so many at a time, follows each by watch to its end, and stops starting more
 // when too many have failed or we are told to stop. What has begun is never undone: it goes on without us.
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { Clock } from '../../base/clock.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { Cache } from '../../runtime/index.ts'

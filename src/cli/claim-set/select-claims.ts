@@ -1,9 +1,9 @@
 // The claims a command is about: those that were named, or all that a label selector finds. In the order of their
 // names, so that a set is worked through the same way each time (db-0, db-1, …, db-10).
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { UsageError } from '../flags.ts'
 

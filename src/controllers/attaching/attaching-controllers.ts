@@ -3,16 +3,16 @@
 //   a volume   by itself, its attachments, its claim, the pods of the claim, its driver, and what it waits for: a node
 //              that answers again, unmounts or comes, a place on a full one
 //   a node     by its attachments, and by its own list
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { csiDriverKind } from '../../api/kinds/csi-driver.ts'
-import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Node } from '../../api/types/node.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {

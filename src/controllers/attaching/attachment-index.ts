@@ -1,6 +1,6 @@
 // How attachments and volumes are found: one set of indexes for all controllers and attachers of a process.
-import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
-import type { PersistentVolume, PersistentVolumeSpec } from '../../api/types/volume.ts'
+import type { CSIDriver, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
 

@@ -3,8 +3,8 @@
 // where it was not published, and nothing was published that no attachment held.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
 import { aWorld, inUseName, type StartOptions, type World } from './attaching.fixture.ts'
 
 interface Story {

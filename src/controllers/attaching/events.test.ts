@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { troubleOf } from './events.ts'
 
 const aPod = (name: string, namespace: string) => ({ metadata: { name, namespace } }) as Pod

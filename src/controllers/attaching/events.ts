@@ -1,6 +1,6 @@
 // Everything attaching tells people, on the pods that wait, in the words they know and search for.
-import { podKind } from '../../api/kinds/pod.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { EventRecorder, Happening } from '../../runtime/index.ts'
 import type { Trouble } from './plan-volume.ts'
 

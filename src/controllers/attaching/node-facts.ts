@@ -1,5 +1,5 @@
 // What a node's object says about attaching: whether it answers, whether it is out of service, and what it has mounted.
-import type { Node } from '../../api/types/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import {
   attachedVolumeNameOf,
   attachmentNameOf,

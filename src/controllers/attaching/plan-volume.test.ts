@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Attachment } from './attachment-index.ts'
 import { type AttachmentView, planVolume, type VolumeView, type Wish } from './plan-volume.ts'
 

@@ -5,7 +5,7 @@
 //                                 mounted   → wait; by force once the node is out of service, or lost for too long
 //   a pod on the node needs it    nothing there → attach, unless it may be on one node only and is on another, the node
 //                                                 is full, or it is just being detached there
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Attachment } from './attachment-index.ts'
 import { isBeingDeleted } from './attachment-index.ts'
 

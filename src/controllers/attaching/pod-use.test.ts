@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { needsVolumes, usesClaim } from './pod-use.ts'
 
 const aPod = (status: object, metadata: object = {}, nodeName = 'left') =>

@@ -1,6 +1,6 @@
 // Which pods need which volumes at their node: those that are on a node and have not ended there.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod, PodStatus } from '../../api/types/pod.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
 /** `namespace/name` of the claims of a pod that is on a node. */

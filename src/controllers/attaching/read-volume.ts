@@ -1,5 +1,5 @@
 // One volume and everything that decides about its attachments, read from the caches at one moment.
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
 import {

@@ -1,10 +1,10 @@
 // Moves the attachments of one volume closer to what its pods need: makes those that are missing, deletes those that
 // nobody needs. One volume is worked on by one worker at a time, so two nodes never win the same volume.
-import { nodeKind } from '../../api/kinds/node.ts'
-import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import type { VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Node } from '../../api/types/node.ts'
-import type { VolumeAttachment } from '../../api/types/storage.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Attachment } from './attachment-index.ts'

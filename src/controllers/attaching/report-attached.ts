@@ -1,8 +1,8 @@
 // Keeps a node's list of attached volumes (status.volumesAttached): kubelets mount nothing that is not on it. A volume
 // leaves the list before its attachment goes, which is reconcile-volume.ts's to do.
-import { nodeKind } from '../../api/kinds/node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { NodeStatus } from '../../api/kinds/node/node-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { NodeStatus } from '../../api/types/node.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'
 import { factsOfAttachedVolume } from '../../volumes/attachment-names.ts'

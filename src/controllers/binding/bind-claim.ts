@@ -7,9 +7,9 @@
 // of two binders only one gets the volume, and only one the claim. The second is held to the object by its uid alone:
 // all it says follows from what the first has settled, and the next pass corrects what has changed since.
 
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { annotationOf } from '../../api/kinds/class-names.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import { type Claim, isReservedFor, type Volume } from '../../volumes/claim-requirements.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'

@@ -1,10 +1,10 @@
 // For tests: the binder against a real API server on a store in memory. Objects are put there with any status, the
 // controllers run until nothing moves, and then objects and what was told about them are looked at.
 import { setMaxListeners } from 'node:events'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'

@@ -1,9 +1,9 @@
 // Claims and volumes as users see them: objects before, the controllers until nothing moves, objects and events after.
 // Everything here holds on a server with transactions and on one without.
 import { afterEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
 import {
   BIND_COMPLETED,

@@ -1,6 +1,6 @@
 // The status the binder gives a claim, as merge patches: what is right already is left out, and where all of it is,
 // there is no patch.
-import { annotationOf } from '../../api/kinds/class-names.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
 import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'

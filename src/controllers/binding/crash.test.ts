@@ -1,7 +1,7 @@
 // Deaths and races: whatever a binder leaves half done or loses to another, the next pass ends where all end.
 import { afterEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'

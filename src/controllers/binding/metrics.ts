@@ -1,10 +1,10 @@
 // What the binder counts, under the names operators already chart. How many volumes and claims there are is counted
 // from the caches when it is asked.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { claimClassName, volumeClassName } from '../../api/kinds/class-names.ts'
-import { volumeSources } from '../../api/kinds/volume-source-rules.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import { volumeSources } from '../../api/kinds/volume/volume-source-rules.ts'
 import type { Cache } from '../../runtime/index.ts'
 import type { Volume } from '../../volumes/claim-requirements.ts'
 

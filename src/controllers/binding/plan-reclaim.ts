@@ -1,6 +1,6 @@
 // What becomes of a volume whose claim is gone. The binder itself destroys nothing: it knows whose job it is, and says
 // so when it is nobody's. Pure.
-import { annotationOf } from '../../api/kinds/class-names.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { Happening } from '../../runtime/index.ts'
 import type { Volume } from '../../volumes/claim-requirements.ts'
 import { IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY } from '../../volumes/names.ts'

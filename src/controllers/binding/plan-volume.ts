@@ -1,6 +1,6 @@
 // What should happen to one volume, as data: which phase it is in, whether it is given back, and what becomes of it
 // when its claim is gone. Binding it to a claim is the claim's business (plan-claim.ts). Pure.
-import { annotationOf } from '../../api/kinds/class-names.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { Happening } from '../../runtime/index.ts'
 import { whyUnfit } from '../../volumes/choose-volume.ts'
 import { type Claim, claimKeyOf, offerOf, wishOf } from '../../volumes/claim-requirements.ts'

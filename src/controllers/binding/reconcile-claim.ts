@@ -1,8 +1,8 @@
 // One pass over a claim: read, plan, apply. Safe at any time, and after a crash between any two writes.
 
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
-import { effectiveDefaultClass } from '../../api/kinds/default-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
+import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
 import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { chooseVolume } from '../../volumes/choose-volume.ts'

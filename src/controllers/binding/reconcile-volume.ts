@@ -1,8 +1,8 @@
 // One pass over a volume: read, plan, apply. Safe at any time, and after a crash between any two writes.
 
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { annotationOf } from '../../api/kinds/class-names.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { type Claim, claimKeyOf, type Volume } from '../../volumes/claim-requirements.ts'

@@ -1,5 +1,5 @@
 // For tests: claims and volumes of which only what matters is said.
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache, CacheHandlers } from '../../runtime/cache.ts'
 import { ObjectSet } from '../../runtime/object-set.ts'
 import type { Claim, Volume } from '../../volumes/claim-requirements.ts'

@@ -2,7 +2,7 @@
 // A volume that a worker is just binding is taken off the shelf until the cache shows how that went, so that two
 // workers do not choose the same one.
 //   shelf   class, attributes class, volume mode        group   a set of access modes, by size and then name
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { bySize, type Shelves } from '../../volumes/choose-volume.ts'
 import {

@@ -1,11 +1,11 @@
 // The producer of capacity objects for one driver, from waiting until it can begin to letting go of what it used. What it
 // does in between is producer.ts. Where a leader is elected it is made anew for every term.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { OwnerReference } from '../../api/types/meta.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createWorkQueue, type LeaderElection, type WorkQueue } from '../../runtime/index.ts'

@@ -3,7 +3,7 @@
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { onTestFinished } from 'vitest'
 import type { Kind } from '../../api/kind.ts'
-import type { CSIStorageCapacity } from '../../api/types/storage.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { startTrial, type TrialOptions, type TrialServer } from '../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../base/log.ts'

@@ -3,9 +3,9 @@
 //
 // How long it is missing is counted from when this cleaner first saw it missing: after a restart it is counted anew, so
 // that nothing is ever deleted too early.
-import { csiNodeKind } from '../../api/kinds/csi-node.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import type { CSINode, CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import type { CSINode, CSIStorageCapacity } from '../../api/types/storage.ts'
 import type { Client } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {

@@ -1,7 +1,7 @@
 // Says which places are touched when a snapshot of one of the driver's volumes is made or deleted, where snapshots are
 // served at all. The content, not the snapshot, is what takes room: it is there when the storage has it, names the
 // driver, and goes after what it stands for.
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

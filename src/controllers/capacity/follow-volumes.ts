@@ -1,8 +1,9 @@
 // Says which places are touched when a volume of the driver is made, deleted, expanded or modified, and when a claim
 // gives back the node that was chosen for it because there was no room.
-import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
 import { atSegment, type Place, placesOf } from './places.ts'

@@ -4,9 +4,9 @@
 //   0 the pod itself     1 its DaemonSet or StatefulSet, or ReplicaSet     2 the ReplicaSet's Deployment
 import { defineForeignKind } from '../../api/foreign-kind.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import { podKind } from '../../api/kinds/pod.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Client } from '../../client/index.ts'
 
 export interface OwnerSearch {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { placesOf } from './places.ts'
 
 type Term = NonNullable<

@@ -1,8 +1,8 @@
 // Which part of what is published a change may have touched: a segment with all its classes, since they may share a pool,
 // or a class with all its segments, when nobody says where a volume lies.
-import { volumeClassName } from '../../api/kinds/class-names.ts'
-import type { NodeSelectorTerm } from '../../api/types/references.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
+import type { NodeSelectorTerm } from '../../api/kinds/shared/references-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { EVERYWHERE, type Segment, segmentOf } from './segments.ts'
 
 export type Place =

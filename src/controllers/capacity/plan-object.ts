@@ -1,8 +1,9 @@
 // What should become of an item's object once the driver has answered. Pure: what there is and what was said in, what to
 // write out.
+
+import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { formatQuantity, isQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
-import type { OwnerReference } from '../../api/types/meta.ts'
-import type { CSIStorageCapacity } from '../../api/types/storage.ts'
 import type { Item } from './items.ts'
 import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL } from './managed-by.ts'
 import type { Report } from './report.ts'

@@ -4,8 +4,9 @@
 //   changed    409                                    not as it was judged; look again
 //   refused    400, 413, 422                          the server will not have this one object; others may be fine
 //   pause      everything else                        the server, its rules or the namespace; nothing else would fare better
+
+import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { CSIStorageCapacity } from '../../api/types/storage.ts'
 import type { Client } from '../../client/index.ts'
 import { backOff, done, type LeaderElection, type Outcome } from '../../runtime/index.ts'
 import { capacityKind } from './items.ts'

@@ -1,7 +1,7 @@
 // A change that the volume of a bound claim is asked for: more room, or other attributes. Each kind of change decides for
 // itself what is due and takes its steps; the frame (changing-controllers.ts) lets no volume undergo two at once.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { Cache, Outcome, Source } from '../../runtime/index.ts'
 

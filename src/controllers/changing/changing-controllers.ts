@@ -2,11 +2,11 @@
 // all kinds of change. Each claim waits there once per kind, so that one that backs off holds up no other, and takes
 // turns, so that no volume undergoes two at once; the kinds are woken in the order they are given.
 // Runs in the control plane's process or alone. Where a leader is elected, it is made anew for every term.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { annotationOf } from '../../api/kinds/class-names.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'

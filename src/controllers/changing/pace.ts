@@ -1,9 +1,10 @@
 // How fast volumes of one driver may be changed, where an operator says so: so many new changes in so much time, and a
 // rest for a volume after each. What one edit of a claim asks for, size and attributes, is one change and not held up in
 // between. When a volume was last changed, and for which wish, it says itself: a restart forgets nothing.
-import { amountOf, IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import { Recent } from '../../base/recent.ts'
 import type { Happening } from '../../runtime/index.ts'

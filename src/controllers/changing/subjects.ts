@@ -1,7 +1,7 @@
 // Which claims have a volume that this process may change: both sides say that they belong together, the volume is the
 // driver's, and it is where this instance of the driver is.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { isReachableFrom } from '../../volumes/node-affinity.ts'
 import type { Subject } from './change.ts'

@@ -1,5 +1,5 @@
 // Which pods use a claim, for drivers that change only volumes that are not in use.
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'

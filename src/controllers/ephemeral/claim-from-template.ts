@@ -1,7 +1,7 @@
 // The claim an ephemeral volume of a pod stands for: named after pod and volume, made from the volume's template, and
 // owned by the pod, so that it goes when the pod goes.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 
 type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number]
 

@@ -1,11 +1,11 @@
 // Makes the claims of ephemeral volumes: one per volume of a pod, owned by it. A claim of that name that was not made for
 // the pod is left alone, and the pod is told. Woken by the pod, and by a claim that appears or goes.
 import { Counter, type Registry } from 'prom-client'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { podKind } from '../../api/kinds/pod.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
 import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {

@@ -1,6 +1,6 @@
 // What this process knows of the driver's last answers, by claim. All of it may be lost at any moment: the driver is then
 // asked once more for what it was asked last, which is always safe.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>

@@ -1,5 +1,5 @@
 // In place of growing, for a driver that cannot: a claim that asks for more is told why it gets nothing, and what to do.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { DriverFacts } from '../../csi/index.ts'
 import { done, type EventRecorder, stuck } from '../../runtime/index.ts'
 import { isLess } from '../../volumes/target-size.ts'

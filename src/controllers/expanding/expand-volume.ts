@@ -8,11 +8,11 @@
 //   final                             error condition                              with backoff
 //   uncertain, or none                as it was                                    with backoff, for the same size
 
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { annotationOf } from '../../api/kinds/class-names.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
 import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'

@@ -1,11 +1,11 @@
 // Tells people, on claim and volume, that a user lowered the size of a claim: what was asked of the storage before may
 // have happened, and quota may go on charging it. Told when the edit is seen; an edit that nobody saw is told while its
 // growth is still under way, unless an event says that it was.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { eventKind } from '../../api/kinds/event.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { eventKind } from '../../api/kinds/event/event.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'
 import { stateOf } from '../../volumes/resize-status.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   cancelled,

@@ -1,9 +1,10 @@
 // What the growth of a claim's volume needs next. Pure: claim, volume and what is known about the driver's answers in,
 // one step out. Which size is asked for is target-size.ts; taking the step is reconcile-claim.ts.
-import { annotationOf } from '../../api/kinds/class-names.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { conditionIn, failureText, NO_ROOM, stateOf } from '../../volumes/resize-status.ts'
 import { isLess, targetOf } from '../../volumes/target-size.ts'

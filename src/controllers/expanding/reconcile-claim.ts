@@ -1,7 +1,7 @@
 // Moves one claim's volume closer to the size it asks for: reads, plans (plan-expansion.ts), takes one step, and plans
 // again until there is nothing to do or something to wait for. Safe at any time and after any crash.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { CSIStorageCapacity } from '../../api/types/storage.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { shortage } from './room.ts'
 
 const aVolume = (...places: readonly Readonly<Record<string, readonly string[]>>[]): PersistentVolume => ({

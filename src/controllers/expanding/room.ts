@@ -1,10 +1,10 @@
 // Whether there is room for a larger volume, where that is known: the driver opted in to capacity tracking, and objects
 // tell of the place the volume is in and of its class. Not known, or not for sure, counts as room: the driver decides.
-import { volumeClassName } from '../../api/kinds/class-names.ts'
+import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
+import type { CSIDriver, CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { type LabelSelector, labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
-import type { CSIDriver, CSIStorageCapacity } from '../../api/types/storage.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Cache } from '../../runtime/index.ts'
 
 type Volume = Readonly<PersistentVolume>

@@ -1,9 +1,9 @@
 // The writes of a growth: what the claim says, and what the volume says, through the leader's fence and back into the
 // caches, so that the next look is not at the past.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import type { StatusPatch } from '../../volumes/resize-status.ts'
 import { commitAsLeader } from '../provisioning/leader-commit.ts'

@@ -1,7 +1,7 @@
 // Failures are told whatever became of the claim meanwhile, so one may arrive after the growth it tells of is over.
 import { describe, expect, it } from 'vitest'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { planExpansion } from './plan-expansion.ts'
 
 function planOf(request: string, status: object, volumeSize = '2Gi') {

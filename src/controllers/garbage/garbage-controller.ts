@@ -1,8 +1,8 @@
 // Deletes what belongs to nobody any more, and carries out the two deletions that wait: foreground (dependents first)
 // and orphan (dependents stay). Owners of kinds that are not served are left alone, and so is what belongs to them.
 import type { Kind, KubeObject } from '../../api/kind.ts'
+import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import { ApiError, isNotServed } from '../../api/status-error.ts'
-import type { OwnerReference } from '../../api/types/meta.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

@@ -1,7 +1,7 @@
 // Who belongs to whom, as far as it matters for deletion: the outlines of every object (identity, owners, finalizers),
 // indexed by owner. The decisions are plan-garbage.ts, the writes garbage-controller.ts.
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import type { OwnerReference } from '../../api/types/meta.ts'
+import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import type { Cache, CacheSet } from '../../runtime/index.ts'
 
 /** An object in the graph, whatever its kind. */

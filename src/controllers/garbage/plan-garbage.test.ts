@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { configMapKind } from '../../api/kinds/config-map.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import type { Node } from './owner-graph.ts'
 import { type OwnerState, planGarbage } from './plan-garbage.ts'
 

@@ -1,6 +1,6 @@
 // Decides what garbage collection should do with one object. Pure: the object, what is known of its owners and its
 // dependents in; one action out.
-import type { OwnerReference } from '../../api/types/meta.ts'
+import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
 import type { Node } from './owner-graph.ts'
 
 export const FOREGROUND = 'foregroundDeletion'

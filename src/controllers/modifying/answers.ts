@@ -1,6 +1,6 @@
 // What this process knows of the driver's last answers about each claim. All of it may be lost at any moment: then a
 // change that was begun counts as not answered, and one that was refused is tried once more.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import { Recent } from '../../base/recent.ts'
 

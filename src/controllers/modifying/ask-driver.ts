@@ -1,6 +1,6 @@
 // One try to give a volume its attributes: the intent and the way back on the claim, the call, and what came of it on
 // volume and claim. Three writes when all goes well, the last two as one where the server can.
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainAnswer } from '../../csi/index.ts'
 import { backOff, retryAfter, stuck } from '../../runtime/index.ts'

@@ -1,12 +1,12 @@
 // Changes the attributes of volumes while claims are bound to them: their class, and iops and throughput of their own, on
 // one path. A kind of change in the frame of ../changing; plan-modification.ts decides, ask-driver.ts asks.
 import type { FeatureGates } from '../../api/feature-gates.ts'
-import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import { amountOf, IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'

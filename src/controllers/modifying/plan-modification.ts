@@ -6,7 +6,7 @@
 //   refuse    cannot be: two values for one attribute, or more than a driver takes
 //   rest      was refused a while ago, and nothing has changed since
 //   wait      the classes are not known
-import { IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
+import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composed } from '../provisioning/csi/attributes.ts'
 import { Refusal } from '../provisioning/csi/refusal.ts'
 import { isUncertain, type Situation } from './situation.ts'

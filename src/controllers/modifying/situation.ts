@@ -1,7 +1,7 @@
 // A claim, its volume and the classes they name, read as one picture: what is wanted, what is in effect, what was begun.
 import type { FeatureGates } from '../../api/feature-gates.ts'
-import { amountOf, IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { isInUse, type Subject } from '../changing/index.ts'
 import { wantedAttributes } from '../provisioning/csi/attributes.ts'

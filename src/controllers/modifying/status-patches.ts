@@ -1,8 +1,9 @@
 // What each step writes, as one patch of the claim's status: class, iops and throughput, conditions and the undo record
 // together, so that no reader ever sees half a step. Pure; undefined where everything is as it should be already.
-import { IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
-import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+
+import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/kinds/claim/claim-schema.ts'
+import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
 import type { Ask } from './plan-modification.ts'
 import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'

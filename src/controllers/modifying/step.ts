@@ -1,5 +1,5 @@
 // How one action on a claim ends, and what everyone is told of it.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { done, type Happening, type Outcome, retryAfter } from '../../runtime/index.ts'
 import type { Subject } from '../changing/change.ts'
 import type { ModifyingContext } from './context.ts'

@@ -1,6 +1,6 @@
 // What a volume should have beside its size: the attributes class, and iops and throughput of its own.
 // Throughput is bytes/s here; how a driver is told is ../provisioning/csi/attributes.ts.
-import { IO_RESOURCES } from '../../api/kinds/provisioned-io.ts'
+import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity } from '../../api/quantity.ts'
 import type { WantedAttributes } from '../provisioning/csi/attributes.ts'
 

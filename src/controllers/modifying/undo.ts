@@ -3,10 +3,11 @@
 // Both are annotations and are written together with the step they belong to.
 //   claim    modifying.stowage.dev/undo         {"iops":"500","tier":null}          null: nobody knows what it was
 //   volume   modifying.stowage.dev/attributes   {"class":"gold","attributes":{"iops":"1000"}}
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
 import { normalizeThroughput } from '../../api/throughput.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import { RESERVED_PREFIX } from '../provisioning/csi/parameters.ts'
 import type { Attributes } from './target.ts'
 

@@ -1,9 +1,9 @@
 // The writes of a step: only the leader's, and what they left behind is known here before the watch tells it.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import type { Subject } from '../changing/change.ts'
 import { commitAsLeader } from '../provisioning/leader-commit.ts'

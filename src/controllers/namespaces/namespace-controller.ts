@@ -1,9 +1,9 @@
 // Empties namespaces that are being deleted, then lets them go. Woken by the namespace itself and by the end of any
 // object in one; what still stands in the way is written into the namespace's status.
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import { namespaceKind } from '../../api/kinds/namespace.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
 import { ApiError, isNotServed } from '../../api/status-error.ts'
-import type { Namespace } from '../../api/types/namespace.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

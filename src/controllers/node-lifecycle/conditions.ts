@@ -1,5 +1,5 @@
 // What a node's conditions say, and what they should say of a node that has fallen silent. Pure.
-import type { Node } from '../../api/types/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 
 export type NodeCondition = NonNullable<NonNullable<Node['status']>['conditions']>[number]
 

@@ -1,7 +1,7 @@
 // What the steps of node lifecycle stand on, put together once by node-lifecycle-controllers.ts.
-import type { Lease } from '../../api/types/lease.ts'
-import type { Node } from '../../api/types/node.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'

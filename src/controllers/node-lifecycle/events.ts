@@ -1,5 +1,5 @@
 // Everything node lifecycle tells people, in the words they know and search for.
-import type { Node } from '../../api/types/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Happening } from '../../runtime/index.ts'
 
 /** Who reports. */

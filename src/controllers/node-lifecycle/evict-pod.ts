@@ -1,9 +1,9 @@
 // Evicts a pod that does not bear a NoExecute taint of its node any longer: it is marked for deletion with the time it
 // asked for, and is gone when its node says so, or when the node is gone or out of service.
-import { nodeKind } from '../../api/kinds/node.ts'
-import { podKind } from '../../api/kinds/pod.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Pod } from '../../api/types/pod.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { done, type Outcome, retryAfter } from '../../runtime/index.ts'
 import type { NodeLifecycleContext } from './context.ts'

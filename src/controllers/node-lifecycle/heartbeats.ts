@@ -5,8 +5,8 @@
 // node that was made by hand says nothing by staying as it is.
 //
 // Holds one entry for every node and every lease of a node there is, and forgets it with the last of the two.
-import type { Lease } from '../../api/types/lease.ts'
-import type { Node } from '../../api/types/node.ts'
+import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import { heartbeatOf } from './conditions.ts'
 

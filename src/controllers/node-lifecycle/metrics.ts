@@ -1,6 +1,6 @@
 // What node lifecycle counts, under the names operators already chart. Nodes are counted from the cache when it is asked.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { Node } from '../../api/types/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { isReady } from './conditions.ts'
 import type { NodeLifecycleContext } from './context.ts'
 import type { RemovalReason } from './remove-pod.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { nodeKind } from '../../api/kinds/node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

@@ -4,10 +4,10 @@
 //   a missing node   remove-lost-pods.ts      woken by its pods and its end
 //   a going pod      remove-lost-pods.ts      woken by itself, and by a node that is put out of service
 //   finished pods    remove-finished-pods.ts  woken by pods that end
-import { leaseKind } from '../../api/kinds/lease.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import type { Node } from '../../api/types/node.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {

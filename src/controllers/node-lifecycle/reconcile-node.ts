@@ -2,10 +2,10 @@
 // more at the server itself, for the caches may be behind; then nobody knows how it is, and its conditions say so. Taints
 // follow the conditions, whoever wrote those. Each write names the version it was decided on.
 //   conditions  conditions.ts      taints  taints.ts      silence  heartbeats.ts
-import { leaseKind } from '../../api/kinds/lease.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Node } from '../../api/types/node.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { conditionsOfSilence, isReady, readyOf } from './conditions.ts'
 import { NODE_LEASES, type NodeLifecycleContext, timestamp } from './context.ts'

@@ -1,6 +1,6 @@
 // Pods that have ended are kept for people to look at, but not without end: beyond a number the oldest go, those that a
 // node had evicted before all others.
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { type Cache, done, type Outcome } from '../../runtime/index.ts'
 import type { NodeLifecycleContext } from './context.ts'
 import { hasEnded, removePods } from './remove-pod.ts'

@@ -1,9 +1,9 @@
 // Pods that nobody is left to shut down: those of a node that is gone, and those that are going on a node that is out of
 // service. A node that is merely missing may just be late, so it has a while to appear, and the server is asked.
-import { nodeKind } from '../../api/kinds/node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Node } from '../../api/types/node.ts'
-import type { Pod } from '../../api/types/pod.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { type Cache, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import { isReady } from './conditions.ts'

@@ -1,8 +1,8 @@
 // Takes a pod away at once, where nobody is left to shut it down. It is marked as failed first: whoever watches it must
 // not take it for one that is still running.
-import { podKind } from '../../api/kinds/pod.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Pod } from '../../api/types/pod.ts'
 import { type NodeLifecycleContext, timestamp } from './context.ts'
 
 /** Why, as metrics call it. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Node, Taint } from '../../api/types/node.ts'
+import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import { borneMs, isLost, taintsDue } from './taints.ts'
 
 const NOW = '2026-01-01T00:00:00Z'

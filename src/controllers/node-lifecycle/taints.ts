@@ -3,8 +3,8 @@
 //   Ready=Unknown  unreachable   NoSchedule and NoExecute
 //   a pressure     its own key   NoSchedule
 // Taints of other keys are other people's and stay as they are.
-import type { Node, Taint } from '../../api/types/node.ts'
-import type { Toleration } from '../../api/types/pod.ts'
+import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
+import type { Toleration } from '../../api/kinds/pod/pod-schema.ts'
 import { tolerates } from '../../volumes/tolerations.ts'
 
 export const NOT_READY = 'node.kubernetes.io/not-ready'

@@ -1,6 +1,6 @@
 // Which nodes and pods a change concerns, and which changes concern nobody.
-import type { Node } from '../../api/types/node.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { heartbeatOf } from './conditions.ts'
 import type { NodeLifecycleContext } from './context.ts'

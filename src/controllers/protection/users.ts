@@ -1,6 +1,6 @@
 // Who uses what: whether a pod keeps a claim, and the attributes classes a claim has to do with.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 
 /** The claims a pod may keep: none until a node has been given it, as no node starts a pod whose claim is going. */

@@ -4,8 +4,8 @@
 //   nothing → unknown → unsaved → saved
 //      ↑         │          │
 //      └─────────┴── unwanted    made, but refused by the server, outrun, or not what was asked for
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ProvisionRequest } from './provisioner.ts'
 

@@ -1,8 +1,9 @@
 // The PersistentVolume object of what the storage made: what claim and class say, with what only the storage knows laid
 // over it. Pure. Whether it is what was asked for is check-volume.ts.
-import { claimClassName } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { claimClassName } from '../../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
 import type { NewVolume, ProvisionRequest } from './provisioner.ts'
 

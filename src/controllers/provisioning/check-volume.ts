@@ -1,10 +1,10 @@
 // Whether what the storage made is what the claim asked for, and whether two volume objects stand for the same storage.
 // Pure.
 import { isJsonObject, type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { type PersistentVolume, persistentVolumeSource } from '../../api/kinds/volume/volume-schema.ts'
 import { compareQuantities, quantityToBytes } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import { type PersistentVolume, persistentVolumeSource } from '../../api/types/volume.ts'
 
 /** Why the volume may not be given to the claim; nothing when it may. */
 export function mismatchOf(

@@ -1,7 +1,7 @@
 // What the steps of provisioning and deleting stand on, put together once by provisioning-controllers.ts.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { StorageClass, VolumeAttachment } from '../../api/types/storage.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { StorageClass, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

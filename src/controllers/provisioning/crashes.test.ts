@@ -2,7 +2,7 @@
 // started; and the end must be the same, with nothing in the storage that no volume stands for.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { Failure } from './provisioner.ts'
 import { aWorld, DISKS, type ProcessOptions, type World } from './provisioning.fixture.ts'

@@ -1,11 +1,11 @@
 // Moves one volume closer to its end: once released it is looked at live, its storage is deleted, and only then the
 // object. Also keeps the finalizer that makes people's deletes wait for that.
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError, isNotFound } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { CommitWrite, ObjectKey, ObjectRef } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { DELETION_ASKED, isDeletionAsked } from '../../volumes/deletion-asked.ts'

@@ -1,5 +1,5 @@
 // Everything that provisioning and deleting tell people, in the words they know from other provisioners.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { Happening } from '../../runtime/index.ts'
 import type { Failure } from './provisioner.ts'

@@ -2,9 +2,9 @@
 // finalizer. While it is there, something may exist under the volume's name, and the claim cannot go: whichever process
 // finds it finishes the work. It leaves in the same commit that saves the volume, or when nothing is known to exist.
 import { createHash } from 'node:crypto'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { ApiError, conflict, isNotFound, notFound } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { ProvisioningContext } from './context.ts'

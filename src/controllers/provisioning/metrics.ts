@@ -1,9 +1,9 @@
 // How many volumes were provisioned and deleted, how many tries failed, and how long it took, under the names that
 // operators already chart for external provisioners.
 import { Counter, Histogram, type Registry } from 'prom-client'
-import { claimClassName, volumeClassName } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 
 /** One for the process, however many provisioners it runs. */
 export interface ProvisioningMetrics {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PROVISIONED_BY, PROVISIONER } from '../../volumes/names.ts'
 import type { Stage } from './attempts.ts'
 import { type ClaimSituation, planClaim, requestOf } from './plan-claim.ts'

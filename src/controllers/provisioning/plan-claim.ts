@@ -1,9 +1,10 @@
 // What to do next for one claim, as data. Pure: the claim, what is known of its volume, and what it asks for go in.
 // Doing it is reconcile-claim.ts.
-import { claimClassName } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { StorageClass } from '../../api/types/storage.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { claimClassName } from '../../api/kinds/shared/class-names.ts'
+import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import { howToGiveUp } from './events.ts'

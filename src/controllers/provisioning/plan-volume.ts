@@ -1,8 +1,9 @@
 // What to do next for one volume, as data: keep our finalizer where it belongs, and delete what nobody wants any more.
 // Pure. Doing it, after one more look at the live objects, is delete-volume.ts.
-import { annotationOf } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { isDeletionAsked } from '../../volumes/deletion-asked.ts'
 import { BIND_COMPLETED, PROVISIONED_BY } from '../../volumes/names.ts'
 import type { Provisioner } from './provisioner.ts'

@@ -1,8 +1,9 @@
 // Turns a plugin, ours or a vendor's, into a Provisioner, and holds it to the rules: what it has not declared is
 // refused before it is asked, what it returns must fit what was asked for, and what it throws becomes an answer.
 // The plugin's side of the contract is plugin/contract.ts.
+
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { Clock } from '../../base/clock.ts'
 import { asFarAsReadable, checkMade, existingVolume, namesItsSource, type Wanted } from './plugin/check-made.ts'
 import { checkPlugin } from './plugin/check-plugin.ts'

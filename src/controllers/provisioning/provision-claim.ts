@@ -1,8 +1,8 @@
 // One try: asks the storage for a claim's volume, and notes what that left behind. The intent is put on the claim
 // right before the storage hears of it. Saving what was made, and deleting it again, is unsaved-volume.ts.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { done, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Attempt, Stage } from './attempts.ts'

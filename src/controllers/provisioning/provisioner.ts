@@ -2,9 +2,9 @@
 // a plugin in this process and a vendor's plugin in its own (both through plugin.ts).
 // It knows storage; which claims, when again, events, the PV object and its finalizers are provision-claim.ts and
 // delete-volume.ts.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { StorageClass } from '../../api/types/storage.ts'
-import type { PersistentVolume, PersistentVolumeSpec } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
 
 export interface Provisioner {
   /** What classes call it, and what its volumes carry as provisioned-by. */

@@ -1,14 +1,14 @@
 // The lifecycle around one provisioner, as two controllers: claims that want a volume, and volumes that nobody wants any
 // more. Runs in the control plane's process or alone beside any Kubernetes server; it needs only the API and the storage.
 // Where a leader is elected, they are made anew for every term: what one knew is not true for the next.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { claimClassName } from '../../api/kinds/class-names.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { VolumeAttachment } from '../../api/types/storage.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { claimClassName } from '../../api/kinds/shared/class-names.ts'
+import type { VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import {

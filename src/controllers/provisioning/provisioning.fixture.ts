@@ -1,12 +1,12 @@
 // For tests: a server, a storage, and provisioning processes on them that can be stopped, or killed at any call they
 // make. Binding and protection are done by hand, by `housekeeping`, the way their controllers do it.
 import type { KubeObject } from '../../api/kind.ts'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { StorageClass } from '../../api/types/storage.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'

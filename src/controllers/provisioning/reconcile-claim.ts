@@ -1,8 +1,8 @@
 // Moves one claim closer to having its volume: reads, plans (plan-claim.ts), does one thing, and plans again until there
 // is something to wait for. Safe at any time and after any crash: see intent.ts.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { claimClassName } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import { isOlder } from '../../runtime/reflector.ts'

@@ -1,9 +1,9 @@
 // The controllers as a program runs them: with their own events, with metrics, and with a leader.
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { eventKind } from '../../api/kinds/event.ts'
-import { leaseKind } from '../../api/kinds/lease.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { eventKind } from '../../api/kinds/event/event.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { silentLog } from '../../base/log.ts'
 import { createCacheSet, NotLeaderError } from '../../runtime/index.ts'
 import { createProvisioningMetrics } from './metrics.ts'

@@ -1,10 +1,10 @@
 // Saves a volume that was made, and lets go of its claim in the same commit, which may bind the two as well. The reply to an earlier try may have been
 // lost, and another provisioner may have been faster: a volume of that name that is there already is looked at.
 import type { KubeObject } from '../../api/kind.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError, isNotFound } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import { bindingOfNew } from '../binding/index.ts'
 import { isSameStorage } from './check-volume.ts'

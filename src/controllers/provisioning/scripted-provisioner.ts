@@ -1,6 +1,6 @@
 // For tests: a small storage in memory and a provisioner on it that answers as its script says, then as it should.
 // What it holds outlives the processes that ask it, as real storage does.
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Deleted, Failure, Provisioned, Provisioner, ProvisionRequest } from './provisioner.ts'
 
 export interface ScriptedAnswer {

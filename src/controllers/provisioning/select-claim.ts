@@ -1,8 +1,9 @@
 // Whether a claim is this provisioner's to provide for, and by which class and on which node. Pure.
 // What has been begun already is not asked here: plan-claim.ts.
-import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { StorageClass } from '../../api/types/storage.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
+import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE, SELECTED_NODE_ALPHA } from '../../volumes/names.ts'
 
 export type Selection =

@@ -1,7 +1,7 @@
 // What becomes of a volume between being made and being saved. A server that cannot be reached is tried for as long as
 // it takes; one that refuses the volume a few times will not have it, and then the storage is freed again.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { Attempt, Stage } from './attempts.ts'

@@ -1,7 +1,7 @@
 // What a namespace holds of the kinds that some quotas count, as a count needs it.
 import type { Kind, KubeObject } from '../../api/kind.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
 import { type Contents, kindsOfKeys } from '../../api/quota/index.ts'
-import type { ResourceQuota } from '../../api/types/quota.ts'
 import type { Client } from '../../client/index.ts'
 
 export interface ContentsDeps {

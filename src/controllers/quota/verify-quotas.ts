@@ -1,9 +1,10 @@
 // Compares what the quotas of a namespace say with what its objects add up to. They cannot differ: whatever changes the
 // one changes the other in the same transaction. So a difference is a bug: logged, counted, and repaired.
-import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+
+import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { tally, textOf } from '../../api/quota/index.ts'
-import type { ResourceQuota } from '../../api/types/quota.ts'
 import type { Logger } from '../../base/log.ts'
 import { type ContentsDeps, readContents } from './contents.ts'
 import { uncountedKeys, writeUse } from './count-quota.ts'

@@ -20,7 +20,7 @@ import {
 } from '../errors.ts'
 import { isSnapshotId, isVolumeId, volumeIdOf } from '../ids.ts'
 import { type ClassParameters, parseParameters } from '../parameters.ts'
-import { type AccessType, type ContentSource, RECORD_FORMAT, type VolumeRecord } from '../records.ts'
+import { type AccessType, type ContentSource, RECORD_FORMAT, type VolumeRecord } from '../pool/records.ts'
 import { checkName } from './names.ts'
 import { volumeMessage } from './volume-message.ts'
 

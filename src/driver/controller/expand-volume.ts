@@ -6,7 +6,7 @@ import { wishOn } from '../capabilities.ts'
 import { rangeOf } from '../capacity.ts'
 import { type DriverContext, mustBeWhole, volumeOf } from '../context.ts'
 import { invalid, missing, noRoom, outOfRange, sizeText } from '../errors.ts'
-import type { VolumeRecord } from '../records.ts'
+import type { VolumeRecord } from '../pool/records.ts'
 
 export async function expandVolume(request: ControllerExpandVolumeRequest, driver: DriverContext) {
   if (request.volumeId === '') throw missing('volume_id')

@@ -2,9 +2,9 @@ import { expect, it } from 'vitest'
 import type { GetCapacityRequest } from '../../csi/gen/csi_pb.js'
 import type { Host } from '../../host/host.ts'
 import type { HostFacts } from '../../host/index.ts'
+import { createLoopBackend } from '../backends/loop-backend.ts'
 import type { DriverContext } from '../context.ts'
-import { createLoopBackend } from '../loop-backend.ts'
-import { createPool } from '../pool.ts'
+import { createPool } from '../pool/pool.ts'
 import { getCapacity } from './read-volumes.ts'
 
 const YES = { yes: true } as const

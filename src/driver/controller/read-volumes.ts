@@ -12,7 +12,7 @@ import { type DriverContext, isHere, volumeOf } from '../context.ts'
 import { missing, noVolume } from '../errors.ts'
 import { isVolumeId } from '../ids.ts'
 import { parseParameters, withoutReserved } from '../parameters.ts'
-import type { AccessType, VolumeRecord } from '../records.ts'
+import type { AccessType, VolumeRecord } from '../pool/records.ts'
 import { pageOf } from './pages.ts'
 import { conditionOf, volumeMessage } from './volume-message.ts'
 

@@ -3,8 +3,8 @@
 import { formatQuantity, quantityFromBytes } from '../../api/quantity.ts'
 import type { DriverContext } from '../context.ts'
 import { stopped } from '../errors.ts'
-import { hasLimits } from '../rates.ts'
-import type { VolumeRecord } from '../records.ts'
+import { hasLimits } from '../limits/rates.ts'
+import type { VolumeRecord } from '../pool/records.ts'
 
 export const volumeMessage = (volume: VolumeRecord, driver: DriverContext) => ({
   volumeId: volume.id,

@@ -4,8 +4,8 @@ import type { NodeStageVolumeRequest, NodeUnstageVolumeRequest } from '../../csi
 import { type Wish, wishOf } from '../capabilities.ts'
 import { type DriverContext, mustBeWhole, presenceOf, savePresence, stagingOf, volumeOf } from '../context.ts'
 import { alreadyThere, missing, notNow, sentence } from '../errors.ts'
-import { hasLimits } from '../rates.ts'
-import { digestOfFlags, type Staging, type VolumeRecord } from '../records.ts'
+import { hasLimits } from '../limits/rates.ts'
+import { digestOfFlags, type Staging, type VolumeRecord } from '../pool/records.ts'
 import { absolutePath } from './paths.ts'
 
 export async function stageVolume(request: NodeStageVolumeRequest, driver: DriverContext) {

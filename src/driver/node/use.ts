@@ -5,7 +5,7 @@ import { rangeOf } from '../capacity.ts'
 import { type DriverContext, stagingOf, volumeOf } from '../context.ts'
 import { conditionOf } from '../controller/volume-message.ts'
 import { missing, notAtPath, notNow, outOfRange, sizeText, stopped } from '../errors.ts'
-import type { AccessType, VolumeRecord } from '../records.ts'
+import type { AccessType, VolumeRecord } from '../pool/records.ts'
 import { cleanPath } from './paths.ts'
 
 export async function volumeStats(request: NodeGetVolumeStatsRequest, driver: DriverContext) {

@@ -1,6 +1,6 @@
 // The containers of a pod, as the pod's reconcile sees them. This file has the usual kind, of which nothing runs: a pod
 // is there to have its volumes. Real processes, where the operator allows them, are host-containers.ts.
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { everyContainer, type PodView } from '../pods/pod-status.ts'
 
 /** Where a pod's volumes are on the node, by their name in the pod. */

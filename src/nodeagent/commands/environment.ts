@@ -1,7 +1,7 @@
 // A container's environment and command with $(NAME) replaced, as Kubernetes does it: unknown names stay as they are, and
 // $$ is a dollar sign. Pure; throws a sentence about what is not provided here.
-import type { Container } from '../../api/types/container.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Container } from '../../api/kinds/pod/container-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 
 export type Environment = Readonly<Record<string, string>>
 

@@ -2,8 +2,8 @@
 // pod's restart policy says, in the pod's own cgroup; it outlives the agent and is found again by its records.
 // How a process is started is launch.ts; what of it is kept, records.ts.
 import { join, normalize } from 'node:path'
-import type { Container } from '../../api/types/container.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Container } from '../../api/kinds/pod/container-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { NodeDisk } from '../disk/disk.ts'

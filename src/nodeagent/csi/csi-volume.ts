@@ -1,9 +1,9 @@
 // A volume of a CSI driver as the agent uses it: everything about it from the PV, or from the pod where it is declared
 // there, in one shape.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
-import type { Volume } from '../../api/types/pod-volumes.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { sha256 } from '../paths.ts'
 import type { VolumeIdentity, VolumeMode } from './books.ts'
 

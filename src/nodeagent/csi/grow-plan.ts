@@ -6,8 +6,9 @@
 //   NodeResizeInfeasible                               leave it: the controller says when it is worth another try
 //   settled, mounted on many nodes, and another node   grow, and tell nobody: file systems are grown where they are
 //   has told of a larger size                          mounted; unless the controller says that there is no need
-import { annotationOf } from '../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { NODE_EXPANSION_NOT_REQUIRED } from '../../volumes/names.ts'
 import { conditionIn, stateOf } from '../../volumes/resize-status.ts'
 import { isLess } from '../../volumes/target-size.ts'

@@ -2,12 +2,12 @@
 // expansion. The claim's status says when it is the node's turn (grow-plan.ts), and is told how it went. Whatever
 // happens, the volume stays as usable as it was. What the driver says it grew to is not asked for: file systems tell
 // less than their device has, and a claim that believed it would want to grow for ever.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { podKind } from '../../api/kinds/pod.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import { allocatedOf, requestOf } from '../../controllers/expanding/plan-expansion.ts'

@@ -1,11 +1,11 @@
 // Brings one CSI volume to one pod, in the kubelet's order: attached, staged once for the node, published for the pod,
 // given to the pod's group. Each step is recorded before the driver is asked and may be repeated at any time; after a
 // final refusal nothing is owed, after an uncertain one everything is undone later as if it had worked.
-import { nodeKind } from '../../api/kinds/node.ts'
-import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import type { CSIDriver, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Pod } from '../../api/types/pod.ts'
-import type { CSIDriver, VolumeAttachment } from '../../api/types/storage.ts'
 import type { Client } from '../../client/index.ts'
 import { readCredentials } from '../../controllers/provisioning/csi/secrets.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'

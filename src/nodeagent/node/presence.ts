@@ -1,11 +1,11 @@
 // The node's own objects: Node with labels, size and conditions, and the lease that says the agent is alive. The lease is
 // renewed every ten seconds, the status when it changes, when it was contradicted, and every five minutes.
 // A name whose lease another agent renews is refused: two agents would unmount each other's volumes.
-import { leaseKind } from '../../api/kinds/lease.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
+import { leaseKind } from '../../api/kinds/lease/lease.ts'
+import type { Lease } from '../../api/kinds/lease/lease-schema.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node, NodeStatus } from '../../api/kinds/node/node-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Lease } from '../../api/types/lease.ts'
-import type { Node, NodeStatus } from '../../api/types/node.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

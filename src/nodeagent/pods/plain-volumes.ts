@@ -1,8 +1,8 @@
 // Volumes that need no driver: paths of the node, checked and perhaps made as their type says, and scratch directories
 // that live as long as their pod.
 
+import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import type { HostPathVolumeSource } from '../../api/types/volume-sources.ts'
 import type { NodeDisk, PathKind } from '../disk/disk.ts'
 import type { AgentPaths } from '../paths.ts'
 import { failedMount } from '../problem.ts'

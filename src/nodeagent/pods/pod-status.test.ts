@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { type ContainerView, everyContainer, phaseOf, statusOf, statusPatch } from './pod-status.ts'
 
 const NOW = Date.UTC(2026, 0, 1)

@@ -1,7 +1,7 @@
 // A pod's status from how its containers stand. Pure: the pod, the containers and the time in; the status, and the patch
 // that makes it so, out.
 import { isDeepStrictEqual } from 'node:util'
-import type { Pod, PodStatus } from '../../api/types/pod.ts'
+import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 
 export type ContainerView =
   | {

@@ -4,9 +4,9 @@
 //   being deleted              stop, unmount, and only then let the pod go
 //   gone                       the same for what it left on the node, known from the records
 import { dirname } from 'node:path'
-import { podKind } from '../../api/kinds/pod.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import type { Pod, PodStatus } from '../../api/kinds/pod/pod-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
-import type { Pod, PodStatus } from '../../api/types/pod.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import { backOff, done, type EventRecorder, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'

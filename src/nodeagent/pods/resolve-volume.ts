@@ -1,9 +1,9 @@
 // What is behind a volume of a pod: a CSI volume, a path of the node, or scratch space. A claim must be bound to a PV that
 // is bound to it. Throws VolumeProblem: waiting for what somebody else has to do, failed for what cannot work.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
-import type { HostPathVolumeSource } from '../../api/types/volume-sources.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { HostPathVolumeSource } from '../../api/kinds/volume/volume-sources-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
 import { type CsiVolume, csiVolumeOf, inlineVolumeOf } from '../csi/csi-volume.ts'

@@ -1,5 +1,5 @@
 // The parts of volumes that containers want instead of the whole: each must lie inside its volume, and is made if missing.
-import type { Pod } from '../../api/types/pod.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { VolumePaths } from '../commands/containers.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 

@@ -1,7 +1,7 @@
 // The volumes a pod wants on its node: those its containers name, each once. Pure; what is behind a claim is found in
 // resolve-volume.ts.
-import type { Pod } from '../../api/types/pod.ts'
-import type { Volume } from '../../api/types/pod-volumes.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import type { Volume } from '../../api/kinds/pod/pod-volumes-schema.ts'
 
 export interface WantedVolume {
   readonly volume: Readonly<Volume>

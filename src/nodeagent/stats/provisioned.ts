@@ -1,5 +1,5 @@
 // How much IO a volume is provisioned for: what its PV or claim reports now, else what its attributes class says.
-import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { isQuantity, quantityToBytes } from '../../api/quantity.ts'
 import { normalizeThroughput } from '../../api/throughput.ts'
 import type { Client } from '../../client/index.ts'

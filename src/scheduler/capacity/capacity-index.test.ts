@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
-import type { CSIStorageCapacity } from '../../api/types/storage.ts'
 import { CapacityIndex } from './capacity-index.ts'
 
 const aCapacity = (name: string, extra: Partial<CSIStorageCapacity>): CSIStorageCapacity => ({

@@ -5,8 +5,8 @@
 //   class → label keys → values on the node → reports
 //   fast  → [zone]     → b                  → csisc-1, csisc-7
 
+import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { matchesLabels } from '../../api/selectors.ts'
-import type { CSIStorageCapacity } from '../../api/types/storage.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrMake } from '../get-or-make.ts'
 import { type CapacityReport, capacityReport } from './capacity-report.ts'

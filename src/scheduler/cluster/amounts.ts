@@ -1,8 +1,9 @@
 // What pods ask for and what nodes have, as plain numbers: cpu in thousandths, everything else in whole units.
 // Requests are rounded up, so that nothing is promised that is not there.
+
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { parseQuantity } from '../../api/quantity.ts'
-import type { Node } from '../../api/types/node.ts'
-import type { Pod } from '../../api/types/pod.ts'
 
 export type Amounts = ReadonlyMap<string, number>
 

@@ -1,8 +1,8 @@
 // What the scheduler believes about nodes and the pods on them, kept up to date change by change and never rebuilt.
 // A pod it has just placed counts as being there ("assumed") until the server shows it or the placing has failed.
 
-import type { Node } from '../../api/types/node.ts'
-import type { Pod } from '../../api/types/pod.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrMake } from '../get-or-make.ts'
 import { isFinished, type PodFacts, podFacts } from '../pod-facts.ts'

@@ -1,6 +1,6 @@
 // One node as the scheduler believes it to be: the node object, the pods on it or on their way to it, and their sums.
 // cluster-state.ts keeps it; plugins read it.
-import type { Node, Taint } from '../../api/types/node.ts'
+import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { PodFacts } from '../pod-facts.ts'
 import { type Amounts, addAmounts, allocatableOf } from './amounts.ts'

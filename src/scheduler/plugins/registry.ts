@@ -1,6 +1,6 @@
 // Every opinion, in the order they are asked: the cheap ones that refuse most come first. A node is refused by the first
 // that minds it. Adding one: a folder, a line here, and a line in ../events-to-queue.ts for what may change its mind.
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import type { ClusterState } from '../cluster/cluster-state.ts'
 import type { Plugin } from '../plugin.ts'

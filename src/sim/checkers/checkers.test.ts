@@ -1,7 +1,7 @@
 // The checkers, shown the crimes they are there for. A checker that never convicts proves nothing.
 import { describe, expect, it } from 'vitest'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { StorageClass } from '../../api/types/storage.ts'
+import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Client } from '../../client/index.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER } from '../../volumes/names.ts'
 import { createSimDriver } from '../driver.ts'

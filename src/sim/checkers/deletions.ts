@@ -1,7 +1,7 @@
 // Judges every call that destroys data, by what the store held when it was made: never while the volume's policy is
 // Retain, and never while a claim is bound to it. A caller is not blamed for what changed after it last looked.
 import type { Kind } from '../../api/kind.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type CsiDriver, driverOver } from '../../csi/index.ts'

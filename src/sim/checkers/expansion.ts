@@ -1,9 +1,9 @@
 // Judges growth, commit by commit and call by call, with arithmetic of its own: no size falls, nobody is told of a size
 // that is not there, the driver is never asked for more than is charged nor for less than it has, and what a quota says
 // is what the claims add up to. At rest every claim has what it asks for, or says why not.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type CsiDriver, driverOver } from '../../csi/index.ts'

@@ -1,6 +1,6 @@
 // The checker itself: each case does one wrong thing, and must be convicted of it.
 import { beforeEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import type { CsiDriver } from '../../csi/index.ts'
 import { type Cluster, createCluster } from '../cluster.ts'

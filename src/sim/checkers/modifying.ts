@@ -2,7 +2,7 @@
 // has not, the driver is asked only once the claim says so and the way back is on record, no volume undergoes two changes
 // at once, and there are never more calls than workers. At rest the driver's volume has exactly the attributes that the
 // claim's status amounts to, and every claim has what it wants or says why not. Reads the store and the driver alone.
-import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { collectionPrefix } from '../../apiserver/index.ts'
 import { callDriver } from '../../csi/driver.ts'
 import { type CsiDriver, driverOver } from '../../csi/index.ts'

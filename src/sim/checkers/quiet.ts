@@ -1,9 +1,9 @@
 // What must hold once nothing moves any more: nothing leaked, nothing is stuck, and whoever can have a volume has one.
 // Pure: what the store and the storage hold goes in, what is wrong comes out.
-import { claimClassName, volumeClassName } from '../../api/kinds/class-names.ts'
+import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
+import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
-import type { StorageClass } from '../../api/types/storage.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { INTENT_PREFIX } from '../../controllers/provisioning/intent.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'

@@ -1,10 +1,11 @@
 // What must hold where pods are placed by their volumes. At every moment: a pod gets a node only when all its claims have
 // volumes that the node reaches. Once nothing moves: no pool is over-full, nothing leaked, reports are true, every pod
 // has a node or says why not, and none waits for room that is there.
-import { annotationOf, claimClassName } from '../../api/kinds/class-names.ts'
+
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { Pod } from '../../api/types/pod.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { INTENT_PREFIX } from '../../controllers/provisioning/intent.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'

@@ -1,9 +1,9 @@
 // What the store holds now, for users who wait for something and checkers who judge: claims and volumes, kept up to
 // date commit by commit, over every life of the server. Reads the store alone, and nothing that a controller says.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import type { PersistentVolumeClaim } from '../../api/types/claim.ts'
-import type { PersistentVolume } from '../../api/types/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
 import type { Cluster } from '../cluster.ts'
 import { followStore, type Stored } from './follow-store.ts'

@@ -1,10 +1,10 @@
 // Nodes for the attaching scenario: machines with agents that mount what is attached for the pods there, in the order a
 // node agent must keep: in use is told first, and what is mounted is only what is still offered after that.
 // A machine can lose its power: then nothing is mounted there any more, and nobody says so.
-import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import type { Node } from '../../api/types/node.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Client } from '../../client/index.ts'
 import { attachedVolumeNameOf } from '../../controllers/attaching/index.ts'
 import type { Cluster } from '../cluster.ts'

@@ -3,11 +3,11 @@
 // Promise: on the way no volume of one node is asked for on a second one, and none is mounted where it is not published;
 // once it is quiet every volume is where its pods are, and nothing is published that no attachment stands for.
 import { setMaxListeners } from 'node:events'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
-import { volumeAttachmentKind } from '../../api/kinds/volume-attachment.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createAttacher, createAttachingControllers } from '../../controllers/attaching/index.ts'

@@ -3,7 +3,7 @@
 // subscribers anything twice, backwards or about an object they had not heard of.
 
 import type { KubeObject } from '../../api/kind.ts'
-import { configMapKind } from '../../api/kinds/config-map.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { type Cache, createCache } from '../../runtime/index.ts'
 import { answerTo } from '../answer.ts'
 import { createCluster } from '../cluster.ts'

@@ -1,7 +1,7 @@
 // Scenario: claims grow, grow too far and come back, in a world where nothing goes wrong, except one thing at one moment:
 // right before or right after one effect (../effects.ts), one process dies, to be started again a while later.
 // Promise: in the end everything is as it would have been, and on the way no rule was broken.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { answerTo } from '../answer.ts'
 import { bytesOf, checkExpansion, type ExpansionChecker } from '../checkers/expansion.ts'

@@ -1,10 +1,10 @@
 // What the scenarios of growth have in common: claims that are bound to volumes of a driver and mounted on a node, and
 // the production code that grows them as processes: the controller's part, and the node agent's.
 import { setMaxListeners } from 'node:events'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { silentLog } from '../../base/log.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { type Change, createChangingControllers } from '../../controllers/changing/index.ts'

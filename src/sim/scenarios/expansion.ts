@@ -2,8 +2,8 @@
 // can: network, disk, driver, and any process at any await. Then all faults end.
 // Promise: on the way nothing shrinks, nobody is told of a size that is not there, and the quota is exact; once it is
 // quiet every claim has the size it asks for, or says why not.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { Client } from '../../client/index.ts'
 import { type FakeRule, fakeSettings } from '../../csi/fake/index.ts'
 import { answerTo } from '../answer.ts'

@@ -3,7 +3,7 @@
 // started again a while later.
 // Promise: in the end everything is as it would have been, in the driver, on volumes, claims and quotas, no event has
 // told an untruth, and on the way no rule was broken.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { answerTo } from '../answer.ts'
 import { checkExpansion } from '../checkers/expansion.ts'

@@ -1,10 +1,10 @@
 // What the scenarios of attributes have in common: classes of attributes, claims some of which have one, quotas that count
 // them, and the production code that grows volumes and changes their attributes, in one process with few workers.
 import { allGatesOn } from '../../api/feature-gates.ts'
-import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Client } from '../../client/index.ts'
 import { createExpanding } from '../../controllers/expanding/index.ts'
 import { createModifying } from '../../controllers/modifying/index.ts'

@@ -4,9 +4,9 @@
 // Promise: on the way nobody is told of attributes that are not there, and every quota is exact; once it is quiet each
 // volume has in the driver what its claim's status says, and each claim what it wants, or it says why not.
 import { setMaxListeners } from 'node:events'
-import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createProtectionControllers } from '../../controllers/protection/index.ts'

@@ -1,8 +1,8 @@
 // What people do in the crash scenario: they make claims of every sort, wait for what they want to see, and delete.
 // Each step says when it is due and when it has been done, so that a server which is down or dies over it is tried again.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Client } from '../../client/index.ts'
 import { isBound } from '../checkers/bindings.ts'
 import type { StoreView } from '../checkers/store-view.ts'

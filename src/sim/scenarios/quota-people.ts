@@ -1,8 +1,8 @@
 // The people of a namespace with quotas: users who create, grow, change and delete claims, controllers' hands that write
 // their status, and an administrator who creates, edits and deletes quotas. What they do is up to the dice.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { configMapKind } from '../../api/kinds/config-map.ts'
-import { resourceQuotaKind } from '../../api/kinds/resource-quota.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Random } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'

@@ -3,10 +3,10 @@
 // Promise: at every commit each quota says exactly what the objects add up to, no charge ever takes it above its bounds,
 // verifying finds nothing to repair, and in the end what is free is given and what is not is refused.
 import { allGatesOn } from '../../api/feature-gates.ts'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
-import { namespaceKind } from '../../api/kinds/namespace.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { createApiServer, inProcessClient, SYSTEM_USER, versionInfo } from '../../apiserver/index.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

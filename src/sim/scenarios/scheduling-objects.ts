@@ -1,11 +1,11 @@
 // The objects of a cluster with local storage, as an administrator and the people who use it write them.
 import type { Kind } from '../../api/kind.ts'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { csiDriverKind } from '../../api/kinds/csi-driver.ts'
-import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { Client } from '../../client/index.ts'
 import type { FakePool } from '../../csi/fake/index.ts'
 

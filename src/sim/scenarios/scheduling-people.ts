@@ -1,13 +1,13 @@
 // The people of the scheduling scenario: users who make and delete pods and claims, and an administrator whose nodes get
 // lost, come back, are cordoned, and who writes capacity objects by hand that are not true. Each act is a roll of the
 // dice.
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { configMapKind } from '../../api/kinds/config-map.ts'
-import { csiNodeKind } from '../../api/kinds/csi-node.ts'
-import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity.ts'
-import { nodeKind } from '../../api/kinds/node.ts'
-import { podKind } from '../../api/kinds/pod.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Random } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'

@@ -1,8 +1,8 @@
 // The processes of a cluster that places pods where their volumes fit: the scheduler, the controllers around claims, and
 // what stands beside the CSI driver: its provisioner and the producer of capacity objects. All of it is production code.
 import { setMaxListeners } from 'node:events'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { podKind } from '../../api/kinds/pod.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { podKind } from '../../api/kinds/pod/pod.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createBindingControllers } from '../../controllers/binding/index.ts'

@@ -1,5 +1,5 @@
 // Breaks things as a plan says. What lasts ends by itself, or when everything is healed.
-import { nodeKind } from '../../api/kinds/node.ts'
+import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { FakeRule } from '../../csi/fake/index.ts'
 import { OUT_OF_SERVICE_TAINT } from '../../volumes/attachment-names.ts'
 import type { SimDriver } from '../driver.ts'

@@ -1,9 +1,9 @@
 // What is there before anybody acts: namespaces, drivers and classes.
 import type { Kind } from '../../api/kind.ts'
-import { volumeAttributesClassKind } from '../../api/kinds/attributes-class.ts'
-import { csiDriverKind } from '../../api/kinds/csi-driver.ts'
-import { namespaceKind } from '../../api/kinds/namespace.ts'
-import { storageClassKind } from '../../api/kinds/storage-class.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import type { Client } from '../../client/index.ts'
 import { ATTRIBUTES_AT_START, ATTRIBUTES_CLASSES, CLASSES, CSI_DRIVERS, NAMESPACES } from './universe.ts'
 

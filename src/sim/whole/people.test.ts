@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { internalError } from '../../api/status-error.ts'
 import { createStoreView } from '../checkers/store-view.ts'
 import { type Cluster, createCluster } from '../cluster.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
-import { storeContract } from '../contract.ts'
+import { storeContract } from '../store.contract.ts'
 import { Counts, countedStore } from '../testing/counted.ts'
 import { openEtcdStore } from './index.ts'
 

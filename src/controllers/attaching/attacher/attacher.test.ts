@@ -1,9 +1,9 @@
 // The attacher alone: attachments are made and deleted by hand.
 import { afterEach, describe, expect, it } from 'vitest'
-import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
-import { secretKind } from '../../../api/kinds/secret.ts'
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
-import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
+import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
+import { secretKind } from '../../../api/kinds/secret/secret.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { NODE_ID } from '../../../volumes/attachment-names.ts'
 import { attachmentOn, aWorld, DRIVER, FINALIZER, type World } from '../attaching.fixture.ts'
 

@@ -1,9 +1,9 @@
 // The attacher of one CSI driver, as two controllers: attachments that are to be published or unpublished, and volumes
 // that wait for their last attachment before they may go. Runs in the control plane's process or alone beside any
 // Kubernetes server. Where a leader is elected, it is made anew for every term.
-import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
-import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
+import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { type CsiDriver, type DriverFacts, oneAtATime } from '../../../csi/index.ts'
 import type { ControllerDeps } from '../../../runtime/controller-deps.ts'

@@ -1,5 +1,5 @@
 // The volume behind an attachment: an object of its own, or described in the attachment itself.
-import type { PersistentVolumeSpec } from '../../../api/types/volume.ts'
+import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import {
   type Attachment,
   attachmentsOfHandle,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PersistentVolumeSpec } from '../../../api/types/volume.ts'
+import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../csi/gen/csi_pb.js'
 import type { ControllerCapability } from '../../../csi/index.ts'
 import { publishFacts } from './publish-request.ts'

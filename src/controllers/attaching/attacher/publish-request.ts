@@ -1,7 +1,7 @@
 // An attachment in the driver's words: which volume, for which use. Facts only; credentials and calls are
 // reconcile-attachment.ts.
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import type { PersistentVolumeSpec } from '../../../api/types/volume.ts'
+import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
 import type { DriverFacts } from '../../../csi/index.ts'
 import { modesConflict } from './trouble.ts'

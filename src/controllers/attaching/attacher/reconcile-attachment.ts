@@ -1,11 +1,12 @@
 // Moves one attachment closer to what it says: published while it is wanted, unpublished before it goes. Intent before
 // effect: the finalizers on volume and attachment are saved before the driver is asked, so whatever dies, the next
 // process knows what may be published.
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
-import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
+
+import type { VolumeAttachment } from '../../../api/kinds/shared/storage-schema.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
+import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import type { VolumeAttachment } from '../../../api/types/storage.ts'
-import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { CommitWrite } from '../../../client/index.ts'
 import { CsiError, isUncertain } from '../../../csi/index.ts'
 import { backOff, done, NotLeaderError, type Outcome, stuck } from '../../../runtime/index.ts'

@@ -1,6 +1,6 @@
 // Lets go of a volume that is being deleted once no attachment of it is left: until then its object tells the attacher
 // what to unpublish.
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../../runtime/index.ts'

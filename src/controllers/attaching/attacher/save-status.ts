@@ -1,6 +1,6 @@
 // How far an attachment has come, written where everyone looks for it. All writes name the uid: attachments are called
 // the same every time, and what is known of one must not be said of the next.
-import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
+import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { done, type Outcome } from '../../../runtime/index.ts'
 import type { Attachment } from '../attachment-index.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { allGatesOn, parseFeatureGates } from '../../../api/feature-gates.ts'
-import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class.ts'
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { notFound } from '../../../api/status-error.ts'
 import { composed, mutableParameters, type WatchedClasses, wantedAttributes, withoutOverridden } from './attributes.ts'
 

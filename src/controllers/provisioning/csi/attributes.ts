@@ -2,13 +2,13 @@
 // asks for itself, as the mutable parameters of CreateVolume. One value per key, or nothing is sent.
 
 import type { FeatureGates } from '../../../api/feature-gates.ts'
-import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class.ts'
-import { amountOf } from '../../../api/kinds/provisioned-io.ts'
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { amountOf } from '../../../api/kinds/shared/provisioned-io.ts'
+import type { VolumeAttributesClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { isQuantity, quantityIsInteger, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { normalizeThroughput } from '../../../api/throughput.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
-import type { VolumeAttributesClass } from '../../../api/types/storage.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import type { Parameters } from './parameters.ts'

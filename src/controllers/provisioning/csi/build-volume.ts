@@ -1,8 +1,9 @@
 // The volume as the driver describes it, and whether that is what was asked for.
 // Pure: the prepared request and the reply in; a new volume, or what is wrong with it, out.
+
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
-import type { PersistentVolumeSpec } from '../../../api/types/volume.ts'
 import type { Volume } from '../../../csi/gen/csi_pb.js'
 import type { NewVolume } from '../provisioner.ts'
 import type { Prepared } from './prepare-request.ts'

@@ -1,6 +1,6 @@
 // How a claim wants to use its volume, in the driver's words: one capability per access mode.
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
 import { refused } from './refusal.ts'
 

@@ -1,11 +1,11 @@
 // A claim as the source of another one's volume: whether it can be, the driver's name for its volume, and the finalizer
 // that keeps it there while it is copied. source-protection.ts takes the finalizer away again.
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
-import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DataSource } from './data-source.ts'
 import { notNow } from './refusal.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../../api/feature-gates.ts'
 import type { Kind } from '../../../api/kind.ts'
-import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class.ts'
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
 import { CSI_CODES, CsiError, type CsiFailureCode } from '../../../csi/index.ts'
 import type { Provisioned } from '../provisioner.ts'
 import { aClaim, aClass, startProvisionerTrial } from './provisioner.fixture.ts'

@@ -1,6 +1,6 @@
 // What a claim wants its volume filled from, and whether that is ours to do: a claim (clone-source.ts) or a snapshot
 // (snapshot-source.ts). Any other kind is for an external populator.
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { notOurs, refused } from './refusal.ts'
 import { SNAPSHOT_GROUP } from './snapshot-kinds.ts'
 

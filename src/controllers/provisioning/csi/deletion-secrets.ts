@@ -1,7 +1,7 @@
 // Credentials for deleting a volume, whose claim is gone and whose class may be. Never written on the volume by us;
 // looked for, in this order, in the provisioner's own, in references that another provisioner wrote, in the class.
-import type { StorageClass } from '../../../api/types/storage.ts'
-import type { PersistentVolume } from '../../../api/types/volume.ts'
+import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { Client } from '../../../client/index.ts'
 import { Refusal } from './refusal.ts'
 import { type Credentials, readCredentials, SecretUnreadable, secretRefFor } from './secrets.ts'

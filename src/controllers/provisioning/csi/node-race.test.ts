@@ -26,7 +26,7 @@ async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapac
   const { trial, provisioner, driver, caches, client, signal, clock } = started
   driver.answer({ getCapacity: async () => ({ availableCapacity }) })
   await trial.post(CLAIMS, { metadata: { name: 'orders' }, spec: aClaim().spec })
-  const { persistentVolumeClaimKind } = await import('../../../api/kinds/claim.ts')
+  const { persistentVolumeClaimKind } = await import('../../../api/kinds/claim/claim.ts')
   const claims = caches.of(persistentVolumeClaimKind)
   await claims.whenSynced(signal)
   const current = () => client.get(persistentVolumeClaimKind, { namespace: 'default', name: 'orders' })

@@ -1,9 +1,9 @@
 // Per-node provisioners and the claims they take. A claim whose node is chosen belongs to the instance there; one that
 // waits for no pod goes to whoever first writes its own node on it. Each lets the others go first for a random while,
 // and writes only if its node has room, so that the claim comes to a node that can take it.
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
 import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'

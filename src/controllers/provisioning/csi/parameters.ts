@@ -1,6 +1,6 @@
 // A class's parameters: which the driver is told, which are for the system around it, and the file system they name.
 // Those that name secrets are read by secrets.ts.
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { refused } from './refusal.ts'
 
 export type Parameters = Readonly<Record<string, string>>

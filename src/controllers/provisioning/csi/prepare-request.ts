@@ -1,8 +1,8 @@
 // Everything that must be known before the driver is asked for a volume, in the order it is checked, and the request
 // itself. Nothing is made yet: only the source of a copy is protected. Each step throws a Refusal if it cannot go on.
 import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { SecretReference } from '../../../api/kinds/shared/references-schema.ts'
 import { quantitySign, quantityToBytes } from '../../../api/quantity.ts'
-import type { SecretReference } from '../../../api/types/references.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { CreateVolumeRequestSchema, TopologySchema } from '../../../csi/gen/csi_pb.js'

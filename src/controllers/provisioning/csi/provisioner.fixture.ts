@@ -1,7 +1,7 @@
 // For tests: a CSI provisioner on a trial server and a stub driver, and the objects it is asked about.
 import { onTestFinished } from 'vitest'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
-import type { StorageClass } from '../../../api/types/storage.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
 import { startTrial } from '../../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'

@@ -1,9 +1,10 @@
 // Credentials for the driver: which Secret a class names for what, and its values, read when they are needed and kept
 // nowhere. What is said about them names the reference and never a value; redact.ts cleans what drivers say.
-import { secretKind } from '../../../api/kinds/secret.ts'
+
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../../api/names.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
 import type { Client } from '../../../client/index.ts'
 import { type Parameters, RESERVED_PREFIX, type SecretPurpose } from './parameters.ts'
 import { notNow } from './refusal.ts'

@@ -1,8 +1,9 @@
 // A snapshot as the source of a volume: whether it can be, the driver's name for it, and the finalizer that keeps it
 // there while it is read. source-protection.ts takes the finalizer away again.
+
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DataSource } from './data-source.ts'

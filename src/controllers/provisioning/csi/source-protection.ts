@@ -1,9 +1,9 @@
 // Lets go of claims and snapshots that volumes were copied from, once no copy is being made of them any more, by taking
 // away the finalizer that clone-source.ts and snapshot-source.ts gave them. Woken by the source and by the claims that
 // name it. Snapshots are not watched: those left over by others are looked for at the start and every few minutes.
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
 import { type Client, keyOfObject, refOfKey } from '../../../client/index.ts'
 import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
 import {

@@ -9,7 +9,7 @@
 //   immediate  set                                       the allowed ones              from the i-th on
 //   immediate  none               immediateTopology      every node's term             from the i-th on
 //   immediate  none               no immediateTopology   nothing is said
-import type { TopologySelectorTerm } from '../../../api/types/references.ts'
+import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import { notNow, notThere } from './refusal.ts'
 import type { ClaimTopology } from './topology-memory.ts'
 

@@ -1,11 +1,11 @@
 // What a plugin says it has made, against what it was asked for: the parts of a PersistentVolume, or what is wrong with
 // it. Pure. A size below the request is for the lifecycle to handle, as it does for every provisioner.
 import { inspect } from 'node:util'
-import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume-source-rules.ts'
+import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
+import { type VolumeSourceName, volumeSources } from '../../../api/kinds/volume/volume-source-rules.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../../api/names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../../api/quantity.ts'
 import type { LabelSelectorObject } from '../../../api/selectors.ts'
-import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { NewVolume } from '../provisioner.ts'
 import type { ExistingVolume, MadeVolume, ProvisionRequest, VolumeSources } from './contract.ts'
 import { satisfiesSelector } from './read-selector.ts'

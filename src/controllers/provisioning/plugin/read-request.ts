@@ -1,9 +1,10 @@
 // A claim and its class, as the plugin that is to make the volume gets to see them; or the reason why it never gets to
 // see them. Whatever a plugin has not declared to understand is refused here, before anything is made. Pure.
-import { claimClassName } from '../../../api/kinds/class-names.ts'
+
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
+import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
-import type { StorageClass } from '../../../api/types/storage.ts'
 import type { ProvisionRequest as LifecycleRequest } from '../provisioner.ts'
 import type { AccessMode, ProvisionerPlugin, ProvisionRequest, VolumeMode } from './contract.ts'
 import { readParameters } from './read-parameters.ts'

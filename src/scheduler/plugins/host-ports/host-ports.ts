@@ -1,5 +1,5 @@
 // Two pods cannot have the same port of a node: same protocol and number, on the same address or on all of them.
-import type { Pod } from '../../../api/types/pod.ts'
+import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import { INDIFFERENT, type Plugin } from '../../plugin.ts'
 
 export const HOST_PORTS = 'NodePorts'

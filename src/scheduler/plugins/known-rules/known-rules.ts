@@ -1,7 +1,7 @@
 // Refuses by name what this scheduler cannot honour: rules a pod insists on about its distance to other pods, and devices
 // that are claimed. Placing such a pod as if it had not asked would be worse than to leave it to another scheduler. What
 // it merely prefers is passed over.
-import type { Pod } from '../../../api/types/pod.ts'
+import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import { INDIFFERENT, type Plugin } from '../../plugin.ts'
 
 export const KNOWN_RULES = 'KnownRules'

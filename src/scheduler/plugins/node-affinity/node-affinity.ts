@@ -1,5 +1,5 @@
 // Node selector and node affinity: what a pod requires of a node's labels and name, and what it would rather have.
-import type { Pod } from '../../../api/types/pod.ts'
+import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { nodeMeetsTerm } from '../../node-selector.ts'
 import { INDIFFERENT, type Plugin, SCORE_MAX } from '../../plugin.ts'

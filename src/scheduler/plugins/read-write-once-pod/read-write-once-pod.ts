@@ -1,5 +1,5 @@
 // A claim with ReadWriteOncePod is for one pod at a time, wherever that pod is.
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import type { ClusterState } from '../../cluster/cluster-state.ts'
 import { INDIFFERENT, type Plugin } from '../../plugin.ts'

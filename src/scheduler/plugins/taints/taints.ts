@@ -1,6 +1,6 @@
 // Keeps pods off tainted nodes they do not tolerate, and prefers nodes whose soft taints they do.
-import type { Taint } from '../../../api/types/node.ts'
-import type { Toleration } from '../../../api/types/pod.ts'
+import type { Taint } from '../../../api/kinds/node/node-schema.ts'
+import type { Toleration } from '../../../api/kinds/pod/pod-schema.ts'
 import { tolerates } from '../../../volumes/tolerations.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { type Plugin, SCORE_MAX } from '../../plugin.ts'

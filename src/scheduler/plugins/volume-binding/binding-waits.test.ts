@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
-import { nodeKind } from '../../../api/kinds/node.ts'
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { nodeKind } from '../../../api/kinds/node/node.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
 import { HOST, type SchedulerTrial, startSchedulerTrial } from '../../scheduler.fixture.ts'
 

@@ -1,7 +1,7 @@
 // Pods whose volumes are being bound, each waiting for its claims. Woken by the objects it waits for, never by polling:
 // a change costs what it concerns, however many pods wait.
 
-import { annotationOf } from '../../../api/kinds/class-names.ts'
+import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import { claimKeyOf, type Volume } from '../../../volumes/claim-requirements.ts'

@@ -1,7 +1,8 @@
 // Keeps reservations in step with the claims themselves: whoever asked for a volume, and whether this process or an
 // earlier one decided it, the claim says how far it has come.
-import { annotationOf, claimClassName } from '../../../api/kinds/class-names.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
+
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject } from '../../../client/index.ts'
 import { claimKeyOf, type Volume } from '../../../volumes/claim-requirements.ts'
 import { SELECTED_NODE } from '../../../volumes/names.ts'

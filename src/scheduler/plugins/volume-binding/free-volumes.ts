@@ -1,7 +1,7 @@
 // Existing volumes that nobody has, arranged so that asking for one node looks only at volumes that node could reach.
 // Local volumes are pinned to their node by a label; those are found under that label's value, all others everywhere.
 
-import type { PersistentVolume } from '../../../api/types/volume.ts'
+import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { SortedList } from '../../../base/sorted-list.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'

@@ -1,8 +1,8 @@
 // What would become of a pod's claims on one node: which existing volumes they would get, which would have to be made,
 // or why neither can be. Prepared once per pod, asked for every node.
 
-import type { TopologySelectorTerm } from '../../../api/types/references.ts'
-import type { StorageClass } from '../../../api/types/storage.ts'
+import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
+import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { chooseVolume } from '../../../volumes/choose-volume.ts'
 import { type Volume, type Wish, wishOf } from '../../../volumes/claim-requirements.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'

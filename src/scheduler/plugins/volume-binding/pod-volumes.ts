@@ -2,12 +2,13 @@
 //   bound        the volume is there; the node must reach it
 //   delayed      a volume is chosen or made once the node is known
 // Anything else means that no node will do yet, and says why.
-import { annotationOf, claimClassName } from '../../../api/kinds/class-names.ts'
+
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
+import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
+import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../../../api/types/claim.ts'
-import type { Pod } from '../../../api/types/pod.ts'
-import type { StorageClass } from '../../../api/types/storage.ts'
-import type { PersistentVolume } from '../../../api/types/volume.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CSIStorageCapacity, StorageClass } from '../../../api/types/storage.ts'
+import type { CSIStorageCapacity, StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { capacityReport } from '../../capacity/capacity-report.ts'
 import { gi } from '../../scheduler.fixture.ts'
 import type { NodePlan } from './judge-node.ts'

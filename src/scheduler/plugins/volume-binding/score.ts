@@ -2,9 +2,9 @@
 // fullest that still fits; a class says which by annotation. Where existing volumes would be bound, what counts is how
 // tightly they fit, and volumes that would be made are left out.
 
-import { annotationOf } from '../../../api/kinds/class-names.ts'
+import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
+import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
-import type { StorageClass } from '../../../api/types/storage.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'
 import type { Reservations } from '../../capacity/reservations.ts'
 import { getOrMake } from '../../get-or-make.ts'

@@ -1,8 +1,8 @@
 // Pods whose claims pull them apart: one is bound where another does not fit. That is said in so many words. Claims that
 // were made for the pod alone can be given back and made anew where everything fits; any others are the user's data.
 
-import { claimClassName } from '../../../api/kinds/class-names.ts'
-import type { PersistentVolume } from '../../../api/types/volume.ts'
+import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
+import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeView } from '../../cluster/node-view.ts'

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
-import { csiDriverKind } from '../../../api/kinds/csi-driver.ts'
-import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity.ts'
-import { nodeKind } from '../../../api/kinds/node.ts'
-import { podKind } from '../../../api/kinds/pod.ts'
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
+import { csiStorageCapacityKind } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import { nodeKind } from '../../../api/kinds/node/node.ts'
+import { podKind } from '../../../api/kinds/pod/pod.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
 import {
   DRIVER,

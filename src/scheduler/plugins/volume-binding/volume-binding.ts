@@ -4,9 +4,9 @@
 //   pod-volumes.ts    the pod's claims        judge-node.ts    one node
 //   score.ts          which node is better    binding-waits.ts until all is bound
 
-import { persistentVolumeClaimKind } from '../../../api/kinds/claim.ts'
-import { annotationOf } from '../../../api/kinds/class-names.ts'
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import type { Client, ObjectKey } from '../../../client/index.ts'
 import { isReservedFor, type Volume } from '../../../volumes/claim-requirements.ts'
 import { BOUND_BY_CONTROLLER, SELECTED_NODE } from '../../../volumes/names.ts'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, it } from 'vitest'
-import { csiDriverKind } from '../../../api/kinds/csi-driver.ts'
-import { csiNodeKind } from '../../../api/kinds/csi-node.ts'
-import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment.ts'
+import { csiDriverKind } from '../../../api/kinds/csi-driver/csi-driver.ts'
+import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
+import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { DRIVER, gi, type SchedulerTrial, startSchedulerTrial } from '../../scheduler.fixture.ts'
 
 let trial: SchedulerTrial

@@ -2,8 +2,8 @@
 // nodes that lack a driver which insists on being there. Counted are the volumes of pods on the node or on their way to
 // it, each once, and those still attached though no pod uses them any more.
 
-import { claimClassName } from '../../../api/kinds/class-names.ts'
-import type { CSIDriver, CSINode, VolumeAttachment } from '../../../api/types/storage.ts'
+import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
+import type { CSIDriver, CSINode, VolumeAttachment } from '../../../api/kinds/shared/storage-schema.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import { claimKeyOf } from '../../../volumes/claim-requirements.ts'

@@ -1,6 +1,6 @@
 // Sees what each process asks the server for: when it last read a volume, and which volumes it wants deleted.
 import type { Kind } from '../../../api/kind.ts'
-import { persistentVolumeKind } from '../../../api/kinds/volume.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import type { Of } from '../view.ts'
 import type { ClientSpy } from './court.ts'
 

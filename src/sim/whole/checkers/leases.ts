@@ -1,7 +1,7 @@
 // One leader at a time: nobody takes a lease before its holder has been silent for as long as it lasts, by true time and
 // whatever anybody's clock says.
-import { leaseKind } from '../../../api/kinds/lease.ts'
-import type { Lease } from '../../../api/types/lease.ts'
+import { leaseKind } from '../../../api/kinds/lease/lease.ts'
+import type { Lease } from '../../../api/kinds/lease/lease-schema.ts'
 import { collectionPrefix, decodeStored } from '../../../apiserver/index.ts'
 import type { Court } from './court.ts'
 

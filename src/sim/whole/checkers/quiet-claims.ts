@@ -1,6 +1,6 @@
 // At rest: every claim has what it asks for or says why not, and the reason is true; what it is said to have is there; and
 // what holds it does so for a reason.
-import { claimClassName, volumeClassName } from '../../../api/kinds/class-names.ts'
+import { claimClassName, volumeClassName } from '../../../api/kinds/shared/class-names.ts'
 import { compareQuantities, quantityToBytes } from '../../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../../api/selectors.ts'
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'

@@ -1,0 +1,65 @@
+// What must hold of a claim's spec on its own. Pods use it too, for the claim templates of ephemeral volumes.
+// What may change later is in claim-update-rules.ts.
+import type { FieldErrors } from '../../field-errors.ts'
+import { validateLabelSelector } from '../../meta.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { quantitySign } from '../../quantity.ts'
+import { validateAccessModes } from '../shared/access-modes.ts'
+import { validateAmountsFit } from '../shared/amount-rules.ts'
+import { amountOf, IO_RESOURCES, RESOURCE_PARTS, validateClaimIo } from '../shared/provisioned-io.ts'
+import { validateDataSources } from './claim-data-source.ts'
+import type { PersistentVolumeClaimSpec } from './claim-schema.ts'
+
+export const VOLUME_MODES: readonly string[] = ['Block', 'Filesystem']
+
+export interface ClaimSpecOptions {
+  /** `spec`, or where a template holds it. */
+  readonly field: string
+  /** The gate is on, or the stored claim names a class already. */
+  readonly attributesClass: boolean
+  readonly anyApiGroup?: boolean
+  /** The amounts of the stored claim: what was taken once is not refused later. */
+  readonly stored?: PersistentVolumeClaimSpec['resources']
+}
+
+export function validateClaimSpec(
+  spec: PersistentVolumeClaimSpec,
+  { field, attributesClass, anyApiGroup = false, stored }: ClaimSpecOptions,
+  errors: FieldErrors,
+): void {
+  validateAccessModes(
+    spec.accessModes,
+    { field: `${field}.accessModes`, emptyDetail: 'at least 1 access mode is required' },
+    errors,
+  )
+  if (spec.selector) validateLabelSelector(spec.selector, `${field}.selector`, errors)
+  validateStorageRequest(spec, field, errors)
+  validateClaimIo(spec.resources, `${field}.resources`, errors)
+  for (const part of RESOURCE_PARTS) {
+    const fieldOf = (name: string) => `${field}.resources.${part}.${name}`
+    const names = ['storage', ...IO_RESOURCES]
+    validateAmountsFit({ amounts: spec.resources?.[part], names, stored: stored?.[part], fieldOf }, errors)
+  }
+  if (spec.storageClassName) {
+    errors.invalidAll(
+      `${field}.storageClassName`,
+      spec.storageClassName,
+      dns1123SubdomainProblems(spec.storageClassName),
+    )
+  }
+  if (spec.volumeMode !== undefined && !VOLUME_MODES.includes(spec.volumeMode)) {
+    errors.notSupported(`${field}.volumeMode`, spec.volumeMode, VOLUME_MODES)
+  }
+  validateDataSources(spec, { field, anyApiGroup }, errors)
+  const className = spec.volumeAttributesClassName
+  if (className && attributesClass) {
+    errors.invalidAll(`${field}.volumeAttributesClassName`, className, dns1123SubdomainProblems(className))
+  }
+}
+
+function validateStorageRequest(spec: PersistentVolumeClaimSpec, field: string, errors: FieldErrors): void {
+  const storageField = `${field}.resources[storage]`
+  const storage = amountOf(spec.resources?.requests, 'storage')
+  if (storage === undefined) errors.required(storageField)
+  else if (quantitySign(storage) <= 0) errors.invalid(storageField, storage, 'must be greater than zero')
+}

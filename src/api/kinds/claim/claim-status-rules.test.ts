@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryStatus } from '../shared/try-write.ts'
+import { persistentVolumeClaimKind as kind } from './claim.ts'
+import type { PersistentVolumeClaimStatus } from './claim-schema.ts'
+
+function aClaim(status: PersistentVolumeClaimStatus = {}) {
+  const { object } = tryCreate(kind, {
+    metadata: { name: 'data', namespace: 'shop' },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '10Gi' } } },
+  })
+  object.status = { phase: 'Bound', ...status }
+  return object
+}
+
+const setStatus = (status: object, { stored = {}, gates = '' } = {}) =>
+  tryStatus(kind, aClaim(stored), (draft) => (draft.status = { phase: 'Bound', ...status }), { gates })
+
+const KNOWN_STATUSES =
+  '"ControllerModifyVolumeFailed", "ControllerModifyVolumeInProgress", "ControllerModifyVolumePending", ' +
+  '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"'
+
+describe('the status of a claim', () => {
+  it('takes labels and annotations along, but no spec', () => {
+    expect(kind.status?.takesMetadata).toBe(true)
+    const claim = aClaim()
+    const { object } = tryStatus(kind, claim, (draft) => (draft.spec.volumeName = 'stolen'))
+    expect(object.spec).toEqual(claim.spec)
+  })
+
+  it('is Pending when it says nothing', () => {
+    expect(tryStatus(kind, aClaim(), (draft) => delete draft.status).object.status).toEqual({ phase: 'Pending' })
+  })
+
+  it('accepts what controllers write during a resize and a change of attributes', () => {
+    const status = {
+      capacity: { storage: '10Gi', iops: '100', 'example.com/x': '1' },
+      allocatedResources: { storage: '20Gi', iops: '200', throughput: '10Mi', 'example.com/x': '2' },
+      allocatedResourceStatuses: {
+        storage: 'NodeResizePending',
+        iops: 'ControllerModifyVolumeInProgress',
+        throughput: 'ControllerModifyVolumePending',
+        'example.com/x': 'ControllerModifyVolumeFailed',
+      },
+      currentVolumeAttributesClassName: 'silver',
+      modifyVolumeStatus: { status: 'InProgress', targetVolumeAttributesClassName: 'gold' },
+    }
+    const { object, errors } = setStatus(status)
+    expect(errors).toEqual([])
+    expect(object.status).toEqual({ phase: 'Bound', ...status })
+  })
+
+  it.each([
+    ['status.capacity[storage]: Invalid value: -1: must be a valid resource quantity', { capacity: { storage: '-1' } }],
+    [
+      'status.allocatedResources[storage]: Invalid value: -1: must be a valid resource quantity',
+      { allocatedResources: { storage: '-1' } },
+    ],
+    [
+      'status.allocatedResources: Unsupported value: "cpu": supported values: "storage", "iops", "throughput"',
+      { allocatedResources: { cpu: '1' } },
+    ],
+    [
+      'status.allocatedResourceStatuses: Unsupported value: "kubernetes.io/x": supported values: "storage", "iops", "throughput"',
+      { allocatedResourceStatuses: { 'kubernetes.io/x': 'NodeResizePending' } },
+    ],
+    [
+      `status.allocatedResourceStatuses: Unsupported value: "storage": supported values: ${KNOWN_STATUSES}`,
+      { allocatedResourceStatuses: { storage: 'Shrinking' } },
+    ],
+    [
+      'status.allocatedResources: Invalid value: "/x": prefix part must be non-empty',
+      { allocatedResources: { '/x': '1' } },
+    ],
+  ])('refuses: %s', (message, status) => {
+    expect(setStatus(status).errors).toEqual([message])
+  })
+
+  it('refuses a health report whose reason is not one word', () => {
+    const healthStatus = { healthConditions: [{ status: 'Degraded', reason: 'not a word' }] }
+    expect(setStatus({ healthStatus }).errors[0]).toMatch(
+      /^status\.healthStatus\.healthConditions\[0\]\.reason: Invalid value: "not a word": a condition reason must start/,
+    )
+  })
+
+  it('VAC-12 does not take up attributes fields while the gate is off, and keeps those it has', () => {
+    const gates = 'VolumeAttributesClass=false'
+    const status = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Pending' as const } }
+    expect(setStatus(status, { gates }).object.status).toEqual({ phase: 'Bound' })
+    expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
+  })
+
+  it('REX-10 does not take up resize fields while the gate is off, and keeps those it has', () => {
+    const gates = 'RecoverExpansionFailure=false'
+    const status = {
+      allocatedResources: { storage: '20Gi' },
+      allocatedResourceStatuses: { storage: 'NodeResizePending' as const },
+    }
+    expect(setStatus(status, { gates }).object.status).toEqual({ phase: 'Bound' })
+    expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
+  })
+
+  it('PIO-3 the fields of iops and throughput follow their own gate', () => {
+    const status = {
+      allocatedResources: { storage: '20Gi', iops: '100' },
+      allocatedResourceStatuses: { iops: 'ControllerModifyVolumeInProgress' as const },
+    }
+    expect(setStatus(status, { gates: 'RecoverExpansionFailure=false' }).object.status).toEqual({
+      phase: 'Bound',
+      allocatedResources: { iops: '100' },
+      allocatedResourceStatuses: { iops: 'ControllerModifyVolumeInProgress' },
+    })
+    expect(setStatus(status, { gates: 'VolumeProvisionedIO=false' }).object.status).toEqual({
+      phase: 'Bound',
+      allocatedResources: { storage: '20Gi' },
+    })
+  })
+})

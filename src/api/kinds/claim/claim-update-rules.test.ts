@@ -1,0 +1,250 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryUpdate } from '../shared/try-write.ts'
+import { persistentVolumeClaimKind as kind } from './claim.ts'
+import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from './claim-schema.ts'
+
+const IMMUTABLE =
+  'spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
+const NO_RECOVERY = 'RecoverExpansionFailure=false'
+const NO_CLASSES = 'VolumeAttributesClass=false'
+
+interface Given {
+  request?: string
+  capacity?: string
+  bound?: boolean
+  className?: string
+  current?: string
+  status?: PersistentVolumeClaimStatus
+  annotations?: Record<string, string>
+  storageClassName?: string
+  gates?: string
+}
+
+/** A stored claim; bound unless said otherwise. */
+function aClaim({ request = '20Gi', capacity = '10Gi', bound = true, className, current, ...rest }: Given = {}) {
+  const { object } = tryCreate(
+    kind,
+    {
+      metadata: { name: 'data', namespace: 'shop', annotations: rest.annotations },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        resources: { requests: { storage: request } },
+        volumeAttributesClassName: className,
+        storageClassName: rest.storageClassName,
+      },
+    },
+    { gates: rest.gates },
+  )
+  if (!bound) return object
+  object.spec!.volumeName = 'pv-1'
+  object.status = {
+    phase: 'Bound',
+    capacity: { storage: capacity },
+    currentVolumeAttributesClassName: current,
+    ...rest.status,
+  }
+  return object
+}
+
+const resize = (claim: PersistentVolumeClaim, size: string, gates?: string) =>
+  tryUpdate(kind, claim, (draft) => (draft.spec.resources.requests.storage = size), { gates }).errors
+
+const setClass = (claim: PersistentVolumeClaim, name: string | undefined, gates?: string) =>
+  tryUpdate(kind, claim, (draft) => (draft.spec.volumeAttributesClassName = name), { gates })
+
+describe('the size of a claim', () => {
+  it('may be written again, in any spelling', () => {
+    expect(resize(aClaim({ request: '20Gi', bound: false }), '20480Mi')).toEqual([])
+  })
+
+  it('cannot change before the claim is bound; the answer shows what was changed', () => {
+    expect(resize(aClaim({ bound: false }), '30Gi')).toEqual([
+      `${IMMUTABLE}\n  resources.requests.storage: "20Gi" -> "30Gi"`,
+    ])
+  })
+
+  it('may grow while bound, as far as these rules go', () => {
+    expect(resize(aClaim(), '30Gi')).toEqual([])
+  })
+
+  it.each([
+    ['above', '15Gi'],
+    ['down to exactly', '10Gi'],
+  ])('REX-2 may be lowered %s what the volume has', (_how, size) => {
+    expect(resize(aClaim({ request: '20Gi', capacity: '10Gi' }), size)).toEqual([])
+  })
+
+  it('REX-2 cannot be lowered below what the volume has', () => {
+    expect(resize(aClaim({ request: '20Gi', capacity: '10Gi' }), '9Gi')).toEqual([
+      'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity',
+    ])
+  })
+
+  it('REX-10 cannot be lowered while the gate is off', () => {
+    expect(resize(aClaim({ gates: NO_RECOVERY }), '15Gi', NO_RECOVERY)).toEqual([
+      'spec.resources.requests.storage: Forbidden: field can not be less than previous value',
+    ])
+  })
+
+  it.each<[string, PersistentVolumeClaim]>([
+    ['a high-water mark', aClaim()],
+    ['allocated resources', aClaim({ gates: NO_RECOVERY, status: { allocatedResources: { storage: '20Gi' } } })],
+    [
+      'a resize status',
+      aClaim({ gates: NO_RECOVERY, status: { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } } }),
+    ],
+  ])('REX-10 may still be lowered while the gate is off by a claim that carries %s', (_what, claim) => {
+    claim.status = { ...claim.status, phase: 'Bound', capacity: { storage: '10Gi' } }
+    expect(resize(claim, '10Gi', NO_RECOVERY)).toEqual([])
+    expect(resize(claim, '9Gi', NO_RECOVERY)).toEqual([
+      'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity',
+    ])
+  })
+})
+
+describe('the size of a claim that only iops were promised to', () => {
+  it('REX-10 cannot be lowered while the gate is off: iops have a gate of their own', () => {
+    const claim = aClaim({ gates: NO_RECOVERY, status: { allocatedResources: { iops: '100' } } })
+    claim.status = { ...claim.status, phase: 'Bound', capacity: { storage: '10Gi' } }
+    expect(resize(claim, '15Gi', NO_RECOVERY)).toEqual([
+      'spec.resources.requests.storage: Forbidden: field can not be less than previous value',
+    ])
+  })
+})
+
+describe('the attributes class of a claim', () => {
+  it.each([
+    ['none to a class', undefined, 'gold', undefined],
+    ['empty to a class', '', 'gold', undefined],
+    ['one class to another', 'silver', 'gold', 'silver'],
+    ['a class to none while none is in effect', 'gold', undefined, undefined],
+    ['a class to empty while none is in effect', 'gold', '', undefined],
+  ])('VAC-2 may go from %s on a bound claim', (_what, className, wanted, current) => {
+    const { object, errors } = setClass(aClaim({ className, current }), wanted)
+    expect(errors).toEqual([])
+    expect(object.spec?.volumeAttributesClassName).toBe(wanted)
+  })
+
+  it.each([
+    ['nil', undefined],
+    ['empty string', ''],
+  ])('VAC-2 cannot go to %s once a class is in effect', (words, wanted) => {
+    expect(setClass(aClaim({ className: 'gold', current: 'gold' }), wanted).errors).toEqual([
+      `spec.volumeAttributesClassName: Forbidden: update to ${words} is forbidden when status.currentVolumeAttributesClassName is not nil`,
+    ])
+  })
+
+  it('VAC-2 cannot change before the claim is bound', () => {
+    expect(setClass(aClaim({ bound: false, className: 'gold' }), 'silver').errors).toEqual([
+      `${IMMUTABLE}\n  volumeAttributesClassName: "gold" -> "silver"`,
+    ])
+  })
+
+  it.each([
+    ['another class', 'silver'],
+    ['none', undefined],
+  ])('VAC-12 cannot change to %s while the gate is off', (_what, wanted) => {
+    expect(setClass(aClaim({ className: 'gold' }), wanted, NO_CLASSES).errors).toEqual([
+      'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled',
+    ])
+  })
+
+  it('VAC-12 is not taken up while the gate is off, and the update succeeds without it', () => {
+    const { object, errors } = setClass(aClaim(), 'gold', NO_CLASSES)
+    expect(errors).toEqual([])
+    expect(object.spec?.volumeAttributesClassName).toBeUndefined()
+  })
+
+  it('VAC-12 stays, and the claim can be updated, while the gate is off', () => {
+    const claim = aClaim({ className: 'gold', current: 'gold' })
+    const { object, errors } = tryUpdate(kind, claim, (draft) => (draft.metadata.labels = { a: 'b' }), {
+      gates: NO_CLASSES,
+    })
+    expect(errors).toEqual([])
+    expect(object.spec?.volumeAttributesClassName).toBe('gold')
+  })
+})
+
+describe('the rest of a claim', () => {
+  it.each<[string, string, (spec: any) => void]>([
+    [
+      'access modes',
+      '  accessModes: ["ReadWriteOnce"] -> ["ReadWriteMany"]',
+      (spec) => (spec.accessModes = ['ReadWriteMany']),
+    ],
+    [
+      'the selector',
+      '  selector: (none) -> {"matchLabels":{"a":"b"}}',
+      (spec) => (spec.selector = { matchLabels: { a: 'b' } }),
+    ],
+    ['the volume', '  volumeName: "pv-1" -> "pv-2"', (spec) => (spec.volumeName = 'pv-2')],
+    [
+      'limits for storage',
+      '  resources.limits.storage: (none) -> "1Ti"',
+      (spec) => (spec.resources.limits = { storage: '1Ti' }),
+    ],
+    ['unknown resources', '  resources.requests.gpus: (none) -> "1"', (spec) => (spec.resources.requests.gpus = 1)],
+  ])('%s cannot change, bound or not', (_what, line, change) => {
+    const { errors } = tryUpdate(kind, aClaim(), (draft) => change(draft.spec))
+    expect(errors).toEqual([`${IMMUTABLE}\n${line}`])
+  })
+
+  it('volumeMode cannot change, and is told by itself as well', () => {
+    const { errors } = tryUpdate(kind, aClaim(), (draft) => (draft.spec.volumeMode = 'Block'))
+    expect(errors).toEqual([
+      `${IMMUTABLE}\n  volumeMode: "Filesystem" -> "Block"`,
+      'volumeMode: Invalid value: "Block": field is immutable',
+    ])
+  })
+
+  it('volumeName may be set once', () => {
+    expect(tryUpdate(kind, aClaim({ bound: false }), (draft) => (draft.spec.volumeName = 'pv-1')).errors).toEqual([])
+  })
+
+  it('names every change in one answer', () => {
+    const { errors } = tryUpdate(kind, aClaim({ bound: false }), (draft) => {
+      draft.spec.accessModes.push('ReadOnlyMany')
+      draft.spec.resources.requests.storage = '1Ti'
+    })
+    expect(errors).toEqual([
+      `${IMMUTABLE}\n  accessModes: ["ReadWriteOnce"] -> ["ReadWriteOnce","ReadOnlyMany"]\n  resources.requests.storage: "20Gi" -> "1Ti"`,
+    ])
+  })
+})
+
+describe('the storage class of a claim', () => {
+  const BETA = 'volume.beta.kubernetes.io/storage-class'
+  const ALPHA = 'volume.alpha.kubernetes.io/storage-class'
+  const setStorageClass = (claim: PersistentVolumeClaim, name: string | undefined) =>
+    tryUpdate(kind, claim, (draft) => (draft.spec.storageClassName = name)).errors
+
+  it('PROV-2 may be set where it was unset, bound or not', () => {
+    expect(setStorageClass(aClaim({ bound: false }), 'fast')).toEqual([])
+    expect(setStorageClass(aClaim(), 'fast')).toEqual([])
+  })
+
+  it.each([
+    ['to another', 'fast', 'slow'],
+    ['to none', 'fast', undefined],
+    ['from empty', '', 'fast'],
+  ])('PROV-2 cannot change %s', (_how, before, after) => {
+    expect(setStorageClass(aClaim({ storageClassName: before }), after)[0]).toMatch(IMMUTABLE)
+  })
+
+  for (const annotation of [BETA, ALPHA]) {
+    it(`PROV-2 may move from ${annotation} into the field`, () => {
+      const { errors } = tryUpdate(kind, aClaim({ annotations: { [annotation]: 'fast' } }), (draft) => {
+        draft.spec.storageClassName = 'fast'
+        delete draft.metadata.annotations
+      })
+      expect(errors).toEqual([])
+    })
+
+    it(`PROV-2 cannot be changed through ${annotation}`, () => {
+      const claim = aClaim({ annotations: { [annotation]: 'fast' } })
+      const { errors } = tryUpdate(kind, claim, (draft) => (draft.metadata.annotations[annotation] = 'slow'))
+      expect(errors).toEqual([`metadata.annotations.${annotation}: Invalid value: "slow": field is immutable`])
+      expect(setStorageClass(claim, 'slow')[0]).toMatch(IMMUTABLE)
+    })
+  }
+})

@@ -1,0 +1,128 @@
+// PersistentVolumeClaim: a user's request for storage.
+// Rules: claim-spec-rules.ts (on its own), claim-update-rules.ts (what may change), claim-status-rules.ts.
+import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
+import { defineKind, type RuleContext } from '../../kind.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { quantityIsInteger } from '../../quantity.ts'
+import { shortAccessModes } from '../shared/access-modes.ts'
+import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, claimClassName } from '../shared/class-names.ts'
+import { amountOf, RESOURCE_PARTS, withClaimIoInBytes, withoutNewClaimIo } from '../shared/provisioned-io.ts'
+import { withDataSources } from './claim-data-source.ts'
+import { type PersistentVolumeClaim, type PersistentVolumeClaimSpec, persistentVolumeClaim } from './claim-schema.ts'
+import { validateClaimSpec } from './claim-spec-rules.ts'
+import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts'
+import { validateClaimUpdate } from './claim-update-rules.ts'
+import { withHighWaterMark, withProvenMark } from './high-water-mark.ts'
+import { withKeptIo } from './kept-io.ts'
+
+export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
+  group: '',
+  versions: ['v1'],
+  kind: 'PersistentVolumeClaim',
+  plural: 'persistentvolumeclaims',
+  singular: 'persistentvolumeclaim',
+  shortNames: ['pvc'],
+  namespaced: true,
+  type: persistentVolumeClaim,
+
+  nameErrors: dns1123SubdomainProblems,
+  normalize(part) {
+    if (part.spec) part.spec = withClaimIoInBytes(part.spec)
+  },
+  prepareForCreate(claim, context) {
+    claim.spec = preparedSpec(claim.spec ?? {}, undefined, context)
+    claim.status = { phase: 'Pending' }
+  },
+  prepareForUpdate(next, old, context) {
+    next.spec = preparedSpec(next.spec ?? {}, old.spec ?? {}, context)
+    next.spec = withProvenMark(next, context)
+    next.spec = withKeptIo(next, old)
+  },
+  validate(claim, errors, { gates }, old) {
+    validateClaimSpec(
+      claim.spec ?? {},
+      {
+        field: 'spec',
+        attributesClass: gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
+        anyApiGroup: Boolean(old?.spec?.dataSource?.apiGroup ?? old?.spec?.dataSourceRef?.apiGroup),
+        ...(old?.spec?.resources ? { stored: old.spec.resources } : {}),
+      },
+      errors,
+    )
+  },
+  validateUpdate: validateClaimUpdate,
+  warnings: (claim) => claimWarnings(claim),
+  status: { takesMetadata: true, prepare: prepareClaimStatus, validate: validateClaimStatus },
+
+  selectableFields: { name: (claim) => claim.metadata.name ?? '' },
+  columns: [
+    nameColumn,
+    {
+      name: 'Status',
+      type: 'string',
+      doc: 'Phase of the claim, or Terminating while it is being deleted.',
+      cell: ({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : (status?.phase ?? '')),
+    },
+    {
+      name: 'Volume',
+      type: 'string',
+      doc: 'Name of the volume the claim is bound to.',
+      cell: ({ spec }) => spec?.volumeName ?? '',
+    },
+    {
+      name: 'Capacity',
+      type: 'string',
+      doc: 'Size of the bound volume.',
+      cell: ({ spec, status }) => (spec?.volumeName ? (amountOf(status?.capacity, 'storage') ?? '0') : ''),
+    },
+    {
+      name: 'Access Modes',
+      type: 'string',
+      doc: 'Ways in which the bound volume can be mounted.',
+      cell: ({ spec, status }) => (spec?.volumeName ? shortAccessModes(status?.accessModes) : ''),
+    },
+    {
+      name: 'StorageClass',
+      type: 'string',
+      doc: 'Storage class of the claim.',
+      cell: (claim) => claimClassName(claim) ?? '',
+    },
+    {
+      name: 'VolumeAttributesClass',
+      type: 'string',
+      doc: 'Attributes class the claim asks for.',
+      cell: ({ spec }) => spec?.volumeAttributesClassName ?? '<unset>',
+    },
+    ageColumn,
+    volumeModeColumn,
+  ],
+  deleteAnswersObject: true,
+})
+
+function preparedSpec(
+  spec: PersistentVolumeClaimSpec,
+  stored: PersistentVolumeClaimSpec | undefined,
+  { gates }: RuleContext,
+): PersistentVolumeClaimSpec {
+  let next = withClaimIoInBytes(spec)
+  if (!gates.enabled('VolumeProvisionedIO')) next = withoutNewClaimIo(next, stored)
+  if (!gates.enabled('VolumeAttributesClass') && stored?.volumeAttributesClassName === undefined) {
+    const { volumeAttributesClassName: _dropped, ...rest } = next
+    next = rest
+  }
+  next = withDataSources(next, stored)
+  return withHighWaterMark(next, stored, { gateOn: gates.enabled('RecoverExpansionFailure') })
+}
+
+function claimWarnings(claim: PersistentVolumeClaim): string[] {
+  const warnings: string[] = []
+  if (annotationOf(claim, BETA_CLASS_ANNOTATION) !== undefined) warnings.push(BETA_CLASS_WARNING)
+  for (const part of RESOURCE_PARTS) {
+    const storage = amountOf(claim.spec?.resources?.[part], 'storage')
+    if (storage === undefined || quantityIsInteger(storage)) continue
+    warnings.push(
+      `spec.resources.${part}[storage]: fractional byte value ${JSON.stringify(storage)} is invalid, must be an integer`,
+    )
+  }
+  return warnings
+}

@@ -1,0 +1,160 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { compareQuantities } from '../../quantity.ts'
+import { tryCreate, tryStatus, tryUpdate } from '../shared/try-write.ts'
+import { persistentVolumeClaimKind as kind } from './claim.ts'
+
+const OFF = { gates: 'RecoverExpansionFailure=false' }
+
+const aClaim = (storage: string, spec: object = {}) => ({
+  metadata: { name: 'data', namespace: 'shop' },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } }, ...spec },
+})
+
+function aBoundClaim(storage: string, capacity: string, options = {}) {
+  const { object } = tryCreate(kind, aClaim(storage), options)
+  object.status = { phase: 'Bound', capacity: { storage: capacity } }
+  return object
+}
+
+const resized = (claim: ReturnType<typeof aBoundClaim>, storage: string, options = {}) =>
+  tryUpdate(kind, claim, (draft) => (draft.spec.resources.requests.storage = storage), options).object
+
+describe('the high-water mark of a claim', () => {
+  it('REX-3 begins as the request', () => {
+    expect(tryCreate(kind, aClaim('10Gi')).object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
+  })
+
+  it('REX-3 cannot be written by users, neither on create nor on update, and never fails their write', () => {
+    for (const sent of [{ storage: '1Ti' }, { storage: '-5', iops: '3' }, {}]) {
+      const created = tryCreate(kind, aClaim('10Gi', { allocatedResources: sent }))
+      expect(created.errors).toEqual([])
+      expect(created.object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
+      const updated = tryUpdate(kind, created.object, (draft) => (draft.spec.allocatedResources = sent))
+      expect(updated.errors).toEqual([])
+      expect(updated.object).toEqual(created.object)
+    }
+  })
+
+  it('REX-3 survives a PUT that lacks it', () => {
+    const claim = aBoundClaim('10Gi', '10Gi')
+    const { object } = tryUpdate(kind, claim, (draft) => delete draft.spec.allocatedResources)
+    expect(object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
+  })
+
+  it('REX-3 only rises, whatever the order of edits', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 20 }), (sizes) => {
+        let claim = aBoundClaim('500Gi', '1Gi')
+        let mark = '500Gi'
+        for (const size of sizes) {
+          claim = resized(claim, `${size}Gi`)
+          const next = claim.spec!.allocatedResources!.storage!
+          expect(compareQuantities(next, mark)).toBeGreaterThanOrEqual(0)
+          expect(compareQuantities(next, `${size}Gi`)).toBeGreaterThanOrEqual(0)
+          mark = next
+        }
+        expect(mark).toBe(canonicalMax([500, ...sizes]))
+      }),
+    )
+  })
+
+  it('REX-3 stays as it is on a status update', () => {
+    const claim = aBoundClaim('10Gi', '10Gi')
+    const { object } = tryStatus(kind, claim, (draft) => (draft.spec.allocatedResources = { storage: '1Ti' }))
+    expect(object.spec).toEqual(claim.spec)
+  })
+
+  it('REX-10 is not set while the gate is off', () => {
+    const claim = aBoundClaim('10Gi', '10Gi', OFF)
+    expect(claim.spec).not.toHaveProperty('allocatedResources')
+    expect(resized(claim, '20Gi', OFF).spec).not.toHaveProperty('allocatedResources')
+  })
+
+  it('REX-10 stays and keeps rising on a claim that has it while the gate is off', () => {
+    const grown = resized(aBoundClaim('20Gi', '10Gi'), '30Gi', OFF)
+    expect(grown.spec?.allocatedResources).toEqual({ storage: '30Gi' })
+    expect(resized(grown, '10Gi', OFF).spec?.allocatedResources).toEqual({ storage: '30Gi' })
+  })
+
+  it('begins at the larger of old and new request on a claim made while the gate was off', () => {
+    const claim = aBoundClaim('20Gi', '10Gi', OFF)
+    expect(resized(claim, '15Gi').spec?.allocatedResources).toEqual({ storage: '20Gi' })
+    expect(resized(claim, '25Gi').spec?.allocatedResources).toEqual({ storage: '25Gi' })
+  })
+})
+
+describe('the mark that follows the real size', () => {
+  const ACTUAL = { expansionQuota: 'actual' } as const
+  const NOTHING_UNDER_WAY = { allocatedResources: undefined, allocatedResourceStatuses: undefined }
+  const withStatus = (claim: ReturnType<typeof aBoundClaim>, status: object, options = ACTUAL) =>
+    tryStatus(kind, claim, (draft) => Object.assign(draft.status, status), options).object
+  const markOf = ({ spec }: ReturnType<typeof aBoundClaim>) => spec?.allocatedResources?.storage
+  /** 10Gi was had, 100Gi asked for and begun. */
+  const begun = () =>
+    withStatus(resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL), {
+      allocatedResources: { storage: '100Gi' },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
+    })
+
+  it('PLUS-14 falls with the status that says which size the volume got, and not before', () => {
+    let claim = resized(begun(), '20Gi', ACTUAL)
+    expect(markOf(claim)).toBe('100Gi')
+    claim = withStatus(claim, { allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
+    expect(markOf(claim)).toBe('100Gi')
+    claim = withStatus(claim, {
+      allocatedResources: { storage: '20Gi' },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
+    })
+    expect(markOf(claim)).toBe('100Gi')
+    claim = withStatus(claim, { capacity: { storage: '20Gi' }, allocatedResourceStatuses: undefined })
+    expect(markOf(claim)).toBe('20Gi')
+  })
+
+  it('PLUS-14 stays at what the volume got where that is more than is still asked for', () => {
+    const claim = resized(begun(), '20Gi', ACTUAL)
+    const grown = withStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
+    expect(markOf(grown)).toBe('100Gi')
+  })
+
+  it('PLUS-14 falls when a growth is cancelled, once the driver has had its last word', () => {
+    const cancelled = resized(begun(), '10Gi', ACTUAL)
+    expect(markOf(cancelled)).toBe('100Gi')
+    expect(markOf(withStatus(cancelled, NOTHING_UNDER_WAY))).toBe('10Gi')
+  })
+
+  it('PLUS-14 falls at once when nobody had begun', () => {
+    const asked = resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
+    expect(markOf(asked)).toBe('100Gi')
+    expect(markOf(resized(asked, '10Gi', ACTUAL))).toBe('10Gi')
+  })
+
+  it.each<[string, object]>([
+    ['a larger size was tried and not taken back', { allocatedResources: { storage: '100Gi' } }],
+    ['the node has yet to grow', { allocatedResourceStatuses: { storage: 'NodeResizePending' } }],
+    ['the claim is not bound', { phase: 'Lost' }],
+    ['no size is known', { capacity: undefined }],
+  ])('PLUS-14 stays while %s', (_why, status) => {
+    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
+    expect(markOf(withStatus(claim, status))).toBe('100Gi')
+  })
+
+  it('PLUS-14 stays while more is asked for than the volume has', () => {
+    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '20Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY))).toBe('100Gi')
+  })
+
+  it('PLUS-14 is never raised by a volume that is larger than anybody asked for', () => {
+    const claim = aBoundClaim('10Gi', '10Gi')
+    expect(markOf(withStatus(claim, { capacity: { storage: '50Gi' } }))).toBe('10Gi')
+  })
+
+  it('PLUS-14 stays where the operator did not ask for it, and while the gate is off', () => {
+    const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, {} as never))).toBe('100Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, { ...ACTUAL, ...OFF } as never))).toBe('100Gi')
+    expect(markOf(withStatus(claim, NOTHING_UNDER_WAY))).toBe('10Gi')
+  })
+})
+
+const canonicalMax = (sizes: number[]): string => `${Math.max(...sizes)}Gi`

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { row, tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { configMapKind } from './config-map.ts'
+
+const settings = (fields: object) => ({ metadata: { name: 'settings', namespace: 'shop' }, ...fields })
+
+describe('ConfigMap', () => {
+  it('holds text and bytes under good keys', () => {
+    const { object, errors } = tryCreate(
+      configMapKind,
+      settings({ data: { 'a.conf': 'x' }, binaryData: { b: 'AA==' } }),
+    )
+    expect(errors).toEqual([])
+    expect(row(configMapKind, object)).toMatchObject({ Name: 'settings', Data: 2 })
+  })
+
+  it.each([
+    [{ data: { '..': 'x' } }, 'data[..]: Invalid value: "..": must not be \'..\''],
+    [{ binaryData: { '..x': 'AA==' } }, 'binaryData[..x]: Invalid value: "..x": must not start with \'..\''],
+    [
+      { data: { a: 'x' }, binaryData: { a: 'AA==' } },
+      'data[a]: Invalid value: "a": duplicate of key present in binaryData',
+    ],
+    [{ data: { a: 'é'.repeat(524_289) } }, ': Too long: may not be more than 1048576 bytes'],
+  ])('refuses %j', (fields, message) => {
+    expect(tryCreate(configMapKind, settings(fields)).errors).toEqual([message])
+  })
+
+  it('stays as it is once immutable', () => {
+    const { object } = tryCreate(
+      configMapKind,
+      settings({ immutable: true, data: { a: 'x' }, binaryData: { b: 'AA==' } }),
+    )
+    expect(tryUpdate(configMapKind, object, settings({ data: { a: 'y' } })).errors).toEqual([
+      'immutable: Forbidden: field is immutable when `immutable` is set',
+      'data: Forbidden: field is immutable when `immutable` is set',
+      'binaryData: Forbidden: field is immutable when `immutable` is set',
+    ])
+  })
+
+  it('can be made immutable while its content changes', () => {
+    const { object } = tryCreate(configMapKind, settings({ data: { a: 'x' } }))
+    expect(tryUpdate(configMapKind, object, settings({ immutable: true, data: { a: 'y' } })).errors).toEqual([])
+  })
+})

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryUpdate } from '../shared/try-write.ts'
+import { csiDriverKind as kind } from './csi-driver.ts'
+
+const aDriver = (spec: object = {}) => ({ metadata: { name: 'csi.example.com' }, spec })
+const stored = tryCreate(kind, aDriver()).object
+
+describe('a CSI driver', () => {
+  it('CAP-2 does not track capacity unless it says so, and has the other defaults clients know', () => {
+    const { object, errors } = tryCreate(kind, aDriver())
+    expect(errors).toEqual([])
+    expect(object.spec).toEqual({
+      attachRequired: true,
+      podInfoOnMount: false,
+      storageCapacity: false,
+      fsGroupPolicy: 'ReadWriteOnceWithFSType',
+      volumeLifecycleModes: ['Persistent'],
+      requiresRepublish: false,
+      seLinuxMount: false,
+      preventPodSchedulingIfMissing: false,
+    })
+  })
+
+  it('two drivers do not share their defaults', () => {
+    const other = tryCreate(kind, aDriver()).object
+    other.spec.volumeLifecycleModes!.push('Ephemeral')
+    expect(stored.spec.volumeLifecycleModes).toEqual(['Persistent'])
+  })
+
+  it('CAP-2 may begin and stop to track capacity', () => {
+    const tracking = tryUpdate(kind, stored, (draft) => (draft.spec.storageCapacity = true))
+    expect(tracking.errors).toEqual([])
+    expect(tryUpdate(kind, tracking.object, (draft) => (draft.spec.storageCapacity = false)).errors).toEqual([])
+  })
+
+  it.each<[string, object]>([
+    [
+      'spec.fsGroupPolicy: Unsupported value: "Some": supported values: "File", "None", "ReadWriteOnceWithFSType"',
+      { fsGroupPolicy: 'Some' },
+    ],
+    [
+      'spec.volumeLifecycleModes: Unsupported value: "Eternal": supported values: "Persistent", "Ephemeral"',
+      { volumeLifecycleModes: ['Eternal'] },
+    ],
+    [
+      'spec.tokenRequests[1].audience: Duplicate value: "a"',
+      { tokenRequests: [{ audience: 'a' }, { audience: 'a', expirationSeconds: 1 }] },
+    ],
+    [
+      'spec.tokenRequests[0].expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes',
+      { tokenRequests: [{ audience: '', expirationSeconds: 599 }] },
+    ],
+    [
+      'spec.tokenRequests[0].expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds',
+      { tokenRequests: [{ audience: '', expirationSeconds: 2 ** 32 + 1 }] },
+    ],
+    [
+      'spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds',
+      { nodeAllocatableUpdatePeriodSeconds: 9 },
+    ],
+    [
+      'spec.serviceAccountTokenInSecrets: Invalid value: true: serviceAccountTokenInSecrets is set but no tokenRequests are specified',
+      { serviceAccountTokenInSecrets: true },
+    ],
+  ])('refuses: %s', (message, spec) => {
+    expect(tryCreate(kind, aDriver(spec)).errors).toEqual([message])
+  })
+
+  it.each<[string, (spec: any) => void]>([
+    ['spec.attachedRequired: Invalid value: false: field is immutable', (spec) => (spec.attachRequired = false)],
+    [
+      'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',
+      (spec) => (spec.volumeLifecycleModes = ['Ephemeral']),
+    ],
+  ])('cannot change: %s', (message, change) => {
+    expect(tryUpdate(kind, stored, (draft) => change(draft.spec)).errors).toEqual([message])
+  })
+
+  it('warns, once, of tokens that could end up in logs', () => {
+    const warning =
+      'spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes'
+    const created = tryCreate(kind, aDriver({ tokenRequests: [{ audience: 'vault' }] }))
+    expect(created.warnings).toEqual([warning])
+    expect(tryUpdate(kind, created.object, (draft) => (draft.spec.podInfoOnMount = true)).warnings).toEqual([])
+    expect(
+      tryUpdate(kind, created.object, (draft) => draft.spec.tokenRequests.push({ audience: 'b' })).warnings,
+    ).toEqual([warning])
+    expect(
+      tryUpdate(kind, created.object, (draft) => (draft.spec.serviceAccountTokenInSecrets = true)).warnings,
+    ).toEqual([])
+  })
+
+  it('counts changes of its spec, and must be updated by version', () => {
+    expect(kind.generationOf?.(stored)).toBe(stored.spec)
+    expect(kind.unconditionalUpdate).toBe(false)
+  })
+
+  it('is shown with what it needs', () => {
+    expect(kind.columns.map(({ name }) => name)).toEqual([
+      'Name',
+      'AttachRequired',
+      'PodInfoOnMount',
+      'StorageCapacity',
+      'TokenRequests',
+      'RequiresRepublish',
+      'Modes',
+      'Age',
+    ])
+    const cells = (spec: object) =>
+      kind.columns.map((column) => column.cell({ metadata: { name: 'd' }, spec }, { nowMs: 0 }))
+    expect(cells({})).toEqual(['d', true, false, false, '<unset>', false, '<none>', '<unknown>'])
+    expect(
+      cells({
+        tokenRequests: [{ audience: 'a' }, { audience: 'b' }],
+        volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+      }).slice(4, 7),
+    ).toEqual(['a,b', false, 'Persistent,Ephemeral'])
+  })
+})

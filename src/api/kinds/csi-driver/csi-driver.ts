@@ -1,0 +1,157 @@
+// CSIDriver: what an installed driver needs from the system around it.
+import { ageColumn, nameColumn } from '../../columns.ts'
+import type { FieldErrors } from '../../field-errors.ts'
+import { defineKind } from '../../kind.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { mustNotChange, sameValue } from '../shared/changed-fields.ts'
+import { type CSIDriver, type CSIDriverSpec, csiDriver, csiDriverSpec } from '../shared/storage-schema.ts'
+
+export const csiDriverKind = defineKind<CSIDriver>({
+  group: 'storage.k8s.io',
+  versions: ['v1'],
+  kind: 'CSIDriver',
+  plural: 'csidrivers',
+  singular: 'csidriver',
+  namespaced: false,
+  type: csiDriver,
+
+  nameErrors: dns1123SubdomainProblems,
+  validate(object, errors) {
+    const { spec } = object
+    for (const [name, field] of REQUIRED) if (spec[name] === undefined) errors.required(field)
+    if (spec.fsGroupPolicy !== undefined && !FS_GROUP_POLICIES.includes(spec.fsGroupPolicy)) {
+      errors.notSupported('spec.fsGroupPolicy', spec.fsGroupPolicy, FS_GROUP_POLICIES)
+    }
+    validateTokenRequests(spec.tokenRequests, errors)
+    for (const mode of spec.volumeLifecycleModes ?? []) {
+      if (!LIFECYCLE_MODES.includes(mode)) errors.notSupported('spec.volumeLifecycleModes', mode, LIFECYCLE_MODES)
+    }
+    const period = spec.nodeAllocatableUpdatePeriodSeconds
+    if (period !== undefined && period < UPDATE_PERIOD_SECONDS_MIN) {
+      errors.invalid(
+        'spec.nodeAllocatableUpdatePeriodSeconds',
+        period,
+        `must be greater than or equal to ${UPDATE_PERIOD_SECONDS_MIN} seconds`,
+      )
+    }
+    if (spec.serviceAccountTokenInSecrets !== undefined && !spec.tokenRequests?.length) {
+      errors.invalid(
+        'spec.serviceAccountTokenInSecrets',
+        spec.serviceAccountTokenInSecrets,
+        'serviceAccountTokenInSecrets is set but no tokenRequests are specified',
+      )
+    }
+  },
+  validateUpdate(next, old, errors) {
+    const { attachRequired, volumeLifecycleModes } = csiDriverSpec.fields
+    mustNotChange(
+      {
+        field: ATTACH_REQUIRED_FIELD,
+        type: attachRequired.type,
+        before: old.spec.attachRequired,
+        after: next.spec.attachRequired,
+      },
+      errors,
+    )
+    mustNotChange(
+      {
+        field: 'spec.volumeLifecycleModes',
+        type: volumeLifecycleModes.type,
+        before: old.spec.volumeLifecycleModes,
+        after: next.spec.volumeLifecycleModes,
+      },
+      errors,
+    )
+  },
+  warnings({ spec }, old) {
+    if (!spec.tokenRequests?.length || spec.serviceAccountTokenInSecrets !== undefined) return []
+    const { type } = csiDriverSpec.fields.tokenRequests
+    return old && sameValue(type, old.spec.tokenRequests, spec.tokenRequests) ? [] : [TOKENS_MAY_BE_LOGGED]
+  },
+
+  columns: [
+    nameColumn,
+    {
+      name: 'AttachRequired',
+      type: 'boolean',
+      doc: 'Whether volumes must be attached to a node before they are mounted.',
+      cell: ({ spec }) => spec.attachRequired ?? true,
+    },
+    {
+      name: 'PodInfoOnMount',
+      type: 'boolean',
+      doc: 'Whether the driver is told which pod a volume is mounted for.',
+      cell: ({ spec }) => spec.podInfoOnMount ?? false,
+    },
+    {
+      name: 'StorageCapacity',
+      type: 'boolean',
+      doc: 'Whether pods wait for nodes with enough free storage.',
+      cell: ({ spec }) => spec.storageCapacity ?? false,
+    },
+    {
+      name: 'TokenRequests',
+      type: 'string',
+      doc: 'Audiences of the service account tokens the driver gets.',
+      cell: ({ spec }) => spec.tokenRequests?.map(({ audience }) => audience).join(',') ?? '<unset>',
+    },
+    {
+      name: 'RequiresRepublish',
+      type: 'boolean',
+      doc: 'Whether mounted volumes are published again from time to time.',
+      cell: ({ spec }) => spec.requiresRepublish ?? false,
+    },
+    {
+      name: 'Modes',
+      type: 'string',
+      doc: 'Kinds of volumes the driver serves.',
+      cell: ({ spec }) => spec.volumeLifecycleModes?.join(',') || '<none>',
+    },
+    ageColumn,
+  ],
+  unconditionalUpdate: false,
+  deleteAnswersObject: true,
+  generationOf: ({ spec }) => spec,
+})
+
+// The misspelling is what clients have always been told.
+const ATTACH_REQUIRED_FIELD = 'spec.attachedRequired'
+
+const REQUIRED: readonly (readonly [keyof CSIDriverSpec, string])[] = [
+  ['attachRequired', ATTACH_REQUIRED_FIELD],
+  ['podInfoOnMount', 'spec.podInfoOnMount'],
+  ['storageCapacity', 'spec.storageCapacity'],
+  ['seLinuxMount', 'spec.seLinuxMount'],
+  ['preventPodSchedulingIfMissing', 'spec.preventPodSchedulingIfMissing'],
+]
+const FS_GROUP_POLICIES: readonly string[] = ['File', 'None', 'ReadWriteOnceWithFSType']
+const LIFECYCLE_MODES: readonly string[] = ['Persistent', 'Ephemeral']
+const UPDATE_PERIOD_SECONDS_MIN = 10
+const TOKEN_SECONDS_MIN = 600
+const TOKEN_SECONDS_MAX = 2 ** 32
+const TOKENS_MAY_BE_LOGGED =
+  'spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible ' +
+  'logging of tokens in volume attributes'
+
+function validateTokenRequests(requests: CSIDriverSpec['tokenRequests'] = [], errors: FieldErrors): void {
+  const audiences = new Set<string>()
+  for (const [index, { audience, expirationSeconds }] of requests.entries()) {
+    const field = `spec.tokenRequests[${index}]`
+    if (audiences.has(audience)) {
+      errors.duplicate(`${field}.audience`, audience)
+      continue
+    }
+    audiences.add(audience)
+    if (expirationSeconds === undefined) continue
+    if (expirationSeconds < TOKEN_SECONDS_MIN) {
+      errors.invalid(`${field}.expirationSeconds`, expirationSeconds, 'may not specify a duration less than 10 minutes')
+    }
+    if (expirationSeconds > TOKEN_SECONDS_MAX) {
+      errors.invalid(
+        `${field}.expirationSeconds`,
+        expirationSeconds,
+        'may not specify a duration larger than 2^32 seconds',
+      )
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// CSINode: which drivers run on a node, and under which names and topology they know it.
+import { ageColumn, nameColumn } from '../../columns.ts'
+import type { FieldErrors } from '../../field-errors.ts'
+import { defineKind } from '../../kind.ts'
+import { dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
+import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
+import { sameValue } from '../shared/changed-fields.ts'
+import { validateStorageHealth } from '../shared/storage-health-rules.ts'
+import { type CSINode, type CSINodeDriver, csiNode, csiNodeDriver } from '../shared/storage-schema.ts'
+
+export const csiNodeKind = defineKind<CSINode>({
+  group: 'storage.k8s.io',
+  versions: ['v1'],
+  kind: 'CSINode',
+  plural: 'csinodes',
+  singular: 'csinode',
+  namespaced: false,
+  type: csiNode,
+
+  nameErrors: dns1123SubdomainProblems,
+  prepareForCreate(node) {
+    delete node.status
+  },
+  validate(node, errors) {
+    const names = new Set<string>()
+    node.spec.drivers.forEach((driver, index) => {
+      const field = `spec.drivers[${index}]`
+      validateDriver(driver, field, errors)
+      if (names.has(driver.name)) errors.duplicate(`${field}.name`, driver.name)
+      names.add(driver.name)
+      validateTopologyKeys(driver.topologyKeys, field, errors)
+    })
+  },
+  validateUpdate(next, old, errors) {
+    const stored = new Map(old.spec.drivers.map((driver) => [driver.name, driver]))
+    for (const driver of next.spec.drivers) {
+      const before = stored.get(driver.name)
+      if (!before) continue
+      const { allocatable: _mayChange, ...after } = driver
+      if (!sameValue(csiNodeDriver, { ...before, allocatable: undefined }, after)) {
+        errors.invalid('spec.drivers', after, 'field is immutable')
+      }
+    }
+  },
+  status: {
+    takesMetadata: false,
+    validate: (node, _old, errors) => validateStorageHealth(node.status?.storageHealth, errors),
+  },
+
+  columns: [
+    nameColumn,
+    {
+      name: 'Drivers',
+      type: 'integer',
+      doc: 'How many drivers run on the node.',
+      cell: ({ spec }) => spec.drivers.length,
+    },
+    ageColumn,
+  ],
+  unconditionalUpdate: false,
+  deleteAnswersObject: true,
+})
+
+const NODE_ID_BYTES_MAX = 256
+
+function validateDriver({ name, nodeID, allocatable }: CSINodeDriver, field: string, errors: FieldErrors): void {
+  validateCsiDriverName(name, `${field}.name`, errors)
+  if (nodeID === '') errors.required(`${field}.nodeID`)
+  if (Buffer.byteLength(nodeID) > NODE_ID_BYTES_MAX) {
+    errors.invalid(`${field}.nodeID`, nodeID, `must be ${NODE_ID_BYTES_MAX} characters or less`)
+  }
+  if (allocatable?.count !== undefined && allocatable.count < 0) {
+    errors.invalid(`${field}.allocatable.count`, allocatable.count, 'must be greater than or equal to 0')
+  }
+}
+
+/** Problems are told at the driver, not at the key, as clients have always been told. */
+function validateTopologyKeys(keys: readonly string[], field: string, errors: FieldErrors): void {
+  const seen = new Set<string>()
+  for (const key of keys) {
+    if (key === '') errors.required(field)
+    if (seen.has(key)) errors.duplicate(field, key)
+    seen.add(key)
+    errors.invalidAll(field, key, qualifiedNameProblems(key))
+  }
+}

@@ -1,0 +1,55 @@
+// CSIStorageCapacity: how much room one class has in one part of the cluster. An unset topology reaches no node, an
+// empty one every node.
+import { nameColumn } from '../../columns.ts'
+import { defineKind } from '../../kind.ts'
+import { validateLabelSelector } from '../../meta.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { quantitySign } from '../../quantity.ts'
+import { changedFields } from '../shared/changed-fields.ts'
+import { labelSelectorWarnings } from '../shared/deprecated-labels.ts'
+import { type CSIStorageCapacity, csiStorageCapacity } from '../shared/storage-schema.ts'
+
+export const csiStorageCapacityKind = defineKind<CSIStorageCapacity>({
+  group: 'storage.k8s.io',
+  versions: ['v1'],
+  kind: 'CSIStorageCapacity',
+  plural: 'csistoragecapacities',
+  singular: 'csistoragecapacity',
+  namespaced: true,
+  type: csiStorageCapacity,
+
+  nameErrors: dns1123SubdomainProblems,
+  validate({ nodeTopology, storageClassName, capacity }, errors) {
+    validateLabelSelector(nodeTopology, 'nodeTopology', errors)
+    errors.invalidAll('storageClassName', storageClassName, dns1123SubdomainProblems(storageClassName))
+    if (capacity !== undefined && quantitySign(capacity) < 0) {
+      errors.invalid('capacity', capacity, 'must be greater than or equal to 0')
+    }
+  },
+  validateUpdate(next, old, errors) {
+    const changes = changedFields(csiStorageCapacity, old, next)
+    for (const field of ['nodeTopology', 'storageClassName'] as const) {
+      const changed = changes.some(({ path }) => path === field || path.startsWith(`${field}.`))
+      if (changed) errors.invalid(field, next[field], 'field is immutable')
+    }
+  },
+  warnings: (object) => labelSelectorWarnings(object.nodeTopology, 'nodeTopology'),
+
+  columns: [
+    nameColumn,
+    {
+      name: 'StorageClassName',
+      type: 'string',
+      doc: 'The class whose free storage this is.',
+      cell: (object) => object.storageClassName,
+    },
+    {
+      name: 'Capacity',
+      type: 'string',
+      doc: 'How much storage is free.',
+      cell: (object) => object.capacity ?? '<unset>',
+    },
+  ],
+  unconditionalUpdate: false,
+  deleteAnswersObject: false,
+})

@@ -1,0 +1,89 @@
+// What must hold of an event, in either of its faces (event.ts, events-event.ts), told of the stored one.
+// Old-style events have no eventTime and are checked loosely; new-style ones must say who did what and why.
+import type { FieldErrors } from '../../field-errors.ts'
+import { qualifiedNameProblems } from '../../names.ts'
+import { mustNotChange, sameValue } from '../shared/changed-fields.ts'
+import { type Event, event } from './event-schema.ts'
+
+/** How long an event is kept after it was last written. */
+export const EVENT_LIFETIME_MS = 3_600_000
+
+const SHORT_TEXT_BYTES_MAX = 128 // reportingInstance, action, reason
+const MESSAGE_BYTES_MAX = 1_024
+
+/** Holds for every event. `reporterField` is what the face calls the reporting component. */
+export function validateEvent(event: Event, reporterField: string, errors: FieldErrors): void {
+  validateNamespace(event, errors)
+  if (event.eventTime === undefined) return
+  if (event.reportingComponent === '') errors.required(reporterField)
+  errors.invalidAll(reporterField, event.reportingComponent, qualifiedNameProblems(event.reportingComponent))
+  validateShortText('reportingInstance', event.reportingInstance, errors)
+  validateShortText('action', event.action ?? '', errors)
+  validateShortText('reason', event.reason ?? '', errors)
+  validateLength('message', event.message ?? '', MESSAGE_BYTES_MAX, errors)
+}
+
+/** Events live beside what they are about; those of cluster-wide objects in `default` (new style: or kube-system). */
+function validateNamespace({ metadata, involvedObject, eventTime }: Event, errors: FieldErrors): void {
+  const about = involvedObject.namespace ?? ''
+  const own = metadata.namespace ?? ''
+  const oldStyle = eventTime === undefined
+  const fits = oldStyle
+    ? own === about || (about === '' && own === 'default')
+    : about !== '' || own === 'default' || own === 'kube-system'
+  if (!fits) errors.invalid('involvedObject.namespace', about, 'does not match event.namespace')
+}
+
+function validateShortText(field: string, text: string, errors: FieldErrors): void {
+  if (text === '') errors.required(field)
+  validateLength(field, text, SHORT_TEXT_BYTES_MAX, errors)
+}
+
+function validateLength(field: string, text: string, bytesMax: number, errors: FieldErrors): void {
+  if (Buffer.byteLength(text) > bytesMax) errors.invalid(field, '', `can have at most ${bytesMax} characters`)
+}
+
+/** Events created through events.k8s.io are new-style: nothing of the old fields. */
+export function validateNewStyle(event: Event, errors: FieldErrors): void {
+  validateSeries(event, errors)
+  if (event.eventTime === undefined) errors.required('eventTime')
+  if (event.type !== 'Normal' && event.type !== 'Warning') {
+    errors.invalid('type', '', `has invalid value: ${event.type ?? ''}`)
+  }
+  if (event.firstTimestamp !== undefined) errors.invalid('firstTimestamp', '', 'needs to be unset')
+  if (event.lastTimestamp !== undefined) errors.invalid('lastTimestamp', '', 'needs to be unset')
+  if (event.count) errors.invalid('count', '', 'needs to be unset')
+  if (event.source?.component || event.source?.host) errors.invalid('source', '', 'needs to be unset')
+}
+
+/** Through events.k8s.io only the series may move on. */
+export function validateNewStyleUpdate(next: Event, old: Event, errors: FieldErrors): void {
+  if (!sameValue(event.fields.series.type, old.series, next.series)) validateSeries(next, errors)
+  for (const field of FIXED_FIELDS) {
+    const shownAs = field === 'reportingComponent' ? 'reportingController' : field
+    const { type } = event.fields[field]
+    mustNotChange({ field: shownAs, type, before: old[field], after: next[field] }, errors)
+  }
+}
+
+const FIXED_FIELDS = [
+  'involvedObject',
+  'reason',
+  'message',
+  'source',
+  'firstTimestamp',
+  'lastTimestamp',
+  'count',
+  'type',
+  'eventTime',
+  'action',
+  'related',
+  'reportingComponent',
+  'reportingInstance',
+] as const satisfies readonly (keyof Event)[]
+
+function validateSeries({ series }: Event, errors: FieldErrors): void {
+  if (!series) return
+  if ((series.count ?? 0) < 2) errors.invalid('series.count', '', 'should be at least 2')
+  if (series.lastObservedTime === undefined) errors.required('series.lastObservedTime')
+}

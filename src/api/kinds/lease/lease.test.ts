@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest'
+import { row, tryCreate } from '../kind.fixture.ts'
+import { leaseKind } from './lease.ts'
+
+const aLease = (spec: object) => ({ metadata: { name: 'leader', namespace: 'kube-system' }, spec })
+
+describe('Lease', () => {
+  it.each([
+    [{ leaseDurationSeconds: 0 }, 'spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0'],
+    [{ leaseTransitions: -1 }, 'spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0'],
+    [
+      { strategy: 'Youngest' },
+      'spec.strategy: Unsupported value: "Youngest": supported values: "OldestEmulationVersion"',
+    ],
+    [{ preferredHolder: 'a' }, 'spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined'],
+  ])('refuses %j', (spec, message) => {
+    expect(tryCreate(leaseKind, aLease(spec)).errors).toEqual([message])
+  })
+
+  it('is good without anything, and with everything', () => {
+    expect(tryCreate(leaseKind, aLease({})).errors).toEqual([])
+    const held = aLease({ holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-02T03:04:05.123456Z' })
+    const { object, errors } = tryCreate(leaseKind, held)
+    expect(errors).toEqual([])
+    expect(row(leaseKind, object)).toMatchObject({ Name: 'leader', Holder: 'a' })
+  })
+
+  it('is written only by those who read it, and made by whoever updates it first', () => {
+    expect(leaseKind).toMatchObject({ unconditionalUpdate: false, createOnUpdate: true })
+  })
+})

@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest'
+import { parseFeatureGates } from '../../feature-gates.ts'
+import { tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { limitRangeKind, limitsClaims } from './limit-range.ts'
+
+const aRange = (...limits: object[]) => ({ metadata: { name: 'bounds', namespace: 'shop' }, spec: { limits } })
+const errorsOf = (...limits: object[]) => tryCreate(limitRangeKind, aRange(...limits)).errors
+const claims = 'PersistentVolumeClaim'
+
+describe('LimitRange', () => {
+  it('completes items for containers: default from max, defaultRequest from default, else from min', () => {
+    const item = { type: 'Container', max: { cpu: '2' }, min: { cpu: '1', memory: '1Gi' } }
+    expect(tryCreate(limitRangeKind, aRange(item)).object.spec?.limits).toEqual([
+      { ...item, default: { cpu: '2' }, defaultRequest: { cpu: '2', memory: '1Gi' } },
+    ])
+  })
+
+  it('leaves items for claims as they are', () => {
+    const item = { type: claims, max: { storage: '10Gi' } }
+    expect(tryCreate(limitRangeKind, aRange(item)).object.spec?.limits).toEqual([item])
+  })
+
+  it.each([
+    [{ type: 'Disk' }, 'spec.limits[0].type: Invalid value: "Disk": must be a standard limit type or fully qualified'],
+    [{ type: 'Container', max: { storage: '1Gi' } }, 'must be a standard resource for containers'],
+    [{ type: claims, max: { storage: '1Gi', disks: '1' } }, 'must be a standard resource type or fully qualified'],
+    [
+      { type: 'Pod', default: { cpu: '1' } },
+      "spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'",
+    ],
+    [
+      { type: 'Pod', defaultRequest: { cpu: '1' } },
+      "spec.limits[0].defaultRequest: Forbidden: may not be specified when `type` is 'Pod'",
+    ],
+    [
+      { type: claims },
+      'spec.limits[0].limits: Required value: either minimum or maximum storage value is required, but neither was provided',
+    ],
+  ])('refuses %j', (item, message) => {
+    expect(errorsOf(item)).toContainEqual(expect.stringContaining(message))
+  })
+
+  it('has one item per type', () => {
+    const item = { type: claims, max: { storage: '1Gi' } }
+    expect(errorsOf(item, item)).toEqual([`spec.limits[1].type: Duplicate value: "${claims}"`])
+  })
+
+  it.each([
+    [{ min: '2', max: '1' }, ['min[cpu]: Invalid value: "2": min value 2 is greater than max value 1']],
+    [
+      { min: '2', defaultRequest: '1' },
+      ['defaultRequest[cpu]: Invalid value: "1": min value 2 is greater than default request value 1'],
+    ],
+    [
+      { defaultRequest: '2', max: '1' },
+      ['defaultRequest[cpu]: Invalid value: "2": default request value 2 is greater than max value 1'],
+    ],
+    [
+      { defaultRequest: '2', default: '1' },
+      ['defaultRequest[cpu]: Invalid value: "2": default request value 2 is greater than default limit value 1'],
+    ],
+    [{ min: '2', default: '1' }, ['default[cpu]: Invalid value: "2": min value 2 is greater than default value 1']],
+    [{ default: '2', max: '1' }, ['default[cpu]: Invalid value: "1": default value 2 is greater than max value 1']],
+    [{ maxLimitRequestRatio: '500m' }, ['maxLimitRequestRatio[cpu]: Invalid value: "500m": ratio 500m is less than 1']],
+    [
+      { min: '1', max: '2', maxLimitRequestRatio: '3' },
+      ['maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000'],
+    ],
+    [{ min: '1', defaultRequest: '1', default: '2', max: '2', maxLimitRequestRatio: '2' }, []],
+  ])('keeps order: %j', (amounts, messages) => {
+    const parts = Object.entries(amounts).map(([part, amount]) => [part, { cpu: amount }])
+    const item = { type: 'example.com/Machine', ...Object.fromEntries(parts) }
+    expect(errorsOf(item)).toEqual(messages.map((message) => `spec.limits[0].${message}`))
+  })
+
+  it('wants default and defaultRequest alike for what cannot be overcommitted', () => {
+    const item = { type: 'Container', default: { 'example.com/gpu': '2' }, defaultRequest: { 'example.com/gpu': '1' } }
+    expect(errorsOf(item)).toEqual([
+      'spec.limits[0].defaultRequest[example.com/gpu]: Invalid value: "1": default value 2 must equal to defaultRequest value 1 in example.com/gpu',
+    ])
+  })
+
+  it('PIO-7 bounds iops and throughput of claims without bounding storage', () => {
+    const item = { type: claims, max: { iops: '1500', throughput: '10' }, min: { iops: '10', throughput: '1' } }
+    const { object, errors } = tryCreate(limitRangeKind, aRange(item))
+    expect(errors).toEqual([])
+    expect(object.spec?.limits[0]).toMatchObject({ max: { throughput: '10Mi' }, min: { throughput: '1Mi' } })
+  })
+
+  it('PIO-7 reads a Container item with only iops and throughput as one for claims', () => {
+    const item = {
+      type: 'Container',
+      max: { iops: '1500', throughput: '20' },
+      min: { iops: '10', throughput: '1' },
+      default: { iops: '100', throughput: '20' },
+      defaultRequest: { iops: '100', throughput: '5' },
+    }
+    expect(errorsOf(item)).toEqual([])
+    expect(limitsClaims(item)).toBe(true)
+    expect(limitsClaims({ type: 'Container', max: { cpu: '1' } })).toBe(false)
+    expect(errorsOf({ ...item, max: { ...item.max, cpu: '1' } })).toContainEqual(
+      'spec.limits[0].max[iops]: Invalid value: "iops": must be a standard resource for containers',
+    )
+  })
+
+  it('PIO-7 compares throughput in one unit', () => {
+    expect(errorsOf({ type: claims, min: { throughput: '20' }, max: { throughput: '10Mi' } })).toEqual([
+      'spec.limits[0].min[throughput]: Invalid value: "20Mi": min value 20Mi is greater than max value 10Mi',
+    ])
+  })
+
+  it('PIO-7 takes no amount for claims that none of them could ask for', () => {
+    expect(errorsOf({ type: claims, max: { iops: '1.5', throughput: '500m' } })).toEqual([
+      'spec.limits[0].max[iops]: Invalid value: "1500m": must be an integer',
+      'spec.limits[0].max[throughput]: Invalid value: "500m": must be an integer',
+    ])
+    expect(errorsOf({ type: claims, max: { storage: '1Gi' }, default: { iops: '0', storage: '0' } })).toEqual([
+      'spec.limits[0].default[iops]: Invalid value: "0": must be greater than zero',
+      'spec.limits[0].default[storage]: Invalid value: "0": must be greater than zero',
+    ])
+    const noneAtAll = { max: { iops: '0' }, min: { iops: '0' }, maxLimitRequestRatio: { throughput: '1.5' } }
+    expect(errorsOf({ type: claims, ...noneAtAll })).toEqual([])
+  })
+
+  it('PIO-7 refuses a defaultRequest above default and max, whichever type names it', () => {
+    const item = {
+      type: 'Container',
+      max: { iops: '1500', throughput: '10' },
+      min: { iops: '10', throughput: '1' },
+      default: { iops: '100', throughput: '5' },
+      defaultRequest: { iops: '100', throughput: '20' },
+    }
+    expect(errorsOf(item)).toEqual([
+      'spec.limits[0].defaultRequest[throughput]: Invalid value: "20Mi": default request value 20Mi is greater than max value 10Mi',
+      'spec.limits[0].defaultRequest[throughput]: Invalid value: "20Mi": default request value 20Mi is greater than default limit value 5Mi',
+    ])
+  })
+
+  it('PIO-7 gate off: IO names do not exist, except where they have been since it was on', () => {
+    const gates = parseFeatureGates('VolumeProvisionedIO=false')
+    const body = aRange({ type: claims, max: { storage: '1Gi', iops: '10' } })
+    expect(tryCreate(limitRangeKind, body, { gates }).errors).toEqual([
+      'spec.limits[0].max[iops]: Invalid value: "iops": must be a standard resource type or fully qualified',
+    ])
+    expect(tryUpdate(limitRangeKind, tryCreate(limitRangeKind, body).object, body, { gates }).errors).toEqual([])
+  })
+})

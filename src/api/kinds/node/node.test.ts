@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest'
+import { row, tryCreate, tryStatus, tryUpdate } from '../kind.fixture.ts'
+import { nodeKind } from './node.ts'
+
+const aNode = (fields: object = {}) => ({ metadata: { name: 'node-1' }, ...fields })
+
+describe('Node', () => {
+  it('registers with its status, and may use all it has unless it says otherwise', () => {
+    const { object } = tryCreate(nodeKind, aNode({ status: { capacity: { cpu: '4' } } }))
+    expect(object.status).toEqual({ capacity: { cpu: '4' }, allocatable: { cpu: '4' } })
+  })
+
+  it.each([
+    [{ podCIDR: '10.0.0.0/24' }, { podCIDR: '10.0.0.0/24', podCIDRs: ['10.0.0.0/24'] }],
+    [{ podCIDRs: ['10.0.0.0/24'] }, { podCIDR: '10.0.0.0/24', podCIDRs: ['10.0.0.0/24'] }],
+    [
+      { podCIDR: '10.1.0.0/24', podCIDRs: ['10.0.0.0/24', 'fd00::/64'] },
+      { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'] },
+    ],
+  ])('keeps podCIDR and podCIDRs in step: %j', (given, stored) => {
+    expect(tryCreate(nodeKind, aNode({ spec: given })).object.spec).toEqual(stored)
+  })
+
+  it.each([
+    [
+      { podCIDRs: ['10.0.0.0'] },
+      'spec.podCIDRs[0]: Invalid value: "10.0.0.0": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+    ],
+    [
+      { podCIDRs: ['10.0.0.0/33'] },
+      'spec.podCIDRs[0]: Invalid value: "10.0.0.0/33": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+    ],
+    [
+      { podCIDRs: ['10.0.0.0/24', '10.0.1.0/24'] },
+      'spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.0.1.0/24"]: may specify no more than one CIDR for each IP family',
+    ],
+    [{ taints: [{ key: 'a', effect: '' }] }, 'metadata.taints[0].effect: Required value'],
+    [
+      { taints: [{ key: 'a', effect: 'Never' }] },
+      'metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+    ],
+    [
+      {
+        taints: [
+          { key: 'a', effect: 'NoSchedule' },
+          { key: 'a', value: 'x', effect: 'NoSchedule' },
+        ],
+      },
+      'metadata.taints[1]: Duplicate value: {"key":"a","value":"x","effect":"NoSchedule"}',
+    ],
+  ])('refuses a spec of %j', (spec, message) => {
+    expect(tryCreate(nodeKind, aNode({ spec })).errors).toEqual([message])
+  })
+
+  it('takes both address families, and one key with two effects', () => {
+    const taints = [
+      { key: 'a', effect: 'NoSchedule' },
+      { key: 'a', effect: 'NoExecute' },
+    ]
+    const spec = { podCIDRs: ['10.0.0.0/24', 'fd00::/64'], taints }
+    expect(tryCreate(nodeKind, aNode({ spec })).errors).toEqual([])
+  })
+
+  it('is given its ranges and its provider’s name once', () => {
+    const { object: bare } = tryCreate(nodeKind, aNode())
+    const spec = { podCIDRs: ['10.0.0.0/24'], providerID: 'cloud://1' }
+    const { object: named, errors } = tryUpdate(nodeKind, bare, aNode({ spec }))
+    expect(errors).toEqual([])
+    expect(
+      tryUpdate(nodeKind, named, aNode({ spec: { podCIDRs: ['10.1.0.0/24'], providerID: 'cloud://2' } })).errors,
+    ).toEqual([
+      'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
+      'spec.providerID: Invalid value: null: field cannot be modified once set',
+    ])
+    expect(tryUpdate(nodeKind, named, aNode({ spec: { podCIDRs: ['10.0.0.0/24'] } })).errors).toEqual([
+      'spec.providerID: Invalid value: null: field cannot be cleared once set',
+    ])
+    expect(tryUpdate(nodeKind, named, aNode({ spec: { ...spec, unschedulable: true } })).errors).toEqual([])
+  })
+
+  it('refuses a status that cannot be', () => {
+    const { object } = tryCreate(nodeKind, aNode())
+    const address = { type: 'InternalIP', address: '10.0.0.1' }
+    const status = { capacity: { cpu: '-1', pods: '1.5' }, allocatable: { cpu: '1' }, addresses: [address, address] }
+    expect(tryStatus(nodeKind, object, status).errors).toEqual([
+      'status.capacity.cpu: Invalid value: "-1": must be greater than or equal to 0',
+      'status.capacity.pods: Invalid value: "1500m": must be an integer',
+      'status.addresses[1]: Duplicate value: {"type":"InternalIP","address":"10.0.0.1"}',
+    ])
+  })
+
+  it.each([
+    [[], false, 'Unknown'],
+    [[{ type: 'Ready', status: 'True' }], false, 'Ready'],
+    [[{ type: 'Ready', status: 'Unknown' }], true, 'NotReady,SchedulingDisabled'],
+  ])('with conditions %j and unschedulable %s shows %s', (conditions, unschedulable, shown) => {
+    const { object } = tryCreate(nodeKind, aNode({ spec: { unschedulable }, status: { conditions } }))
+    expect(row(nodeKind, object).Status).toBe(shown)
+    expect(nodeKind.selectableFields?.['spec.unschedulable']?.(object)).toBe(String(unschedulable))
+  })
+
+  it('is listed with its roles, addresses and software', () => {
+    const nodeInfo = { kubeletVersion: 'v1.37.0', kernelVersion: '6.8', architecture: 'amd64', osImage: 'Debian' }
+    const labels = {
+      'node-role.kubernetes.io/worker': '',
+      'node-role.kubernetes.io/': '',
+      'kubernetes.io/role': 'edge',
+    }
+    const body = {
+      metadata: { name: 'node-1', labels },
+      status: { nodeInfo, addresses: [{ type: 'InternalIP', address: '10.0.0.1' }] },
+    }
+    expect(row(nodeKind, tryCreate(nodeKind, body).object)).toEqual({
+      Name: 'node-1',
+      Status: 'Unknown',
+      Roles: 'edge,worker',
+      Age: '<unknown>',
+      Version: 'v1.37.0',
+      'Internal-IP': '10.0.0.1',
+      'External-IP': '<none>',
+      'OS-Image': 'Debian',
+      'Kernel-Version': '6.8 (amd64)',
+      'Container-Runtime': '<unknown>',
+    })
+  })
+})

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate } from '../kind.fixture.ts'
+import { aPod } from './pod.fixture.ts'
+import { podKind } from './pod.ts'
+
+const errorsOf = (spec: object) => tryCreate(podKind, aPod({ spec })).errors
+const toNodes = (...nodeSelectorTerms: object[]) => ({
+  affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+})
+const NODE_TERMS = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
+
+describe('affinity to nodes', () => {
+  it('needs a term', () => {
+    expect(errorsOf(toNodes())).toEqual([`${NODE_TERMS}: Required value: must have at least one node selector term`])
+  })
+
+  it.each([
+    [
+      { key: 'zone', operator: 'In' },
+      "[0].matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+    ],
+    [
+      { key: 'zone', operator: 'Exists', values: ['a'] },
+      "[0].matchExpressions[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+    ],
+    [
+      { key: 'size', operator: 'Gt', values: [] },
+      "[0].matchExpressions[0].values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'",
+    ],
+    [
+      { key: 'zone', operator: 'Near', values: ['a'] },
+      '[0].matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator',
+    ],
+    [
+      { key: 'a b', operator: 'Exists' },
+      '[0].matchExpressions[0].key: Invalid value: "a b": name part must consist of',
+    ],
+    [{ key: 'zone', operator: 'In', values: ['a b'] }, '[0].matchExpressions[0].values[0]: Invalid value: "a b"'],
+  ])('refuses %j', (requirement, message) => {
+    const errors = errorsOf(toNodes({ matchExpressions: [requirement] }))
+    expect(errors).toHaveLength(1)
+    expect(errors[0]).toContain(NODE_TERMS + message)
+  })
+
+  it('selects nodes by name, one at a time', () => {
+    expect(errorsOf(toNodes({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-1'] }] }))).toEqual(
+      [],
+    )
+    expect(errorsOf(toNodes({ matchFields: [{ key: 'metadata.uid', operator: 'In', values: [] }] }))).toEqual([
+      `${NODE_TERMS}[0].matchFields[0].values: Required value: must be only one value when \`operator\` is 'In' or 'NotIn' for node field selector`,
+      `${NODE_TERMS}[0].matchFields[0].key: Invalid value: "metadata.uid": not a valid field selector key`,
+    ])
+  })
+
+  it('weighs preferences from 1 to 100, whatever values they name', () => {
+    const preferring = (weight: number) => {
+      const preference = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not a label'] }] }
+      const preferred = [{ weight, preference }]
+      return errorsOf({ affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } })
+    }
+    expect(preferring(100)).toEqual([])
+    expect(preferring(101)).toEqual([
+      'spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101: must be in the range 1-100',
+    ])
+  })
+})
+
+describe('affinity to pods', () => {
+  it.each(['podAffinity', 'podAntiAffinity'])('%s needs a topology', (part) => {
+    const errors = errorsOf({ affinity: { [part]: { requiredDuringSchedulingIgnoredDuringExecution: [{}] } } })
+    const field = `spec.affinity.${part}.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey`
+    expect(errors[0]).toBe(`${field}: Required value: can not be empty`)
+  })
+})
+
+describe('spreading over topologies', () => {
+  const constraint = { maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }
+  it.each([
+    [[{ ...constraint, maxSkew: 0 }], '[0].maxSkew: Invalid value: 0: must be greater than 0'],
+    [[{ ...constraint, topologyKey: '' }], '[0].topologyKey: Required value: can not be empty'],
+    [
+      [{ ...constraint, whenUnsatisfiable: 'Wait' }],
+      '[0].whenUnsatisfiable: Unsupported value: "Wait": supported values: "DoNotSchedule", "ScheduleAnyway"',
+    ],
+    [[constraint, constraint], '[0].{topologyKey, whenUnsatisfiable}: Duplicate value: "{zone, DoNotSchedule}"'],
+    [
+      [{ ...constraint, minDomains: 2, whenUnsatisfiable: 'ScheduleAnyway' }],
+      '[0].minDomains: Invalid value: 2: can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway',
+    ],
+  ])('refuses %j', (topologySpreadConstraints, message) => {
+    expect(errorsOf({ topologySpreadConstraints })).toEqual([`spec.topologySpreadConstraints${message}`])
+  })
+})
+
+describe('tolerations', () => {
+  it.each([
+    [
+      { operator: 'Equal', value: 'x' },
+      'operator: Invalid value: "Equal": operator must be Exists when `key` is empty, which means "match all values and all keys"',
+    ],
+    [
+      { key: 'a', operator: 'Exists', value: 'x' },
+      'operator: Invalid value: "x": value must be empty when `operator` is \'Exists\'',
+    ],
+    [{ key: 'a', operator: 'Like' }, 'operator: Unsupported value: "Like": supported values: "Equal", "Exists"'],
+    [
+      { key: 'a', operator: 'Gt', value: 'many' },
+      'value: Invalid value: "many": must be a valid decimal integer in canonical form',
+    ],
+    [
+      { key: 'a', effect: 'Never' },
+      'effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+    ],
+    [
+      { key: 'a', effect: 'NoSchedule', tolerationSeconds: 5 },
+      'effect: Invalid value: "NoSchedule": effect must be \'NoExecute\' when `tolerationSeconds` is set',
+    ],
+  ])('refuses %j', (toleration, message) => {
+    expect(errorsOf({ tolerations: [toleration] })).toEqual([`spec.tolerations[0].${message}`])
+  })
+
+  it('tolerates everything with Exists alone', () => {
+    expect(errorsOf({ tolerations: [{ operator: 'Exists' }] })).toEqual([])
+  })
+})

@@ -1,0 +1,140 @@
+// How pods are listed: the one word that says best how a pod is doing, and how many of its containers are ready.
+import { ageColumn, ageOf, nameColumn } from '../../columns.ts'
+import type { Column } from '../../kind.ts'
+import type { Infer } from '../../schema.ts'
+import type { containerStatus, Pod } from './pod-schema.ts'
+
+type ContainerStatus = Infer<typeof containerStatus>
+
+interface Summary {
+  /** Running, Pending, Init:0/2, CrashLoopBackOff, Terminating … */
+  word: string
+  ready: number
+  total: number
+  restarts: number
+  /** When a container last ended. */
+  lastRestart: string | undefined
+}
+
+export const podColumns: readonly Column<Pod>[] = [
+  nameColumn,
+  {
+    name: 'Ready',
+    type: 'string',
+    doc: 'Containers that are ready, of all that should be.',
+    cell: (pod) => {
+      const { ready, total } = summarize(pod)
+      return `${ready}/${total}`
+    },
+  },
+  { name: 'Status', type: 'string', doc: 'How the pod is doing, in one word.', cell: (pod) => summarize(pod).word },
+  {
+    name: 'Restarts',
+    type: 'string',
+    doc: 'How often its containers were restarted, and when last.',
+    cell: (pod, { nowMs }) => {
+      const { restarts, lastRestart } = summarize(pod)
+      return restarts !== 0 && lastRestart ? `${restarts} (${ageOf(lastRestart, nowMs)} ago)` : String(restarts)
+    },
+  },
+  ageColumn,
+  wide('IP', 'Address of the pod.', (pod) => pod.status?.podIPs?.[0]?.ip),
+  wide('Node', 'Node it runs on.', (pod) => pod.spec?.nodeName),
+  wide('Nominated Node', 'Node where room is being made for it.', (pod) => pod.status?.nominatedNodeName),
+  wide('Readiness Gates', 'Extra conditions that hold, of all that must.', readinessGates),
+]
+
+function wide(name: string, doc: string, cell: (pod: Pod) => string | undefined): Column<Pod> {
+  return { name, type: 'string', wide: true, doc, cell: (pod) => cell(pod) || '<none>' }
+}
+
+function readinessGates({ spec, status }: Pod): string | undefined {
+  const gates = spec?.readinessGates ?? []
+  if (gates.length === 0) return undefined
+  const conditions = status?.conditions ?? []
+  const met = gates.filter(({ conditionType }) => {
+    return conditions.find(({ type }) => type === conditionType)?.status === 'True'
+  })
+  return `${met.length}/${gates.length}`
+}
+
+/** Init containers tell the story until they are done; then the containers do. A deletion outranks both. */
+export function summarize(pod: Pod): Summary {
+  const { spec, status = {} } = pod
+  const conditions = status.conditions ?? []
+  const gated = conditions.some(({ type, reason }) => type === 'PodScheduled' && reason === 'SchedulingGated')
+  const sidecars = new Set(
+    spec?.initContainers?.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name),
+  )
+  const summary: Summary = {
+    word: gated ? 'SchedulingGated' : status.reason || status.phase || '',
+    ready: 0,
+    total: (spec?.containers.length ?? 0) + sidecars.size,
+    restarts: 0,
+    lastRestart: undefined,
+  }
+  const initializing = readInitContainers(pod, sidecars, summary)
+  const initialized = conditions.find(({ type }) => type === 'Initialized')?.status === 'True'
+  if (!initializing || initialized) readContainers(pod, sidecars, summary)
+
+  const ended = status.phase === 'Succeeded' || status.phase === 'Failed'
+  if (pod.metadata.deletionTimestamp && status.reason === 'NodeLost') summary.word = 'Unknown'
+  else if (pod.metadata.deletionTimestamp && !ended) summary.word = 'Terminating'
+  return summary
+}
+
+/** Whether an init container is still at work; the first such one names the state. */
+function readInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): boolean {
+  for (const [index, container] of (status?.initContainerStatuses ?? []).entries()) {
+    countRestarts(container, summary)
+    const { terminated, waiting } = container.state ?? {}
+    if (terminated?.exitCode === 0) continue
+    if (sidecars.has(container.name) && container.started) {
+      if (container.ready) summary.ready++
+      continue
+    }
+    if (terminated) summary.word = `Init:${endOf(terminated)}`
+    else if (waiting?.reason && waiting.reason !== 'PodInitializing') summary.word = `Init:${waiting.reason}`
+    else summary.word = `Init:${index}/${spec?.initContainers?.length ?? 0}`
+    return true
+  }
+  return false
+}
+
+function readContainers({ status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): void {
+  summary.restarts = 0 // of the init containers only those count that go on
+  summary.lastRestart = undefined
+  for (const container of status?.initContainerStatuses ?? []) {
+    if (sidecars.has(container.name)) countRestarts(container, summary)
+  }
+  let running = false
+  let failure = ''
+  for (const container of (status?.containerStatuses ?? []).toReversed()) {
+    countRestarts(container, summary)
+    const { waiting, terminated, running: up } = container.state ?? {}
+    if (waiting?.reason) summary.word = waiting.reason
+    else if (terminated) {
+      summary.word = endOf(terminated)
+      if (terminated.exitCode !== 0) failure = summary.word
+    } else if (container.ready && up) {
+      running = true
+      summary.ready++
+    }
+  }
+  if (summary.word !== 'Completed') return // one container is done: the others say how the pod is
+  const ready = status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True')
+  if (running && ready) summary.word = 'Running'
+  else if (failure) summary.word = failure
+  else if (running) summary.word = 'NotReady'
+}
+
+function countRestarts({ restartCount, lastState }: ContainerStatus, summary: Summary): void {
+  summary.restarts += restartCount
+  const finishedAt = lastState?.terminated?.finishedAt
+  if (finishedAt && finishedAt > (summary.lastRestart ?? '')) summary.lastRestart = finishedAt
+}
+
+function endOf({ reason, signal, exitCode }: { reason?: string; signal?: number; exitCode: number }): string {
+  if (reason) return reason
+  return signal ? `Signal:${signal}` : `ExitCode:${exitCode}`
+}

@@ -1,0 +1,73 @@
+// What a pod gets when its author says nothing. Defaults that depend on other fields are here too:
+// requests follow limits, the pull policy follows the image's tag, host ports follow the host network.
+import type { Container, EphemeralContainer } from './container-schema.ts'
+import type { Pod, PodSpec, PodStatus } from './pod-schema.ts'
+import { defaultVolume } from './pod-volume-defaults.ts'
+import { pullPolicyOf } from './pull-policy.ts'
+
+export function defaultPod(pod: Pod): void {
+  pod.spec ??= { containers: [] }
+  defaultSpec(pod.spec)
+  if (pod.status) alignPodIPs(pod.status)
+}
+
+function defaultSpec(spec: PodSpec): void {
+  for (const volume of spec.volumes ?? []) defaultVolume(volume)
+  for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) {
+    defaultContainer(container)
+    requestWhatIsLimited(container)
+    if (spec.hostNetwork) for (const port of container.ports ?? []) port.hostPort ??= port.containerPort
+  }
+  for (const container of spec.ephemeralContainers ?? []) defaultContainer(container)
+
+  const serviceAccountName = spec.serviceAccountName ?? spec.serviceAccount // two names of one field
+  if (serviceAccountName !== undefined) {
+    spec.serviceAccountName = serviceAccountName
+    spec.serviceAccount = serviceAccountName
+  }
+  spec.restartPolicy ??= 'Always'
+  spec.terminationGracePeriodSeconds ??= 30
+  if (spec.terminationGracePeriodSeconds < 0) spec.terminationGracePeriodSeconds = 1
+  spec.dnsPolicy ??= 'ClusterFirst'
+  spec.securityContext ??= {}
+  spec.schedulerName ??= 'default-scheduler'
+  spec.enableServiceLinks ??= true
+}
+
+function defaultContainer(container: Container | EphemeralContainer): void {
+  container.terminationMessagePath ??= '/dev/termination-log'
+  container.terminationMessagePolicy ??= 'File'
+  container.imagePullPolicy ??= pullPolicyOf(container.image ?? '')
+  for (const port of container.ports ?? []) port.protocol ??= 'TCP'
+  for (const variable of container.env ?? []) {
+    if (variable.valueFrom?.fieldRef) variable.valueFrom.fieldRef.apiVersion ??= 'v1'
+  }
+  for (const probe of [container.livenessProbe, container.readinessProbe, container.startupProbe]) {
+    if (!probe) continue
+    probe.timeoutSeconds ??= 1
+    probe.periodSeconds ??= 10
+    probe.successThreshold ??= 1
+    probe.failureThreshold ??= 3
+    defaultHandler(probe)
+    if (probe.grpc) probe.grpc.service ??= ''
+  }
+  defaultHandler(container.lifecycle?.postStart)
+  defaultHandler(container.lifecycle?.preStop)
+}
+
+function defaultHandler(handler: { httpGet?: { path?: string; scheme?: string } } | undefined): void {
+  if (!handler?.httpGet) return
+  handler.httpGet.path ??= '/'
+  handler.httpGet.scheme ??= 'HTTP'
+}
+
+function requestWhatIsLimited(container: Container): void {
+  const { resources } = container
+  if (resources?.limits) resources.requests = { ...resources.limits, ...resources.requests }
+}
+
+/** podIP is the first of podIPs under an older name; where they disagree the older name wins. */
+function alignPodIPs(status: PodStatus): void {
+  if (status.podIP && status.podIPs?.[0]?.ip !== status.podIP) status.podIPs = [{ ip: status.podIP }]
+  else if (!status.podIP && status.podIPs?.[0]) status.podIP = status.podIPs[0].ip
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { aPod, type PodParts } from './pod.fixture.ts'
+import { podKind } from './pod.ts'
+
+/** What is said when `old` is replaced by `next`. */
+const errorsOf = (old: PodParts, next: PodParts) =>
+  tryUpdate(podKind, tryCreate(podKind, aPod(old)).object, aPod(next)).errors
+
+const required = (...nodeSelectorTerms: object[]) => ({
+  nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
+})
+const inZone = (...values: string[]) => ({ key: 'zone', operator: 'In', values })
+
+describe('updates of a pod', () => {
+  it.each<[string, PodParts, PodParts]>([
+    ['nothing', {}, {}],
+    ['its image', {}, { container: { image: 'postgres:18' } }],
+    ['its labels and a deadline', {}, { spec: { activeDeadlineSeconds: 60 } }],
+    ['a nearer deadline', { spec: { activeDeadlineSeconds: 60 } }, { spec: { activeDeadlineSeconds: 30 } }],
+    [
+      'another toleration',
+      { spec: { tolerations: [{ key: 'a', operator: 'Exists' }] } },
+      {
+        spec: {
+          tolerations: [
+            { key: 'b', operator: 'Exists' },
+            { key: 'a', operator: 'Exists' },
+          ],
+        },
+      },
+    ],
+    [
+      'how long it tolerates',
+      { spec: { tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoExecute' }] } },
+      { spec: { tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 5 }] } },
+    ],
+    [
+      'one gate less',
+      { spec: { schedulingGates: [{ name: 'a' }, { name: 'b' }] } },
+      { spec: { schedulingGates: [{ name: 'b' }] } },
+    ],
+    [
+      'a narrower node selector while gated',
+      { spec: { schedulingGates: [{ name: 'a' }] } },
+      { spec: { schedulingGates: [{ name: 'a' }], nodeSelector: { disk: 'ssd' } } },
+    ],
+    [
+      'a first node affinity while gated',
+      { spec: { schedulingGates: [{ name: 'a' }] } },
+      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x')] }) } },
+    ],
+    [
+      'a narrower node affinity while gated',
+      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x')] }) } },
+      {
+        spec: {
+          schedulingGates: [{ name: 'a' }],
+          affinity: required({ matchExpressions: [inZone('x'), inZone('y')] }),
+        },
+      },
+    ],
+  ])('may bring %s', (_what, old, next) => {
+    expect(errorsOf(old, next)).toEqual([])
+  })
+
+  it.each<[string, PodParts, PodParts, string]>([
+    [
+      'another container',
+      {},
+      {
+        spec: {
+          containers: [
+            { name: 'a', image: 'a' },
+            { name: 'b', image: 'b' },
+          ],
+        },
+      },
+      'spec.containers: Forbidden: pod updates may not add or remove containers',
+    ],
+    [
+      'a later deadline',
+      { spec: { activeDeadlineSeconds: 30 } },
+      { spec: { activeDeadlineSeconds: 60 } },
+      'spec.activeDeadlineSeconds: Invalid value: 60: must be less than or equal to previous value',
+    ],
+    [
+      'no deadline any more',
+      { spec: { activeDeadlineSeconds: 30 } },
+      {},
+      'spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value',
+    ],
+    [
+      'one toleration less',
+      { spec: { tolerations: [{ key: 'a', operator: 'Exists' }] } },
+      {},
+      'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
+    ],
+    [
+      'another gate',
+      {},
+      { spec: { schedulingGates: [{ name: 'a' }] } },
+      "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a'",
+    ],
+    [
+      'a wider node selector while gated',
+      { spec: { schedulingGates: [{ name: 'a' }], nodeSelector: { disk: 'ssd' } } },
+      { spec: { schedulingGates: [{ name: 'a' }] } },
+      'spec.nodeSelector: Invalid value: {}: only additions to spec.nodeSelector are allowed (no mutations or deletions)',
+    ],
+    [
+      'another choice of nodes while gated',
+      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x')] }) } },
+      { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x', 'y')] }) } },
+      'only additions are allowed (no mutations or deletions)',
+    ],
+    ['its node', {}, { spec: { nodeName: 'node-1' } }, '  nodeName: (none) -> "node-1"'],
+    ['its volumes', {}, { volumes: [] }, '  volumes: [{"name":"data"'],
+    [
+      'its command',
+      {},
+      { container: { command: ['sh'] } },
+      'spec: Forbidden: pod updates may not change fields other than ',
+    ],
+    [
+      'a node selector when not gated',
+      {},
+      { spec: { nodeSelector: { disk: 'ssd' } } },
+      '  nodeSelector.disk: (none) -> "ssd"',
+    ],
+  ])('may not bring %s', (_what, old, next, message) => {
+    const errors = errorsOf(old, next)
+    expect(errors).toHaveLength(1)
+    expect(errors[0]).toContain(message)
+  })
+
+  it('say what may change, and what did', () => {
+    expect(errorsOf({}, { spec: { hostname: 'db' } })).toEqual([
+      'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,' +
+        '`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),' +
+        '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n' +
+        '  hostname: (none) -> "db"',
+    ])
+  })
+
+  it('are judged again only where the spec changed', () => {
+    const { object } = tryCreate(podKind, aPod())
+    const oldBad = { ...object, spec: { ...object.spec!, hostname: 'not.a.label' } }
+    const relabelled = { ...oldBad, metadata: { ...oldBad.metadata, labels: { a: 'b' } } }
+    expect(tryUpdate(podKind, oldBad, relabelled).errors).toEqual([])
+  })
+})

@@ -1,0 +1,262 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryStatus } from '../kind.fixture.ts'
+import { aPod, type PodParts } from './pod.fixture.ts'
+import { podKind } from './pod.ts'
+
+const created = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).object
+const errorsOf = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).errors
+
+describe('Pod defaults', () => {
+  it('fills in what its author left open', () => {
+    expect(created()).toEqual({
+      metadata: { name: 'db-0', namespace: 'shop' },
+      spec: {
+        containers: [
+          {
+            name: 'db',
+            image: 'postgres:17',
+            terminationMessagePath: '/dev/termination-log',
+            terminationMessagePolicy: 'File',
+            imagePullPolicy: 'IfNotPresent',
+          },
+        ],
+        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'db-data' } }],
+        restartPolicy: 'Always',
+        terminationGracePeriodSeconds: 30,
+        dnsPolicy: 'ClusterFirst',
+        securityContext: {},
+        schedulerName: 'default-scheduler',
+        enableServiceLinks: true,
+      },
+      status: { phase: 'Pending', qosClass: 'BestEffort' },
+    })
+  })
+
+  it.each([
+    ['postgres', 'Always'],
+    ['postgres:latest', 'Always'],
+    ['registry:5000/postgres', 'Always'],
+    ['registry:5000/postgres:17', 'IfNotPresent'],
+    ['postgres@sha256:abc', 'IfNotPresent'],
+    ['postgres:latest@sha256:abc', 'Always'],
+  ])('pulls %s: %s', (image, policy) => {
+    expect(created({ container: { image } }).spec?.containers[0]?.imagePullPolicy).toBe(policy)
+  })
+
+  it('requests what is limited, unless it requests something itself', () => {
+    const resources = { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '1' } }
+    expect(created({ container: { resources } }).spec?.containers[0]?.resources).toEqual({
+      limits: { cpu: '2', memory: '1Gi' },
+      requests: { cpu: '1', memory: '1Gi' },
+    })
+  })
+
+  it('calls its service account by both names', () => {
+    expect(created({ spec: { serviceAccount: 'robot' } }).spec).toMatchObject({
+      serviceAccount: 'robot',
+      serviceAccountName: 'robot',
+    })
+    expect(created({ spec: { serviceAccount: 'old', serviceAccountName: 'new' } }).spec).toMatchObject({
+      serviceAccount: 'new',
+      serviceAccountName: 'new',
+    })
+  })
+
+  it('opens its ports on the host when it shares the host’s network', () => {
+    const container = { ports: [{ containerPort: 80 }] }
+    expect(
+      created({ spec: { hostNetwork: true, containers: [{ name: 'a', image: 'a', ...container }] } }).spec,
+    ).toMatchObject({
+      containers: [{ ports: [{ containerPort: 80, hostPort: 80, protocol: 'TCP' }] }],
+    })
+  })
+
+  it('gives probes and hooks their numbers', () => {
+    const container = { livenessProbe: { httpGet: { port: 80 } }, lifecycle: { preStop: { httpGet: { port: 80 } } } }
+    expect(created({ container }).spec?.containers[0]).toMatchObject({
+      livenessProbe: {
+        httpGet: { port: 80, path: '/', scheme: 'HTTP' },
+        timeoutSeconds: 1,
+        periodSeconds: 10,
+        successThreshold: 1,
+        failureThreshold: 3,
+      },
+      lifecycle: { preStop: { httpGet: { port: 80, path: '/', scheme: 'HTTP' } } },
+    })
+  })
+
+  it('a negative grace period becomes one second', () => {
+    expect(created({ spec: { terminationGracePeriodSeconds: -5 } }).spec?.terminationGracePeriodSeconds).toBe(1)
+  })
+
+  it('ignores a status sent along, and says that gates hold it back', () => {
+    const { object } = tryCreate(podKind, {
+      ...aPod({ spec: { schedulingGates: [{ name: 'example.com/wait' }] } }),
+      status: { phase: 'Running', podIP: '10.0.0.1' },
+    })
+    expect(object.status).toEqual({
+      phase: 'Pending',
+      qosClass: 'BestEffort',
+      conditions: [
+        {
+          type: 'PodScheduled',
+          status: 'False',
+          reason: 'SchedulingGated',
+          message: 'Scheduling is blocked due to non-empty scheduling gates',
+        },
+      ],
+    })
+  })
+})
+
+describe('Pod rules', () => {
+  it('accepts a small pod', () => expect(errorsOf()).toEqual([]))
+
+  it.each([
+    [{ containers: [] }, 'spec.containers: Required value'],
+    [
+      { restartPolicy: 'Often' },
+      'spec.restartPolicy: Unsupported value: "Often": supported values: "Always", "OnFailure", "Never"',
+    ],
+    [
+      { dnsPolicy: 'Mine' },
+      'spec.dnsPolicy: Unsupported value: "Mine": supported values: "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"',
+    ],
+    [{ dnsPolicy: 'None' }, 'spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None'],
+    [
+      { dnsPolicy: 'None', dnsConfig: {} },
+      'spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None',
+    ],
+    [
+      { dnsConfig: { nameservers: ['here'] } },
+      'spec.dnsConfig.nameservers[0]: Invalid value: "here": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+    ],
+    [{ nodeName: 'Node_1' }, 'spec.nodeName: Invalid value: "Node_1": a lowercase RFC 1123 subdomain'],
+    [{ serviceAccountName: 'A' }, 'spec.serviceAccountName: Invalid value: "A": a lowercase RFC 1123 subdomain'],
+    [{ hostname: 'a.b' }, 'spec.hostname: Invalid value: "a.b": must not contain dots'],
+    [
+      { activeDeadlineSeconds: 0 },
+      'spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive',
+    ],
+    [{ nodeSelector: { disk: 'very fast' } }, 'spec.nodeSelector: Invalid value: "very fast": a valid label must be'],
+    [{ schedulingGates: [{ name: 'a' }, { name: 'a' }] }, 'spec.schedulingGates[1]: Duplicate value: "a"'],
+    [
+      { schedulingGates: [{ name: 'a' }], nodeName: 'node-1' },
+      'spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared',
+    ],
+    [
+      { ephemeralContainers: [{ name: 'debug', image: 'busybox:1' }] },
+      'spec.ephemeralContainers: Forbidden: cannot be set on create',
+    ],
+    [
+      { readinessGates: [{ conditionType: 'a b' }] },
+      'spec.readinessGates[0].conditionType: Invalid value: "a b": name part must consist of',
+    ],
+    [
+      { shareProcessNamespace: true, hostPID: true },
+      'spec.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled',
+    ],
+    [
+      { securityContext: { fsGroup: -1 } },
+      'spec.securityContext.fsGroup: Invalid value: -1: must be between 0 and 2147483647, inclusive',
+    ],
+    [
+      { preemptionPolicy: 'Maybe' },
+      'spec.preemptionPolicy: Unsupported value: "Maybe": supported values: "PreemptLowerPriority", "Never"',
+    ],
+    [{ os: { name: 'plan9' } }, 'spec.os: Unsupported value: "plan9": supported values: "linux", "windows"'],
+    [{ hostAliases: [{ ip: 'x' }] }, 'spec.hostAliases[0].ip: Invalid value: "x": must be a valid IP address'],
+    [{ overhead: { cpu: '-1' } }, 'spec.overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
+  ])('refuses a spec with %j', (spec, message) => {
+    const errors = errorsOf({ spec })
+    expect(errors).toHaveLength(1)
+    expect(errors[0]).toContain(message)
+  })
+
+  it('may name its node when it is made', () => expect(errorsOf({ spec: { nodeName: 'node-1' } })).toEqual([]))
+})
+
+describe('Pod status', () => {
+  const stored = created({ spec: { restartPolicy: 'OnFailure' } })
+
+  it('keeps its quality of service', () => {
+    expect(tryStatus(podKind, stored, { phase: 'Running' }).object.status).toEqual({
+      phase: 'Running',
+      qosClass: 'BestEffort',
+    })
+    expect(tryStatus(podKind, stored, { qosClass: 'Guaranteed' }).errors).toEqual([
+      'status.qosClass: Invalid value: "Guaranteed": field is immutable',
+    ])
+  })
+
+  it('keeps podIP and podIPs in step', () => {
+    expect(tryStatus(podKind, stored, { podIP: '10.0.0.1' }).object.status?.podIPs).toEqual([{ ip: '10.0.0.1' }])
+    expect(tryStatus(podKind, stored, { podIPs: [{ ip: '10.0.0.1' }] }).object.status?.podIP).toBe('10.0.0.1')
+  })
+
+  it.each([
+    [{ podIPs: [{ ip: 'x' }] }, 'status.podIPs[0]: Invalid value: "x": must be a valid IP address'],
+    [{ podIPs: [{ ip: '10.0.0.1' }, { ip: '10.0.0.2' }] }, 'may specify no more than one IP for each IP family'],
+    [{ hostIPs: [{ ip: '10.0.0.1' }] }, 'status.hostIPs[0].ip: Invalid value: "10.0.0.1": must be equal to `hostIP`'],
+    [{ nominatedNodeName: 'A' }, 'status.nominatedNodeName: Invalid value: "A": a lowercase RFC 1123 subdomain'],
+    [{ conditions: [{ type: 'a b', status: 'True' }] }, 'status.conditions[0].Type: Invalid value: "a b"'],
+    [{ observedGeneration: -1 }, 'status.observedGeneration: Invalid value: -1: must be a non-negative integer'],
+  ])('refuses %j', (status, message) => {
+    const { errors } = tryStatus(podKind, stored, status)
+    expect(errors).toHaveLength(1)
+    expect(errors[0]).toContain(message)
+  })
+
+  it('is not nominated for a node once it has one', () => {
+    const bound = { ...stored, spec: { ...stored.spec!, nodeName: 'node-1' } }
+    expect(tryStatus(podKind, bound, { nominatedNodeName: 'node-2' }).errors).toEqual([
+      'status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node',
+    ])
+  })
+
+  it('does not revive a container that ended for good', () => {
+    const container = { name: 'db', ready: false, restartCount: 0, image: '', imageID: '' }
+    const endedWith = (exitCode: number) => ({
+      ...stored,
+      status: { ...stored.status, containerStatuses: [{ ...container, state: { terminated: { exitCode } } }] },
+    })
+    const running = { containerStatuses: [{ ...container, state: { running: {} } }] }
+    expect(tryStatus(podKind, endedWith(1), running).errors).toEqual([])
+    expect(tryStatus(podKind, endedWith(0), running).errors).toEqual([
+      'status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state',
+    ])
+  })
+})
+
+describe('Pod deletion', () => {
+  const onNode = created({ spec: { nodeName: 'node-1', terminationGracePeriodSeconds: 45 } })
+  it.each([
+    ['its own time', onNode, undefined, 45],
+    ['the time asked for', onNode, 5, 5],
+    ['no time when asked so', onNode, 0, 0],
+    ['one second for nonsense', onNode, -3, 1],
+    ['no time without a node', created(), undefined, 0],
+    ['no time when it is done', { ...onNode, status: { phase: 'Succeeded' as const } }, 30, 0],
+  ])('leaves %s', (_what, pod, asked, seconds) => {
+    expect(podKind.gracePeriodSeconds?.(pod, asked)).toBe(seconds)
+  })
+})
+
+describe('Pod field selectors', () => {
+  it('know what schedulers and node agents ask for', () => {
+    const pod = created({ spec: { nodeName: 'node-1', hostNetwork: true } })
+    const selected = Object.entries(podKind.selectableFields ?? {}).map(([field, read]) => [field, read(pod)])
+    expect(Object.fromEntries(selected)).toEqual({
+      'spec.nodeName': 'node-1',
+      'spec.host': 'node-1',
+      'spec.restartPolicy': 'Always',
+      'spec.schedulerName': 'default-scheduler',
+      'spec.serviceAccountName': '',
+      'spec.hostNetwork': 'true',
+      'status.phase': 'Pending',
+      'status.podIP': '',
+      'status.podIPs': '',
+      'status.nominatedNodeName': '',
+    })
+  })
+})

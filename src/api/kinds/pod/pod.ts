@@ -1,0 +1,78 @@
+// Pod: containers that run together on one node, and the volumes they share. Stowage schedules and stores pods so
+// that their volumes can be placed; running the containers is the node's business.
+import { defineKind } from '../../kind.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { podColumns } from './pod-columns.ts'
+import { defaultPod } from './pod-defaults.ts'
+import { qosClassOf } from './pod-qos.ts'
+import { validateNewPod, validatePodSpec } from './pod-rules.ts'
+import { type Pod, pod } from './pod-schema.ts'
+import { validatePodStatus } from './pod-status-rules.ts'
+import { sameSpec, validatePodUpdate } from './pod-update-rules.ts'
+
+export const podKind = defineKind<Pod>({
+  group: '',
+  versions: ['v1'],
+  kind: 'Pod',
+  plural: 'pods',
+  singular: 'pod',
+  shortNames: ['po'],
+  categories: ['all'],
+  namespaced: true,
+  type: pod,
+
+  nameErrors: dns1123SubdomainProblems,
+  defaults: defaultPod,
+  prepareForCreate(object) {
+    const spec = object.spec ?? { containers: [] }
+    object.status = { phase: 'Pending', qosClass: qosClassOf(spec) }
+    if (spec.schedulingGates?.length) {
+      object.status.conditions = [
+        {
+          type: 'PodScheduled',
+          status: 'False',
+          reason: 'SchedulingGated',
+          message: 'Scheduling is blocked due to non-empty scheduling gates',
+        },
+      ]
+    }
+  },
+  validate(object, errors, context, old) {
+    if (old && sameSpec(object, old)) return // it was good when it was stored
+    validatePodSpec(object, errors, context)
+    if (!old) validateNewPod(object, errors)
+  },
+  validateUpdate: validatePodUpdate,
+  status: {
+    takesMetadata: true,
+    prepare(next, old) {
+      if (old.status?.qosClass) next.status = { ...next.status, qosClass: next.status?.qosClass ?? old.status.qosClass }
+    },
+    validate: validatePodStatus,
+  },
+
+  selectableFields: {
+    'spec.nodeName': (object) => object.spec?.nodeName ?? '',
+    'spec.host': (object) => object.spec?.nodeName ?? '', // an older name
+    'spec.restartPolicy': (object) => object.spec?.restartPolicy ?? '',
+    'spec.schedulerName': (object) => object.spec?.schedulerName ?? '',
+    'spec.serviceAccountName': (object) => object.spec?.serviceAccountName ?? '',
+    'spec.hostNetwork': (object) => String(object.spec?.hostNetwork ?? false),
+    'status.phase': (object) => object.status?.phase ?? '',
+    'status.podIP': (object) => object.status?.podIP ?? '',
+    'status.podIPs': (object) => (object.status?.podIPs ?? []).map(({ ip }) => ip).join(','),
+    'status.nominatedNodeName': (object) => object.status?.nominatedNodeName ?? '',
+  },
+  columns: podColumns,
+  deleteAnswersObject: true,
+  generationOf: (object) => object.spec,
+  gracePeriodSeconds,
+})
+
+/** Nothing runs of a pod that has no node or is done, so it can go at once. */
+function gracePeriodSeconds({ spec, status }: Pod, asked: number | undefined): number {
+  const idle = !spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed'
+  if (idle) return 0
+  const seconds = asked ?? spec?.terminationGracePeriodSeconds ?? 0
+  return seconds < 0 ? 1 : seconds
+}

@@ -1,0 +1,104 @@
+// ResourceQuota: how much of each resource a namespace may take. spec says the bounds, status what is in force and
+// used; charging happens with each write, in the API server's quota admission.
+import { ageColumn, nameColumn } from '../../columns.ts'
+import type { FieldErrors } from '../../field-errors.ts'
+import { defineKind, type RuleContext } from '../../kind.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { normalizeThroughput } from '../../throughput.ts'
+import { amountOf } from '../shared/provisioned-io.ts'
+import {
+  isIoQuotaResource,
+  isStandardQuotaResource,
+  isThroughputName,
+  validateQuotaResourceName,
+  validateResourceAmount,
+} from '../shared/resource-names.ts'
+import { type ResourceQuota, resourceQuota } from './quota-schema.ts'
+import { validateScopeSelector, validateScopes } from './quota-scopes.ts'
+
+export const resourceQuotaKind = defineKind<ResourceQuota>({
+  group: '',
+  versions: ['v1'],
+  kind: 'ResourceQuota',
+  plural: 'resourcequotas',
+  singular: 'resourcequota',
+  shortNames: ['quota'],
+  namespaced: true,
+  type: resourceQuota,
+
+  nameErrors: dns1123SubdomainProblems,
+  defaults(object) {
+    const hard = object.spec?.hard ?? {}
+    for (const name of Object.keys(hard).filter(isThroughputName)) hard[name] = normalizeThroughput(hard[name]!)
+  },
+  validate(object, errors, context, old) {
+    const spec = object.spec ?? {}
+    validateAmounts(spec.hard, 'spec.hard', errors)
+    validateIoGate(spec.hard, old?.spec?.hard, errors, context)
+    const standardNames = Object.keys(spec.hard ?? {})
+      .filter(isStandardQuotaResource)
+      .sort()
+    validateScopes({ scopes: spec.scopes ?? [], standardNames, field: 'spec.scopes', errors })
+    if (spec.scopeSelector) {
+      validateScopeSelector({ selector: spec.scopeSelector, standardNames, field: 'spec.scopeSelector', errors })
+    }
+  },
+  validateUpdate(next, old, errors) {
+    const nextScopes = new Set<string>(next.spec?.scopes ?? [])
+    const oldScopes = new Set<string>(old.spec?.scopes ?? [])
+    const same = nextScopes.size === oldScopes.size && [...oldScopes].every((scope) => nextScopes.has(scope))
+    if (!same) errors.invalid('spec.scopes', next.spec?.scopes ?? null, 'field is immutable')
+  },
+  status: {
+    takesMetadata: true,
+    validate(next, _old, errors) {
+      validateAmounts(next.status?.hard, 'status.hard', errors)
+      validateAmounts(next.status?.used, 'status.used', errors)
+    },
+  },
+
+  columns: [
+    nameColumn,
+    {
+      name: 'Request',
+      type: 'string',
+      doc: 'Used and allowed amounts of all but limits.',
+      cell: (object) => usage(object, (name) => !name.startsWith('limits.')),
+    },
+    {
+      name: 'Limit',
+      type: 'string',
+      doc: 'Used and allowed amounts of limits.',
+      cell: (object) => usage(object, (name) => name.startsWith('limits.')),
+    },
+    ageColumn,
+  ],
+  deleteAnswersObject: true,
+})
+
+function validateAmounts(amounts: Record<string, string> | undefined, field: string, errors: FieldErrors): void {
+  for (const [name, amount] of Object.entries(amounts ?? {})) {
+    validateQuotaResourceName(name, `${field}[${name}]`, errors)
+    validateResourceAmount(name, amount, `${field}[${name}]`, errors)
+  }
+}
+
+/** Without the gate the IO names do not exist, except in a quota that has had them since it was on. */
+function validateIoGate(
+  hard: Record<string, string> | undefined,
+  oldHard: Record<string, string> | undefined,
+  errors: FieldErrors,
+  { gates }: RuleContext,
+): void {
+  if (gates.enabled('VolumeProvisionedIO') || Object.keys(oldHard ?? {}).some(isIoQuotaResource)) return
+  for (const name of Object.keys(hard ?? {}).filter(isIoQuotaResource)) {
+    errors.invalid(`spec.hard[${name}]`, name, 'must be a standard resource for quota')
+  }
+}
+
+/** `persistentvolumeclaims: 3/10, requests.storage: 30Gi/100Gi` */
+function usage(object: ResourceQuota, wanted: (name: string) => boolean): string {
+  const { hard = {}, used = {} } = object.status ?? {}
+  const names = Object.keys(hard).filter(wanted).sort()
+  return names.map((name) => `${name}: ${amountOf(used, name) ?? '0'}/${hard[name]}`).join(', ')
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { row, tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { secretKind } from './secret.ts'
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const aSecret = (fields: object) => ({ metadata: { name: 'login', namespace: 'shop' }, ...fields })
+
+describe('Secret', () => {
+  it('is Opaque unless it says otherwise', () => {
+    expect(tryCreate(secretKind, aSecret({})).object.type).toBe('Opaque')
+  })
+
+  it('stores stringData as data and forgets it', () => {
+    const body = aSecret({ data: { user: base64('old'), port: base64('1') }, stringData: { user: 'root' } })
+    const { object } = tryCreate(secretKind, body)
+    expect(object.data).toEqual({ user: base64('root'), port: base64('1') })
+    expect(object).not.toHaveProperty('stringData')
+  })
+
+  it.each([
+    ['a bad key', { data: { 'a b': '' } }, 'data[a b]: Invalid value: "a b": a valid config key must consist of'],
+    [
+      'a token without its account',
+      { type: 'kubernetes.io/service-account-token' },
+      'metadata.annotations[kubernetes.io/service-account.name]: Required value',
+    ],
+    [
+      'a TLS pair without certificate',
+      { type: 'kubernetes.io/tls', stringData: { 'tls.key': 'k' } },
+      'data[tls.crt]: Required value',
+    ],
+    [
+      'a TLS pair without key',
+      { type: 'kubernetes.io/tls', stringData: { 'tls.crt': 'c' } },
+      'data[tls.key]: Required value',
+    ],
+    [
+      'an empty SSH key',
+      { type: 'kubernetes.io/ssh-auth', data: { 'ssh-privatekey': '' } },
+      'data[ssh-privatekey]: Required value',
+    ],
+    ['no docker config', { type: 'kubernetes.io/dockerconfigjson' }, 'data[.dockerconfigjson]: Required value'],
+    [
+      'a docker config that is no JSON',
+      { type: 'kubernetes.io/dockercfg', stringData: { '.dockercfg': 'hunter2' } },
+      'data[.dockercfg]: Invalid value: "<secret contents redacted>": must be a JSON object',
+    ],
+  ])('refuses %s', (_what, fields, message) => {
+    const { errors } = tryCreate(secretKind, aSecret(fields))
+    expect(errors).toHaveLength(1)
+    expect(errors[0]).toContain(message)
+  })
+
+  it('asks for a user name or a password of basic-auth, not for both', () => {
+    const type = 'kubernetes.io/basic-auth'
+    expect(tryCreate(secretKind, aSecret({ type })).errors).toEqual([
+      'data[username]: Required value',
+      'data[password]: Required value',
+    ])
+    expect(tryCreate(secretKind, aSecret({ type, stringData: { password: 'x' } })).errors).toEqual([])
+  })
+
+  it('holds up to 1 MiB, counted in bytes of the values', () => {
+    const full = { a: 'x'.repeat(1_048_575), b: 'x' }
+    expect(tryCreate(secretKind, aSecret({ stringData: full })).errors).toEqual([])
+    expect(tryCreate(secretKind, aSecret({ stringData: { ...full, c: 'x' } })).errors).toEqual([
+      'data: Too long: may not be more than 1048576 bytes',
+    ])
+  })
+
+  it('never changes its type', () => {
+    const { object } = tryCreate(secretKind, aSecret({ stringData: { 'tls.crt': 'c', 'tls.key': 'k' } }))
+    expect(tryUpdate(secretKind, object, { ...object, type: 'kubernetes.io/tls' }).errors).toEqual([
+      'type: Invalid value: "kubernetes.io/tls": field is immutable',
+    ])
+  })
+
+  it('stays as it is once immutable', () => {
+    const { object } = tryCreate(secretKind, aSecret({ immutable: true, stringData: { user: 'root' } }))
+    expect(
+      tryUpdate(secretKind, object, { ...object, metadata: { ...object.metadata, labels: { a: 'b' } } }).errors,
+    ).toEqual([])
+    expect(tryUpdate(secretKind, object, aSecret({ stringData: { user: 'admin' } })).errors).toEqual([
+      'immutable: Forbidden: field is immutable when `immutable` is set',
+      'data: Forbidden: field is immutable when `immutable` is set',
+    ])
+  })
+
+  it('is listed with the number of its keys, and selected by type', () => {
+    const { object } = tryCreate(secretKind, aSecret({ stringData: { a: '1', b: '2' } }))
+    expect(row(secretKind, object)).toMatchObject({ Name: 'login', Type: 'Opaque', Data: 2 })
+    expect(secretKind.selectableFields?.type?.(object)).toBe('Opaque')
+  })
+})

@@ -1,0 +1,99 @@
+// Secret: small confidential values by key. What is written as stringData is stored as data and never shown again;
+// values appear in no message. Well-known types promise certain keys.
+import { ageColumn, nameColumn } from '../../columns.ts'
+import { setOwn } from '../../decode.ts'
+import type { FieldErrors } from '../../field-errors.ts'
+import { defineKind } from '../../kind.ts'
+import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'
+import { type Secret, secret } from '../shared/config-schema.ts'
+import { base64ByteLength, CONTENT_BYTES_MAX, validateImmutableContent } from '../shared/content-rules.ts'
+
+export const secretKind = defineKind<Secret>({
+  group: '',
+  versions: ['v1'],
+  kind: 'Secret',
+  plural: 'secrets',
+  singular: 'secret',
+  namespaced: true,
+  type: secret,
+
+  nameErrors: dns1123SubdomainProblems,
+  defaults: mergeStringData,
+  validate(object, errors) {
+    let totalBytes = 0
+    for (const [key, base64] of Object.entries(object.data ?? {})) {
+      errors.invalidAll(`data[${key}]`, key, configMapKeyProblems(key))
+      totalBytes += base64ByteLength(base64)
+    }
+    if (totalBytes > CONTENT_BYTES_MAX) errors.tooLong('data', CONTENT_BYTES_MAX)
+    validateTypePromise(object, errors)
+  },
+  validateUpdate(next, old, errors) {
+    if ((next.type ?? '') !== (old.type ?? '')) errors.invalid('type', next.type ?? '', 'field is immutable')
+    validateImmutableContent({ next, old, parts: ['data'], errors })
+  },
+
+  selectableFields: { type: (object) => object.type ?? '' },
+  columns: [
+    nameColumn,
+    { name: 'Type', type: 'string', doc: 'What the secret is for.', cell: (object) => object.type ?? '' },
+    { name: 'Data', type: 'string', doc: 'Number of keys.', cell: (object) => Object.keys(object.data ?? {}).length },
+    ageColumn,
+  ],
+  deleteAnswersObject: false,
+})
+
+function mergeStringData(object: Secret): void {
+  if (!object.stringData) return
+  const data = { ...object.data }
+  for (const [key, text] of Object.entries(object.stringData)) setOwn(data, key, Buffer.from(text).toString('base64'))
+  if (Object.keys(data).length > 0) object.data = data
+  delete object.stringData
+}
+
+const SERVICE_ACCOUNT_NAME = 'kubernetes.io/service-account.name'
+
+function validateTypePromise(object: Secret, errors: FieldErrors): void {
+  const data = object.data ?? {}
+  const has = (key: string) => Object.hasOwn(data, key)
+  switch (object.type) {
+    case 'kubernetes.io/service-account-token':
+      if (!object.metadata.annotations?.[SERVICE_ACCOUNT_NAME]) {
+        errors.required(`metadata.annotations[${SERVICE_ACCOUNT_NAME}]`)
+      }
+      return
+    case 'kubernetes.io/dockercfg':
+      mustHoldJson(data, '.dockercfg', errors)
+      return
+    case 'kubernetes.io/dockerconfigjson':
+      mustHoldJson(data, '.dockerconfigjson', errors)
+      return
+    case 'kubernetes.io/basic-auth':
+      if (has('username') || has('password')) return // either may be missing, not both
+      errors.required('data[username]')
+      errors.required('data[password]')
+      return
+    case 'kubernetes.io/ssh-auth':
+      if (!has('ssh-privatekey') || data['ssh-privatekey'] === '') errors.required('data[ssh-privatekey]')
+      return
+    case 'kubernetes.io/tls':
+      if (!has('tls.crt')) errors.required('data[tls.crt]')
+      if (!has('tls.key')) errors.required('data[tls.key]')
+  }
+}
+
+function mustHoldJson(data: Record<string, string>, key: string, errors: FieldErrors): void {
+  if (!Object.hasOwn(data, key)) errors.required(`data[${key}]`)
+  else if (!isJsonObject(Buffer.from(data[key] ?? '', 'base64').toString())) {
+    errors.invalid(`data[${key}]`, '<secret contents redacted>', 'must be a JSON object')
+  }
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return value === null || (typeof value === 'object' && !Array.isArray(value))
+  } catch {
+    return false
+  }
+}

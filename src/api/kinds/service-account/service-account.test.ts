@@ -1,0 +1,10 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate } from '../kind.fixture.ts'
+import { serviceAccountKind } from './service-account.ts'
+
+describe('ServiceAccount', () => {
+  it('keeps of its secrets the names only', () => {
+    const body = { metadata: { name: 'robot' }, secrets: [{ name: 'token', namespace: 'elsewhere', uid: 'u' }] }
+    expect(tryCreate(serviceAccountKind, body).object.secrets).toEqual([{ name: 'token' }])
+  })
+})

@@ -1,0 +1,29 @@
+// ServiceAccount: an identity for programs. Its tokens are made by the API server's `token` subresource.
+import { ageColumn, nameColumn } from '../../columns.ts'
+import { defineKind } from '../../kind.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { type ServiceAccount, serviceAccount } from '../shared/config-schema.ts'
+
+export const serviceAccountKind = defineKind<ServiceAccount>({
+  group: '',
+  versions: ['v1'],
+  kind: 'ServiceAccount',
+  plural: 'serviceaccounts',
+  singular: 'serviceaccount',
+  shortNames: ['sa'],
+  namespaced: true,
+  type: serviceAccount,
+
+  nameErrors: dns1123SubdomainProblems,
+  prepareForCreate: keepSecretNamesOnly,
+  prepareForUpdate: keepSecretNamesOnly,
+  validate() {},
+
+  columns: [nameColumn, ageColumn],
+  deleteAnswersObject: true,
+})
+
+/** The secrets are of the same namespace; whatever else a reference says is not kept. */
+function keepSecretNamesOnly(object: ServiceAccount): void {
+  if (object.secrets) object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }))
+}

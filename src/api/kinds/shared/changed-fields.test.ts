@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { int32, list, map, object, opt, ptr, quantity, req, string } from '../../schema.ts'
+import { changedFields, describeChanges, sameValue } from './changed-fields.ts'
+
+const thing = object('Thing', 'For this test.', {
+  name: req(1, string, 'Name.'),
+  count: opt(2, int32, 'Count.'),
+  size: opt(3, quantity, 'Size.'),
+  note: ptr(4, string, 'Note.'),
+  labels: opt(5, map(string), 'Labels.'),
+  parts: opt(6, list(object('Part', 'Part.', { size: opt(1, quantity, 'Size.') })), 'Parts.'),
+  inner: ptr(7, object('Inner', 'Inner.', { deep: opt(1, string, 'Deep.') }), 'Inner.'),
+})
+const paths = (before: object, after: object) => changedFields(thing, before, after).map(({ path }) => path)
+
+describe('what counts as a change', () => {
+  it.each([
+    ['a quantity spelled otherwise', { size: '1Gi' }, { size: '1024Mi' }],
+    ['an empty map for none', {}, { labels: {} }],
+    ['an empty list for none', { parts: [] }, {}],
+    ['a zero for none', { count: 0 }, {}],
+    ['quantities inside lists', { parts: [{ size: '1000' }] }, { parts: [{ size: '1k' }] }],
+  ])('not %s', (_what, before, after) => {
+    expect(paths(before, after)).toEqual([])
+    expect(sameValue(thing, after, before)).toBe(true)
+  })
+
+  it.each<[string, object, object, string]>([
+    ['another value', { name: 'a' }, { name: 'b' }, 'name'],
+    ['another amount', { size: '1Gi' }, { size: '1G' }, 'size'],
+    ['an empty pointer for none', {}, { note: '' }, 'note'],
+    ['an empty object for none', { inner: {} }, {}, 'inner'],
+    ['a field inside', { inner: { deep: 'x' } }, { inner: { deep: 'y' } }, 'inner.deep'],
+    ['a key with an empty value', {}, { labels: { a: '' } }, 'labels.a'],
+    ['a key that every object inherits', {}, { labels: { constructor: 'x' } }, 'labels.constructor'],
+    ['a key with a domain', { labels: { 'a.b/c': '1' } }, {}, 'labels[a.b/c]'],
+    [
+      'the order of a list',
+      { parts: [{ size: '1' }, { size: '2' }] },
+      { parts: [{ size: '2' }, { size: '1' }] },
+      'parts',
+    ],
+  ])('%s', (_what, before, after, path) => {
+    expect(paths(before, after)).toEqual([path])
+  })
+
+  it('is shown in a few lines, however much it is', () => {
+    const labels = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`k${i}`, 'x'.repeat(300)]))
+    const lines = describeChanges(changedFields(thing, {}, { labels })).split('\n')
+    expect(lines).toHaveLength(11)
+    expect(lines[0]).toMatch(/^ {2}labels\.k0: \(none\) -> "x{199}…$/)
+    expect(lines[10]).toBe('  and 2 more')
+  })
+})

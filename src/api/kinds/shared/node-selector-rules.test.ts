@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest'
+import { FieldErrors } from '../../field-errors.ts'
+import { validateNodeSelectorTerm } from './node-selector-rules.ts'
+import type { NodeSelectorTerm } from './references-schema.ts'
+
+function problems(term: object, { anyValues = false } = {}): string[] {
+  const errors = new FieldErrors()
+  validateNodeSelectorTerm(term as NodeSelectorTerm, { field: 'term', anyValues }, errors)
+  return errors.list.map(({ field, message }) => `${field}: ${message}`)
+}
+const label = (requirement: object) => problems({ matchExpressions: [{ key: 'zone', ...requirement }] })
+const field = (requirement: object) => problems({ matchFields: [{ key: 'metadata.name', ...requirement }] })
+
+describe('a node selector term', () => {
+  it.each([
+    [{ operator: 'In', values: ['a', 'b'] }],
+    [{ operator: 'NotIn', values: [''] }],
+    [{ operator: 'Exists' }],
+    [{ operator: 'DoesNotExist' }],
+    [{ operator: 'Gt', values: ['5'] }],
+    [{ operator: 'Lt', values: ['5'] }],
+  ])('may compare a label: %o', (requirement) => {
+    expect(label(requirement)).toEqual([])
+  })
+
+  it.each([
+    ["values: Required value: must be specified when `operator` is 'In' or 'NotIn'", { operator: 'In' }],
+    [
+      "values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+      { operator: 'Exists', values: ['a'] },
+    ],
+    [
+      "values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'",
+      { operator: 'Gt', values: ['1', '2'] },
+    ],
+    ['operator: Invalid value: "Like": not a valid selector operator', { operator: 'Like' }],
+  ])('refuses: %s', (message, requirement) => {
+    expect(label(requirement)).toEqual([`term.matchExpressions[0].${message}`])
+  })
+
+  it('refuses keys and values that no label can have', () => {
+    expect(problems({ matchExpressions: [{ key: 'a b', operator: 'In', values: ['ok', 'not ok'] }] })).toEqual([
+      expect.stringMatching(/^term\.matchExpressions\[0\]\.key: Invalid value: "a b"/),
+      expect.stringMatching(/^term\.matchExpressions\[0\]\.values\[1\]: Invalid value: "not ok"/),
+    ])
+  })
+
+  it('may, as a preference, name values that no label can have', () => {
+    const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not ok'] }] }
+    expect(problems(term, { anyValues: true })).toEqual([])
+  })
+
+  it('may name a node, and no other field', () => {
+    expect(field({ operator: 'In', values: ['n1'] })).toEqual([])
+    expect(field({ operator: 'In', values: ['n1', 'n2'] })).toEqual([
+      "term.matchFields[0].values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+    ])
+    expect(field({ operator: 'Exists' })).toEqual([
+      'term.matchFields[0].operator: Invalid value: "Exists": not a valid selector operator',
+    ])
+    expect(problems({ matchFields: [{ key: 'spec.podCIDR', operator: 'In', values: ['x'] }] })).toEqual([
+      'term.matchFields[0].key: Invalid value: "spec.podCIDR": not a valid field selector key',
+    ])
+  })
+})

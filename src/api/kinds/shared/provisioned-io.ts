@@ -1,0 +1,81 @@
+// The resources `iops` and `throughput` on claims and volumes: when they are kept, in which unit, what they must be.
+// Throughput is stored as bytes/s, so that a repeated "100" (MiB/s) is no change and sums have one unit.
+// Who may change them, and when, is in claim-update-rules.ts.
+import type { FieldErrors } from '../../field-errors.ts'
+import { compareQuantities, quantityIsInteger, quantitySign } from '../../quantity.ts'
+import { normalizeThroughput } from '../../throughput.ts'
+import type { PersistentVolumeClaimSpec } from '../claim/claim-schema.ts'
+
+export type ResourceList = Record<string, string>
+
+export const IO_RESOURCES = ['iops', 'throughput'] as const
+export const RESOURCE_PARTS = ['requests', 'limits'] as const
+
+export const isIoResource = (name: string): boolean => (IO_RESOURCES as readonly string[]).includes(name)
+
+/** The amount of a resource, or nothing if the list does not have it. */
+export const amountOf = (list: ResourceList | undefined, name: string): string | undefined =>
+  list && Object.hasOwn(list, name) ? list[name] : undefined
+
+/** The list with throughput in bytes/s. */
+export function withIoInBytes<L extends ResourceList | undefined>(list: L): L {
+  const throughput = amountOf(list, 'throughput')
+  return throughput === undefined ? list : { ...list, throughput: normalizeThroughput(throughput) }
+}
+
+/** A claim's spec with throughput in bytes/s. */
+export function withClaimIoInBytes(spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec {
+  if (!spec.resources) return spec
+  const resources = { ...spec.resources }
+  for (const part of RESOURCE_PARTS) if (resources[part]) resources[part] = withIoInBytes(resources[part])
+  return { ...spec, resources }
+}
+
+/** A claim's spec without IO resources, except those the stored claim has: what was written with the gate on stays. */
+export function withoutNewClaimIo(
+  spec: PersistentVolumeClaimSpec,
+  stored: PersistentVolumeClaimSpec | undefined,
+): PersistentVolumeClaimSpec {
+  if (!spec.resources) return spec
+  const resources = { ...spec.resources }
+  for (const part of RESOURCE_PARTS) {
+    const kept = withoutNewIo(resources[part], stored?.resources?.[part])
+    if (kept && Object.keys(kept).length > 0) resources[part] = kept
+    else delete resources[part]
+  }
+  return { ...spec, resources }
+}
+
+/** A list without IO resources, except those the stored one has. */
+export function withoutNewIo<L extends ResourceList | undefined>(list: L, stored: ResourceList | undefined): L {
+  if (!list) return list
+  const kept = Object.entries(list).filter(([name]) => !isIoResource(name) || amountOf(stored, name) !== undefined)
+  return Object.fromEntries(kept) as L
+}
+
+export function validateClaimIo(
+  resources: PersistentVolumeClaimSpec['resources'],
+  field: string,
+  errors: FieldErrors,
+): void {
+  for (const name of IO_RESOURCES) {
+    for (const part of RESOURCE_PARTS) validateIoAmount(resources?.[part], name, `${field}.${part}.${name}`, errors)
+    const request = amountOf(resources?.requests, name)
+    const limit = amountOf(resources?.limits, name)
+    if (request !== undefined && limit !== undefined && compareQuantities(request, limit) > 0) {
+      errors.invalid(`${field}.requests.${name}`, request, `must be less than or equal to ${name} limit of ${limit}`)
+    }
+  }
+}
+
+export function validateIoAmount(
+  list: ResourceList | undefined,
+  name: string,
+  field: string,
+  errors: FieldErrors,
+): void {
+  const amount = amountOf(list, name)
+  if (amount === undefined) return
+  if (quantitySign(amount) <= 0) errors.invalid(field, amount, 'must be greater than zero')
+  else if (!quantityIsInteger(amount)) errors.invalid(field, amount, 'must be an integer')
+}

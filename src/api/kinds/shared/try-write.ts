@@ -1,0 +1,99 @@
+// For tests: takes a write through decoding, defaults and a kind's own rules, as the API server does, and answers
+// what would be stored, what is wrong with it, and the warnings. The stored object is frozen, so a rule that writes
+// to it fails its test.
+import { clone } from '../../../base/clone.ts'
+import { decode } from '../../decode.ts'
+import { applyDefaults } from '../../defaults.ts'
+import { parseFeatureGates } from '../../feature-gates.ts'
+import { FieldErrors } from '../../field-errors.ts'
+import type { ExpansionQuota, Kind, KubeObject, RuleContext } from '../../kind.ts'
+
+export interface Tried<T> {
+  readonly object: T
+  /** `field: message`, in the order found. */
+  readonly errors: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+export interface TryOptions {
+  /** As for --feature-gates. */
+  readonly gates?: string
+  readonly expansionQuota?: ExpansionQuota
+  readonly now?: string
+}
+
+export function tryCreate<T extends KubeObject>(kind: Kind<T>, body: unknown, options: TryOptions = {}): Tried<T> {
+  const context = contextOf(options)
+  const object = decode(kind.type, clone(body)).object as T & { status?: unknown }
+  if (kind.status && !kind.status.keptOnCreate) delete object.status
+  applyDefaults(kind.type, object as unknown as Record<string, unknown>)
+  kind.defaults?.(object)
+  kind.prepareForCreate?.(object, context)
+  const errors = new FieldErrors()
+  kind.validate(object, errors, context)
+  return tried(object, errors, kind.warnings?.(object, undefined))
+}
+
+/** `change` edits a copy of the stored object, as a client would. */
+export function tryUpdate<T extends KubeObject>(
+  kind: Kind<T>,
+  stored: T,
+  change: (draft: any) => void,
+  options: TryOptions = {},
+): Tried<T> {
+  const context = contextOf(options)
+  const old = frozen(stored)
+  const next = edited(kind, stored, change) as T & { status?: unknown }
+  if (kind.status) next.status = clone((stored as { status?: unknown }).status)
+  kind.prepareForUpdate?.(next, old, context)
+  const errors = new FieldErrors()
+  kind.validate(next, errors, context, old)
+  kind.validateUpdate?.(next, old, errors, context)
+  return tried(next, errors, kind.warnings?.(next, old))
+}
+
+export function tryStatus<T extends KubeObject>(
+  kind: Kind<T>,
+  stored: T,
+  change: (draft: any) => void,
+  options: TryOptions = {},
+): Tried<T> {
+  const context = contextOf(options)
+  const old = frozen(stored)
+  const next = { ...clone(stored), status: (edited(kind, stored, change) as { status?: unknown }).status }
+  kind.status?.prepare?.(next, old, context)
+  const errors = new FieldErrors()
+  kind.status?.validate?.(next, old, errors, context)
+  return tried(next, errors)
+}
+
+function edited<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: any) => void): T {
+  const draft = clone(stored)
+  change(draft)
+  const { object } = decode(kind.type, draft)
+  applyDefaults(kind.type, object as unknown as Record<string, unknown>)
+  kind.defaults?.(object)
+  return object
+}
+
+const contextOf = (options: TryOptions): RuleContext => ({
+  nowMs: Date.parse(options.now ?? '2026-01-02T03:04:05Z'),
+  gates: parseFeatureGates(options.gates),
+  ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
+})
+
+function tried<T>(object: T, errors: FieldErrors, warnings: readonly string[] = []): Tried<T> {
+  return { object, errors: errors.list.map(({ field, message }) => `${field}: ${message}`), warnings }
+}
+
+function frozen<T>(value: T): T {
+  const copy = clone(value)
+  freeze(copy)
+  return copy
+}
+
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  Object.values(value).forEach(freeze)
+  Object.freeze(value)
+}

@@ -1,0 +1,36 @@
+// What storage classes and attributes classes have in common: the name of who acts on them, and its parameters.
+import type { FieldErrors } from '../../field-errors.ts'
+import { qualifiedNameProblems } from '../../names.ts'
+
+const PARAMETERS_MAX = 512
+const PARAMETERS_BYTES_MAX = 256 * 1024 // of all keys and values together
+
+/** The name of a provisioner or driver, judged in lower case. */
+export function validateActorName(name: string, field: string, errors: FieldErrors): void {
+  if (name === '') {
+    errors.required(field)
+    return
+  }
+  const lower = name.toLowerCase()
+  errors.invalidAll(field, lower, qualifiedNameProblems(lower))
+}
+
+export function validateParameters(
+  parameters: Readonly<Record<string, string>> = {},
+  { atLeastOne }: { atLeastOne: boolean },
+  errors: FieldErrors,
+): void {
+  const field = 'parameters'
+  const entries = Object.entries(parameters)
+  if (entries.length > PARAMETERS_MAX) {
+    errors.tooLong(field, PARAMETERS_MAX)
+    return
+  }
+  let bytes = 0
+  for (const [key, value] of entries) {
+    if (key === '') errors.invalid(field, key, 'field can not be empty.')
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(value)
+  }
+  if (bytes > PARAMETERS_BYTES_MAX) errors.tooLong(field, PARAMETERS_BYTES_MAX)
+  if (atLeastOne && entries.length === 0) errors.required(field, 'must contain at least one key/value pair')
+}

@@ -1,0 +1,26 @@
+// Which storage class claims get that name none: of those marked as default, the newest; of equally new ones, the
+// first by name. Admission, the binder and the class table all ask here.
+
+import { annotationOf } from '../shared/class-names.ts'
+import type { StorageClass } from '../shared/storage-schema.ts'
+
+const DEFAULT_ANNOTATIONS = [
+  'storageclass.kubernetes.io/is-default-class',
+  'storageclass.beta.kubernetes.io/is-default-class',
+]
+
+export const isMarkedDefault = (storageClass: StorageClass): boolean =>
+  DEFAULT_ANNOTATIONS.some((annotation) => annotationOf(storageClass, annotation) === 'true')
+
+export function effectiveDefaultClass(classes: Iterable<StorageClass>): StorageClass | undefined {
+  let chosen: StorageClass | undefined
+  for (const candidate of classes) {
+    if (isMarkedDefault(candidate) && (!chosen || isPreferred(candidate, chosen))) chosen = candidate
+  }
+  return chosen
+}
+
+function isPreferred({ metadata: a }: StorageClass, { metadata: b }: StorageClass): boolean {
+  const [createdA, createdB] = [a.creationTimestamp ?? '', b.creationTimestamp ?? ''] // RFC 3339 sorts as text
+  return createdA === createdB ? (a.name ?? '') < (b.name ?? '') : createdA > createdB
+}

@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest'
+import type { StorageClass } from '../shared/storage-schema.ts'
+import { tryCreate, tryUpdate } from '../shared/try-write.ts'
+import { storageClassKind as kind } from './storage-class.ts'
+
+const aClass = (fields: object = {}) => ({ metadata: { name: 'fast' }, provisioner: 'csi.example.com', ...fields })
+const term = (...requirements: [string, string[]][]) => ({
+  matchLabelExpressions: requirements.map(([key, values]) => ({ key, values })),
+})
+
+describe('creating a storage class', () => {
+  it('PROV-1 is served as v1 and v1beta1', () => {
+    expect(kind.versions).toEqual(['v1', 'v1beta1'])
+  })
+
+  it('PROV-1 fills in Delete and Immediate', () => {
+    const { object, errors } = tryCreate(kind, aClass())
+    expect(errors).toEqual([])
+    expect(object).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
+    expect(object).not.toHaveProperty('allowVolumeExpansion')
+  })
+
+  it('PROV-1 keeps everything that was said', () => {
+    const body = aClass({
+      parameters: { type: 'ssd', empty: '' },
+      reclaimPolicy: 'Retain',
+      mountOptions: ['noatime', 'anything at all'],
+      allowVolumeExpansion: false,
+      volumeBindingMode: 'WaitForFirstConsumer',
+      allowedTopologies: [term(['zone', ['a', 'b']])],
+    })
+    const { object, errors } = tryCreate(kind, body)
+    expect(errors).toEqual([])
+    expect(object).toEqual(body)
+  })
+
+  it.each<[string, object]>([
+    ['provisioner: Required value', { provisioner: '' }],
+    ['reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"', { reclaimPolicy: 'Recycle' }],
+    [
+      'volumeBindingMode: Unsupported value: "Later": supported values: "Immediate", "WaitForFirstConsumer"',
+      { volumeBindingMode: 'Later' },
+    ],
+    ['parameters: Invalid value: "": field can not be empty.', { parameters: { '': 'x' } }],
+    [
+      'parameters: Too long: may not be more than 512 bytes',
+      { parameters: Object.fromEntries(Array.from({ length: 513 }, (_, i) => [`k${i}`, ''])) },
+    ],
+    ['parameters: Too long: may not be more than 262144 bytes', { parameters: { k: 'ä'.repeat(131_072) } }],
+    [
+      'allowedTopologies[0].matchLabelExpressions[0].values: Required value',
+      { allowedTopologies: [term(['zone', []])] },
+    ],
+    [
+      'allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "a"',
+      { allowedTopologies: [term(['zone', ['a', 'a']])] },
+    ],
+    [
+      'allowedTopologies[0].matchLabelExpressions[1].key: Duplicate value: "zone"',
+      { allowedTopologies: [term(['zone', ['a']], ['zone', ['b']])] },
+    ],
+    [
+      'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""',
+      { allowedTopologies: [term(['zone', ['a', 'b']], ['rack', ['1']]), term(['rack', ['1']], ['zone', ['b', 'a']])] },
+    ],
+    ['allowedTopologies[0].matchLabelExpressions: Duplicate value: ""', { allowedTopologies: [{}] }],
+  ])('PROV-1 refuses: %s', (message, fields) => {
+    expect(tryCreate(kind, aClass(fields)).errors).toEqual([message])
+  })
+
+  it('PROV-1 refuses a provisioner that is no qualified name, judged in lower case', () => {
+    expect(tryCreate(kind, aClass({ provisioner: 'Example.com/NFS' })).errors).toEqual([])
+    expect(tryCreate(kind, aClass({ provisioner: 'Not OK' })).errors[0]).toMatch(
+      /^provisioner: Invalid value: "not ok": name part must consist of alphanumeric characters/,
+    )
+  })
+
+  it('PROV-1 refuses a topology key that is no label', () => {
+    expect(tryCreate(kind, aClass({ allowedTopologies: [term(['a b', ['x']])] })).errors[0]).toMatch(
+      /^allowedTopologies\[0\]\.matchLabelExpressions\[0\]\.key: Invalid value: "a b"/,
+    )
+  })
+
+  it('exactly fills the limits', () => {
+    const parameters = Object.fromEntries(
+      Array.from({ length: 512 }, (_, i) => [`${i}`.padStart(4, '0'), 'x'.repeat(508)]),
+    )
+    expect(tryCreate(kind, aClass({ parameters })).errors).toEqual([])
+  })
+
+  it('warns of labels with a newer name', () => {
+    const allowedTopologies = [term(['failure-domain.beta.kubernetes.io/zone', ['a']])]
+    expect(tryCreate(kind, aClass({ allowedTopologies })).warnings).toEqual([
+      'allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    ])
+  })
+})
+
+describe('updating a storage class', () => {
+  const stored = tryCreate(kind, aClass({ parameters: { type: 'ssd' } })).object
+
+  it.each<[string, (draft: any) => void]>([
+    ['parameters: Invalid value: {"type":"hdd"}: field is immutable', (draft) => (draft.parameters = { type: 'hdd' })],
+    ['parameters: Invalid value: null: field is immutable', (draft) => delete draft.parameters],
+    ['provisioner: Invalid value: "other": field is immutable', (draft) => (draft.provisioner = 'other')],
+    ['reclaimPolicy: Invalid value: "Retain": field is immutable', (draft) => (draft.reclaimPolicy = 'Retain')],
+    [
+      'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
+      (draft) => (draft.volumeBindingMode = 'WaitForFirstConsumer'),
+    ],
+  ])('PROV-1 refuses: %s', (message, change) => {
+    expect(tryUpdate(kind, stored, change).errors).toEqual([message])
+  })
+
+  it('PROV-1 may change expansion, mount options, topologies and metadata', () => {
+    const { errors } = tryUpdate(kind, stored, (draft) => {
+      draft.allowVolumeExpansion = true
+      draft.mountOptions = ['ro']
+      draft.allowedTopologies = [term(['zone', ['a']])]
+      draft.metadata.annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+    })
+    expect(errors).toEqual([])
+  })
+})
+
+describe('the class table', () => {
+  const aDefault = (name: string, creationTimestamp: string): StorageClass => ({
+    metadata: { name, creationTimestamp, annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+    provisioner: 'p',
+  })
+  const older = aDefault('older', '2026-01-01T00:00:00Z')
+  const newer = aDefault('newer', '2026-01-02T00:00:00Z')
+  const twin = aDefault('a-twin', '2026-01-02T00:00:00Z')
+  const plain: StorageClass = { metadata: { name: 'plain' }, provisioner: 'p', allowVolumeExpansion: true }
+  const names = (siblings: StorageClass[]) => siblings.map((row) => kind.columns[0]!.cell(row, { nowMs: 0, siblings }))
+
+  it('PROV-3 marks the effective default in lists: the newest, of equally new ones the first by name', () => {
+    expect(names([older, newer, plain])).toEqual(['older', 'newer (default)', 'plain'])
+    expect(names([newer, twin, older])).toEqual(['newer', 'a-twin (default)', 'older'])
+    expect(names([plain])).toEqual(['plain'])
+  })
+
+  it('marks nothing when one class is shown alone', () => {
+    expect(kind.columns[0]!.cell(newer, { nowMs: 0 })).toBe('newer')
+  })
+
+  it('understands the older mark too', () => {
+    const annotations = { 'storageclass.beta.kubernetes.io/is-default-class': 'true' }
+    expect(names([{ ...plain, metadata: { name: 'plain', annotations } }])).toEqual(['plain (default)'])
+  })
+
+  it('has the columns clients know', () => {
+    expect(kind.columns.map(({ name }) => name)).toEqual([
+      'Name',
+      'Provisioner',
+      'ReclaimPolicy',
+      'VolumeBindingMode',
+      'AllowVolumeExpansion',
+      'Age',
+    ])
+    expect(kind.columns.slice(1).map((column) => column.cell(plain, { nowMs: 0 }))).toEqual([
+      'p',
+      'Delete',
+      'Immediate',
+      true,
+      '<unknown>',
+    ])
+  })
+})

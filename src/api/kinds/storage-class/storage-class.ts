@@ -1,0 +1,100 @@
+// StorageClass: a kind of storage that users can ask for, and who makes it.
+import { ageColumn, nameColumn } from '../../columns.ts'
+import { defineKind, type KubeObject } from '../../kind.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { mustNotChange } from '../shared/changed-fields.ts'
+import { deprecatedLabelWarning } from '../shared/deprecated-labels.ts'
+import { type StorageClass, storageClass } from '../shared/storage-schema.ts'
+import { validateTopologyTerms } from '../shared/topology-terms.ts'
+import { validateActorName, validateParameters } from './class-parameters.ts'
+import { effectiveDefaultClass } from './default-class.ts'
+
+export const storageClassKind = defineKind<StorageClass>({
+  group: 'storage.k8s.io',
+  versions: ['v1', 'v1beta1'],
+  kind: 'StorageClass',
+  plural: 'storageclasses',
+  singular: 'storageclass',
+  shortNames: ['sc'],
+  namespaced: false,
+  type: storageClass,
+
+  nameErrors: dns1123SubdomainProblems,
+  validate(object, errors) {
+    validateActorName(object.provisioner, 'provisioner', errors)
+    validateParameters(object.parameters, { atLeastOne: false }, errors)
+    if (object.reclaimPolicy && !RECLAIM_POLICIES.includes(object.reclaimPolicy)) {
+      errors.notSupported('reclaimPolicy', object.reclaimPolicy, RECLAIM_POLICIES)
+    }
+    if (object.volumeBindingMode === undefined) errors.required('volumeBindingMode')
+    else if (!BINDING_MODES.includes(object.volumeBindingMode)) {
+      errors.notSupported('volumeBindingMode', object.volumeBindingMode, BINDING_MODES)
+    }
+    validateTopologyTerms(object.allowedTopologies, errors)
+  },
+  validateUpdate(next, old, errors) {
+    for (const field of IMMUTABLE) {
+      const { type } = storageClass.fields[field]
+      mustNotChange({ field, type, before: old[field], after: next[field] }, errors)
+    }
+  },
+  warnings: (object) =>
+    (object.allowedTopologies ?? []).flatMap((term, i) =>
+      (term.matchLabelExpressions ?? []).flatMap(({ key }, j) => {
+        const warning = deprecatedLabelWarning(key)
+        return warning ? [`allowedTopologies[${i}].matchLabelExpressions[${j}].key: ${warning}`] : []
+      }),
+    ),
+
+  columns: [
+    {
+      ...nameColumn,
+      cell(object, { siblings }) {
+        const name = object.metadata.name ?? ''
+        return siblings && defaultNameAmong(siblings) === name ? `${name} (default)` : name
+      },
+    },
+    {
+      name: 'Provisioner',
+      type: 'string',
+      doc: 'Who makes the volumes of this class.',
+      cell: (object) => object.provisioner,
+    },
+    {
+      name: 'ReclaimPolicy',
+      type: 'string',
+      doc: 'What happens to a volume of this class when its claim is gone.',
+      cell: (object) => object.reclaimPolicy ?? 'Delete',
+    },
+    {
+      name: 'VolumeBindingMode',
+      type: 'string',
+      doc: 'Whether volumes are made at once or when a pod needs them.',
+      cell: (object) => object.volumeBindingMode ?? 'Immediate',
+    },
+    {
+      name: 'AllowVolumeExpansion',
+      type: 'boolean',
+      doc: 'Whether claims of this class may grow.',
+      cell: (object) => object.allowVolumeExpansion ?? false,
+    },
+    ageColumn,
+  ],
+  deleteAnswersObject: true,
+})
+
+const RECLAIM_POLICIES: readonly string[] = ['Delete', 'Retain']
+const BINDING_MODES: readonly string[] = ['Immediate', 'WaitForFirstConsumer']
+const IMMUTABLE = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const
+
+/** Remembered per answer, so that a list of classes is searched once and not once for each row. */
+const defaultNames = new WeakMap<readonly KubeObject[], string>()
+
+function defaultNameAmong(siblings: readonly KubeObject[]): string {
+  let name = defaultNames.get(siblings)
+  if (name === undefined) {
+    name = effectiveDefaultClass(siblings as readonly StorageClass[])?.metadata.name ?? ''
+    defaultNames.set(siblings, name)
+  }
+  return name
+}

@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryStatus, tryUpdate } from '../shared/try-write.ts'
+import { volumeAttachmentKind as kind } from './volume-attachment.ts'
+
+const anAttachment = (spec: object = {}) => ({
+  metadata: { name: 'csi-1' },
+  spec: { attacher: 'csi.example.com', nodeName: 'n1', source: { persistentVolumeName: 'pv-1' }, ...spec },
+})
+const inline = (fields: object = {}) => ({
+  source: {
+    inlineVolumeSpec: { accessModes: ['ReadWriteOnce'], csi: { driver: 'd', volumeHandle: 'h' }, ...fields },
+  },
+})
+const stored = tryCreate(kind, anAttachment()).object
+const ONE_SOURCE = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'
+const FIELD = 'spec.source.inlineVolumeSpec'
+
+describe('an attachment', () => {
+  it('SYS-18 begins unattached, whatever the status sent along', () => {
+    const { object, errors } = tryCreate(kind, { ...anAttachment(), status: { attached: true } })
+    expect(errors).toEqual([])
+    expect(object.status).toEqual({ attached: false })
+  })
+
+  it('may carry its volume inline', () => {
+    expect(tryCreate(kind, anAttachment(inline())).errors).toEqual([])
+  })
+
+  it.each<[string, object]>([
+    ['spec.attacher: Required value', { attacher: '' }],
+    [`spec.source: Required value: ${ONE_SOURCE}`, { source: {} }],
+    [`spec.source: Forbidden: ${ONE_SOURCE}`, { source: { ...inline().source, persistentVolumeName: 'pv-1' } }],
+    [
+      `${FIELD}.claimRef: Forbidden: may not be specified in the context of inline volumes`,
+      inline({ claimRef: { name: 'c' } }),
+    ],
+    [
+      `${FIELD}.capacity: Forbidden: may not be specified in the context of inline volumes`,
+      inline({ capacity: { storage: '1Gi' } }),
+    ],
+    [`${FIELD}.accessModes: Required value`, inline({ accessModes: [] })],
+    [
+      `${FIELD}.persistentVolumeReclaimPolicy: Forbidden: may only be Retain in the context of inline volumes`,
+      inline({ persistentVolumeReclaimPolicy: 'Delete' }),
+    ],
+    [
+      `${FIELD}.nodeAffinity: Forbidden: may not be specified in the context of inline volumes`,
+      inline({ nodeAffinity: {} }),
+    ],
+    [
+      `${FIELD}.storageClassName: Forbidden: may not be specified in the context of inline volumes`,
+      inline({ storageClassName: 'fast' }),
+    ],
+    [
+      `${FIELD}.volumeMode: Forbidden: may not specify volumeMode other than Filesystem in the context of inline volumes`,
+      inline({ volumeMode: 'Block' }),
+    ],
+    [
+      `${FIELD}.csi: Required value: has to be specified in the context of inline volumes`,
+      inline({ csi: undefined, nfs: { server: 's', path: '/' } }),
+    ],
+  ])('refuses: %s', (message, spec) => {
+    expect(tryCreate(kind, anAttachment(spec)).errors).toEqual([message])
+  })
+
+  it.each<[RegExp, object]>([
+    [/^spec\.nodeName: Invalid value: "": a lowercase RFC 1123/, { nodeName: '' }],
+    [/^spec\.source\.persistentVolumeName: Invalid value: "PV 1"/, { source: { persistentVolumeName: 'PV 1' } }],
+    [
+      /^spec\.source\.persistentVolumeName: Required value: must specify non empty persistentVolumeName$/,
+      { source: { persistentVolumeName: '' } },
+    ],
+  ])('refuses: %s', (message, spec) => {
+    expect(tryCreate(kind, anAttachment(spec)).errors[0]).toMatch(message)
+  })
+
+  it('cannot change its spec', () => {
+    const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.nodeName = 'n2'))
+    expect(errors).toEqual([expect.stringMatching(/^spec: Invalid value: \{.*"n2".*\}: field is immutable$/)])
+    expect(kind.unconditionalUpdate).toBe(false)
+  })
+
+  it('SYS-18 is told by its status how far it has come', () => {
+    expect(kind.status?.takesMetadata).toBe(false)
+    const status = {
+      attached: true,
+      attachmentMetadata: { devicePath: '/dev/xvdb' },
+      detachError: { message: 'busy', errorCode: 9, time: '2026-01-01T00:00:00Z' },
+    }
+    const { object, errors } = tryStatus(kind, stored, (draft) => (draft.status = status))
+    expect(errors).toEqual([])
+    expect(object.status).toEqual(status)
+  })
+
+  it.each<[string, object]>([
+    [
+      'status.attachmentMetadata: Too long: may not be more than 262144 bytes',
+      { attachmentMetadata: { k: 'x'.repeat(262_144) } },
+    ],
+    [
+      'status.attachError.message: Too long: may not be more than 1024 bytes',
+      { attachError: { message: 'x'.repeat(1025) } },
+    ],
+    [
+      'status.detachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive',
+      { detachError: { errorCode: -1 } },
+    ],
+  ])('refuses the status: %s', (message, status) => {
+    expect(tryStatus(kind, stored, (draft) => (draft.status = { attached: false, ...status })).errors).toEqual([
+      message,
+    ])
+  })
+
+  it('is shown with volume, node and outcome', () => {
+    expect(kind.columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
+      'Name string',
+      'Attacher string',
+      'PV string',
+      'Node string',
+      'Attached boolean',
+      'Age string',
+    ])
+    expect(kind.columns.map((column) => column.cell(stored, { nowMs: 0 }))).toEqual([
+      'csi-1',
+      'csi.example.com',
+      'pv-1',
+      'n1',
+      false,
+      '<unknown>',
+    ])
+  })
+})

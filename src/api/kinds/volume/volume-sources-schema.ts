@@ -1,0 +1,152 @@
+// Sources of data that persistent volumes and pods' own volumes share.
+// Those of retired plugins are kept, so that objects which name them can still be read and written.
+import { boolean, type Infer, int32, list, object, oneOf, opt, ptr, req, string } from '../../schema.ts'
+
+export const gcePersistentDiskVolumeSource = object(
+  'io.k8s.api.core.v1.GCEPersistentDiskVolumeSource',
+  'A Google Compute Engine persistent disk.',
+  {
+    pdName: req(1, string, 'Name of the disk.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    partition: opt(3, int32, 'Partition to mount; zero for the whole disk.'),
+    readOnly: opt(4, boolean, 'Whether the volume may only be read.'),
+  },
+)
+
+export type GCEPersistentDiskVolumeSource = Infer<typeof gcePersistentDiskVolumeSource>
+
+export const awsElasticBlockStoreVolumeSource = object(
+  'io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource',
+  'An AWS Elastic Block Store volume.',
+  {
+    volumeID: req(1, string, 'Identifier of the volume at AWS.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    partition: opt(3, int32, 'Partition to mount; zero for the whole disk.'),
+    readOnly: opt(4, boolean, 'Whether the volume may only be read.'),
+  },
+)
+
+export type AWSElasticBlockStoreVolumeSource = Infer<typeof awsElasticBlockStoreVolumeSource>
+
+export const hostPathVolumeSource = object(
+  'io.k8s.api.core.v1.HostPathVolumeSource',
+  'A file or directory of the node itself.',
+  {
+    path: req(1, string, 'Path on the node; a symbolic link is followed.'),
+    type: ptr(
+      2,
+      oneOf('', 'DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'),
+      'What must be at the path, or may be created there; empty checks nothing.',
+      { default: '' },
+    ),
+  },
+)
+
+export type HostPathVolumeSource = Infer<typeof hostPathVolumeSource>
+
+export const nfsVolumeSource = object('io.k8s.api.core.v1.NFSVolumeSource', 'A directory exported by an NFS server.', {
+  server: req(1, string, 'Host name or address of the NFS server.'),
+  path: req(2, string, 'Absolute path that the server exports.'),
+  readOnly: opt(3, boolean, 'Whether the export is mounted for reading only.'),
+})
+
+export type NFSVolumeSource = Infer<typeof nfsVolumeSource>
+
+export const photonPersistentDiskVolumeSource = object(
+  'io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource',
+  'A Photon Controller persistent disk; its plugin is gone.',
+  {
+    pdID: req(1, string, 'Identifier of the disk at Photon Controller.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+  },
+)
+
+export type PhotonPersistentDiskVolumeSource = Infer<typeof photonPersistentDiskVolumeSource>
+
+export const vsphereVirtualDiskVolumeSource = object(
+  'io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource',
+  'A virtual disk of a vSphere cluster.',
+  {
+    volumePath: req(1, string, 'Path of the virtual disk file on its datastore.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    storagePolicyName: opt(3, string, 'Name of the vSphere storage policy of the disk.'),
+    storagePolicyID: opt(4, string, 'Identifier of the vSphere storage policy of the disk.'),
+  },
+)
+
+export type VsphereVirtualDiskVolumeSource = Infer<typeof vsphereVirtualDiskVolumeSource>
+
+export const fcVolumeSource = object(
+  'io.k8s.api.core.v1.FCVolumeSource',
+  'A Fibre Channel disk, found by target and LUN or by its world wide identifier.',
+  {
+    targetWWNs: opt(1, list(string), 'World wide names of the targets; needs lun, excludes wwids.'),
+    lun: ptr(2, int32, 'Logical unit number at the targets, 0 to 255.'),
+    fsType: opt(3, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    readOnly: opt(4, boolean, 'Whether the volume may only be read.'),
+    wwids: opt(5, list(string), 'World wide identifiers of the disk; used instead of targetWWNs and lun.'),
+  },
+)
+
+export type FCVolumeSource = Infer<typeof fcVolumeSource>
+
+export const quobyteVolumeSource = object(
+  'io.k8s.api.core.v1.QuobyteVolumeSource',
+  'A volume of a Quobyte installation; its plugin is gone.',
+  {
+    registry: req(1, string, 'Registry services as host:port pairs, separated by commas.'),
+    volume: req(2, string, 'Name of the volume at Quobyte.'),
+    readOnly: opt(3, boolean, 'Whether the volume may only be read.'),
+    user: opt(4, string, 'User that the volume is mounted as.'),
+    group: opt(5, string, 'Group that the volume is mounted as.'),
+    tenant: opt(6, string, 'Tenant that owns the volume at Quobyte.'),
+  },
+)
+
+export type QuobyteVolumeSource = Infer<typeof quobyteVolumeSource>
+
+export const flockerVolumeSource = object(
+  'io.k8s.api.core.v1.FlockerVolumeSource',
+  'A dataset of a Flocker installation; its plugin is gone.',
+  {
+    datasetName: opt(1, string, 'Name of the dataset; excludes datasetUUID.'),
+    datasetUUID: opt(2, string, 'Unique identifier of the dataset; excludes datasetName.'),
+  },
+)
+
+export type FlockerVolumeSource = Infer<typeof flockerVolumeSource>
+
+export const azureDiskVolumeSource = object('io.k8s.api.core.v1.AzureDiskVolumeSource', 'An Azure data disk.', {
+  diskName: req(1, string, 'Name of the disk at Azure.'),
+  diskURI: req(2, string, 'Resource identifier of a managed disk, or address of a blob.'),
+  cachingMode: ptr(
+    3,
+    oneOf('None', 'ReadOnly', 'ReadWrite'),
+    'How the host caches the disk: None, ReadOnly or ReadWrite.',
+    { default: 'ReadWrite' },
+  ),
+  fsType: ptr(4, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.', {
+    default: 'ext4',
+  }),
+  readOnly: ptr(5, boolean, 'Whether the volume may only be read.', { default: false }),
+  kind: ptr(
+    6,
+    oneOf('Shared', 'Dedicated', 'Managed'),
+    'Managed, or a blob in a Shared or Dedicated storage account.',
+    { default: 'Shared' },
+  ),
+})
+
+export type AzureDiskVolumeSource = Infer<typeof azureDiskVolumeSource>
+
+export const portworxVolumeSource = object(
+  'io.k8s.api.core.v1.PortworxVolumeSource',
+  'A volume of a Portworx installation.',
+  {
+    volumeID: req(1, string, 'Identifier of the volume at Portworx.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    readOnly: opt(3, boolean, 'Whether the volume may only be read.'),
+  },
+)
+
+export type PortworxVolumeSource = Infer<typeof portworxVolumeSource>

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryUpdate } from '../shared/try-write.ts'
+import { persistentVolumeKind as kind } from './volume.ts'
+
+const inZone = (key: string, zone = 'a') => ({
+  required: { nodeSelectorTerms: [{ matchExpressions: [{ key, operator: 'In', values: [zone] }] }] },
+})
+const aVolume = (spec: object = {}) =>
+  tryCreate(kind, {
+    metadata: { name: 'pv-1' },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      capacity: { storage: '10Gi' },
+      csi: { driver: 'csi.example.com', volumeHandle: 'v1' },
+      ...spec,
+    },
+  }).object
+const update = (spec: object, change: (spec: any) => void, gates?: string) =>
+  tryUpdate(kind, aVolume(spec), (draft) => change(draft.spec), { gates })
+
+const OLD_ZONE = 'failure-domain.beta.kubernetes.io/zone'
+const NEW_ZONE = 'topology.kubernetes.io/zone'
+const secret = { name: 's', namespace: 'ns' }
+const SOURCE_IS_IMMUTABLE =
+  'spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n'
+
+describe('what may change on a volume', () => {
+  it.each<[string, (spec: any) => void]>([
+    ['its size', (spec) => (spec.capacity.storage = '5Gi')],
+    ['its access modes', (spec) => (spec.accessModes = ['ReadWriteMany'])],
+    ['its reclaim policy', (spec) => (spec.persistentVolumeReclaimPolicy = 'Delete')],
+    ['its class', (spec) => (spec.storageClassName = 'slow')],
+    ['its claim', (spec) => (spec.claimRef = { namespace: 'shop', name: 'data' })],
+    ['mount options', (spec) => (spec.mountOptions = ['ro'])],
+    ['where it can be reached from, when it did not say', (spec) => (spec.nodeAffinity = inZone(NEW_ZONE))],
+    ['the secret for expansion, when it had none', (spec) => (spec.csi.controllerExpandSecretRef = secret)],
+  ])('%s', (_what, change) => {
+    expect(update({}, change).errors).toEqual([])
+  })
+
+  it.each<[string, (spec: any) => void]>([
+    ['  csi.volumeHandle: "v1" -> "v2"', (spec) => (spec.csi.volumeHandle = 'v2')],
+    ['  csi.fsType: (none) -> "xfs"', (spec) => (spec.csi.fsType = 'xfs')],
+    [
+      '  csi.nodeStageSecretRef: (none) -> {"name":"s","namespace":"ns"}',
+      (spec) => (spec.csi.nodeStageSecretRef = secret),
+    ],
+  ])('not its source: %s', (line, change) => {
+    expect(update({}, change).errors).toEqual([SOURCE_IS_IMMUTABLE + line])
+  })
+
+  it('not the kind of its source', () => {
+    const { errors } = update({}, (spec) => {
+      delete spec.csi
+      spec.nfs = { server: 's', path: '/' }
+    })
+    expect(errors[0]).toMatch(SOURCE_IS_IMMUTABLE)
+  })
+
+  it('not the secret for expansion once it has one', () => {
+    const csi = { driver: 'd', volumeHandle: 'h', controllerExpandSecretRef: secret }
+    expect(update({ csi }, (spec) => (spec.csi.controllerExpandSecretRef.name = 't')).errors[0]).toMatch(
+      SOURCE_IS_IMMUTABLE,
+    )
+    expect(update({ csi }, (spec) => delete spec.csi.controllerExpandSecretRef).errors[0]).toMatch(SOURCE_IS_IMMUTABLE)
+  })
+
+  it('not its mode', () => {
+    expect(update({}, (spec) => (spec.volumeMode = 'Block')).errors).toEqual([
+      'volumeMode: Invalid value: "Block": field is immutable',
+    ])
+  })
+
+  it('not from where it can be reached, once it said so', () => {
+    const nodeAffinity = inZone(NEW_ZONE)
+    const refused = /^nodeAffinity: Invalid value: .*: field is immutable, except for updating from beta label to GA$/
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(NEW_ZONE, 'b'))).errors[0]).toMatch(refused)
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(OLD_ZONE))).errors[0]).toMatch(refused)
+    expect(update({ nodeAffinity }, (spec) => delete spec.nodeAffinity).errors[0]).toMatch(refused)
+  })
+
+  it('the name of a label in its affinity, to the newer one', () => {
+    const nodeAffinity = inZone(OLD_ZONE)
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(NEW_ZONE))).errors).toEqual([])
+  })
+})
+
+describe('the attributes class of a volume', () => {
+  const OFF = 'VolumeAttributesClass=false'
+  const set = (before: string | undefined, after: string | undefined, gates?: string) =>
+    update({ volumeAttributesClassName: before }, (spec) => (spec.volumeAttributesClassName = after), gates)
+
+  it('VAC-2 may be set and changed', () => {
+    expect(set(undefined, 'gold').errors).toEqual([])
+    expect(set('silver', 'gold').errors).toEqual([])
+  })
+
+  it('VAC-2 cannot be taken away', () => {
+    expect(set('gold', undefined).errors).toEqual([
+      'spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is forbidden',
+    ])
+  })
+
+  it('VAC-12 cannot change while the gate is off', () => {
+    expect(set('silver', 'gold', OFF).errors).toEqual([
+      'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled',
+    ])
+    expect(set('silver', 'silver', OFF).errors).toEqual([])
+  })
+
+  it('VAC-12 is not taken up while the gate is off', () => {
+    const { object, errors } = set(undefined, 'gold', OFF)
+    expect(errors).toEqual([])
+    expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
+  })
+})

@@ -1,0 +1,194 @@
+import { describe, expect, it } from 'vitest'
+import { tryCreate, tryStatus } from '../shared/try-write.ts'
+import { persistentVolumeKind as kind } from './volume.ts'
+import type { PersistentVolume } from './volume-schema.ts'
+
+const csi = { driver: 'csi.example.com', volumeHandle: 'v1' }
+const aVolume = (spec: object = {}, metadata: object = {}) => ({
+  metadata: { name: 'pv-1', ...metadata },
+  spec: { accessModes: ['ReadWriteOnce'], capacity: { storage: '10Gi' }, csi, ...spec },
+})
+const affinity = (terms: object[]) => ({ nodeAffinity: { required: { nodeSelectorTerms: terms } } })
+const onNode = affinity([{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] }])
+
+describe('creating a volume', () => {
+  it('fills in what was left out and begins Pending, at this moment', () => {
+    const body = { ...aVolume(), status: { phase: 'Bound' } }
+    const { object, errors, warnings } = tryCreate(kind, body, { now: '2026-05-06T07:08:09.900Z' })
+    expect(errors).toEqual([])
+    expect(warnings).toEqual([])
+    expect(object.spec).toMatchObject({ persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' })
+    expect(object.status).toEqual({ phase: 'Pending', lastPhaseTransitionTime: '2026-05-06T07:08:09Z' })
+  })
+
+  it.each([
+    ['spec.accessModes: Required value', { accessModes: [] }],
+    [
+      'spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes',
+      { accessModes: ['ReadWriteOnce', 'ReadWriteOncePod'] },
+    ],
+    ['spec.capacity[storage]: Invalid value: "0": must be greater than zero', { capacity: { storage: '0' } }],
+    [
+      'spec.persistentVolumeReclaimPolicy: Unsupported value: "Keep": supported values: "Delete", "Recycle", "Retain"',
+      { persistentVolumeReclaimPolicy: 'Keep' },
+    ],
+    [
+      "spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'",
+      { csi: undefined, hostPath: { path: '/tmp/..//' }, persistentVolumeReclaimPolicy: 'Recycle' },
+    ],
+    ['spec.volumeMode: Unsupported value: "Raw": supported values: "Block", "Filesystem"', { volumeMode: 'Raw' }],
+    ['spec: Required value: must specify a volume type', { csi: undefined }],
+    ['spec.csi: Forbidden: may not specify more than 1 volume type', { hostPath: { path: '/data' } }],
+    ['spec.nodeAffinity.required: Required value: must specify required node constraints', { nodeAffinity: {} }],
+    [
+      'spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term',
+      affinity([]),
+    ],
+    [
+      'spec.nodeAffinity: Required value: Local volume requires node affinity',
+      { csi: undefined, local: { path: '/mnt/disk' } },
+    ],
+    [
+      'spec.volumeAttributesClassName: Required value: an empty string is disallowed',
+      { volumeAttributesClassName: '' },
+    ],
+    [
+      'spec.csi: Required value: has to be specified when using volumeAttributesClassName',
+      { csi: undefined, nfs: { server: 'nas', path: '/' }, volumeAttributesClassName: 'gold' },
+    ],
+  ])('refuses: %s', (message, spec) => {
+    const { errors } = tryCreate(kind, aVolume(spec))
+    expect(errors.filter((error) => !error.includes("must not contain '..'"))).toEqual([message])
+  })
+
+  it('refuses a volume without capacity, with one error for each thing that is missing', () => {
+    expect(tryCreate(kind, aVolume({ capacity: undefined })).errors).toEqual([
+      'spec.capacity: Required value',
+      'spec.capacity: Unsupported value: null: supported values: "storage", "iops", "throughput"',
+    ])
+  })
+
+  it('PROV-2 refuses a class whose name cannot be one', () => {
+    expect(tryCreate(kind, aVolume({ storageClassName: 'Fast!' })).errors[0]).toMatch(
+      /^spec\.storageClassName: Invalid value: "Fast!": a lowercase RFC 1123 subdomain/,
+    )
+  })
+
+  it('accepts a local volume that says where it is', () => {
+    expect(tryCreate(kind, aVolume({ csi: undefined, local: { path: '/mnt/disk' }, ...onNode })).errors).toEqual([])
+  })
+
+  it('VAC-12 drops the attributes class silently while the gate is off', () => {
+    const gates = 'VolumeAttributesClass=false'
+    const { object, errors } = tryCreate(kind, aVolume({ volumeAttributesClassName: '' }), { gates })
+    expect(errors).toEqual([])
+    expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
+  })
+
+  it('refuses mount options as an annotation where the source does not take them', () => {
+    const annotations = { 'volume.beta.kubernetes.io/mount-options': 'ro' }
+    expect(tryCreate(kind, aVolume({}, { annotations })).errors).toEqual([
+      'metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: may not specify mount options for this volume type',
+    ])
+    const nfs = { csi: undefined, nfs: { server: 'nas', path: '/' } }
+    expect(tryCreate(kind, aVolume(nfs, { annotations })).errors).toEqual([])
+  })
+
+  it('warns of what is out of date', () => {
+    const annotations = {
+      'volume.beta.kubernetes.io/storage-class': 'fast',
+      'volume.beta.kubernetes.io/mount-options': 'ro',
+    }
+    const spec = {
+      csi: undefined,
+      rbd: { monitors: ['m'], image: 'i' },
+      persistentVolumeReclaimPolicy: 'Recycle',
+      ...affinity([{ matchExpressions: [{ key: 'beta.kubernetes.io/os', operator: 'Exists' }] }]),
+    }
+    expect(tryCreate(kind, aVolume(spec, { annotations })).warnings).toEqual([
+      'metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "storageClassName" attribute instead',
+      'metadata.annotations[volume.beta.kubernetes.io/mount-options]: deprecated since v1.31; use "mountOptions" attribute instead',
+      'spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.',
+      'spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead',
+      'spec.rbd: deprecated in v1.28, non-functional in v1.31+',
+    ])
+  })
+})
+
+describe('the status of a volume', () => {
+  const EARLIER = '2026-01-01T00:00:00Z'
+  const NOW = '2026-02-02T00:00:00Z'
+  const stored = tryCreate(kind, aVolume(), { now: EARLIER }).object
+  const setStatus = (status: object) =>
+    tryStatus(kind, stored, (draft) => (draft.status = status), { now: NOW }).object.status
+
+  it.each([
+    ['is stamped when the phase changes', { phase: 'Available' }, NOW],
+    ['is stamped when the old time is sent along', { phase: 'Available', lastPhaseTransitionTime: EARLIER }, NOW],
+    [
+      'is taken from a client that sets it',
+      { phase: 'Available', lastPhaseTransitionTime: '2026-01-15T00:00:00Z' },
+      '2026-01-15T00:00:00Z',
+    ],
+    ['stays while the phase does', { phase: 'Pending', message: 'waiting' }, EARLIER],
+    ['can be corrected without a new phase', { phase: 'Pending', lastPhaseTransitionTime: NOW }, NOW],
+  ])('the time of the last phase %s', (_what, status, time) => {
+    expect(setStatus(status)).toEqual({ ...status, lastPhaseTransitionTime: time })
+  })
+})
+
+describe('the volume table', () => {
+  const cells = (volume: PersistentVolume) =>
+    kind.columns.map((column) => column.cell(volume, { nowMs: Date.parse('2026-01-01T01:00:00Z') }))
+
+  it('has the columns clients know', () => {
+    expect(kind.columns.map(({ name, wide }) => (wide ? `${name}*` : name))).toEqual([
+      'Name',
+      'Capacity',
+      'Access Modes',
+      'Reclaim Policy',
+      'Status',
+      'Claim',
+      'StorageClass',
+      'VolumeAttributesClass',
+      'Reason',
+      'Age',
+      'VolumeMode*',
+    ])
+  })
+
+  it('shows a bound volume', () => {
+    const volume: PersistentVolume = {
+      metadata: { name: 'pv-1', creationTimestamp: '2026-01-01T00:00:00Z' },
+      spec: {
+        capacity: { storage: '10Gi' },
+        accessModes: ['ReadWriteMany'],
+        persistentVolumeReclaimPolicy: 'Delete',
+        claimRef: { namespace: 'shop', name: 'data' },
+        storageClassName: 'fast',
+        volumeMode: 'Filesystem',
+      },
+      status: { phase: 'Bound', reason: 'Because' },
+    }
+    expect(cells(volume)).toEqual([
+      'pv-1',
+      '10Gi',
+      'RWX',
+      'Delete',
+      'Bound',
+      'shop/data',
+      'fast',
+      '<unset>',
+      'Because',
+      '60m',
+      'Filesystem',
+    ])
+    expect(cells({ ...volume, metadata: { name: 'pv-1', deletionTimestamp: '2026-01-01T00:00:00Z' } })[4]).toBe(
+      'Terminating',
+    )
+  })
+
+  it('does not fall over a volume without anything', () => {
+    expect(cells({ metadata: {} })).toEqual(['', '0', '', '', '', '', '', '<unset>', '', '<unknown>', '<unset>'])
+  })
+})

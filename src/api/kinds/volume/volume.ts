@@ -1,0 +1,197 @@
+// PersistentVolume: a piece of storage, whoever made it.
+// Rules: volume-spec-rules.ts (on its own), volume-source-rules.ts (its source), volume-update-rules.ts (what may change).
+import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
+import type { FieldErrors } from '../../field-errors.ts'
+import { defineKind, type RuleContext } from '../../kind.ts'
+import { dns1123SubdomainProblems } from '../../names.ts'
+import { shortAccessModes } from '../shared/access-modes.ts'
+import { annotationOf, BETA_CLASS_ANNOTATION, BETA_CLASS_WARNING, volumeClassName } from '../shared/class-names.ts'
+import { nodeSelectorTermWarnings } from '../shared/deprecated-labels.ts'
+import { amountOf, isIoResource, withIoInBytes, withoutNewIo } from '../shared/provisioned-io.ts'
+import { type PersistentVolume, type PersistentVolumeSpec, persistentVolume } from './volume-schema.ts'
+import { type VolumeSourceName, volumeSources } from './volume-source-rules.ts'
+import { validateVolumeSpec } from './volume-spec-rules.ts'
+import { validateVolumeUpdate } from './volume-update-rules.ts'
+
+export const persistentVolumeKind = defineKind<PersistentVolume>({
+  group: '',
+  versions: ['v1'],
+  kind: 'PersistentVolume',
+  plural: 'persistentvolumes',
+  singular: 'persistentvolume',
+  shortNames: ['pv'],
+  namespaced: false,
+  type: persistentVolume,
+
+  nameErrors: dns1123SubdomainProblems,
+  normalize({ spec }) {
+    if (spec?.capacity) spec.capacity = withIoInBytes(spec.capacity)
+  },
+  prepareForCreate(volume, context) {
+    volume.spec = preparedSpec(volume.spec ?? {}, undefined, context)
+    volume.status = { phase: 'Pending', lastPhaseTransitionTime: timestamp(context.nowMs) }
+  },
+  prepareForUpdate(next, old, context) {
+    next.spec = preparedSpec(next.spec ?? {}, old.spec ?? {}, context)
+  },
+  validate(volume, errors, { gates }, old) {
+    validateVolumeSpec(
+      volume.spec ?? {},
+      {
+        volumeName: volume.metadata.name ?? '',
+        attributesClass: gates.enabled('VolumeAttributesClass') || old?.spec?.volumeAttributesClassName !== undefined,
+        io: gates.enabled('VolumeProvisionedIO') || Object.keys(old?.spec?.capacity ?? {}).some(isIoResource),
+        ...(old?.spec?.capacity ? { stored: old.spec.capacity } : {}),
+      },
+      errors,
+    )
+    validateMountOptions(volume, errors)
+  },
+  validateUpdate: validateVolumeUpdate,
+  warnings: (volume) => volumeWarnings(volume),
+  status: {
+    takesMetadata: true,
+    prepare(next, old, { nowMs }) {
+      next.status = { ...next.status }
+      next.status.phase ??= 'Pending'
+      const phaseChanged = next.status.phase !== old.status?.phase
+      const sent = next.status.lastPhaseTransitionTime
+      const stored = old.status?.lastPhaseTransitionTime
+      if (phaseChanged && (sent === undefined || sent === stored)) {
+        next.status.lastPhaseTransitionTime = timestamp(nowMs)
+      } else if (sent === undefined && stored !== undefined) {
+        next.status.lastPhaseTransitionTime = stored
+      }
+    },
+  },
+
+  selectableFields: { name: (volume) => volume.metadata.name ?? '' },
+  columns: [
+    nameColumn,
+    {
+      name: 'Capacity',
+      type: 'string',
+      doc: 'Size of the volume.',
+      cell: ({ spec }) => amountOf(spec?.capacity, 'storage') ?? '0',
+    },
+    {
+      name: 'Access Modes',
+      type: 'string',
+      doc: 'Ways in which the volume can be mounted.',
+      cell: ({ spec }) => shortAccessModes(spec?.accessModes),
+    },
+    {
+      name: 'Reclaim Policy',
+      type: 'string',
+      doc: 'What happens to the volume when its claim is gone.',
+      cell: ({ spec }) => spec?.persistentVolumeReclaimPolicy ?? '',
+    },
+    {
+      name: 'Status',
+      type: 'string',
+      doc: 'Phase of the volume, or Terminating while it is being deleted.',
+      cell: ({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : (status?.phase ?? '')),
+    },
+    {
+      name: 'Claim',
+      type: 'string',
+      doc: 'The claim the volume is bound to, as namespace/name.',
+      cell: ({ spec }) => (spec?.claimRef ? `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}` : ''),
+    },
+    { name: 'StorageClass', type: 'string', doc: 'Storage class of the volume.', cell: volumeClassName },
+    {
+      name: 'VolumeAttributesClass',
+      type: 'string',
+      doc: 'Attributes class of the volume.',
+      cell: ({ spec }) => spec?.volumeAttributesClassName ?? '<unset>',
+    },
+    {
+      name: 'Reason',
+      type: 'string',
+      doc: 'Why the volume is in its phase, in a word.',
+      cell: ({ status }) => status?.reason ?? '',
+    },
+    ageColumn,
+    volumeModeColumn,
+  ],
+  deleteAnswersObject: true,
+})
+
+function preparedSpec(
+  spec: PersistentVolumeSpec,
+  stored: PersistentVolumeSpec | undefined,
+  { gates }: RuleContext,
+): PersistentVolumeSpec {
+  const next = { ...spec }
+  if (next.capacity) next.capacity = withIoInBytes(next.capacity)
+  if (!gates.enabled('VolumeProvisionedIO')) next.capacity = withoutNewIo(next.capacity, stored?.capacity)
+  if (!gates.enabled('VolumeAttributesClass') && stored?.volumeAttributesClassName === undefined) {
+    delete next.volumeAttributesClassName
+  }
+  return next
+}
+
+const MOUNT_OPTIONS_ANNOTATION = 'volume.beta.kubernetes.io/mount-options'
+
+const TAKES_MOUNT_OPTIONS_ANNOTATION: ReadonlySet<VolumeSourceName> = new Set<VolumeSourceName>([
+  'gcePersistentDisk',
+  'awsElasticBlockStore',
+  'glusterfs',
+  'nfs',
+  'rbd',
+  'quobyte',
+  'iscsi',
+  'cinder',
+  'cephfs',
+  'azureFile',
+  'vsphereVolume',
+  'azureDisk',
+  'photonPersistentDisk',
+])
+
+function validateMountOptions(volume: PersistentVolume, errors: FieldErrors): void {
+  if (annotationOf(volume, MOUNT_OPTIONS_ANNOTATION) === undefined) return
+  if (volumeSources(volume.spec ?? {}).some((source) => TAKES_MOUNT_OPTIONS_ANNOTATION.has(source))) return
+  errors.forbidden(
+    `metadata.annotations.${MOUNT_OPTIONS_ANNOTATION}`,
+    'may not specify mount options for this volume type',
+  )
+}
+
+/** Sources whose plugins are gone: nothing will ever mount them. */
+const GONE_SOURCES: Partial<Record<VolumeSourceName, string>> = {
+  cephfs: 'spec.cephfs: deprecated in v1.28, non-functional in v1.31+',
+  photonPersistentDisk: 'spec.photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+',
+  scaleIO: 'spec.scaleIO: deprecated in v1.16, non-functional in v1.22+',
+  storageos: 'spec.storageOS: deprecated in v1.22, non-functional in v1.25+',
+  glusterfs: 'spec.glusterfs: deprecated in v1.25, non-functional in v1.26+',
+  rbd: 'spec.rbd: deprecated in v1.28, non-functional in v1.31+',
+}
+
+function volumeWarnings(volume: PersistentVolume): string[] {
+  const { spec = {} } = volume
+  const warnings: string[] = []
+  if (annotationOf(volume, BETA_CLASS_ANNOTATION) !== undefined) warnings.push(BETA_CLASS_WARNING)
+  if (annotationOf(volume, MOUNT_OPTIONS_ANNOTATION) !== undefined) {
+    warnings.push(
+      `metadata.annotations[${MOUNT_OPTIONS_ANNOTATION}]: ` +
+        'deprecated since v1.31; use "mountOptions" attribute instead',
+    )
+  }
+  if (spec.persistentVolumeReclaimPolicy === 'Recycle') {
+    warnings.push(
+      'spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. ' +
+        'Instead, the recommended approach is to use dynamic provisioning.',
+    )
+  }
+  spec.nodeAffinity?.required?.nodeSelectorTerms.forEach((term, index) => {
+    warnings.push(...nodeSelectorTermWarnings(term, `spec.nodeAffinity.required.nodeSelectorTerms[${index}]`))
+  })
+  for (const source of volumeSources(spec)) {
+    const gone = GONE_SOURCES[source]
+    if (gone) warnings.push(gone)
+  }
+  return warnings
+}
+
+const timestamp = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`

@@ -1,0 +1,83 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isJsonObject, type JsonValue, ownValue } from '../json-value.ts'
+import { applyMergePatch } from './merge-patch.ts'
+
+const json = (text: string): JsonValue => JSON.parse(text)
+
+describe('applyMergePatch', () => {
+  // RFC 7386, appendix A
+  it.each([
+    ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
+    ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],
+    ['{"a":"b"}', '{"a":null}', '{}'],
+    ['{"a":"b","b":"c"}', '{"a":null}', '{"b":"c"}'],
+    ['{"a":["b"]}', '{"a":"c"}', '{"a":"c"}'],
+    ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],
+    ['{"a":{"b":"c"}}', '{"a":{"b":"d","c":null}}', '{"a":{"b":"d"}}'],
+    ['{"a":[{"b":"c"}]}', '{"a":[1]}', '{"a":[1]}'],
+    ['["a","b"]', '["c","d"]', '["c","d"]'],
+    ['{"a":"b"}', '["c"]', '["c"]'],
+    ['{"a":"foo"}', 'null', 'null'],
+    ['{"a":"foo"}', '"bar"', '"bar"'],
+    ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
+    ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],
+    ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
+    // nulls inside lists are values
+    ['{"a":[1]}', '{"a":[null,{"b":null}]}', '{"a":[null,{"b":null}]}'],
+    // keys that objects inherit are like any other
+    ['{}', '{"__proto__":{"a":1}}', '{"__proto__":{"a":1}}'],
+    ['{"__proto__":{"a":1}}', '{"__proto__":{"b":2}}', '{"__proto__":{"a":1,"b":2}}'],
+    ['{"__proto__":1}', '{"__proto__":null}', '{}'],
+    ['{}', '{"constructor":{"prototype":{"a":1}}}', '{"constructor":{"prototype":{"a":1}}}'],
+  ])('%s patched with %s is %s', (document, patch, result) => {
+    expect(JSON.stringify(applyMergePatch(json(document), json(patch)))).toBe(result)
+  })
+
+  it('pollutes no prototype', () => {
+    applyMergePatch({}, json('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'))
+    expect({}).not.toHaveProperty('polluted')
+  })
+
+  it('changes neither document nor patch', () => {
+    fc.assert(
+      fc.property(anyJson, anyJson, (document, patch) => {
+        const before = JSON.stringify([document, patch])
+        applyMergePatch(document, patch)
+        expect(JSON.stringify([document, patch])).toBe(before)
+      }),
+    )
+  })
+
+  it('applied twice is applied once', () => {
+    fc.assert(
+      fc.property(anyJson, anyJson, (document, patch) => {
+        const once = applyMergePatch(document, patch)
+        expect(applyMergePatch(once, patch)).toEqual(once)
+      }),
+    )
+  })
+
+  it('leads from any document to any other that holds no null', () => {
+    const noNulls = anyJson.map((value) => applyMergePatch(undefined, value))
+    fc.assert(
+      fc.property(noNulls, noNulls, (from, to) => {
+        fc.pre(from !== null && to !== null)
+        expect(applyMergePatch(from, difference(from, to))).toEqual(to)
+      }),
+    )
+  })
+})
+
+const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
+
+function difference(from: JsonValue, to: JsonValue): JsonValue {
+  if (!isJsonObject(from) || !isJsonObject(to)) return to
+  const removed = Object.keys(from)
+    .filter((key) => !Object.hasOwn(to, key))
+    .map((key) => [key, null] as const)
+  const changed = Object.entries(to).map(
+    ([key, value]) => [key, difference(ownValue(from, key) ?? null, value)] as const,
+  )
+  return Object.fromEntries([...removed, ...changed])
+}

@@ -1,0 +1,32 @@
+// Reads the strategic merge rules out of a declaration, in the form strategic-merge.ts asks for.
+import type { Field, ObjectType, Type } from '../schema.ts'
+import type { MergeField, MergeShape } from './strategic-merge.ts'
+
+const shapes = new WeakMap<ObjectType, MergeShape>()
+
+export function mergeShapeOf(type: ObjectType): MergeShape {
+  let shape = shapes.get(type)
+  if (!shape) {
+    const fields = new Map<string, MergeField>()
+    shape = {
+      field(name) {
+        const declared = Object.hasOwn(type.fields, name) ? type.fields[name] : undefined
+        if (!declared) return undefined
+        const field = fields.get(name) ?? mergeFieldOf(declared)
+        fields.set(name, field)
+        return field
+      },
+    }
+    shapes.set(type, shape)
+  }
+  return shape
+}
+
+function mergeFieldOf({ merge, type }: Field): MergeField {
+  const inner = objectBelow(type)
+  return { ...(merge === undefined ? {} : { merge }), ...(inner ? { shape: mergeShapeOf(inner) } : {}) }
+}
+
+/** The object a field holds, or the object its list holds. */
+const objectBelow = (type: Type): ObjectType | undefined =>
+  type.is === 'object' ? type : type.is === 'list' && type.item.is === 'object' ? type.item : undefined

@@ -1,0 +1,318 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decode } from '../decode.ts'
+import { persistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
+import { ALL_KINDS } from '../kinds/index.ts'
+import { pod } from '../kinds/pod/pod-schema.ts'
+import {
+  boolean,
+  bytes,
+  double,
+  type Fields,
+  fieldsV1,
+  int32,
+  int64,
+  intOrString,
+  list,
+  map,
+  microTime,
+  type ObjectType,
+  object,
+  opt,
+  ptr,
+  quantity,
+  req,
+  string,
+  time,
+  within,
+} from '../schema.ts'
+import { decodeProtobuf, MESSAGE_DEPTH_MAX } from './decode.ts'
+import { decodeEnvelope } from './envelope.ts'
+import { ProtobufError } from './reader.ts'
+import { PROTOBUF_SAMPLES } from './samples.ts'
+import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
+
+const written = (write: (writer: ProtobufWriter) => void): Buffer => {
+  const writer = createProtobufWriter()
+  write(writer)
+  return writer.bytes()
+}
+const read = (fields: Fields, write: (writer: ProtobufWriter) => void) =>
+  decodeProtobuf(object('test.Message', '', fields), written(write))
+
+describe('decodeProtobuf', () => {
+  it.each(PROTOBUF_SAMPLES)('SYS-2 reads what $command sends', ({ type, bytes, json }) => {
+    expect(decodeProtobuf(type, decodeEnvelope(bytes).raw)).toEqual(json)
+  })
+
+  it('leaves out zero values where zero means none, and keeps them where the field is a pointer', () => {
+    const fields = {
+      none: opt(1, boolean, ''),
+      kept: ptr(2, boolean, ''),
+      noCount: opt(3, int32, ''),
+      count: ptr(4, int64, ''),
+      noText: opt(5, string, ''),
+      text: ptr(6, string, ''),
+      noAmount: opt(7, quantity, ''),
+      amount: ptr(8, quantity, ''),
+    }
+    const zeros = (writer: ProtobufWriter) => {
+      for (const number of [1, 2]) writer.boolean(number, false)
+      for (const number of [3, 4]) writer.int(number, 0)
+      for (const number of [5, 6]) writer.string(number, '')
+      for (const number of [7, 8]) writer.message(number, () => writer.string(1, '0'))
+    }
+    expect(read(fields, zeros)).toEqual({ kept: false, count: 0, text: '', amount: '0' })
+    expect(read(fields, () => {})).toEqual({})
+  })
+
+  it('leaves required zero values to decode, which fills them in', () => {
+    const type = object('test.Message', '', { name: req(1, string, ''), port: req(2, int32, '') })
+    const plain = decodeProtobuf(
+      type,
+      written((writer) => writer.string(1, '')),
+    )
+    expect(decode(type, plain).object).toEqual({ name: '', port: 0 })
+  })
+
+  it('leaves out messages with nothing but zeros inside, unless they are pointers', () => {
+    const inner = object('test.Inner', '', { name: opt(1, string, ''), flag: ptr(2, boolean, '') })
+    const fields = { hollow: opt(1, inner, ''), pointer: ptr(2, inner, ''), full: opt(3, inner, '') }
+    const value = read(fields, (writer) => {
+      writer.message(1, () => writer.string(1, ''))
+      writer.message(2, () => writer.string(1, ''))
+      writer.message(3, () => writer.boolean(2, false))
+    })
+    expect(value).toEqual({ pointer: {}, full: { flag: false } })
+  })
+
+  it('keeps empty items of lists and empty values of maps', () => {
+    const inner = object('test.Inner', '', { name: opt(1, string, '') })
+    const fields = {
+      names: opt(1, list(string), ''),
+      parts: opt(2, list(inner), ''),
+      labels: opt(3, map(string), ''),
+      extra: opt(4, map(list(string)), ''),
+    }
+    const value = read(fields, (writer) => {
+      for (const name of ['a', '', 'a']) writer.string(1, name)
+      writer.message(2, () => {})
+      writer.message(3, () => writer.string(1, 'key'))
+      writer.message(3, () => writer.string(2, 'value without key'))
+      writer.message(3, () => writer.string(1, '__proto__'))
+      writer.message(4, () => {
+        writer.string(1, 'groups')
+        writer.message(2, () => writer.string(1, 'one'))
+      })
+    })
+    expect(JSON.stringify(value)).toBe(
+      '{"names":["a","","a"],"parts":[{}],"labels":{"key":"","":"value without key","__proto__":""},"extra":{"groups":["one"]}}',
+    )
+  })
+
+  it('reads numbers of a list one by one, packed, or both', () => {
+    const value = read({ ids: opt(1, list(int64), '') }, (writer) => {
+      writer.int(1, 0)
+      writer.bytesField(1, Buffer.from([1, 2, 0x80, 1]))
+      writer.int(1, -5)
+    })
+    expect(value).toEqual({ ids: [0, 1, 2, 128, -5] })
+    const flags = read({ flags: opt(1, list(boolean), '') }, (writer) => writer.bytesField(1, Buffer.from([1, 0])))
+    expect(flags).toEqual({ flags: [true, false] })
+  })
+
+  it('lifts the fields of embedded messages to their siblings', () => {
+    const fields = { ...within(1, { name: opt(1, string, '') }), key: req(2, string, ''), size: ptr(3, double, '') }
+    const value = read(fields, (writer) => {
+      writer.message(1, () => writer.string(1, 'settings'))
+      writer.string(2, 'colour')
+      writer.double(3, 0.5)
+    })
+    expect(value).toEqual({ name: 'settings', key: 'colour', size: 0.5 })
+  })
+
+  it('writes times, quantities, bytes and ports as JSON does', () => {
+    const fields = {
+      time: opt(1, time, ''),
+      micro: opt(2, microTime, ''),
+      quantity: opt(3, quantity, ''),
+      bytes: opt(4, bytes, ''),
+      port: opt(5, intOrString, ''),
+      named: opt(6, intOrString, ''),
+      fields: ptr(7, fieldsV1, ''),
+    }
+    const value = read(fields, (writer) => {
+      for (const number of [1, 2]) {
+        writer.message(number, () => {
+          writer.int(1, 1_767_225_600)
+          writer.int(2, 1_234_999)
+        })
+      }
+      writer.message(3, () => writer.string(1, '10Gi'))
+      writer.bytesField(4, Buffer.from([0xff, 0xfe]))
+      for (const [number, type] of [
+        [5, 0],
+        [6, 1],
+      ] as const) {
+        writer.message(number, () => {
+          writer.int(1, type)
+          writer.int(2, 80)
+          writer.string(3, 'http')
+        })
+      }
+      writer.message(7, () => writer.string(1, '{"f:spec":{}}'))
+    })
+    expect(value).toEqual({
+      time: '2026-01-01T00:00:00Z',
+      micro: '2026-01-01T00:00:00.001234Z',
+      quantity: '10Gi',
+      bytes: '//4=',
+      port: 80,
+      named: 'http',
+      fields: { 'f:spec': {} },
+    })
+  })
+
+  it('takes an empty time or empty JSON for none, pointer or not, but the first second of 1970 for a time', () => {
+    const fields = {
+      created: opt(1, time, ''),
+      deleted: ptr(2, time, ''),
+      raw: ptr(3, fieldsV1, ''),
+      epoch: opt(4, time, ''),
+    }
+    const value = read(fields, (writer) => {
+      for (const number of [1, 2, 3]) writer.message(number, () => {})
+      writer.message(4, () => writer.int(1, 0))
+    })
+    expect(value).toEqual({ epoch: '1970-01-01T00:00:00Z' })
+  })
+
+  it('adds up a message that comes in pieces; the last of several values counts', () => {
+    const inner = object('test.Inner', '', { a: opt(1, string, ''), b: opt(2, string, '') })
+    const value = read({ inner: opt(1, inner, ''), name: opt(2, string, '') }, (writer) => {
+      writer.message(1, () => writer.string(1, 'x'))
+      writer.message(1, () => writer.string(2, 'y'))
+      for (const name of ['one', 'two']) writer.string(2, name)
+    })
+    expect(value).toEqual({ inner: { a: 'x', b: 'y' }, name: 'two' })
+    const reset = read({ name: opt(2, string, '') }, (writer) => {
+      for (const name of ['one', '']) writer.string(2, name)
+    })
+    expect(reset).toEqual({})
+  })
+
+  it('skips fields that nobody knows, as newer clients send them', () => {
+    const value = read({ name: opt(1, string, '') }, (writer) => {
+      writer.string(99, 'new')
+      writer.string(1, 'known')
+      writer.message(500, () => writer.int(1, 1))
+    })
+    expect(value).toEqual({ name: 'known' })
+  })
+
+  it('never reads fields that are not in the binary format', () => {
+    const hidden = persistentVolumeClaim.fields.spec.type as ObjectType
+    expect(hidden.fields.allocatedResources?.tag).toBe(0)
+    expect(() => decodeProtobuf(hidden, Buffer.from('0200', 'hex'))).toThrow('no field has the key at byte 0')
+  })
+})
+
+describe('decodeProtobuf refuses', () => {
+  it('a value of the wrong wire type, and names the field', () => {
+    const bad = written((writer) => writer.message(2, () => writer.message(2, () => writer.int(2, 7))))
+    expect(() => decodeProtobuf(persistentVolumeClaim, bad)).toThrow(
+      'spec.resources.requests: field 2 before byte 5 has a varint; expected a length and bytes',
+    )
+  })
+
+  it.each<[string, Fields, (writer: ProtobufWriter) => void, string]>([
+    [
+      'a time after the year 9999',
+      { at: opt(1, time, '') },
+      (writer) => writer.message(1, () => writer.int(1, 253_402_300_800)),
+      'at: 253402300800 seconds since 1970 are outside the years 0 to 9999',
+    ],
+    [
+      'a time before the year 0',
+      { at: opt(1, time, '') },
+      (writer) => writer.message(1, () => writer.int(1, -62_167_219_201)),
+      'outside the years 0 to 9999',
+    ],
+    [
+      'more nanoseconds than a second has',
+      { at: opt(1, microTime, '') },
+      (writer) => writer.message(1, () => writer.int(2, 1_000_000_000)),
+      'at: 1000000000 nanoseconds are no part of a second',
+    ],
+    [
+      'JSON that is none',
+      { raw: ptr(1, fieldsV1, '') },
+      (writer) => writer.message(1, () => writer.string(1, '{')),
+      'raw: invalid JSON',
+    ],
+    [
+      'JSON that is nested too deep',
+      { raw: ptr(1, fieldsV1, '') },
+      (writer) => writer.message(1, () => writer.string(1, '['.repeat(100_000))),
+      'raw: invalid JSON: objects and lists are nested more than 500 deep',
+    ],
+  ])('%s', (_, fields, write, message) => {
+    expect(() => read(fields, write)).toThrow(ProtobufError)
+    expect(() => read(fields, write)).toThrow(message)
+  })
+
+  it('messages that are nested too deep', () => {
+    const fields: Record<string, Fields[string]> = {}
+    const tree = object('test.Tree', '', fields)
+    fields.child = ptr(1, tree, '')
+    const nested = (depth: number): Buffer => {
+      const writer = createProtobufWriter()
+      const write = (left: number): void => {
+        if (left > 0) writer.message(1, () => write(left - 1))
+      }
+      write(depth)
+      return writer.bytes()
+    }
+    expect(() => decodeProtobuf(tree, nested(MESSAGE_DEPTH_MAX))).not.toThrow()
+    expect(() => decodeProtobuf(tree, nested(MESSAGE_DEPTH_MAX + 1))).toThrow(
+      `messages are nested more than ${MESSAGE_DEPTH_MAX} deep`,
+    )
+  })
+
+  it('nothing but with a ProtobufError: samples cut short at every byte', () => {
+    for (const { type, bytes } of PROTOBUF_SAMPLES) {
+      const { raw } = decodeEnvelope(bytes)
+      for (let length = 0; length < bytes.length; length++) {
+        expectReadOrRefused(() => decodeEnvelope(bytes.subarray(0, length)))
+        expectReadOrRefused(() => decodeProtobuf(type, raw.subarray(0, length)))
+      }
+    }
+  })
+
+  it('nothing but with a ProtobufError: samples with bytes changed, and any bytes at all', () => {
+    const edit = fc.record({ at: fc.nat(), byte: fc.nat(255) })
+    fc.assert(
+      fc.property(fc.constantFrom(...PROTOBUF_SAMPLES), fc.array(edit, { minLength: 1 }), ({ type, bytes }, edits) => {
+        const changed = Buffer.from(decodeEnvelope(bytes).raw)
+        for (const { at, byte } of edits) changed[at % changed.length] = byte
+        expectReadOrRefused(() => decodeProtobuf(type, changed))
+      }),
+      { numRuns: 1_000 },
+    )
+    fc.assert(
+      fc.property(fc.constantFrom(...ALL_KINDS), fc.uint8Array({ maxLength: 64 }), ({ type }, bytes) => {
+        expectReadOrRefused(() => decodeProtobuf(type, bytes))
+        expectReadOrRefused(() => decodeProtobuf(pod, bytes))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
+
+function expectReadOrRefused(read: () => unknown): void {
+  try {
+    read()
+  } catch (error) {
+    expect(error).toBeInstanceOf(ProtobufError)
+  }
+}

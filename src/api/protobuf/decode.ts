@@ -1,0 +1,200 @@
+// Turns a protobuf message into the plain data that its JSON would have given, ready for decode.ts.
+// Writers send zero values of all fields that are no pointers, so there zero means none and is left out; a message
+// with nothing else inside is none too. Fields that nobody knows are skipped: clients may be newer than we are.
+import { setOwn, zeroOf } from '../decode.ts'
+import { decodeJson, JsonError } from '../json-scan.ts'
+import type { Field, ListType, MapType, ObjectType, Scalar, Type } from '../schema.ts'
+import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
+import { LENGTH_DELIMITED, ProtobufError, ProtobufReader } from './reader.ts'
+
+/** Deeper than any declared type goes. Types may come to contain themselves, and hostile bodies would make use of it. */
+export const MESSAGE_DEPTH_MAX = 100
+
+type Plain = Record<string, unknown>
+
+export function decodeProtobuf(type: ObjectType, bytes: Uint8Array): Plain {
+  const path: string[] = []
+  try {
+    return readMessage(wireFieldsOf(type), new ProtobufReader(bytes), {}, path)
+  } catch (error) {
+    if (error instanceof ProtobufError && path.length > 0) {
+      throw new ProtobufError(`${path.join('.')}: ${error.message}`)
+    }
+    throw error
+  }
+}
+
+/** Reads into `object`, since a message that comes in several pieces is the sum of them. */
+function readMessage(fields: WireFields, reader: ProtobufReader, object: Plain, path: string[]): Plain {
+  if (path.length > MESSAGE_DEPTH_MAX) {
+    throw new ProtobufError(`messages are nested more than ${MESSAGE_DEPTH_MAX} deep`)
+  }
+  while (reader.next()) {
+    const known = fields.get(reader.number)
+    if (!known) reader.skip()
+    else if (known.is === 'embedded') readMessage(known.fields, reader.message(), object, path)
+    else {
+      path.push(known.name) // stays there when the field cannot be read, for the error
+      readField(known.name, known.field, reader, object, path)
+      path.pop()
+    }
+  }
+  return object
+}
+
+function readField(name: string, field: Field, reader: ProtobufReader, object: Plain, path: string[]): void {
+  const { type } = field
+  if (type.is === 'list') {
+    object[name] ??= []
+    readItem(type.item, reader, object[name] as unknown[], path)
+  } else if (type.is === 'map') {
+    object[name] ??= {}
+    readEntry(type, reader, object[name] as Plain, path)
+  } else {
+    const value =
+      type.is === 'object'
+        ? readMessage(wireFieldsOf(type), reader.message(), (object[name] ?? {}) as Plain, path)
+        : readValue(type, reader, path)
+    if (value !== undefined && (isPointer(field) || !isZero(type, value))) object[name] = value
+    else if (object[name] !== undefined) delete object[name] // given before, and taken back
+  }
+}
+
+function isZero(type: Type, value: unknown): boolean {
+  if (type.is === 'object') {
+    for (const _ in value as Plain) return false
+    return true
+  }
+  return value === '' || value === 0 || value === false || (type.is === 'quantity' && value === '0')
+}
+
+function readItem(item: Type, reader: ProtobufReader, items: unknown[], path: string[]): void {
+  const { is } = item
+  const mayBePacked = is === 'boolean' || is === 'int32' || is === 'int64' || is === 'double'
+  if (mayBePacked && reader.wireType === LENGTH_DELIMITED) for (const value of reader.packed(is)) items.push(value)
+  else items.push(readValue(item, reader, path))
+}
+
+function readEntry(type: MapType, reader: ProtobufReader, map: Plain, path: string[]): void {
+  const entry = reader.message()
+  let key = ''
+  let value = zeroOf(type.value)
+  while (entry.next()) {
+    if (entry.number === 1) key = entry.string()
+    else if (entry.number === 2) value = readValue(type.value, entry, path)
+    else entry.skip()
+  }
+  setOwn(map, key, value)
+}
+
+/** A list inside a map has a message of its own, with nothing but the items in it. */
+function readListMessage({ item }: ListType, message: ProtobufReader, path: string[]): unknown[] {
+  const items: unknown[] = []
+  while (message.next()) {
+    if (message.number === 1) readItem(item, message, items, path)
+    else message.skip()
+  }
+  return items
+}
+
+/** Undefined where the message stands for none. */
+function readValue(type: Type, reader: ProtobufReader, path: string[]): unknown {
+  switch (type.is) {
+    case 'object':
+      return readMessage(wireFieldsOf(type), reader.message(), {}, path)
+    case 'json':
+      return readJson(reader.message())
+    case 'list':
+      return readListMessage(type, reader.message(), path)
+    case 'map':
+      throw new ProtobufError('a map inside a list or map has no binary form')
+    default:
+      return readScalar(type.is, reader)
+  }
+}
+
+function readScalar(type: Scalar, reader: ProtobufReader): unknown {
+  switch (type) {
+    case 'string':
+      return reader.string()
+    case 'boolean':
+      return reader.boolean()
+    case 'int32':
+      return reader.int32()
+    case 'int64':
+      return reader.int64()
+    case 'double':
+      return reader.double()
+    case 'bytes':
+      return reader.bytes().toString('base64')
+    case 'quantity':
+      return readQuantity(reader.message())
+    case 'time':
+      return readTime(reader.message(), 0)
+    case 'microTime':
+      return readTime(reader.message(), 6)
+    case 'intOrString':
+      return readIntOrString(reader.message())
+  }
+}
+
+function readQuantity(message: ProtobufReader): string {
+  let text = ''
+  while (message.next()) {
+    if (message.number === 1) text = message.string()
+    else message.skip()
+  }
+  return text === '' ? '0' : text
+}
+
+const YEAR_0_SECONDS = Date.parse('0000-01-01T00:00:00Z') / 1000
+const YEAR_10000_SECONDS = Date.parse('+010000-01-01T00:00:00Z') / 1000
+
+/** An empty message is how writers say that there is no time. */
+function readTime(message: ProtobufReader, fractionDigits: 0 | 6): string | undefined {
+  let isSet = false
+  let seconds = 0
+  let nanos = 0
+  while (message.next()) {
+    isSet = true
+    if (message.number === 1) seconds = message.int64()
+    else if (message.number === 2) nanos = message.int32()
+    else message.skip()
+  }
+  if (!isSet) return undefined
+  if (seconds < YEAR_0_SECONDS || seconds >= YEAR_10000_SECONDS) {
+    throw new ProtobufError(`${seconds} seconds since 1970 are outside the years 0 to 9999`)
+  }
+  if (nanos < 0 || nanos > 999_999_999) throw new ProtobufError(`${nanos} nanoseconds are no part of a second`)
+  const whole = new Date(seconds * 1000).toISOString().slice(0, 19)
+  return fractionDigits === 0 ? `${whole}Z` : `${whole}.${String(nanos).padStart(9, '0').slice(0, 6)}Z`
+}
+
+function readIntOrString(message: ProtobufReader): number | string {
+  let isString = false
+  let number = 0
+  let text = ''
+  while (message.next()) {
+    if (message.number === 1) isString = message.int64() === 1
+    else if (message.number === 2) number = message.int32()
+    else if (message.number === 3) text = message.string()
+    else message.skip()
+  }
+  return isString ? text : number
+}
+
+/** JSON inside protobuf, as its text. */
+function readJson(message: ProtobufReader): unknown {
+  let text: Uint8Array | undefined
+  while (message.next()) {
+    if (message.number === 1) text = message.bytes()
+    else message.skip()
+  }
+  if (!text || text.length === 0) return undefined
+  try {
+    return decodeJson(text).value
+  } catch (error) {
+    if (error instanceof JsonError) throw new ProtobufError(error.message)
+    throw error
+  }
+}

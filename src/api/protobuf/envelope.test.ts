@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { decodeEnvelope, encodeEnvelope } from './envelope.ts'
+import { ProtobufError } from './reader.ts'
+import { PROTOBUF_SAMPLES } from './samples.ts'
+
+const MAGIC = '6b387300'
+const open = (hex: string) => decodeEnvelope(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+
+describe('protobuf envelope', () => {
+  it.each(PROTOBUF_SAMPLES)('says what kubectl sends: $kind', ({ bytes, apiVersion, kind }) => {
+    const envelope = decodeEnvelope(bytes)
+    expect(envelope).toMatchObject({ apiVersion, kind })
+    expect(encodeEnvelope(envelope)).toEqual(bytes)
+  })
+
+  it('may leave out what kind it holds, and hold an empty message', () => {
+    expect(open(`${MAGIC} 12 00`)).toEqual({ apiVersion: '', kind: '', raw: Buffer.alloc(0) })
+    expect(open(`${MAGIC} 0a 04 0a 02 7631`)).toEqual({ apiVersion: 'v1', kind: '', raw: new Uint8Array() })
+  })
+
+  it.each([
+    [
+      'a body that is JSON',
+      Buffer.from('{"kind":"Pod"}').toString('hex'),
+      'does not begin with the four bytes "k8s\\0"',
+    ],
+    ['a body that ends too early', '6b38', 'does not begin with'],
+    ['nothing but the beginning', MAGIC, 'the envelope is empty'],
+    ['bytes after the end', `${MAGIC} 12 00 78 79`, 'the envelope has a field 15, which nobody knows'],
+    ['a second object', `${MAGIC} 12 00 12 00`, 'the envelope has field 2 twice'],
+    ['a compressed object', `${MAGIC} 12 00 1a 04 677a6970`, 'the envelope has contentEncoding "gzip"'],
+    ['an object in another format', `${MAGIC} 22 02 7b7d`, 'the envelope has contentType "{}"'],
+    ['an object that ends too early', `${MAGIC} 12 05 00`, 'should go on for 5 bytes'],
+  ])('refuses %s', (_, hex, message) => {
+    expect(() => open(hex)).toThrow(ProtobufError)
+    expect(() => open(hex)).toThrow(message)
+  })
+})

@@ -1,0 +1,67 @@
+// The wrapping of every protobuf body: four bytes that name the format, then a message that says which kind of
+// object it is and holds the object's own message as bytes.
+import { ProtobufError, ProtobufReader } from './reader.ts'
+import { createProtobufWriter } from './writer.ts'
+
+export const PROTOBUF_MEDIA = 'application/vnd.kubernetes.protobuf'
+
+export interface ProtobufEnvelope {
+  /** '' where the writer did not say. */
+  readonly apiVersion: string
+  readonly kind: string
+  /** The object's own message. */
+  readonly raw: Uint8Array
+}
+
+const MAGIC = Buffer.from('k8s\0')
+
+export function decodeEnvelope(bytes: Uint8Array): ProtobufEnvelope {
+  if (!MAGIC.equals(bytes.subarray(0, MAGIC.length))) {
+    throw new ProtobufError(
+      'the body does not begin with the four bytes "k8s\\0" that every protobuf object begins with',
+    )
+  }
+  let type = { apiVersion: '', kind: '' }
+  let raw: Uint8Array = new Uint8Array()
+  const seen = new Set<number>()
+  const reader = new ProtobufReader(bytes, MAGIC.length)
+  while (reader.next()) {
+    if (reader.number > 4) throw new ProtobufError(`the envelope has a field ${reader.number}, which nobody knows`)
+    if (seen.has(reader.number)) throw new ProtobufError(`the envelope has field ${reader.number} twice`)
+    seen.add(reader.number)
+    if (reader.number === 1) type = readTypeMeta(reader.message())
+    else if (reader.number === 2) raw = reader.bytes()
+    else if (reader.number === 3) refuse('contentEncoding', reader.string(), '')
+    else refuse('contentType', reader.string(), PROTOBUF_MEDIA)
+  }
+  if (seen.size === 0) throw new ProtobufError('the envelope is empty')
+  return { ...type, raw }
+}
+
+function readTypeMeta(message: ProtobufReader): { apiVersion: string; kind: string } {
+  let apiVersion = ''
+  let kind = ''
+  while (message.next()) {
+    if (message.number === 1) apiVersion = message.string()
+    else if (message.number === 2) kind = message.string()
+    else message.skip()
+  }
+  return { apiVersion, kind }
+}
+
+function refuse(field: string, value: string, supported: string): void {
+  if (value === '' || value === supported) return
+  throw new ProtobufError(`the envelope has ${field} ${JSON.stringify(value.slice(0, 100))}, which is not supported`)
+}
+
+export function encodeEnvelope({ apiVersion, kind, raw }: ProtobufEnvelope): Buffer {
+  const writer = createProtobufWriter()
+  writer.message(1, () => {
+    writer.string(1, apiVersion)
+    writer.string(2, kind)
+  })
+  writer.bytesField(2, raw)
+  writer.string(3, '')
+  writer.string(4, '')
+  return Buffer.concat([MAGIC, writer.bytes()])
+}

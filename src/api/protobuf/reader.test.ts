@@ -1,0 +1,106 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ProtobufError, ProtobufReader } from './reader.ts'
+import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
+
+const reader = (hex: string): ProtobufReader => new ProtobufReader(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+/** At its first field. */
+const field = (hex: string): ProtobufReader => {
+  const message = reader(hex)
+  expect(message.next()).toBe(true)
+  return message
+}
+const written = (write: (writer: ProtobufWriter) => void): ProtobufReader => {
+  const writer = createProtobufWriter()
+  write(writer)
+  const message = new ProtobufReader(writer.bytes())
+  message.next()
+  return message
+}
+
+describe('protobuf reader', () => {
+  it('reads the specification’s own examples', () => {
+    expect(field('08 96 01').int32()).toBe(150)
+    expect(field('12 07 74657374696e67').string()).toBe('testing')
+    const inner = field('1a 03 08 96 01').message()
+    expect(inner.next() && inner.int64()).toBe(150)
+    expect(inner.next()).toBe(false)
+    expect(field('32 06 03 8e02 9ea705').packed('int32')).toEqual([3, 270, 86_942])
+  })
+
+  it('reads back every number, text and run of bytes that the writer writes', () => {
+    fc.assert(
+      fc.property(fc.maxSafeInteger(), (value) => {
+        expect(written((writer) => writer.int(3, value)).int64()).toBe(value)
+      }),
+    )
+    fc.assert(
+      fc.property(fc.integer(), (value) => {
+        expect(written((writer) => writer.int(3, value)).int32()).toBe(value)
+      }),
+    )
+    fc.assert(
+      fc.property(fc.double({ noNaN: true }), fc.string({ unit: 'binary' }), fc.uint8Array(), (number, text, bytes) => {
+        expect(written((writer) => writer.double(1, number)).double()).toBe(number)
+        expect(written((writer) => writer.string(1, text)).string()).toBe(text)
+        expect(new Uint8Array(written((writer) => writer.bytesField(1, bytes)).bytes())).toEqual(bytes)
+      }),
+    )
+  })
+
+  it('takes a negative int32 in ten bytes or in five', () => {
+    expect(field('08 ffffffffffffffffff01').int32()).toBe(-1)
+    expect(field('08 ffffffff0f').int32()).toBe(-1)
+  })
+
+  it('refuses whole numbers that would lose digits, and int32 out of range', () => {
+    expect(field('08 ffffffffffffff0f').int64()).toBe(Number.MAX_SAFE_INTEGER)
+    expect(field('08 81808080808080f0ff01').int64()).toBe(Number.MIN_SAFE_INTEGER)
+    const outside = 'is outside -9007199254740991 to 9007199254740991'
+    expect(() => field('08 8080808080808010').int64()).toThrow(outside)
+    expect(() => field('08 8180808080808010').int64()).toThrow(outside)
+    expect(() => field('08 ffffffffffffffff7f').int64()).toThrow(outside)
+    expect(() => field('08 8080808010').int32()).toThrow('is outside -2147483648 to 2147483647')
+  })
+
+  it.each([
+    ['a varint without end', () => field('08 80').int64(), 'the varint at byte 1 has no end'],
+    ['nothing after the key', () => field('08').int64(), 'the varint at byte 1 has no end'],
+    ['a varint of eleven bytes', () => field('08 8080808080808080808001').int64(), 'does not fit into 64 bits'],
+    ['a varint of 65 bits', () => field('08 ffffffffffffffffff02').int64(), 'does not fit into 64 bits'],
+    ['field number 0', () => reader('00 01').next(), 'no field has the key at byte 0'],
+    ['a field number that is too large', () => reader('8080808010').next(), 'no field has the key at byte 0'],
+    ['a length beyond the end', () => field('12 05 61').string(), 'should go on for 5 bytes at byte 2; 1 are left'],
+    ['a negative length', () => field('12 ffffffffffffffffff01').bytes(), 'should go on for -1 bytes'],
+    ['a message beyond its parent', () => field('12 02 12 05').message(), undefined],
+    ['eight bytes that are five', () => field('09 0000000000').double(), 'should go on for 8 bytes'],
+    ['the wrong wire type', () => field('10 01').string(), 'field 2 before byte 1 has a varint; expected a length'],
+    ['text that is not UTF-8', () => field('12 02 c328').string(), 'the text at byte 2 is not valid UTF-8'],
+    ['a group', () => field('0b 0c').skip(), 'has wire type 3; groups and other wire types are not read'],
+    ['the end of a group', () => field('0c').skip(), 'has wire type 4'],
+    ['a wire type that does not exist', () => field('0f').skip(), 'has wire type 7'],
+  ])('refuses %s', (_, read, message) => {
+    if (message) {
+      expect(read).toThrow(ProtobufError)
+      expect(read).toThrow(message)
+    } else {
+      const inner = read() as ProtobufReader
+      inner.next()
+      expect(() => inner.bytes()).toThrow('should go on for 5 bytes at byte 4; 0 are left')
+    }
+  })
+
+  it('takes a replacement character that is meant', () => {
+    expect(field('12 03 efbfbd').string()).toBe('\ufffd')
+  })
+
+  it('steps over fields of every wire type', () => {
+    const message = reader('08 9601  11 0000000000000000  1a 01 ff  25 00000000  28 07')
+    for (const _ of [1, 2, 3, 4]) {
+      message.next()
+      message.skip()
+    }
+    expect(message.next() && message.int64()).toBe(7)
+    expect(message.next()).toBe(false)
+  })
+})

@@ -1,0 +1,322 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startTrial, type TrialServer } from '../server.fixture.ts'
+
+const MAPS = '/api/v1/namespaces/default/configmaps'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const PODS = '/api/v1/namespaces/default/pods'
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial()
+})
+afterEach(() => trial.store.close())
+
+const apply = (url: string, body: object | string, query = 'fieldManager=me') =>
+  trial.call('PATCH', `${url}?${query}`, typeof body === 'string' ? body : JSON.stringify(body), {
+    'content-type': 'application/apply-patch+yaml',
+  })
+const configMap = (data: object | undefined, metadata: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'a', ...metadata },
+  ...(data ? { data } : {}),
+})
+/** `me Apply`, `me Update status`: who owns what. */
+const ownersOf = ({ metadata: { managedFields = [] } }: any) =>
+  Object.fromEntries(
+    managedFields.map(({ manager, operation, subresource, fieldsV1 }: any) => [
+      [manager, operation, ...(subresource ? [subresource] : [])].join(' '),
+      fieldsV1,
+    ]),
+  )
+const stored = async (url: string) => (await trial.get(url)).json
+
+describe('apply', () => {
+  it('PIO-1 takes the same amount in another unit for the same: two managers share it', async () => {
+    const claim = (throughput: string | number) => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'c' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi', throughput } } },
+    })
+    expect((await apply(`${CLAIMS}/c`, claim(125), 'fieldManager=a')).status).toBe(201)
+    expect((await apply(`${CLAIMS}/c`, claim('125Mi'), 'fieldManager=b')).status).toBe(200)
+    expect((await apply(`${CLAIMS}/c`, claim(125), 'fieldManager=b')).status).toBe(200)
+    expect((await apply(`${CLAIMS}/c`, claim(126), 'fieldManager=b')).status).toBe(409)
+  })
+
+  it('SYS-2 creates a missing object, then changes it', async () => {
+    const created = await apply(`${MAPS}/a`, configMap({ k: '1' }))
+    expect(created).toMatchObject({ status: 201, json: { kind: 'ConfigMap', data: { k: '1' } } })
+    expect(created.json.metadata.managedFields).toEqual([
+      {
+        manager: 'me',
+        operation: 'Apply',
+        apiVersion: 'v1',
+        time: '2026-01-01T00:00:00Z',
+        fieldsType: 'FieldsV1',
+        fieldsV1: { 'f:data': { 'f:k': {} } },
+      },
+    ])
+    const changed = await apply(`${MAPS}/a`, configMap({ k: '2' }))
+    expect(changed).toMatchObject({ status: 200, json: { data: { k: '2' } } })
+  })
+
+  it('SYS-2 reads YAML as well as JSON', async () => {
+    const yaml = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "1" # one\n'
+    expect((await apply(`${MAPS}/a`, yaml)).json.data).toEqual({ k: '1' })
+    const flow = '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: "2"}}'
+    expect((await apply(`${MAPS}/a`, flow)).json.data).toEqual({ k: '2' })
+  })
+
+  it('SYS-2 what changes nothing keeps the version and the times', async () => {
+    const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
+    await trial.clock.advance(60_000)
+    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }))).json).toEqual(before)
+    const labelled = (await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json
+    await trial.clock.advance(60_000)
+    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json).toEqual(labelled)
+  })
+
+  it('SYS-2 a dry run answers and stores nothing', async () => {
+    expect((await apply(`${MAPS}/a`, configMap({ k: '1' }), 'fieldManager=me&dryRun=All')).status).toBe(201)
+    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+    const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
+    const dry = await apply(`${MAPS}/a`, configMap({ k: '2' }), 'fieldManager=me&dryRun=All')
+    expect(dry.json.data).toEqual({ k: '2' })
+    expect(await stored(`${MAPS}/a`)).toEqual(before)
+  })
+
+  it('SYS-2 a field that another manager owns is a conflict, unless forced', async () => {
+    await trial.post(`${MAPS}?fieldManager=maker`, configMap({ k: '1', other: 'x' }))
+    expect(await apply(`${MAPS}/a`, configMap({ k: '2' }))).toMatchObject({
+      status: 409,
+      json: {
+        reason: 'Conflict',
+        message: 'Apply failed with 1 conflict: conflict with "maker" using v1: .data.k',
+        details: {
+          causes: [{ reason: 'FieldManagerConflict', message: 'conflict with "maker" using v1', field: '.data.k' }],
+        },
+      },
+    })
+    const forced = await apply(`${MAPS}/a`, configMap({ k: '2' }), 'fieldManager=me&force=true')
+    expect(forced.json.data).toEqual({ k: '2', other: 'x' })
+    expect(ownersOf(forced.json)).toEqual({
+      'me Apply': { 'f:data': { 'f:k': {} } },
+      'maker Update': { 'f:data': { '.': {}, 'f:other': {} } },
+    })
+  })
+
+  it('SYS-2 several conflicts are told manager by manager', async () => {
+    await apply(`${MAPS}/a`, configMap({ a: '1', b: '1' }), 'fieldManager=first')
+    await apply(`${MAPS}/a`, configMap({ c: '1' }), 'fieldManager=second')
+    const { json } = await apply(`${MAPS}/a`, configMap({ a: '2', b: '2', c: '2' }))
+    expect(json.message).toBe(
+      'Apply failed with 3 conflicts: conflicts with "first":\n- .data.a\n- .data.b\nconflicts with "second":\n- .data.c',
+    )
+  })
+
+  it('SYS-2 list items are told apart by their keys, defaulted ones included', async () => {
+    const pod = (container: object) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p' },
+      spec: { containers: [{ name: 'web', ...container }] },
+    })
+    const image = { image: 'web:1', ports: [{ containerPort: 80 }], env: [{ name: 'A', value: '1' }] }
+    expect((await apply(`${PODS}/p`, pod(image))).status).toBe(201)
+    const same = { ...image, ports: [{ containerPort: 80, protocol: 'TCP' }] }
+    expect((await apply(`${PODS}/p`, pod(same), 'fieldManager=other')).status).toBe(200)
+    expect(ownersOf(await stored(`${PODS}/p`))['other Apply']['f:spec']['f:containers']).toMatchObject({
+      'k:{"name":"web"}': {
+        'f:ports': { 'k:{"containerPort":80,"protocol":"TCP"}': { '.': {}, 'f:containerPort': {}, 'f:protocol': {} } },
+        'f:env': { 'k:{"name":"A"}': { '.': {}, 'f:name': {}, 'f:value': {} } },
+      },
+    })
+  })
+
+  it('SYS-2 through /status sets and owns status alone', async () => {
+    const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'c' } }
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
+    await apply(`${CLAIMS}/c`, { ...claim, spec, status: { phase: 'Lost' } })
+    const conditions = [{ type: 'Resizing', status: 'True' }]
+    const { json } = await apply(`${CLAIMS}/c/status`, { ...claim, spec: {}, status: { conditions } }, 'fieldManager=s')
+    expect(json).toMatchObject({ spec, status: { phase: 'Pending', conditions } })
+    expect(ownersOf(json)).toEqual({
+      'me Apply': {
+        'f:spec': { 'f:accessModes': {}, 'f:resources': { 'f:requests': { 'f:storage': {} } } },
+      },
+      's Apply status': {
+        'f:status': { 'f:conditions': { 'k:{"type":"Resizing"}': { '.': {}, 'f:type': {}, 'f:status': {} } } },
+      },
+    })
+    expect((await apply(`${CLAIMS}/d/status`, { ...claim, metadata: { name: 'd' } })).status).toBe(404)
+  })
+
+  it('SYS-2 before the first apply everything belongs to one unknown manager', async () => {
+    await trial.post(MAPS, configMap({ k: '1' }))
+    await trial.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [] }))
+    expect(await stored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
+    await trial.put(`${MAPS}/a`, configMap({ k: '2' }))
+    expect(await stored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
+    const { message } = (await apply(`${MAPS}/a`, configMap({ k: '3' }))).json
+    expect(message).toBe('Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k')
+  })
+
+  it.each([
+    ['without a manager', configMap({}), '', 422, 'fieldManager: Required value: is required for apply patch'],
+    [
+      'with a field nobody knows',
+      { ...configMap({}), x: 1 },
+      'fieldManager=me',
+      400,
+      '.x: field not declared in schema',
+    ],
+    ['with owners', configMap({}, { managedFields: [] }), 'fieldManager=me', 400, 'metadata.managedFields must be nil'],
+    ['of another kind', { ...configMap({}), kind: 'Secret' }, 'fieldManager=me', 400, 'invalid object type'],
+    ['without a kind', { metadata: { name: 'a' } }, 'fieldManager=me', 400, 'invalid object type'],
+    ['under another name', configMap({}, { name: 'b' }), 'fieldManager=me', 400, 'does not match the name on the URL'],
+    ['without a name', configMap({}, { name: undefined }), 'fieldManager=me', 400, 'name must be provided'],
+    ['in another namespace', configMap({}, { namespace: 'x' }), 'fieldManager=me', 400, 'does not match the namespace'],
+    ['for an object gone by', configMap({}, { uid: 'u1' }), 'fieldManager=me', 409, 'no existing object was found'],
+    ['with a wrong type', { ...configMap({}), data: [] }, 'fieldManager=me', 400, 'data: expected an object'],
+    ['that is no object', '[]', 'fieldManager=me', 400, 'must be a ConfigMap object'],
+    ['that is no YAML', '{a: ', 'fieldManager=me', 400, 'could not be read'],
+    [
+      'with an item twice',
+      configMap({}, { finalizers: ['a.b/c', 'a.b/c'] }),
+      'fieldManager=me',
+      400,
+      '.metadata.finalizers: duplicate entries for key [="a.b/c"]',
+    ],
+  ])('SYS-2 refuses a body %s', async (_, body, query, code, message) => {
+    const { json } = await apply(`${MAPS}/a`, body, query)
+    expect(json).toMatchObject({ code, message: expect.stringContaining(message) })
+    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+  })
+
+  it('SYS-2 is conditional when the body says which version it is for', async () => {
+    const { resourceVersion } = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json.metadata
+    expect((await apply(`${MAPS}/a`, configMap({ k: '2' }, { resourceVersion }))).status).toBe(200)
+    expect((await apply(`${MAPS}/a`, configMap({ k: '3' }, { resourceVersion }))).status).toBe(409)
+  })
+
+  it('SYS-2 only an apply may be forced', async () => {
+    await trial.post(MAPS, configMap({}))
+    const { json } = await trial.patch(`${MAPS}/a?force=true`, { data: { k: '1' } }, 'merge')
+    expect(json).toMatchObject({ code: 422, details: { causes: [{ field: 'force', reason: 'FieldValueForbidden' }] } })
+  })
+
+  it('SYS-2 kubectl takes over what it set by client-side apply, and keeps the annotation true', async () => {
+    const config = configMap({ k: '1' })
+    const annotations = { [LAST_APPLIED]: `${JSON.stringify(config)}\n` }
+    await trial.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }, { annotations }))
+    const changed = configMap({ k: '2' })
+    expect((await apply(`${MAPS}/a`, changed, 'fieldManager=stranger')).status).toBe(409)
+    const { status, json } = await apply(`${MAPS}/a`, changed, 'fieldManager=kubectl')
+    expect(status).toBe(200)
+    expect(json.data).toEqual({ k: '2' })
+    expect(JSON.parse(json.metadata.annotations[LAST_APPLIED])).toEqual(changed)
+  })
+})
+
+describe('owners of fields', () => {
+  it('SYS-2 follow creates, updates and patches, each under the name of its client', async () => {
+    const agent = { 'user-agent': 'builder/v1.2 (linux)' }
+    await trial.post(MAPS, configMap({ k: '1', l: '1' }), agent)
+    await trial.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')
+    await trial.put(`${MAPS}/a?fieldManager=putter`, configMap({ k: '1', l: '2', m: '1' }))
+    expect(ownersOf(await stored(`${MAPS}/a`))).toEqual({
+      'builder Update': { 'f:data': { '.': {}, 'f:k': {} } },
+      'patcher Update': { 'f:data': { 'f:l': {} } },
+      'putter Update': { 'f:data': { 'f:m': {} } },
+    })
+  })
+
+  it('SYS-2 what the server adds by itself belongs to nobody', async () => {
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
+    const { json } = await trial.post(`${CLAIMS}?fieldManager=me`, { metadata: { name: 'c' }, spec })
+    expect(json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
+    expect(ownersOf(json)).toEqual({
+      'me Update': {
+        'f:spec': {
+          'f:accessModes': {},
+          'f:resources': { 'f:requests': { '.': {}, 'f:storage': {} } },
+          'f:volumeMode': {},
+        },
+      },
+    })
+  })
+
+  it('SYS-2 a node that registers with its status owns it only through /status', async () => {
+    const conditions = [{ type: 'Ready', status: 'True' }]
+    await trial.post('/api/v1/nodes?fieldManager=kubelet', {
+      metadata: { name: 'n', labels: { zone: 'a' } },
+      status: { conditions },
+    })
+    const url = '/api/v1/nodes/n'
+    expect(Object.keys(ownersOf(await stored(url))['kubelet Update'])).toEqual(['f:metadata'])
+    await trial.patch(`${url}/status?fieldManager=kubelet`, { status: { phase: 'Running' } })
+    expect(ownersOf(await stored(url))['kubelet Update status']).toEqual({ 'f:status': { 'f:phase': {} } })
+  })
+
+  it('SYS-2 a client that moves owners by a JSON patch is obeyed', async () => {
+    await trial.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }))
+    const before = await stored(`${MAPS}/a`)
+    const moved = before.metadata.managedFields.map((entry: any) => ({
+      ...entry,
+      manager: 'kubectl',
+      operation: 'Apply',
+    }))
+    const { status, json } = await trial.patch(
+      `${MAPS}/a?fieldManager=kubectl`,
+      [
+        { op: 'replace', path: '/metadata/managedFields', value: moved },
+        { op: 'replace', path: '/metadata/resourceVersion', value: before.metadata.resourceVersion },
+      ],
+      'json',
+    )
+    expect(status).toBe(200)
+    expect(Object.keys(ownersOf(json))).toEqual(['kubectl Apply'])
+    expect((await apply(`${MAPS}/a`, configMap(undefined), 'fieldManager=kubectl')).json.data).toBeUndefined()
+  })
+
+  it.each([
+    ['no operation', { manager: 'x', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: {} }],
+    ['another operation', { manager: 'x', operation: 'Steal', apiVersion: 'v1', fieldsType: 'FieldsV1' }],
+    ['no version', { manager: 'x', operation: 'Update', fieldsType: 'FieldsV1', fieldsV1: { 'f:data': {} } }],
+    ['another form', { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV2', fieldsV1: {} }],
+    [
+      'no field set',
+      { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { data: {} } },
+    ],
+  ])('SYS-2 are not changed by an entry with %s', async (_, entry) => {
+    await trial.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
+    const before = await stored(`${MAPS}/a`)
+    const { status } = await trial.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [entry] }))
+    expect(status).toBe(200)
+    expect(await stored(`${MAPS}/a`)).toEqual(before)
+  })
+
+  it('SYS-2 an entry under an impossible name is refused', async () => {
+    await trial.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
+    const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:data': {} } }
+    const managedFields = [{ ...entry, manager: 'x'.repeat(129) }]
+    expect((await trial.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields }))).json).toMatchObject({
+      code: 422,
+      details: { causes: [{ field: 'metadata.managedFields[0].manager' }] },
+    })
+  })
+
+  it('SYS-2 subresources do not listen to owners in the body', async () => {
+    const claim = {
+      metadata: { name: 'c' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1' } } },
+    }
+    const { json } = await trial.post(`${CLAIMS}?fieldManager=me`, claim)
+    const body = { ...json, metadata: { ...json.metadata, managedFields: [{}] } }
+    await trial.put(`${CLAIMS}/c/status`, body)
+    expect(ownersOf(await stored(`${CLAIMS}/c`))).toEqual(ownersOf(json))
+  })
+})

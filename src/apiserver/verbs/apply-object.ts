@@ -1,0 +1,182 @@
+// PATCH with application/apply-patch+yaml: what a manager wants of an object, turned into an update. The merging and
+// the owners are ../api/apply; here the body is read, checked and cut down to what its endpoint may change.
+import {
+  applyConfig,
+  ConflictError,
+  configProblems,
+  describePath,
+  type Entry,
+  hasPath,
+  LAST_APPLIED,
+  LAST_APPLIED_MANAGER,
+  lastAppliedFields,
+  lastAppliedText,
+  objectPlace,
+  trackCreate,
+} from '../../api/apply/index.ts'
+import { DecodeError, decode, isRecord } from '../../api/decode.ts'
+import { applyDefaults } from '../../api/defaults.ts'
+import type { JsonObject } from '../../api/json-value.ts'
+import { ANNOTATIONS_BYTES_MAX } from '../../api/meta.ts'
+import { type ApiError, applyConflict, badRequest } from '../../api/status-error.ts'
+import { mediaType, type ParsedBody, parseJsonBody, parseYamlBody } from '../body.ts'
+import type { FieldValidation } from '../options.ts'
+import type { Resource } from '../resources.ts'
+import { readable, trackedWrite } from './managed-fields.ts'
+import { APPLY_MEDIA } from './patch.ts'
+import type { Update } from './update-object.ts'
+import type { ObjectDeps, WriteTarget } from './write-deps.ts'
+
+export const isApply = (contentType: string | undefined): boolean => mediaType(contentType) === APPLY_MEDIA
+
+export interface ApplyOptions {
+  /** Take over fields that others own instead of failing. */
+  readonly force: boolean
+  readonly fieldValidation: FieldValidation
+}
+
+export interface Apply {
+  readonly update: Update
+  readonly warnings: readonly string[]
+}
+
+/** JSON is YAML too, and much faster to read. */
+export async function parseApplyBody(bytes: Uint8Array): Promise<ParsedBody> {
+  if (bytes[0] !== OPEN_BRACE) return parseYamlBody(bytes)
+  try {
+    return parseJsonBody(bytes)
+  } catch {
+    return parseYamlBody(bytes)
+  }
+}
+
+const OPEN_BRACE = 0x7b
+
+export function applyOf(body: ParsedBody, target: WriteTarget, { force, fieldValidation }: ApplyOptions): Apply {
+  const { resource } = target
+  const given = checkedObject(body.value, resource)
+  const duplicates = fieldValidation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
+  if (duplicates.length > 0 && fieldValidation === 'Strict') {
+    throw badRequest(`error strict decoding patch: ${duplicates.join(', ')}`)
+  }
+  const config = scoped(decodeConfig(given, target), target)
+  return {
+    warnings: duplicates,
+    update: {
+      next: (old, deps) => applied({ deps, target, force, given, config }, old),
+      applies: true,
+      needsVersion: false,
+    },
+  }
+}
+
+function checkedObject(value: unknown, resource: Resource): JsonObject {
+  if (!isRecord(value)) throw badRequest(`error decoding patch: it must be a ${resource.kind.kind} object`)
+  const { apiVersion, kind, metadata } = value
+  if (apiVersion !== resource.apiVersion || kind !== resource.kind.kind) {
+    const said = `apiVersion ${JSON.stringify(apiVersion ?? '')}, kind ${JSON.stringify(kind ?? '')}`.slice(0, 200)
+    throw badRequest(
+      `invalid object type: an apply must say apiVersion "${resource.apiVersion}", kind "${resource.kind.kind}", not ${said}`,
+    )
+  }
+  if (isRecord(metadata) && metadata.managedFields != null) throw badRequest('metadata.managedFields must be nil')
+  return value as JsonObject
+}
+
+/** Only what the client wrote: nothing filled in, or it would own that too. */
+function decodeConfig(given: JsonObject, target: WriteTarget): any {
+  const { kind } = target.resource
+  const refuse = (why: string): ApiError =>
+    badRequest(
+      `failed to create typed patch object (${target.namespace}/${target.name}; ${given.apiVersion}, Kind=${kind.kind}): ${why}`,
+    )
+  try {
+    const { object, unknown } = decode<any>(kind.type, given, ['apiVersion', 'kind'], { partial: true })
+    const problems = [
+      ...unknown.map((path) => `.${path}: field not declared in schema`),
+      ...(unknown.length > 0 ? [] : configProblems(objectPlace(kind.type), object)),
+    ]
+    if (problems.length > 0) throw refuse(problems.join(', '))
+    kind.normalize?.(object)
+    return { ...object, metadata: object.metadata ?? {} }
+  } catch (error) {
+    if (error instanceof DecodeError) throw refuse(error.message)
+    throw error
+  }
+}
+
+/** What the endpoint may change; the rest of the configuration is neither set nor owned. */
+function scoped(config: any, { resource: { kind }, subresource }: WriteTarget): any {
+  if (subresource === 'status') {
+    const { name, namespace, uid, resourceVersion } = config.metadata
+    const metadata = kind.status?.takesMetadata
+      ? config.metadata
+      : withoutAbsent({ name, namespace, uid, resourceVersion })
+    return withoutAbsent({ metadata, status: config.status })
+  }
+  return kind.status ? withoutAbsent({ ...config, status: undefined }) : config
+}
+
+interface Applying {
+  readonly deps: ObjectDeps
+  readonly target: WriteTarget
+  readonly force: boolean
+  /** The configuration as it was sent, and as it counts. */
+  readonly given: JsonObject
+  readonly config: any
+}
+
+/** The object with the configuration applied, and its record of owners; `old` is undefined for one that is created. */
+function applied(applying: Applying, old: any): any {
+  const { deps, target, given } = applying
+  const { managedFields = [], ...metadata } = old?.metadata ?? {}
+  const live = old ? { ...old, metadata } : {}
+  const { mine, foreign } = readable(target, managedFields as readonly Entry[])
+  const entries = old && mine.length === 0 ? firstRecord(deps, target, live) : mine
+  const { object, entries: after }: { object: any; entries: readonly Entry[] } = merge(applying, live, entries)
+  const owners = [...after, ...foreign]
+  if (target.fieldManager === LAST_APPLIED_MANAGER) keepLastApplied(object, given)
+  return { ...object, metadata: { ...object.metadata, managedFields: owners } }
+}
+
+/** For an object nobody kept a record of: one unknown manager owns what is there before the first apply. */
+function firstRecord(deps: ObjectDeps, target: WriteTarget, live: any): readonly Entry[] {
+  const before: WriteTarget = { ...target, fieldManager: 'before-first-apply' }
+  return trackCreate(trackedWrite(deps, before), scoped(live, target))
+}
+
+function merge({ deps, target, force, config }: Applying, live: any, entries: readonly Entry[]) {
+  const { kind, apiVersion } = target.resource
+  const options = { ...trackedWrite(deps, target), complete: (object: any) => completed(target.resource, object) }
+  try {
+    return applyConfig({ ...options, force }, { live, config, entries })
+  } catch (error) {
+    if (!(error instanceof ConflictError)) throw error
+    const moving = target.fieldManager === LAST_APPLIED_MANAGER && lastAppliedFields(kind.type, live, apiVersion)
+    const left = error.conflicts.filter(({ path }) => !moving || !hasPath(moving, path))
+    if (left.length > 0) throw applyConflict(left.map((one) => ({ ...one, field: describePath(one.path) })))
+    return applyConfig({ ...options, force: true }, { live, config, entries })
+  }
+}
+
+function completed({ kind }: Resource, object: any): any {
+  const whole: any = decode(kind.type, object).object
+  applyDefaults(kind.type, whole)
+  kind.defaults?.(whole)
+  return whole
+}
+
+/** Keeps the annotation of client-side apply true, for those who still read it. */
+function keepLastApplied(object: any, given: JsonObject): void {
+  const { annotations } = object.metadata
+  if (!annotations?.[LAST_APPLIED]) return
+  annotations[LAST_APPLIED] = lastAppliedText(given)
+  const bytes = Object.entries<string>(annotations).reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
+    0,
+  )
+  if (bytes > ANNOTATIONS_BYTES_MAX) delete annotations[LAST_APPLIED]
+}
+
+const withoutAbsent = (object: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))

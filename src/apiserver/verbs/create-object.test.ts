@@ -1,0 +1,335 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startTrial, type TrialServer } from '../server.fixture.ts'
+
+const MAPS = '/api/v1/namespaces/default/configmaps'
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+const ATTRIBUTES_CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial()
+})
+afterEach(() => trial.store.close())
+
+const aClaim = (name: string, spec: object = {}) => ({
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+})
+
+describe('POST', () => {
+  it('answers 201 with the stored object: uid, time, version, namespace', async () => {
+    const { status, json } = await trial.post(MAPS, { metadata: { name: 'a' }, data: { k: 'v' } })
+    expect(status).toBe(201)
+    expect(json).toEqual({
+      kind: 'ConfigMap',
+      apiVersion: 'v1',
+      metadata: {
+        name: 'a',
+        namespace: 'default',
+        uid: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+        creationTimestamp: '2026-01-01T00:00:00Z',
+        resourceVersion: String(trial.store.revision),
+        managedFields: [expect.objectContaining({ operation: 'Update', apiVersion: 'v1' })],
+      },
+      data: { k: 'v' },
+    })
+    expect((await trial.get(`${MAPS}/a`)).json).toEqual(json)
+  })
+
+  it('does not let clients set what is the server’s', async () => {
+    const metadata = {
+      name: 'a',
+      uid: 'mine',
+      creationTimestamp: '2000-01-01T00:00:00Z',
+      deletionTimestamp: '2000-01-01T00:00:00Z',
+      deletionGracePeriodSeconds: 5,
+      generation: 7,
+      selfLink: '/x',
+    }
+    const { json } = await trial.post(MAPS, { metadata })
+    expect(json.metadata).toEqual({
+      name: 'a',
+      namespace: 'default',
+      uid: expect.not.stringMatching('mine'),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      resourceVersion: expect.any(String),
+    })
+  })
+
+  it('of a cluster-scoped object passes over a namespace in the body', async () => {
+    const body = { metadata: { name: 'fast', namespace: 'default' }, provisioner: 'example.com/p' }
+    const { status, json } = await trial.post(CLASSES, body)
+    expect(status).toBe(201)
+    expect(json.metadata.namespace).toBeUndefined()
+  })
+
+  it('SYS-4 of a taken name is 409 AlreadyExists', async () => {
+    await trial.post(MAPS, { metadata: { name: 'a' } })
+    expect((await trial.post(MAPS, { metadata: { name: 'a' } })).json).toMatchObject({
+      code: 409,
+      reason: 'AlreadyExists',
+      message: 'configmaps "a" already exists',
+      details: { name: 'a', kind: 'configmaps' },
+    })
+  })
+
+  it('into a namespace that does not exist is 404 on the namespace', async () => {
+    expect((await trial.post('/api/v1/namespaces/nowhere/configmaps', { metadata: { name: 'a' } })).json).toMatchObject(
+      {
+        code: 404,
+        reason: 'NotFound',
+        details: { name: 'nowhere', kind: 'namespaces' },
+      },
+    )
+  })
+
+  it('into a namespace that is going away is 403 with the cause', async () => {
+    await trial.post('/api/v1/namespaces', { metadata: { name: 'going' } })
+    await trial.delete('/api/v1/namespaces/going')
+    expect((await trial.post('/api/v1/namespaces/going/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
+      code: 403,
+      reason: 'Forbidden',
+      details: { causes: [{ reason: 'NamespaceTerminating' }] },
+    })
+  })
+
+  it.each([
+    ['another namespace in the body', MAPS, { metadata: { name: 'a', namespace: 'kube-system' } }, 400],
+    ['another kind', MAPS, { kind: 'Secret', metadata: { name: 'a' } }, 400],
+    ['another version', MAPS, { apiVersion: 'v2', kind: 'ConfigMap', metadata: { name: 'a' } }, 400],
+    ['a resourceVersion', MAPS, { metadata: { name: 'a', resourceVersion: '7' } }, 400],
+    ['no name', MAPS, { metadata: {} }, 422],
+    ['a hostile name', MAPS, { metadata: { name: '../../etc' } }, 422],
+    ['a list as a body', MAPS, [], 400],
+  ])('SYS-10 with %s is refused', async (_, url, body, code) => {
+    const { revision } = trial.store
+    const { status, json } = await trial.post(url, body)
+    expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
+    expect(trial.store.revision).toBe(revision)
+  })
+
+  it('SYS-10 to all namespaces at once, or to a name, is 405', async () => {
+    expect((await trial.post('/api/v1/configmaps', { metadata: { name: 'a' } })).status).toBe(405)
+    expect((await trial.post(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(405)
+  })
+})
+
+describe('generateName', () => {
+  it('SYS-4 appends five characters that are easy to read aloud', async () => {
+    const { json } = await trial.post(MAPS, { metadata: { generateName: 'draft-' } })
+    expect(json.metadata.name).toMatch(/^draft-[bcdfghjklmnpqrstvwxz2456789]{5}$/)
+    expect(json.metadata.generateName).toBe('draft-')
+  })
+
+  it('SYS-4 cuts a long prefix so that the name fits', async () => {
+    const { json } = await trial.post(MAPS, { metadata: { generateName: 'x'.repeat(100) } })
+    expect(json.metadata.name).toHaveLength(63)
+  })
+
+  it('SYS-4 gives way to a name', async () => {
+    const { json } = await trial.post(MAPS, { metadata: { name: 'chosen', generateName: 'draft-' } })
+    expect(json.metadata.name).toBe('chosen')
+  })
+
+  it('SYS-4 tries again when a name is taken, then tells the client to', async () => {
+    const stuck = await startTrial({ random: () => 0 })
+    expect((await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe('draft-bbbbb')
+    const { status, json } = await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })
+    expect(status).toBe(409)
+    expect(json).toMatchObject({ reason: 'AlreadyExists', details: { retryAfterSeconds: 1 } })
+  })
+})
+
+describe('dryRun=All', () => {
+  it('SYS-4 answers as if, and stores nothing', async () => {
+    const { revision } = trial.store
+    const { status, json } = await trial.post(`${CLAIMS}?dryRun=All`, aClaim('a'))
+    expect(status).toBe(201)
+    expect(json).toMatchObject({ metadata: { name: 'a', uid: expect.any(String) }, spec: { volumeMode: 'Filesystem' } })
+    expect(trial.store.revision).toBe(revision)
+    expect((await trial.get(`${CLAIMS}/a`)).status).toBe(404)
+  })
+
+  it('SYS-4 refuses what would be refused', async () => {
+    await trial.post(CLAIMS, aClaim('a'))
+    expect((await trial.post(`${CLAIMS}?dryRun=All`, aClaim('a'))).status).toBe(409)
+    expect((await trial.post(`${CLAIMS}?dryRun=All`, aClaim('b', { accessModes: [] }))).status).toBe(422)
+    expect((await trial.post(`${CLAIMS}?dryRun=Some`, aClaim('b'))).status).toBe(422)
+  })
+})
+
+describe('fieldValidation', () => {
+  const body = '{"metadata":{"name":"a","colour":"red"},"data":{"k":"1","k":"2"},"size":5}'
+  const post = (query: string, text = body) =>
+    trial.call('POST', `${MAPS}?${query}`, text, { 'content-type': 'application/json' })
+
+  it('SYS-4 Warn, the default, drops what nobody knows and says so', async () => {
+    const { status, headers, json } = await post('')
+    expect(status).toBe(201)
+    expect(headers.warning).toEqual([
+      '299 - "unknown field \\"metadata.colour\\""',
+      '299 - "unknown field \\"size\\""',
+      '299 - "duplicate field \\"data.k\\""',
+    ])
+    expect(json.size).toBeUndefined()
+    expect(json.data).toEqual({ k: '2' })
+  })
+
+  it('SYS-4 Strict refuses with 400 and names every field', async () => {
+    const { status, json } = await post('fieldValidation=Strict')
+    expect(status).toBe(400)
+    expect(json).toMatchObject({ reason: 'BadRequest' })
+    expect(json.message).toMatch(/^ConfigMap in version "v1" cannot be handled.*strict decoding error: /)
+    for (const field of ['unknown field "metadata.colour"', 'unknown field "size"', 'duplicate field "data.k"']) {
+      expect(json.message).toContain(field)
+    }
+  })
+
+  it('SYS-4 Ignore drops it silently', async () => {
+    const { status, headers } = await post('fieldValidation=Ignore')
+    expect(status).toBe(201)
+    expect(headers.warning).toBeUndefined()
+  })
+
+  it('SYS-10 another value is 422', async () => {
+    expect((await post('fieldValidation=Sometimes')).status).toBe(422)
+  })
+
+  it('SYS-4 goes for patches too, where Strict is 422 on the patch', async () => {
+    await trial.post(MAPS, { metadata: { name: 'b' } })
+    const patch = (query: string) =>
+      trial.call('PATCH', `${MAPS}/b?${query}`, '{"size":5}', { 'content-type': 'application/merge-patch+json' })
+    expect((await patch('')).headers.warning).toEqual(['299 - "unknown field \\"size\\""'])
+    expect((await patch('fieldValidation=Strict')).json).toMatchObject({
+      code: 422,
+      reason: 'Invalid',
+      details: { causes: [{ field: 'patch' }] },
+    })
+  })
+})
+
+describe('what clients see filled in', () => {
+  it('PROV-1 a storage class deletes its volumes and binds at once unless it says otherwise', async () => {
+    const { json } = await trial.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
+    expect(json).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
+  })
+
+  it('PROV-18 claims, volumes and attributes classes get their protection', async () => {
+    const claim = (await trial.post(CLAIMS, aClaim('a'))).json
+    expect(claim).toMatchObject({
+      metadata: { finalizers: ['kubernetes.io/pvc-protection'] },
+      spec: { volumeMode: 'Filesystem' },
+      status: { phase: 'Pending' },
+    })
+    const volume = (
+      await trial.post('/api/v1/persistentvolumes', {
+        metadata: { name: 'disk' },
+        spec: {
+          capacity: { storage: '1Gi' },
+          accessModes: ['ReadWriteOnce'],
+          csi: { driver: 'd.example.com', volumeHandle: 'h' },
+        },
+      })
+    ).json
+    expect(volume).toMatchObject({
+      metadata: { finalizers: ['kubernetes.io/pv-protection'] },
+      spec: { persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' },
+      status: { phase: 'Pending', lastPhaseTransitionTime: '2026-01-01T00:00:00Z' },
+    })
+    const silver = await trial.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+      metadata: { name: 'silver' },
+      driverName: 'd.example.com',
+      parameters: { iops: '1' },
+    })
+    expect(silver.json.metadata.finalizers).toEqual(['kubernetes.io/vac-protection'])
+  })
+
+  it('VAC-9 (59) an attributes class that brings its finalizer along has it once', async () => {
+    const { json } = await trial.post(ATTRIBUTES_CLASSES, {
+      metadata: { name: 'silver', finalizers: ['example.com/mine', 'kubernetes.io/vac-protection'] },
+      driverName: 'd.example.com',
+      parameters: { iops: '1' },
+    })
+    expect(json.metadata.finalizers).toEqual(['example.com/mine', 'kubernetes.io/vac-protection'])
+  })
+
+  it('VAC-2 no attributes class is the default: a claim that names none has none, whatever classes say of themselves', async () => {
+    await trial.post(ATTRIBUTES_CLASSES, {
+      metadata: { name: 'silver', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+      driverName: 'd.example.com',
+      parameters: { iops: '1' },
+    })
+    expect((await trial.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
+  })
+
+  it('CAP-2 a driver reports no capacity unless it says so', async () => {
+    const { json } = await trial.post('/apis/storage.k8s.io/v1/csidrivers', {
+      metadata: { name: 'd.example.com' },
+      spec: {},
+    })
+    expect(json).toMatchObject({
+      metadata: { generation: 1 },
+      spec: {
+        attachRequired: true,
+        podInfoOnMount: false,
+        storageCapacity: false,
+        fsGroupPolicy: 'ReadWriteOnceWithFSType',
+        volumeLifecycleModes: ['Persistent'],
+        requiresRepublish: false,
+        seLinuxMount: false,
+      },
+    })
+  })
+
+  it('CAP-1 a capacity object with a hostile name is 422, as producers probe', async () => {
+    const body = { metadata: { name: '#%123-invalid-name' }, storageClassName: '' }
+    const { status, json } = await trial.post('/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities', body)
+    expect({ status, reason: json.reason }).toEqual({ status: 422, reason: 'Invalid' })
+  })
+
+  it('a namespace is active, named by its label and held by its content', async () => {
+    expect((await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })).json).toMatchObject({
+      metadata: { labels: { 'kubernetes.io/metadata.name': 'shop' } },
+      spec: { finalizers: ['kubernetes'] },
+      status: { phase: 'Active' },
+    })
+  })
+
+  it('a secret keeps its text as data only', async () => {
+    const body = { metadata: { name: 's' }, stringData: { user: 'admin' }, data: { user: 'b2xk', other: 'eA==' } }
+    const { json } = await trial.post('/api/v1/namespaces/default/secrets', body)
+    expect(json).toMatchObject({ type: 'Opaque', data: { user: 'YWRtaW4=', other: 'eA==' } })
+    expect(json.stringData).toBeUndefined()
+  })
+
+  it('PIO-1 quantities come back in one form, throughput in bytes', async () => {
+    const requests = { storage: '1024Mi', iops: '3000', throughput: '100' }
+    const { json } = await trial.post(CLAIMS, aClaim('a', { resources: { requests } }))
+    expect(json.spec.resources.requests).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
+  })
+
+  it.each([
+    ['iops', 'many'],
+    ['iops', ''],
+    ['iops', {}],
+    ['iops', '1e99999'],
+    ['throughput', '100MiB/s'],
+    ['throughput', true],
+  ])('PIO-1 SYS-10 %s of %j cannot be read: refused, and nothing is stored', async (name, amount) => {
+    for (const list of ['requests', 'limits']) {
+      const resources = { requests: { storage: '1Gi' }, [list]: { storage: '1Gi', [name]: amount } }
+      const { status, json } = await trial.post(CLAIMS, aClaim('a', { resources }))
+      expect([status, json.reason]).toEqual([400, 'BadRequest'])
+      expect(json.message).toContain(`spec.resources.${list}[${name}]: `)
+    }
+    expect((await trial.get(CLAIMS)).json.items).toEqual([])
+  })
+
+  it('a status sent with a create is ignored, but a node registers with its own', async () => {
+    const claim = await trial.post(CLAIMS, { ...aClaim('a'), status: { phase: 'Bound' } })
+    expect(claim.json.status).toEqual({ phase: 'Pending' })
+    const node = await trial.post('/api/v1/nodes', { metadata: { name: 'n' }, status: { capacity: { cpu: '4' } } })
+    expect(node.json.status.capacity).toEqual({ cpu: '4' })
+  })
+})

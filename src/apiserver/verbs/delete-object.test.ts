@@ -1,0 +1,200 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startTrial, type TrialServer } from '../server.fixture.ts'
+
+const MAPS = '/api/v1/namespaces/default/configmaps'
+const PODS = '/api/v1/namespaces/default/pods'
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial()
+})
+afterEach(() => trial.store.close())
+
+const create = async (name: string, metadata: object = {}) =>
+  (await trial.post(MAPS, { metadata: { name, ...metadata } })).json
+const names = async () => (await trial.get(MAPS)).json.items.map(({ metadata }: any) => metadata.name)
+
+describe('DELETE', () => {
+  it('answers Success with the uid for most kinds', async () => {
+    const { metadata } = await create('a')
+    const { status, json } = await trial.delete(`${MAPS}/a`)
+    expect(status).toBe(200)
+    expect(json).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      details: { name: 'a', kind: 'configmaps', uid: metadata.uid },
+    })
+    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+  })
+
+  it.each([
+    ['ResourceQuota', '/api/v1/namespaces/default/resourcequotas', { spec: { hard: {} } }],
+    ['ServiceAccount', '/api/v1/namespaces/default/serviceaccounts', {}],
+    ['StorageClass', '/apis/storage.k8s.io/v1/storageclasses', { provisioner: 'example.com/p' }],
+    ['CSIDriver', '/apis/storage.k8s.io/v1/csidrivers', { spec: {} }],
+    ['CSINode', '/apis/storage.k8s.io/v1/csinodes', { spec: { drivers: [] } }],
+  ])('answers the object itself for a %s', async (kind, url, body) => {
+    await trial.post(url, { metadata: { name: 'a' }, ...body })
+    expect((await trial.delete(`${url}/a`)).json).toMatchObject({ kind, metadata: { name: 'a' } })
+  })
+
+  it('of what is not there is 404', async () => {
+    expect((await trial.delete(`${MAPS}/a`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
+  })
+
+  it('SYS-4 with a precondition that does not hold is 409 and changes nothing', async () => {
+    const { metadata } = await create('a')
+    for (const preconditions of [
+      { uid: 'other' },
+      { resourceVersion: '1' },
+      { uid: metadata.uid, resourceVersion: '1' },
+    ]) {
+      expect((await trial.delete(`${MAPS}/a`, { preconditions })).json).toMatchObject({ code: 409, reason: 'Conflict' })
+    }
+    const { uid, resourceVersion } = metadata
+    expect((await trial.delete(`${MAPS}/a`, { preconditions: { uid, resourceVersion } })).status).toBe(200)
+  })
+
+  it('takes options as query parameters when there is no body', async () => {
+    await create('a')
+    expect((await trial.delete(`${MAPS}/a?propagationPolicy=Orphan`)).json.metadata.finalizers).toEqual(['orphan'])
+    expect((await trial.delete(`${MAPS}/a?propagationPolicy=Sometimes`)).status).toBe(422)
+  })
+
+  it.each([`dryRun=All`, ''])('SYS-4 as a dry run (%j) answers and deletes nothing', async (query) => {
+    await create('a')
+    const { revision } = trial.store
+    const body = query ? undefined : { dryRun: ['All'] }
+    expect((await trial.delete(`${MAPS}/a?${query}`, body)).status).toBe(200)
+    expect(trial.store.revision).toBe(revision)
+  })
+
+  it('of a built-in namespace is 403', async () => {
+    for (const name of ['default', 'kube-system', 'kube-public']) {
+      expect((await trial.delete(`/api/v1/namespaces/${name}`)).json).toMatchObject({ code: 403, reason: 'Forbidden' })
+    }
+  })
+})
+
+describe('finalizers', () => {
+  it('SYS-4 keep the object, marked, until the last is removed', async () => {
+    await create('a', { finalizers: ['example.com/one', 'example.com/two'] })
+    const watch = await trial.watch(`${MAPS}?watch=1&resourceVersion=${trial.store.revision}`)
+    await trial.clock.advance(5_000)
+    const marked = await trial.delete(`${MAPS}/a`)
+    expect(marked.status).toBe(200)
+    expect(marked.json).toMatchObject({
+      kind: 'ConfigMap',
+      metadata: { deletionTimestamp: '2026-01-01T00:00:05Z', deletionGracePeriodSeconds: 0 },
+    })
+    await trial.clock.advance(5_000)
+    expect((await trial.delete(`${MAPS}/a`)).json).toEqual(marked.json) // again: nothing new
+    await trial.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/two'] } }, 'merge')
+    const last = await trial.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
+    expect(last.status).toBe(200)
+    expect(last.json.metadata.name).toBe('a')
+    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+    await watch.until((events) => events.length === 3)
+    expect(watch.events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'DELETED'])
+  })
+
+  it('SYS-4 cannot be added any more once the object is going', async () => {
+    await create('a', { finalizers: ['example.com/one'] })
+    await trial.delete(`${MAPS}/a`)
+    const finalizers = ['example.com/one', 'example.com/late']
+    expect((await trial.patch(`${MAPS}/a`, { metadata: { finalizers } }, 'merge')).json).toMatchObject({
+      code: 422,
+      details: { causes: [{ field: 'metadata.finalizers' }] },
+    })
+  })
+
+  it('SYS-4 raise the generation with the mark, where the kind has one', async () => {
+    const url = '/apis/storage.k8s.io/v1/csidrivers'
+    await trial.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
+    expect((await trial.delete(`${url}/d`)).json.metadata.generation).toBe(2)
+    expect((await trial.delete(`${url}/d`)).json.metadata.generation).toBe(2)
+  })
+
+  it('SYS-4 the mark cannot be taken back', async () => {
+    await create('a', { finalizers: ['example.com/one'] })
+    const { json } = await trial.delete(`${MAPS}/a`)
+    const { deletionTimestamp: _, ...metadata } = json.metadata
+    expect((await trial.put(`${MAPS}/a`, { ...json, metadata })).json.metadata.deletionTimestamp).toBe(
+      json.metadata.deletionTimestamp,
+    )
+  })
+
+  it.each([
+    ['Background', undefined],
+    ['Foreground', ['foregroundDeletion']],
+    ['Orphan', ['orphan']],
+  ])('SYS-4 of propagation %s are %j', async (propagationPolicy, finalizers) => {
+    await create('a')
+    const { json } = await trial.delete(`${MAPS}/a`, { propagationPolicy })
+    expect(json.metadata.finalizers).toEqual(finalizers)
+    expect((await trial.get(`${MAPS}/a`)).status).toBe(finalizers ? 200 : 404)
+  })
+
+  it('an update of an object without them does not delete it', async () => {
+    await create('a')
+    await trial.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
+    expect((await trial.get(`${MAPS}/a`)).status).toBe(200)
+  })
+})
+
+describe('a pod', () => {
+  const pod = (spec: object = {}) => ({
+    metadata: { name: 'p' },
+    spec: { containers: [{ name: 'c', image: 'i' }], ...spec },
+  })
+
+  it('that runs gets its grace period, which can only be shortened', async () => {
+    await trial.post(PODS, pod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
+    const { json } = await trial.delete(`${PODS}/p`)
+    expect(json.metadata).toMatchObject({ deletionGracePeriodSeconds: 30, deletionTimestamp: '2026-01-01T00:00:30Z' })
+    const longer = await trial.delete(`${PODS}/p`, { gracePeriodSeconds: 60 })
+    expect(longer.json.metadata.deletionGracePeriodSeconds).toBe(30)
+    const shorter = await trial.delete(`${PODS}/p`, { gracePeriodSeconds: 5 })
+    expect(shorter.json.metadata).toMatchObject({
+      deletionGracePeriodSeconds: 5,
+      deletionTimestamp: '2026-01-01T00:00:05Z',
+    })
+    expect((await trial.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })).status).toBe(200)
+    expect((await trial.get(`${PODS}/p`)).status).toBe(404)
+  })
+
+  it('that never ran goes at once', async () => {
+    await trial.post(PODS, pod())
+    await trial.delete(`${PODS}/p`)
+    expect((await trial.get(`${PODS}/p`)).status).toBe(404)
+  })
+})
+
+describe('DELETE of a collection', () => {
+  it('SYS-4 deletes what is selected and answers the list', async () => {
+    await create('a', { labels: { batch: '1' } })
+    await create('b', { labels: { batch: '1' }, finalizers: ['example.com/hold'] })
+    await create('c')
+    const { status, json } = await trial.delete(`${MAPS}?labelSelector=batch%3D1`)
+    expect(status).toBe(200)
+    expect(json.kind).toBe('ConfigMapList')
+    expect(json.items.map(({ metadata }: any) => metadata.name)).toEqual(['a', 'b'])
+    expect(await names()).toEqual(['b', 'c'])
+    expect((await trial.get(`${MAPS}/b`)).json.metadata.deletionTimestamp).toBeTruthy()
+  })
+
+  it('SYS-4 takes options in the body', async () => {
+    await create('a')
+    await trial.delete(MAPS, { dryRun: ['All'] })
+    expect(await names()).toEqual(['a'])
+    await trial.delete(MAPS, { propagationPolicy: 'Foreground' })
+    expect((await trial.get(`${MAPS}/a`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
+  })
+
+  it('is not allowed over all namespaces, nor of namespaces', async () => {
+    expect((await trial.delete('/api/v1/configmaps')).status).toBe(405)
+    expect((await trial.delete('/api/v1/namespaces')).status).toBe(405)
+  })
+})

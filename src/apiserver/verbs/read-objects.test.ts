@@ -1,0 +1,269 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startTrial, type TrialServer } from '../server.fixture.ts'
+
+const MAPS = '/api/v1/namespaces/default/configmaps'
+const HISTORY_MS = 60_000
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial({ history: { keepMs: HISTORY_MS } })
+})
+afterEach(() => trial.store.close())
+
+const create = async (...names: string[]) => {
+  for (const name of names) await trial.post(MAPS, { metadata: { name }, data: { name } })
+}
+const names = ({ json }: { json: any }) => json.items.map(({ metadata }: any) => metadata.name)
+const list = (query = '') => trial.get(`${MAPS}?${query}`)
+
+describe('GET of one object', () => {
+  it('answers it with kind, apiVersion and version', async () => {
+    await create('a')
+    const { status, headers, json } = await trial.get(`${MAPS}/a`)
+    expect(status).toBe(200)
+    expect(headers['content-type']).toBe('application/json')
+    expect(json).toMatchObject({
+      kind: 'ConfigMap',
+      apiVersion: 'v1',
+      metadata: { name: 'a', namespace: 'default', resourceVersion: String(trial.store.revision) },
+      data: { name: 'a' },
+    })
+  })
+
+  it('that is not there is 404 with its plural', async () => {
+    expect((await trial.get(`${MAPS}/nowhere`)).json).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: 'configmaps "nowhere" not found',
+      reason: 'NotFound',
+      details: { name: 'nowhere', kind: 'configmaps' },
+      code: 404,
+    })
+    expect((await trial.get('/apis/storage.k8s.io/v1/storageclasses/nowhere')).json).toMatchObject({
+      message: 'storageclasses.storage.k8s.io "nowhere" not found',
+      details: { name: 'nowhere', group: 'storage.k8s.io', kind: 'storageclasses' },
+    })
+  })
+
+  it('at a version: at least as new, and 504 when there is no such yet', async () => {
+    await create('a')
+    const { revision } = trial.store
+    expect((await trial.get(`${MAPS}/a?resourceVersion=${revision}`)).status).toBe(200)
+    expect((await trial.get(`${MAPS}/a?resourceVersion=1`)).status).toBe(200)
+    const late = await trial.whileTimePasses(trial.get(`${MAPS}/a?resourceVersion=${revision + 5}`))
+    expect(late.status).toBe(504)
+    expect(late.headers['retry-after']).toBe('1')
+  })
+
+  it('waits for a version that comes in time', async () => {
+    const asked = trial.get(`${MAPS}/a?resourceVersion=${trial.store.revision + 1}`)
+    await create('a')
+    expect((await trial.whileTimePasses(asked)).json.metadata.name).toBe('a')
+  })
+})
+
+describe('GET of a collection', () => {
+  it('answers a list in order of names, with its version; an empty one has an empty list', async () => {
+    expect((await list()).json).toEqual({
+      kind: 'ConfigMapList',
+      apiVersion: 'v1',
+      metadata: { resourceVersion: String(trial.store.revision) },
+      items: [],
+    })
+    await create('b', 'a', 'c')
+    expect(names(await list())).toEqual(['a', 'b', 'c'])
+    expect((await list()).json.metadata.resourceVersion).toBe(String(trial.store.revision))
+  })
+
+  it('spans all namespaces at the cluster scope', async () => {
+    await create('a')
+    await trial.post('/api/v1/namespaces/kube-system/configmaps', { metadata: { name: 'b' } })
+    expect(names(await trial.get('/api/v1/configmaps'))).toEqual(['a', 'b'])
+  })
+
+  it('of a namespace that does not exist is empty', async () => {
+    expect(names(await trial.get('/api/v1/namespaces/nowhere/configmaps'))).toEqual([])
+  })
+
+  describe('at a version', () => {
+    let before: number
+    beforeEach(async () => {
+      await create('a')
+      before = trial.store.revision
+      await create('b')
+    })
+
+    it.each([
+      ['unset: the newest', '', ['a', 'b']],
+      ['0: any', 'resourceVersion=0', ['a', 'b']],
+      ['n: at least as new', 'resourceVersion=N', ['a', 'b']],
+      ['n with a limit: exactly that', 'resourceVersion=N&limit=500', ['a']],
+      ['n, NotOlderThan: at least as new', 'resourceVersion=N&resourceVersionMatch=NotOlderThan', ['a', 'b']],
+      [
+        'n, NotOlderThan with a limit: at least as new',
+        'resourceVersion=N&resourceVersionMatch=NotOlderThan&limit=5',
+        ['a', 'b'],
+      ],
+      ['n, Exact: exactly that', 'resourceVersion=N&resourceVersionMatch=Exact', ['a']],
+    ])('%s', async (_, query, expected) => {
+      const answer = await list(query.replace('N', String(before)))
+      expect(names(answer)).toEqual(expected)
+      const exact = expected.length === 1
+      expect(answer.json.metadata.resourceVersion).toBe(String(exact ? before : trial.store.revision))
+    })
+
+    it('SYS-3 exactly, but too old: 410 Expired', async () => {
+      await trial.patch(`${MAPS}/a`, { data: { n: '1' } })
+      await trial.clock.advance(10 * HISTORY_MS)
+      const { status, json } = await list(`resourceVersion=${before}&resourceVersionMatch=Exact`)
+      expect(status).toBe(410)
+      expect(json.reason).toBe('Expired')
+      expect((await list(`resourceVersion=${before}`)).status).toBe(200)
+    })
+
+    it('that does not exist yet: 504 after three seconds', async () => {
+      const answer = await trial.whileTimePasses(list(`resourceVersion=${trial.store.revision + 1}`))
+      expect(answer.json).toMatchObject({
+        code: 504,
+        reason: 'Timeout',
+        details: { retryAfterSeconds: 1, causes: [{ reason: 'ResourceVersionTooLarge' }] },
+      })
+    })
+  })
+
+  describe('in pages', () => {
+    it('shows one snapshot whatever happens between them', async () => {
+      await create('a', 'b', 'c', 'd', 'e')
+      const first = await list('limit=2')
+      expect(names(first)).toEqual(['a', 'b'])
+      expect(first.json.metadata.remainingItemCount).toBe(3)
+      await trial.delete(`${MAPS}/c`)
+      await create('bb', 'f')
+      await trial.patch(`${MAPS}/d`, { data: { name: 'changed' } })
+      const second = await list(`limit=2&continue=${first.json.metadata.continue}`)
+      expect(names(second)).toEqual(['c', 'd'])
+      expect(second.json.items[1].data.name).toBe('d')
+      expect(second.json.metadata.resourceVersion).toBe(first.json.metadata.resourceVersion)
+      const third = await list(`limit=2&continue=${second.json.metadata.continue}`)
+      expect(names(third)).toEqual(['e'])
+      expect(third.json.metadata).toEqual({ resourceVersion: first.json.metadata.resourceVersion })
+    })
+
+    it('of a selection counts only what matches, and not what remains', async () => {
+      for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+        await trial.post(MAPS, { metadata: { name, labels: { odd: String('ace'.includes(name)) } } })
+      }
+      const first = await list('limit=2&labelSelector=odd%3Dtrue')
+      expect(names(first)).toEqual(['a', 'c'])
+      expect(first.json.metadata.remainingItemCount).toBeUndefined()
+      const second = await list(`limit=2&labelSelector=odd%3Dtrue&continue=${first.json.metadata.continue}`)
+      expect(names(second)).toEqual(['e'])
+      expect(second.json.metadata.continue).toBeUndefined()
+    })
+
+    it('SYS-3 continued too late is 410 with a token that resumes at the newest state', async () => {
+      await create('a', 'b', 'c')
+      const first = await list('limit=1')
+      await trial.delete(`${MAPS}/b`)
+      await create('bb')
+      await trial.clock.advance(10 * HISTORY_MS)
+      const late = await list(`limit=1&continue=${first.json.metadata.continue}`)
+      expect(late.status).toBe(410)
+      expect(late.json).toMatchObject({ reason: 'Expired', metadata: { continue: expect.any(String) } })
+      const resumed = await list(`limit=5&continue=${late.json.metadata.continue}`)
+      expect(names(resumed)).toEqual(['bb', 'c'])
+      expect(resumed.json.metadata.resourceVersion).toBe(String(trial.store.revision))
+    })
+
+    it.each([
+      'garbage',
+      '%00',
+      Buffer.from('{}').toString('base64url'),
+      Buffer.from('null').toString('base64url'),
+      Buffer.from('{"v":1,"rv":0,"start":"a"}').toString('base64url'),
+      Buffer.from('{"v":1,"rv":5,"start":""}').toString('base64url'),
+      Buffer.from('{"v":1,"rv":"5","start":"a"}').toString('base64url'),
+      Buffer.from('{"v":2,"rv":5,"start":"a"}').toString('base64url'),
+    ])('SYS-10 continued with %s is 400', async (token) => {
+      expect((await list(`limit=1&continue=${token}`)).json).toMatchObject({ code: 400, reason: 'BadRequest' })
+    })
+  })
+
+  it.each([
+    ['labelSelector=app%3Dshop', ['b', 'c']],
+    ['labelSelector=app!%3Dshop', ['a']],
+    ['labelSelector=app', ['b', 'c']],
+    ['labelSelector=!app', ['a']],
+    ['labelSelector=app%3Dshop,tier%20in%20(db,cache)', ['c']],
+    ['labelSelector=rank%3E5', ['c']],
+    ['fieldSelector=metadata.name%3Db', ['b']],
+    ['fieldSelector=metadata.name!%3Db,metadata.namespace%3Ddefault', ['a', 'c']],
+    ['labelSelector=app&fieldSelector=metadata.name%3Dc', ['c']],
+  ])('selects by %s', async (query, expected) => {
+    await trial.post(MAPS, { metadata: { name: 'a' } })
+    await trial.post(MAPS, { metadata: { name: 'b', labels: { app: 'shop', rank: '3' } } })
+    await trial.post(MAPS, { metadata: { name: 'c', labels: { app: 'shop', tier: 'db', rank: '7' } } })
+    expect(names(await list(query))).toEqual(expected)
+  })
+
+  it('SYS-10 refuses to select by a field nobody offers, and says which there are', async () => {
+    const { status, json } = await list('fieldSelector=data.a%3Db')
+    expect(status).toBe(400)
+    expect(json.message).toMatch(/field label not supported: "data\.a".*metadata\.name/)
+  })
+})
+
+describe('forms of an answer', () => {
+  const TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' }
+  const PARTIAL = { accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1' }
+  const PARTIAL_LIST = { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' }
+
+  it('SYS-2 a table of a list, in pages too', async () => {
+    await create('a', 'b')
+    const { json } = await trial.get(`${MAPS}?limit=1`, TABLE)
+    expect(json).toMatchObject({
+      kind: 'Table',
+      metadata: { resourceVersion: String(trial.store.revision), remainingItemCount: 1 },
+      rows: [{ cells: ['a', 1, '0s'], object: { kind: 'PartialObjectMetadata', metadata: { name: 'a' } } }],
+    })
+    expect(json.metadata.continue).toBeTruthy()
+    expect((await trial.get(`${MAPS}/a`, TABLE)).json.rows).toHaveLength(1)
+  })
+
+  it('SYS-2 rows carry the whole object or nothing when asked to', async () => {
+    await create('a')
+    const whole = (await trial.get(`${MAPS}?includeObject=Object`, TABLE)).json.rows[0].object
+    expect(whole).toMatchObject({ kind: 'ConfigMap', apiVersion: 'v1', data: { name: 'a' } })
+    expect((await trial.get(`${MAPS}?includeObject=None`, TABLE)).json.rows[0].object ?? null).toBeNull()
+    expect((await trial.get(`${MAPS}?includeObject=Everything`, TABLE)).status).toBe(400)
+  })
+
+  it('metadata alone, of one and of many', async () => {
+    await create('a')
+    const one = (await trial.get(`${MAPS}/a`, PARTIAL)).json
+    expect(one).toMatchObject({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 'a' } })
+    expect(one.data).toBeUndefined()
+    expect((await trial.get(MAPS, PARTIAL_LIST)).json).toMatchObject({
+      kind: 'PartialObjectMetadataList',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { resourceVersion: String(trial.store.revision) },
+      items: [{ kind: 'PartialObjectMetadata', metadata: { name: 'a' } }],
+    })
+  })
+
+  it('the form of one asked of many, and the reverse, is 406', async () => {
+    await create('a')
+    expect((await trial.get(MAPS, PARTIAL)).status).toBe(406)
+    expect((await trial.get(`${MAPS}/a`, PARTIAL_LIST)).status).toBe(406)
+  })
+
+  it('YAML', async () => {
+    await create('a')
+    const { headers, text } = await trial.get(`${MAPS}/a`, { accept: 'application/yaml' })
+    expect(headers['content-type']).toBe('application/yaml')
+    expect(text).toMatch(/^kind: ConfigMap$/m)
+    expect(text).toMatch(/^ {2}name: a$/m)
+  })
+})

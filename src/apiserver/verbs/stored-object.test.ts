@@ -1,0 +1,122 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { createResources } from '../resources.ts'
+import { answerBytes, createStoredObjects, encodeStored, listBytes, sameContent } from './stored-object.ts'
+
+const claims = createResources(ALL_KINDS).find('', 'v1', 'persistentvolumeclaims')!
+const anObject = (name = 'a') => ({ metadata: { name, uid: 'u', resourceVersion: '99' }, spec: { volumeName: 'v' } })
+const anEntry = (value: Uint8Array, modRevision = 7, key = 'core/persistentvolumeclaims/default/a') => ({
+  key,
+  value,
+  modRevision,
+  createRevision: 1,
+})
+
+describe('stored form', () => {
+  it('SYS-1 is never taken for what had the same version before the disk refused it', () => {
+    const objects = createStoredObjects()
+    objects.decode(anEntry(Buffer.from('{"metadata":{"name":"refused"}}')))
+    expect(objects.decode(anEntry(Buffer.from('{"metadata":{"name":"kept"}}'))).metadata.name).toBe('kept')
+  })
+
+  it('has metadata first and neither version nor kind', () => {
+    expect(encodeStored(anObject()).toString()).toBe('{"metadata":{"name":"a","uid":"u"},"spec":{"volumeName":"v"}}')
+  })
+
+  it('becomes an answer by a prefix', () => {
+    expect(JSON.parse(answerBytes(claims, encodeStored(anObject()), 7).toString())).toEqual({
+      kind: 'PersistentVolumeClaim',
+      apiVersion: 'v1',
+      metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
+      spec: { volumeName: 'v' },
+    })
+  })
+
+  it('becomes an item of a list by a shorter one', () => {
+    const head = { kind: 'ÄList', metadata: { resourceVersion: '9' } }
+    const newest = Number.MAX_SAFE_INTEGER
+    const entries = [anEntry(encodeStored(anObject('ä'))), anEntry(encodeStored(anObject('b')), newest)]
+    const items = [
+      { metadata: { name: 'ä', uid: 'u', resourceVersion: '7' }, spec: { volumeName: 'v' } },
+      { metadata: { name: 'b', uid: 'u', resourceVersion: String(newest) }, spec: { volumeName: 'v' } },
+    ]
+    expect(JSON.parse(listBytes(head, []).toString())).toEqual({ ...head, items: [] })
+    expect(JSON.parse(listBytes(head, entries).toString())).toEqual({ ...head, items })
+  })
+
+  it('has no version while it is not stored, as after a dry run', () => {
+    expect(JSON.parse(answerBytes(claims, encodeStored(anObject()), 0).toString()).metadata).toEqual({
+      name: 'a',
+      uid: 'u',
+    })
+  })
+
+  it('survives any text and any empty metadata', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.string()), fc.integer({ min: 1 }), (data, revision) => {
+        const object = { metadata: {}, data }
+        const answered = JSON.parse(answerBytes(claims, encodeStored(object), revision).toString('utf8'))
+        expect(answered.data).toEqual(JSON.parse(JSON.stringify(data)))
+        expect(answered.metadata).toEqual({ resourceVersion: String(revision) })
+      }),
+    )
+  })
+})
+
+describe('createStoredObjects', () => {
+  it('read soon after it was written, is as its bytes say, and frozen throughout', () => {
+    const { metadata, spec } = anObject()
+    const value = encodeStored({
+      metadata: { ...metadata, labels: undefined },
+      spec: { ...spec, more: [{ a: 1 }] },
+    } as any)
+    const decoded: any = createStoredObjects().decode(anEntry(value))
+    expect(decoded).toStrictEqual({
+      metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
+      spec: { volumeName: 'v', more: [{ a: 1 }] },
+    })
+    for (const part of [decoded, decoded.metadata, decoded.spec, decoded.spec.more, decoded.spec.more[0]]) {
+      expect(part).toSatisfy(Object.isFrozen)
+    }
+  })
+
+  it('decodes once, frozen, with the version', () => {
+    const objects = createStoredObjects()
+    const entry = anEntry(encodeStored(anObject()))
+    const decoded: any = objects.decode(entry)
+    expect(decoded.metadata.resourceVersion).toBe('7')
+    expect(objects.decode(entry)).toBe(decoded)
+    expect(() => {
+      decoded.spec.volumeName = 'w'
+    }).toThrow(TypeError)
+  })
+
+  it('does not take one revision of a key for another, nor one key for another', () => {
+    const objects = createStoredObjects()
+    const first = objects.decode(anEntry(encodeStored(anObject('one')), 7))
+    expect(objects.decode(anEntry(encodeStored(anObject('two')), 8))).not.toBe(first)
+    expect(
+      objects.decode(anEntry(encodeStored(anObject('other')), 7, 'core/persistentvolumeclaims/default/b')),
+    ).not.toBe(first)
+  })
+
+  it('forgets the oldest beyond its limit', () => {
+    const objects = createStoredObjects(2)
+    const entries = Array.from({ length: 9 }, (_, at) => anEntry(encodeStored(anObject()), at + 1))
+    const [first, ...others] = entries.map((entry) => objects.decode(entry))
+    expect(objects.decode(entries[8]!)).toBe(others.at(-1))
+    expect(objects.decode(entries[0]!)).not.toBe(first)
+  })
+})
+
+describe('sameContent', () => {
+  const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
+  it('looks past the order of keys, but not of items', () => {
+    expect(sameContent(bytes({ a: 1, b: 2 }), bytes({ a: 1, b: 2 }))).toBe(true)
+    expect(sameContent(bytes({ a: 1, b: 2 }), bytes({ b: 2, a: 1 }))).toBe(true)
+    expect(sameContent(bytes({ a: [1, 2] }), bytes({ a: [2, 1] }))).toBe(false)
+    expect(sameContent(bytes({ a: 1 }), bytes({ a: 2 }))).toBe(false)
+    expect(sameContent(bytes({ a: 1 }), bytes({ a: 1, b: 2 }))).toBe(false)
+  })
+})

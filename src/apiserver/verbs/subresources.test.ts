@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startTrial, type TrialServer } from '../server.fixture.ts'
+
+const PODS = '/api/v1/namespaces/default/pods'
+
+let trial: TrialServer
+beforeEach(async () => {
+  trial = await startTrial()
+  await trial.post(PODS, { metadata: { name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } })
+})
+afterEach(() => trial.store.close())
+
+const bind = (target: object, metadata: object = { name: 'p' }) => trial.post(`${PODS}/p/binding`, { metadata, target })
+const pod = async () => (await trial.get(`${PODS}/p`)).json
+
+describe('pods/binding', () => {
+  it('puts a pod on a node, once', async () => {
+    const { status, json } = await bind({ kind: 'Node', name: 'n1' }, { name: 'p', annotations: { by: 'tester' } })
+    expect(status).toBe(201)
+    expect(json).toMatchObject({ kind: 'Status', status: 'Success' })
+    expect(await pod()).toMatchObject({
+      metadata: { annotations: { by: 'tester' } },
+      spec: { nodeName: 'n1' },
+      status: { conditions: [{ type: 'PodScheduled', status: 'True' }] },
+    })
+    expect((await bind({ name: 'n2' })).json).toMatchObject({ code: 409, reason: 'Conflict' })
+    expect((await pod()).spec.nodeName).toBe('n1')
+  })
+
+  it('of another pod that has its name meanwhile is 409', async () => {
+    expect((await bind({ name: 'n1' }, { name: 'p', uid: 'gone' })).status).toBe(409)
+  })
+
+  it('as a dry run binds nothing', async () => {
+    expect(
+      (await trial.post(`${PODS}/p/binding?dryRun=All`, { metadata: { name: 'p' }, target: { name: 'n1' } })).status,
+    ).toBe(201)
+    expect((await pod()).spec.nodeName).toBeUndefined()
+  })
+
+  it.each([
+    ['another name', { name: 'n1' }, { name: 'q' }, 400],
+    ['no node', {}, { name: 'p' }, 400],
+    ['something that is no node', { kind: 'Cloud', name: 'n1' }, { name: 'p' }, 400],
+  ])('SYS-10 with %s is refused', async (_, target, metadata, code) => {
+    expect((await bind(target, metadata)).status).toBe(code)
+  })
+
+  it('of a pod that is not there is 404, and of no method but POST', async () => {
+    expect((await trial.post(`${PODS}/nowhere/binding`, { target: { name: 'n' } })).status).toBe(404)
+    expect((await trial.get(`${PODS}/p/binding`)).status).toBe(405)
+  })
+})
+
+describe('pods/eviction', () => {
+  it('deletes the pod', async () => {
+    const { status } = await trial.post(`${PODS}/p/eviction`, {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: 'p' },
+    })
+    expect(status).toBe(201)
+    expect((await trial.get(`${PODS}/p`)).status).toBe(404)
+  })
+})
+
+describe('namespaces/finalize', () => {
+  it('lets a namespace go once nothing holds it', async () => {
+    await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    const marked = (await trial.delete('/api/v1/namespaces/shop')).json
+    expect(marked).toMatchObject({ status: { phase: 'Terminating' }, spec: { finalizers: ['kubernetes'] } })
+    const { status } = await trial.put('/api/v1/namespaces/shop/finalize', { ...marked, spec: { finalizers: [] } })
+    expect(status).toBe(200)
+    expect((await trial.get('/api/v1/namespaces/shop')).status).toBe(404)
+  })
+
+  it('is the only way to change those finalizers', async () => {
+    await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await trial.patch('/api/v1/namespaces/shop', { spec: { finalizers: [] } }, 'merge')
+    expect((await trial.get('/api/v1/namespaces/shop')).json.spec.finalizers).toEqual(['kubernetes'])
+  })
+})
+
+it('a subresource nobody knows is 404', async () => {
+  expect((await trial.get(`${PODS}/p/unicorn`)).status).toBe(404)
+  expect((await trial.get(`${PODS}/p/log`)).status).toBe(404)
+})

@@ -1,0 +1,370 @@
+// WATCH: the changes after a version, as they happen. The store replays and orders; this file filters by
+// selector, writes each event once per form, and shares those bytes among all streams that want them.
+
+import { ApiError, expired } from '../../api/status-error.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
+import { collectionPrefix } from '../keys.ts'
+import type { Accepted } from '../negotiate.ts'
+import type { ListOptions } from '../options.ts'
+import type { Resource } from '../resources.ts'
+import { type IncludeObject, partialOf, tableOf } from '../table.ts'
+import { listObjects, type ReadDeps, selectorOf, waitForRevision } from './read-objects.ts'
+import { answerBytes, type Shared } from './stored-object.ts'
+import { faceOf } from './write-deps.ts'
+
+/** One client's stream, whatever carries it. */
+export interface StreamSink {
+  write(chunk: Uint8Array): void
+  /** Bytes handed over that the client has not taken yet. */
+  readonly pendingBytes: number
+  /** Runs once, when the client has taken everything. */
+  onDrain(run: () => void): void
+  end(): void
+  /** Ends it at once, dropping what the client has not taken: it does not read, and its backlog must go. */
+  cut(): void
+  /** Runs once, when the stream is over for whatever reason. */
+  onClose(run: () => void): void
+}
+
+/** A client that lets this much pile up is cut off; it resumes from the last version it read. */
+const WATCH_BACKLOG_BYTES_MAX = 16 * 1024 * 1024
+const BOOKMARK_INTERVAL_MS = 60_000
+/** Synthetic events of the current state are written in slices of this many, or of this size. */
+const INITIAL_SLICE = 500
+const INITIAL_SLICE_BYTES = 512 * 1024
+/** The client sets the pace of the state: before more than this is pending, it must have taken all of it... */
+const INITIAL_PENDING_BYTES_MAX = 1024 * 1024
+/** ...and when it does not within this time, it does not read and is cut off. */
+const INITIAL_STALL_MS_MAX = 60_000
+
+export interface WatchDeps extends ReadDeps {
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export interface WatchRequest {
+  readonly resource: Resource
+  readonly namespace: string
+  readonly options: ListOptions
+  readonly accepted: Accepted
+  readonly include: IncludeObject
+}
+
+type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
+
+/** Checks what can be refused with a plain answer; the returned function then feeds the stream until it ends. */
+export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise<(sink: StreamSink) => void> {
+  const { resource, options } = request
+  const matches = selectorOf(deps, resource, options)
+  await waitForRevision(deps, options.resourceVersion ?? 0)
+  return (sink) => {
+    const stream = new WatchStream(deps, request, matches, sink)
+    void stream.start()
+  }
+}
+
+class WatchStream {
+  readonly #deps: WatchDeps
+  readonly #request: WatchRequest
+  readonly #matches: ((object: Shared) => boolean) | undefined
+  readonly #sink: StreamSink
+  readonly #timers = new Set<() => void>()
+  #watch: Watch | undefined
+  #over = false
+  #sentColumns = false
+  #onStop = () => {}
+
+  constructor(
+    deps: WatchDeps,
+    request: WatchRequest,
+    matches: ((object: Shared) => boolean) | undefined,
+    sink: StreamSink,
+  ) {
+    this.#deps = deps
+    this.#request = request
+    this.#matches = matches
+    this.#sink = sink
+    sink.onClose(() => this.#stop())
+  }
+
+  async start(): Promise<void> {
+    const { options } = this.#request
+    try {
+      const version = options.resourceVersion ?? 0
+      const wantsState = options.sendInitialEvents ?? version === 0
+      const after = wantsState ? await this.#sendState() : version
+      if (this.#over) return
+      this.#follow(after)
+      this.#scheduleEnd()
+      if (options.allowBookmarks) this.#scheduleBookmark()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** The current state as ADDED events, then, if asked for, the bookmark that says it is complete. */
+  async #sendState(): Promise<number> {
+    const { resource, namespace, options } = this.#request
+    const { entries, revision } = await listObjects(this.#deps, resource, namespace, {
+      ...options,
+      resourceVersion: undefined,
+      match: undefined,
+      limit: 0,
+      continueToken: '',
+    })
+    for (let at = 0; at < entries.length && !this.#over; ) {
+      const chunks: Buffer[] = []
+      for (let bytes = 0; bytes < INITIAL_SLICE_BYTES && chunks.length < INITIAL_SLICE && at < entries.length; at++) {
+        const entry = entries[at]!
+        const decode = () => this.#deps.objects.decode(entry)
+        const chunk = this.#eventBytes('ADDED', entry.value, entry.modRevision, decode)
+        chunks.push(chunk)
+        bytes += chunk.length
+      }
+      this.#write(Buffer.concat(chunks))
+      await this.#deps.clock.nextTurn()
+      if (this.#sink.pendingBytes > INITIAL_PENDING_BYTES_MAX) await this.#drained()
+    }
+    if (options.sendInitialEvents && options.allowBookmarks) this.#writeBookmark(revision, true)
+    return revision
+  }
+
+  /** Settles when the client has taken everything, or when the stream is over. */
+  #drained(): Promise<void> {
+    if (this.#over) return Promise.resolve()
+    return new Promise((resolve) => {
+      const cancel = this.#after(INITIAL_STALL_MS_MAX, () => this.#cut())
+      const goOn = () => {
+        cancel()
+        resolve()
+      }
+      this.#onStop = goOn
+      this.#sink.onDrain(goOn)
+    })
+  }
+
+  #follow(afterRevision: number): void {
+    const { resource, namespace } = this.#request
+    this.#watch = this.#deps.store.watch({
+      prefix: collectionPrefix(resource.stored, namespace),
+      afterRevision,
+      onEvents: (events) => this.#onEvents(events),
+      onEnd: (reason) => this.#fail(reason),
+    })
+    if (this.#over) this.#watch.close()
+  }
+
+  #onEvents(events: readonly StoreEvent[]): void {
+    if (this.#over) return
+    const shared = !this.#matches && this.#request.accepted.form === 'object' && this.#request.accepted.media === 'json'
+    const chunk = shared
+      ? sharedBatch(this.#request.resource, events, (event) => this.#plainEvent(event))
+      : this.#batch(events)
+    if (chunk.length > 0) this.#write(chunk)
+  }
+
+  #batch(events: readonly StoreEvent[]): Buffer {
+    const chunks: Buffer[] = []
+    for (const event of events) {
+      const chunk = this.#matches ? this.#selectedEvent(event, this.#matches) : this.#plainEvent(event)
+      if (chunk) chunks.push(chunk)
+    }
+    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+  }
+
+  #plainEvent(event: StoreEvent): Buffer {
+    if (event.type === 'delete') return this.#previousAs('DELETED', event)
+    return this.#currentAs(event.previous ? 'MODIFIED' : 'ADDED', event)
+  }
+
+  /** With a selector an object also "appears" when it starts to match and "disappears" when it stops. */
+  #selectedEvent(event: StoreEvent, matches: (object: Shared) => boolean): Buffer | undefined {
+    const { objects } = this.#deps
+    const before = event.previous !== undefined && matches(objects.decode(event.previous))
+    const now = event.entry !== undefined && matches(objects.decode(event.entry))
+    if (now) return this.#currentAs(before ? 'MODIFIED' : 'ADDED', event)
+    if (before) return this.#previousAs('DELETED', event)
+    return undefined
+  }
+
+  #currentAs(type: EventType, event: StoreEvent): Buffer {
+    const entry = event.entry!
+    return this.#remember(type, event, () =>
+      this.#eventBytes(type, entry.value, entry.modRevision, () => this.#deps.objects.decode(entry)),
+    )
+  }
+
+  /** The last state, with the version of its end. */
+  #previousAs(type: EventType, event: StoreEvent): Buffer {
+    const previous = event.previous!
+    return this.#remember(type, event, () =>
+      this.#eventBytes(type, previous.value, event.revision, () => {
+        const object = this.#deps.objects.decode(previous)
+        return { ...object, metadata: { ...object.metadata, resourceVersion: String(event.revision) } }
+      }),
+    )
+  }
+
+  #remember(type: EventType, event: StoreEvent, make: () => Buffer): Buffer {
+    const { accepted, resource } = this.#request
+    if (accepted.form === 'table' || accepted.media !== 'json') return make() // ages differ from moment to moment
+    const known = bytesOf(event)
+    const form = `${type} ${accepted.form} ${accepted.metaVersion} ${resource.apiVersion}`
+    let bytes = known.get(form)
+    if (!bytes) {
+      bytes = make()
+      known.set(form, bytes)
+    }
+    return bytes
+  }
+
+  #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
+    const { accepted, resource, include } = this.#request
+    if (accepted.form === 'object' && !resource.kind.faceOf) return framed(type, answerBytes(resource, value, revision))
+    const object = faceOf(resource, decode())
+    switch (accepted.form) {
+      case 'table': {
+        const columns = !this.#sentColumns
+        this.#sentColumns = true
+        const { metaVersion } = accepted
+        const meta = { resourceVersion: String(revision) }
+        const options = { metaVersion, include, nowMs: this.#deps.clock.nowMs(), isList: false, columns }
+        return framed(type, tableOf(resource, [object], meta, options))
+      }
+      case 'partial':
+      case 'partialList':
+        return framed(type, partialOf(object, accepted.metaVersion))
+      default:
+        return framed(type, { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object })
+    }
+  }
+
+  #writeBookmark(revision: number, endsInitialEvents = false): void {
+    const { accepted, resource } = this.#request
+    const metadata = {
+      resourceVersion: String(revision),
+      creationTimestamp: null,
+      ...(endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+    }
+    const forms = {
+      table: {
+        kind: 'Table',
+        apiVersion: `meta.k8s.io/${accepted.metaVersion}`,
+        metadata,
+        rows: [],
+        columnDefinitions: null,
+      },
+      partial: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${accepted.metaVersion}`, metadata },
+      partialList: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${accepted.metaVersion}`, metadata },
+      object: { kind: resource.kind.kind, apiVersion: resource.apiVersion, metadata },
+    }
+    this.#write(framed('BOOKMARK', forms[accepted.form]))
+  }
+
+  #scheduleBookmark(): void {
+    this.#after(BOOKMARK_INTERVAL_MS, () => {
+      if (this.#watch) this.#writeBookmark(this.#watch.revision)
+      this.#scheduleBookmark()
+    })
+  }
+
+  #scheduleEnd(): void {
+    const seconds = this.#request.options.timeoutSeconds || 1800 * (1 + this.#deps.random())
+    const bookmark = this.#request.options.allowBookmarks
+    // A last bookmark two seconds before the end saves the client a replay.
+    if (bookmark && seconds > 4) {
+      this.#after((seconds - 2) * 1000, () => this.#watch && this.#writeBookmark(this.#watch.revision))
+    }
+    this.#after(seconds * 1000, () => this.#end())
+  }
+
+  #after(ms: number, run: () => void): () => void {
+    const cancel = this.#deps.clock.after(ms, () => {
+      this.#timers.delete(cancel)
+      if (!this.#over) run()
+    })
+    this.#timers.add(cancel)
+    return () => {
+      this.#timers.delete(cancel)
+      cancel()
+    }
+  }
+
+  #write(chunk: Uint8Array): void {
+    if (this.#over) return
+    this.#sink.write(chunk)
+    if (this.#sink.pendingBytes > WATCH_BACKLOG_BYTES_MAX) this.#cut()
+  }
+
+  #cut(): void {
+    this.#stop()
+    this.#sink.cut()
+  }
+
+  /** Says why the stream cannot go on, then ends it. */
+  #fail(error: unknown): void {
+    if (this.#over) return
+    this.#write(framed('ERROR', statusOf(error)))
+    this.#end()
+  }
+
+  /** Nothing may be written after this, though the connection takes a while to close. */
+  #end(): void {
+    this.#stop()
+    this.#sink.end()
+  }
+
+  #stop(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#watch?.close()
+    for (const cancel of this.#timers) cancel()
+    this.#timers.clear()
+    this.#onStop()
+  }
+}
+
+function statusOf(error: unknown) {
+  if (error instanceof ApiError) return error.toStatus()
+  if (error instanceof CompactedError) {
+    return expired(
+      `too old resource version: changes up to ${error.compactedRevision} are no longer kept; list again and watch from there`,
+    ).toStatus()
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  return new ApiError(503, 'ServiceUnavailable', `the watch ended: ${message}; watch again`).toStatus()
+}
+
+function framed(type: EventType, object: Buffer | unknown): Buffer {
+  const head = `{"type":"${type}","object":`
+  if (!Buffer.isBuffer(object)) return Buffer.from(`${head}${JSON.stringify(object)}}\n`)
+  const bytes = Buffer.allocUnsafe(head.length + object.length + 2)
+  bytes.write(head, 0, 'latin1')
+  object.copy(bytes, head.length)
+  bytes[bytes.length - 2] = 0x7d // }
+  bytes[bytes.length - 1] = 0x0a // newline
+  return bytes
+}
+
+// Bytes live as long as the event they were made from, which the store keeps only briefly.
+const eventBytes = new WeakMap<StoreEvent, Map<string, Buffer>>()
+function bytesOf(event: StoreEvent): Map<string, Buffer> {
+  const known = eventBytes.get(event) ?? new Map<string, Buffer>()
+  eventBytes.set(event, known)
+  return known
+}
+
+const batchBytes = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>()
+
+/** One write for a whole group commit, shared by every unfiltered stream of that version. */
+function sharedBatch(resource: Resource, events: readonly StoreEvent[], encode: (event: StoreEvent) => Buffer): Buffer {
+  const known = batchBytes.get(events) ?? new Map<string, Buffer>()
+  batchBytes.set(events, known)
+  let bytes = known.get(resource.apiVersion)
+  if (!bytes) {
+    bytes = events.length === 1 ? encode(events[0]!) : Buffer.concat(events.map(encode))
+    known.set(resource.apiVersion, bytes)
+  }
+  return bytes
+}

@@ -1,0 +1,438 @@
+// What every client promises, whatever carries its requests: one test for all implementations. The server is the real
+// one on a store in memory.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { leaseKind } from '../api/kinds/lease/lease.ts'
+import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
+import { podKind } from '../api/kinds/pod/pod.ts'
+import { secretKind } from '../api/kinds/secret/secret.ts'
+import { serviceAccountKind } from '../api/kinds/service-account/service-account.ts'
+import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
+import { ApiError } from '../api/status-error.ts'
+import type { TrialServer } from '../apiserver/server.fixture.ts'
+import { type Client, failedWrite, type WatchEvent, type WatchRequest } from './client.ts'
+
+export interface ClientTrial {
+  readonly client: Client
+  readonly trial: TrialServer
+  stop(): Promise<void>
+}
+
+const inDefault = (name: string) => ({ namespace: 'default', name })
+const map = (name: string, data: Record<string, string> = {}, metadata = {}) => ({
+  metadata: { namespace: 'default', name, ...metadata },
+  data,
+})
+const claim = (name: string) => ({
+  metadata: { namespace: 'default', name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+})
+
+export function clientContract(open: () => Promise<ClientTrial>): void {
+  let client: Client
+  let trial: TrialServer
+  let stop: () => Promise<void>
+  beforeEach(async () => {
+    ;({ client, trial, stop } = await open())
+  })
+  afterEach(() => stop())
+
+  const errorOf = async (work: Promise<unknown>): Promise<ApiError> => {
+    const error = await work.then(
+      () => undefined,
+      (reason) => reason,
+    )
+    expect(error).toBeInstanceOf(ApiError)
+    return error as ApiError
+  }
+
+  describe('objects', () => {
+    it('come back as they were created, frozen, without kind and apiVersion, with a version and a uid', async () => {
+      const created = await client.create(configMapKind, map('a', { k: 'v' }))
+      const got = await client.get(configMapKind, inDefault('a'))
+      expect(got).toEqual(created)
+      expect(Object.keys(got).sort()).toEqual(['data', 'metadata'])
+      expect(got.metadata.resourceVersion).toBe(String(trial.store.revision))
+      expect(got.metadata.uid).toMatch(/^[0-9a-f-]{36}$/)
+      expect(Object.isFrozen(got) && Object.isFrozen(got.metadata) && Object.isFrozen(got.data)).toBe(true)
+    })
+
+    it('of the whole cluster need no namespace', async () => {
+      await client.create(storageClassKind, { metadata: { name: 'fast' }, provisioner: 'example.com/p' } as any)
+      const { items } = await client.list(storageClassKind)
+      expect(items.map(({ metadata }) => metadata.name)).toEqual(['fast'])
+      expect((await client.get(storageClassKind, { name: 'fast' })).provisioner).toBe('example.com/p')
+    })
+
+    it('get the name the server makes for them', async () => {
+      const created = await client.create(configMapKind, { metadata: { namespace: 'default', generateName: 'm-' } })
+      expect(created.metadata.name).toMatch(/^m-.{5}$/)
+      expect((await client.get(configMapKind, inDefault(created.metadata.name!))).metadata.uid).toBe(
+        created.metadata.uid,
+      )
+    })
+
+    it.each([
+      ['a missing one', 404, 'NotFound', () => client.get(configMapKind, inDefault('no'))],
+      ['a taken name', 409, 'AlreadyExists', () => client.create(namespaceKind, { metadata: { name: 'default' } })],
+      ['an invalid one', 422, 'Invalid', () => client.create(configMapKind, map('Not A Name'))],
+      ['a field nobody selects by', 400, 'BadRequest', () => client.list(configMapKind, { fieldSelector: 'data=1' })],
+    ])('%s is an ApiError with the code and reason of the server', async (_what, code, reason, run) => {
+      expect(await errorOf(run())).toMatchObject({ code, reason })
+    })
+
+    it('SYS-4 are updated only in the version they were read in', async () => {
+      const read = await client.create(configMapKind, map('a', { k: '1' }))
+      const next = await client.update(configMapKind, { ...read, data: { k: '2' } })
+      expect(next.data).toEqual({ k: '2' })
+      expect(await errorOf(client.update(configMapKind, { ...read, data: { k: '3' } }))).toMatchObject({
+        code: 409,
+        reason: 'Conflict',
+      })
+      expect((await client.get(configMapKind, inDefault('a'))).data).toEqual({ k: '2' })
+    })
+
+    it('have a status of their own', async () => {
+      const read = await client.create(persistentVolumeClaimKind, claim('c') as any)
+      const status = { phase: 'Bound' }
+      const next = await client.update(persistentVolumeClaimKind, { ...read, status } as any, { subresource: 'status' })
+      expect(next.status?.phase).toBe('Bound')
+      const patched = await client.patch(
+        persistentVolumeClaimKind,
+        inDefault('c'),
+        { type: 'merge', body: { status: { phase: 'Lost' }, metadata: { labels: { a: 'b' } } } },
+        { subresource: 'status' },
+      )
+      expect(patched.status?.phase).toBe('Lost')
+    })
+
+    it.each([
+      ['merge', { type: 'merge', body: { data: { b: '2', a: null } } }],
+      ['strategic', { type: 'strategic', body: { data: { b: '2', a: null } } }],
+      [
+        'json',
+        {
+          type: 'json',
+          body: [
+            { op: 'remove', path: '/data/a' },
+            { op: 'add', path: '/data/b', value: '2' },
+          ],
+        },
+      ],
+    ] as const)('take a %s patch for what it is', async (_type, patch) => {
+      await client.create(configMapKind, map('a', { a: '1', c: '3' }))
+      expect((await client.patch(configMapKind, inDefault('a'), patch)).data).toEqual({ b: '2', c: '3' })
+    })
+
+    it('are gone after a delete, or marked as going while a finalizer holds them', async () => {
+      await client.create(configMapKind, map('plain'))
+      await client.create(configMapKind, map('held', {}, { finalizers: ['example.com/hold'] }))
+      expect(await client.delete(configMapKind, inDefault('plain'))).toBeUndefined()
+      const held = await client.delete(configMapKind, inDefault('held'))
+      expect(held?.metadata.deletionTimestamp).toBeDefined()
+      expect(await errorOf(client.delete(configMapKind, inDefault('plain')))).toMatchObject({ code: 404 })
+    })
+
+    it('are not deleted when they are not the ones that were meant', async () => {
+      const { metadata } = await client.create(configMapKind, map('a'))
+      expect(await errorOf(client.delete(configMapKind, inDefault('a'), { uid: 'another' }))).toMatchObject({
+        code: 409,
+      })
+      expect(await errorOf(client.delete(configMapKind, inDefault('a'), { resourceVersion: '1' }))).toMatchObject({
+        code: 409,
+      })
+      expect(await client.delete(configMapKind, inDefault('a'), { uid: metadata.uid })).toBeUndefined()
+    })
+
+    it('SYS-4 stay as they are in a dry run', async () => {
+      const before = trial.store.revision
+      const tried = await client.create(configMapKind, map('a', { k: 'v' }), { dryRun: true })
+      expect(tried.data).toEqual({ k: 'v' })
+      expect(trial.store.revision).toBe(before)
+      await client.create(configMapKind, map('a', { k: '1' }))
+      const patch = { type: 'merge', body: { data: { k: '2' } } } as const
+      expect((await client.patch(configMapKind, inDefault('a'), patch, { dryRun: true })).data).toEqual({ k: '2' })
+      expect((await client.get(configMapKind, inDefault('a'))).data).toEqual({ k: '1' })
+    })
+
+    it('a pod is bound to a node through its subresource, once', async () => {
+      const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
+      await client.create(podKind, pod as any)
+      const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
+      await client.create(podKind, binding as any, { subresource: 'binding' })
+      expect((await client.get(podKind, inDefault('p'))).spec?.nodeName).toBe('n1')
+      expect(await errorOf(client.create(podKind, binding as any, { subresource: 'binding' }))).toMatchObject({
+        code: 409,
+      })
+    })
+
+    it('kinds that are served are known to be', async () => {
+      expect(await client.serves(configMapKind)).toBe(true)
+      expect(await client.serves({ ...configMapKind, group: 'example.com', versions: ['v1'] })).toBe(false)
+    })
+  })
+
+  describe('a list', () => {
+    it('is selected by namespace, labels and fields', async () => {
+      await client.create(namespaceKind, { metadata: { name: 'shop' } })
+      await client.create(configMapKind, map('a', {}, { labels: { tier: 'web' } }))
+      await client.create(configMapKind, map('b', {}, { labels: { tier: 'db' } }))
+      await client.create(configMapKind, map('c', {}, { namespace: 'shop' }))
+      const names = async (request: object) =>
+        (await client.list(configMapKind, request)).items.map(({ metadata }) => metadata.name)
+      expect(await names({})).toEqual(['a', 'b', 'c'])
+      expect(await names({ namespace: 'shop' })).toEqual(['c'])
+      expect(await names({ labelSelector: 'tier in (web)' })).toEqual(['a'])
+      expect(await names({ namespace: 'default', fieldSelector: 'metadata.name=b' })).toEqual(['b'])
+    })
+
+    it('comes in pages that show one moment', async () => {
+      for (const name of ['a', 'b', 'c']) await client.create(configMapKind, map(name))
+      const first = await client.list(configMapKind, { limit: 2 })
+      await client.delete(configMapKind, inDefault('c'))
+      const second = await client.list(configMapKind, { limit: 2, continueToken: first.continueToken })
+      expect([...first.items, ...second.items].map(({ metadata }) => metadata.name)).toEqual(['a', 'b', 'c'])
+      expect(second.resourceVersion).toBe(first.resourceVersion)
+      expect(second.continueToken).toBeUndefined()
+    })
+  })
+
+  describe('a watch', () => {
+    const seen: WatchEvent<any>[] = []
+    let closing: AbortController
+    beforeEach(() => {
+      seen.length = 0
+      closing = new AbortController()
+    })
+    afterEach(() => closing.abort())
+
+    /** Reads until the condition holds; fails by the test's own time when it never does. */
+    const follow = async (request: Omit<WatchRequest, 'signal'>, until: () => boolean, during = async () => {}) => {
+      const events = client.watch(configMapKind, { ...request, signal: closing.signal })[Symbol.asyncIterator]()
+      const first = events.next()
+      await during()
+      for (let next = await first; !next.done; next = await events.next()) {
+        seen.push(next.value)
+        if (until()) break
+      }
+      await events.return?.()
+    }
+    const told = () =>
+      seen.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
+
+    it('SYS-3 tells every change after a version, in order, the deletion with a version of its own', async () => {
+      const from = String(trial.store.revision)
+      await client.create(configMapKind, map('a'))
+      await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { k: 'v' } } })
+      await follow(
+        { resourceVersion: from },
+        () => seen.length === 4,
+        async () => {
+          await client.delete(configMapKind, inDefault('a'))
+          await client.create(configMapKind, map('b'))
+        },
+      )
+      expect(told()).toEqual(['added a', 'modified a', 'deleted a', 'added b'])
+      const versions = seen.map((event) => Number((event as any).object.metadata.resourceVersion))
+      expect(versions).toEqual([...versions].sort((a, b) => a - b))
+      expect(new Set(versions).size).toBe(4)
+      expect(seen.every((event) => Object.isFrozen((event as any).object.metadata))).toBe(true)
+    })
+
+    it('starts with the state and says when it is complete', async () => {
+      await client.create(configMapKind, map('a'))
+      await client.create(configMapKind, map('b'))
+      const version = String(trial.store.revision)
+      await follow({ sendInitialEvents: true }, () => seen.length === 3)
+      expect(told()).toEqual(['added a', 'added b', 'bookmark'])
+      expect(seen[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
+    })
+
+    it('shows what starts to match as added and what stops as deleted', async () => {
+      const from = String(trial.store.revision)
+      await client.create(configMapKind, map('a', {}, { labels: { tier: 'web' } }))
+      await client.create(configMapKind, map('b'))
+      await client.patch(configMapKind, inDefault('b'), {
+        type: 'merge',
+        body: { metadata: { labels: { tier: 'web' } } },
+      })
+      await client.patch(configMapKind, inDefault('a'), {
+        type: 'merge',
+        body: { metadata: { labels: { tier: 'db' } } },
+      })
+      await follow({ resourceVersion: from, labelSelector: 'tier=web' }, () => seen.length === 3)
+      expect(told()).toEqual(['added a', 'added b', 'deleted a'])
+    })
+
+    it('ends without an error when the signal fires, also while it waits', async () => {
+      const over = follow({ resourceVersion: String(trial.store.revision) }, () => false)
+      closing.abort()
+      await over
+      expect(seen).toEqual([])
+    })
+
+    it('leaves nothing behind in the server when its reader stops reading', async () => {
+      const before = trial.store.stats().watchers
+      for (let round = 0; round < 20; round++) await follow({ sendInitialEvents: true }, () => true)
+      for (let turn = 0; trial.store.stats().watchers > before && turn < 10_000; turn++) {
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      expect(trial.store.stats().watchers).toBe(before)
+    })
+
+    it('SYS-3 from a version that is no longer kept fails with 410', async () => {
+      const from = String(trial.store.revision)
+      await client.create(configMapKind, map('a'))
+      for (let i = 0; i < 60; i++) {
+        await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { i: String(i) } } })
+      }
+      expect(await errorOf(follow({ resourceVersion: from }, () => false))).toMatchObject({ code: 410 })
+    })
+
+    it('ends by itself after the time it was given', async () => {
+      const over = follow({ resourceVersion: String(trial.store.revision), timeoutSeconds: 5 }, () => false)
+      let ended = false
+      void over.then(() => {
+        ended = true
+      })
+      while (!ended) {
+        await trial.clock.advance(1_000)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    })
+  })
+
+  describe('a commit', () => {
+    const update = { type: 'merge', body: { data: { k: '2' } } } as const
+
+    it('is done in the given order, each write seeing those before it, at once', async () => {
+      expect(await client.commitsAtomically()).toBe(true)
+      await client.create(secretKind, map('old'))
+      const left = await client.commit([
+        { do: 'create', kind: configMapKind, object: map('a', { k: '1' }) },
+        { do: 'patch', kind: configMapKind, ref: inDefault('a'), patch: update },
+        { do: 'create', kind: namespaceKind, object: { metadata: { name: 'shop' } } },
+        { do: 'create', kind: serviceAccountKind, object: { metadata: { namespace: 'shop', name: 'b' } } },
+        { do: 'delete', kind: secretKind, ref: inDefault('old') },
+      ])
+      const newest = trial.store.revision
+      expect(left.map((object) => Number(object?.metadata.resourceVersion) - newest)).toEqual([
+        -3,
+        -3,
+        -2,
+        -1,
+        Number.NaN,
+      ])
+      expect(left[0]).toEqual(left[1])
+      expect(await client.get(configMapKind, inDefault('a'))).toEqual(left[1])
+      expect((await client.list(secretKind)).items).toEqual([])
+      expect(await client.get(serviceAccountKind, { namespace: 'shop', name: 'b' })).toEqual(left[3])
+    })
+
+    it('leaves nothing behind when one write fails, and says which', async () => {
+      const read = await client.create(configMapKind, map('a', { k: '1' }))
+      await client.patch(configMapKind, inDefault('a'), update)
+      const before = trial.store.revision
+      const error = await errorOf(
+        client.commit([
+          { do: 'create', kind: secretKind, object: map('b') },
+          { do: 'update', kind: configMapKind, object: read },
+          { do: 'delete', kind: configMapKind, ref: inDefault('a') },
+        ]),
+      )
+      expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
+      expect(failedWrite(error)).toBe(1)
+      expect(trial.store.revision).toBe(before)
+      expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
+    })
+
+    it('SYS-3 gives each object a version of its own, so that a watcher can resume between two of a kind', async () => {
+      const created = ['a', 'b', 'c'].map((name) => ({ do: 'create', kind: configMapKind, object: map(name) }) as const)
+      const left = await client.commit(created)
+      const versions = left.map((one) => one?.metadata.resourceVersion)
+      expect(new Set(versions).size).toBe(3)
+      const { items } = await client.list(configMapKind, { namespace: 'default' })
+      expect(items.map(({ metadata }) => metadata.resourceVersion)).toEqual(versions)
+      const stop = new AbortController()
+      const names: (string | undefined)[] = []
+      const request = { namespace: 'default', resourceVersion: versions[0] ?? '', signal: stop.signal }
+      for await (const event of client.watch(configMapKind, request)) {
+        if ('object' in event) names.push(event.object.metadata.name)
+        if (names.length === 2) stop.abort()
+      }
+      expect(names).toEqual(['b', 'c'])
+    })
+
+    it('says which write when it cannot even be read', async () => {
+      const error = await errorOf(
+        client.commit([
+          { do: 'create', kind: configMapKind, object: map('b') },
+          { do: 'create', kind: configMapKind, object: { metadata: { namespace: 'default', name: 7 } } as any },
+        ]),
+      )
+      expect(error).toMatchObject({ code: 400 })
+      expect(failedWrite(error)).toBe(1)
+    })
+
+    it('cannot replace an object by another of the same name', async () => {
+      await client.create(configMapKind, map('a'))
+      const error = await errorOf(
+        client.commit([
+          { do: 'delete', kind: configMapKind, ref: inDefault('a') },
+          { do: 'create', kind: configMapKind, object: map('a') },
+        ]),
+      )
+      expect(error).toMatchObject({ code: 400 })
+      expect(failedWrite(error)).toBe(1)
+    })
+
+    it('a second conditional write of one object conflicts with the first', async () => {
+      const read = await client.create(configMapKind, map('a'))
+      const write = {
+        do: 'update',
+        kind: configMapKind,
+        object: { ...read, data: { k: 'v' } } as object as typeof read,
+      } as const
+      const error = await errorOf(
+        client.commit([write, { ...write, object: { ...read, data: { k: 'w' } } as object as typeof read }]),
+      )
+      expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
+      expect(failedWrite(error)).toBe(1)
+    })
+
+    it('binds a pod and its claim together', async () => {
+      const pod = { metadata: { namespace: 'default', name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } }
+      await client.create(podKind, pod as any)
+      await client.create(persistentVolumeClaimKind, claim('c') as any)
+      const binding = { metadata: { namespace: 'default', name: 'p' }, target: { kind: 'Node', name: 'n1' } }
+      const status = { type: 'merge', body: { status: { phase: 'Bound' } } } as const
+      const [bound, claimed] = (await client.commit([
+        { do: 'create', kind: podKind, object: binding, subresource: 'binding' },
+        { do: 'patch', kind: persistentVolumeClaimKind, ref: inDefault('c'), patch: status, subresource: 'status' },
+      ])) as any[]
+      expect(bound.spec.nodeName).toBe('n1')
+      expect(claimed.status.phase).toBe('Bound')
+      expect(Number(claimed.metadata.resourceVersion)).toBe(Number(bound.metadata.resourceVersion) + 1)
+    })
+
+    it('without writes is nothing', async () => {
+      const before = trial.store.revision
+      expect(await client.commit([])).toEqual([])
+      expect(trial.store.revision).toBe(before)
+    })
+
+    it('fences by a lease: an update of what someone else has taken refuses the rest', async () => {
+      const spec = { holderIdentity: 'me', leaseDurationSeconds: 15 }
+      const mine = await client.create(leaseKind, { metadata: { namespace: 'default', name: 'l' }, spec })
+      await client.update(leaseKind, { ...mine, spec: { ...mine.spec, holderIdentity: 'you' } })
+      const error = await errorOf(
+        client.commit([
+          { do: 'update', kind: leaseKind, object: mine },
+          { do: 'create', kind: configMapKind, object: map('a') },
+        ]),
+      )
+      expect(failedWrite(error)).toBe(0)
+    })
+  })
+}

@@ -1,0 +1,40 @@
+// Loop or directories: what the operator wants, what the pool holds already, and what the machine allows.
+
+import type { HostFacts } from '../../host/index.ts'
+import { stopped } from '../errors.ts'
+import type { BackendName } from './backend.ts'
+
+export type BackendChoice = { readonly backend: BackendName; readonly because: string }
+
+/** Throws if what is wanted is not possible: a pool of images is never opened as a pool of directories. */
+export function chooseBackend({
+  wanted,
+  holds,
+  facts,
+}: {
+  readonly wanted: 'auto' | BackendName
+  /** The backend that made the volumes in the pool, if there are any. */
+  readonly holds: BackendName | undefined
+  readonly facts: Pick<HostFacts, 'canLoop' | 'canMount'>
+}): BackendChoice {
+  const { canLoop, canMount } = facts
+  const refusal = canLoop.yes ? (canMount.yes ? undefined : canMount.because) : canLoop.because
+  const chosen = wanted === 'auto' ? (holds ?? (refusal === undefined ? 'loop' : 'directory')) : wanted
+  if (holds && chosen !== holds) {
+    throw new Error(
+      `The pool holds volumes of the ${holds} backend, so it cannot be used with --backend ${chosen}. Choose another pool.`,
+    )
+  }
+  if (chosen === 'loop' && refusal !== undefined) {
+    throw new Error(
+      `The loop backend does not work here: ${stopped(refusal)} Run the driver as root with CAP_SYS_ADMIN${holds ? '' : ', or use --backend directory'}.`,
+    )
+  }
+  if (chosen === 'loop') return { backend: 'loop', because: 'loop devices can be attached and mounted' }
+  if (refusal !== undefined) return { backend: 'directory', because: refusal }
+  return {
+    backend: 'directory',
+    because:
+      wanted === 'auto' ? 'the pool holds volumes that were made so' : 'the driver runs with --backend directory',
+  }
+}

@@ -1,0 +1,185 @@
+// Volumes as plain directories, for a driver that may neither mount nor attach: publishing is a symlink. Sizes are
+// promised and watched but not enforced, limits are kept but not enforced, and it says so wherever one can look.
+import { mkdir, readlink, rename, rmdir, stat, symlink, unlink } from 'node:fs/promises'
+import { type Files, NoSpaceError, ProgramFailedError, type Usage } from '../../host/index.ts'
+import type { Run } from '../../host/run.ts'
+import { notNow, sentence, sizeText, stopped } from '../errors.ts'
+import type { SnapshotId, VolumeId } from '../ids.ts'
+import { contentOf, ifThere } from '../pool/pool-layout.ts'
+import type { Publication, VolumeRecord } from '../pool/records.ts'
+import { removeTree } from '../pool/remove-tree.ts'
+import type { Backend, Contents, NodeHands } from './backend.ts'
+
+export interface DirectoryBackendDeps {
+  readonly files: Pick<Files, 'syncDirectory'>
+  readonly usage: Usage
+  readonly run: Run
+  readonly pool: string
+  /** Why volumes have no devices here. */
+  readonly because: string
+}
+
+const VOLUME_BYTES_MIN = 1
+const NO_LIMITS = 'The volume is a directory, without a device that could be limited.'
+
+export function createDirectoryBackend(deps: DirectoryBackendDeps): Backend {
+  return {
+    name: 'directory',
+    shortcomings: [
+      `Volumes are directories of the pool: ${stopped(deps.because)}`,
+      'Their sizes are promised but not enforced.',
+      `Limits are not enforced. ${NO_LIMITS}`,
+      'No block volumes, no file system of their own, no read-only publishing.',
+      'Snapshots and clones are copied file by file while the volume may be written to.',
+    ],
+    defaultFsType: 'xfs',
+    takesSpaceAtOnce: false,
+    growsOnNode: false,
+    canServe({ accessType, isReadOnly }) {
+      if (accessType === 'block')
+        return { yes: false, because: `Block volumes need the loop backend. ${sentence(deps.because)}` }
+      if (isReadOnly)
+        return { yes: false, because: `Nothing can be made read-only by a symlink. ${sentence(deps.because)}` }
+      return { yes: true }
+    },
+    minimumBytes: () => VOLUME_BYTES_MIN,
+    contents: createContents(deps),
+    node: createNode(deps),
+  }
+}
+
+function createContents({ files, usage, run, pool }: DirectoryBackendDeps): Contents {
+  const make = async (id: VolumeId | SnapshotId) => {
+    await mkdir(contentOf(pool, id), { recursive: true, mode: 0o777 })
+    await files.syncDirectory(contentOf(pool, id))
+  }
+  /** Whole once it has its name, as a tree can be. */
+  const copyTree = async (from: string, to: string) => {
+    if (await exists(to)) throw new Error(`Cannot copy ${from} to ${to}: there is something already. Move it away.`)
+    const part = `${to}.part`
+    await removeTree(part)
+    await mkdir(part)
+    try {
+      await run('cp', ['--archive', '--reflink=auto', '--', `${from}/.`, part], { timeoutMs: COPY_TIMEOUT_MS })
+    } catch (error) {
+      await removeTree(part)
+      if (error instanceof ProgramFailedError && /no space left/i.test(error.stderr)) {
+        throw new NoSpaceError(
+          `Cannot copy ${from}: the pool is full. Delete volumes or snapshots, or give it more space.`,
+        )
+      }
+      throw error
+    }
+    await rename(part, to)
+    await files.syncDirectory(to)
+  }
+  /** Gone under its own name at once, so that a crash leaves a leftover that is known as one. */
+  const remove = async (id: VolumeId | SnapshotId) => {
+    const path = contentOf(pool, id)
+    if (await exists(path)) {
+      await removeTree(`${path}.gone`)
+      await rename(path, `${path}.gone`)
+    }
+    for (const leftover of [`${path}.gone`, `${path}.part`]) await removeTree(leftover)
+  }
+
+  const damage = async (id: VolumeId | SnapshotId, what: string) => {
+    const path = contentOf(pool, id)
+    if (await exists(path)) return undefined
+    return `Its directory ${path} is gone from the pool. Restore it from a backup, or delete the ${what}.`
+  }
+
+  return {
+    make: (volume) => make(volume.id),
+    copy: (source, volume) => copyTree(contentOf(pool, source.id), contentOf(pool, volume.id)),
+    async cut(volume, _staged, snapshot) {
+      await copyTree(contentOf(pool, volume.id), contentOf(pool, snapshot.id))
+      return { allocatedBytes: (await usage.ofDirectory(contentOf(pool, snapshot.id))).usedBytes }
+    },
+    async grow() {}, // the promise in the record is all there is
+    removeVolume: remove,
+    removeSnapshot: remove,
+    allocatedBytes: async (id) =>
+      (await exists(contentOf(pool, id))) ? (await usage.ofDirectory(contentOf(pool, id))).usedBytes : 0,
+    find: (id) => ifThere(contentOf(pool, id)),
+    damage: ({ id }) => damage(id, 'volume'),
+    snapshotDamage: ({ id }) => damage(id, 'snapshot'),
+    async problem(volume) {
+      const harm = await damage(volume.id, 'volume')
+      if (harm) return harm
+      const { usedBytes } = await usage.ofDirectory(contentOf(pool, volume.id))
+      if (usedBytes > volume.capacityBytes) {
+        return `It holds ${sizeText(usedBytes)}, more than the ${sizeText(volume.capacityBytes)} it was made for, which a directory cannot prevent.`
+      }
+      return undefined
+    },
+  }
+}
+
+/** A large tree on a slow disk. */
+const COPY_TIMEOUT_MS = 24 * 60 * 60_000
+
+function createNode({ usage, pool }: DirectoryBackendDeps): NodeHands {
+  const isLinked = async (volume: VolumeRecord, { path }: Pick<Publication, 'path'>) =>
+    (await readlink(path).catch(() => undefined)) === contentOf(pool, volume.id)
+
+  return {
+    async stage(volume, _staging, { save }) {
+      if (volume.isUnused || volume.needsNewUuid)
+        await save({ ...volume, isUnused: undefined, needsNewUuid: undefined })
+    },
+    async unstage() {},
+    isStaged: async () => true,
+    async publish(volume, _staging, publication) {
+      if (await isLinked(volume, publication)) return
+      await rmdir(publication.path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return // some callers make the last element themselves, others do not
+        throw notNow(
+          `The volume cannot be published at ${publication.path}: there is something other than an empty directory. Remove it, or name another path.`,
+        )
+      })
+      await symlink(contentOf(pool, volume.id), publication.path)
+    },
+    async unpublish(volume, path) {
+      if (await isLinked(volume, { path })) await unlink(path)
+    },
+    isPublished: isLinked,
+    async usedAt(volume, presence) {
+      const paths = []
+      for (const publication of presence?.published ?? []) {
+        if (await isLinked(volume, publication)) paths.push(publication.path)
+      }
+      return paths
+    },
+    grow: async () => ({ is: 'grown' }),
+    async usage(volume) {
+      const [tree, disk] = [await usage.ofDirectory(contentOf(pool, volume.id)), await usage.ofFilesystem(pool)]
+      const total = volume.capacityBytes
+      const available = Math.max(0, Math.min(total - tree.usedBytes, disk.availableBytes))
+      return { bytes: { total, used: tree.usedBytes, available } }
+    },
+    limit: async () => ({ is: 'not enforced', because: NO_LIMITS }),
+    io: async () => undefined,
+    async rediscover(volumes, presences) {
+      const found = []
+      for (const presence of presences) {
+        const volume = volumes.find((each) => each.id === presence.id)
+        if (!volume) continue
+        const published = []
+        for (const each of presence.published) if (await isLinked(volume, each)) published.push(each)
+        found.push({ ...presence, published })
+      }
+      return { presences: found, notes: [], warnings: [] }
+    },
+  }
+}
+
+const exists = async (path: string): Promise<boolean> => {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw error
+  }
+}

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import type { HostFacts } from '../../host/index.ts'
+import { createLoopBackend, deviceBytesOf } from './loop-backend.ts'
+
+const YES = { yes: true } as const
+const MISSING = { yes: false, because: 'The program "mkfs.xfs" is not installed on this node.' } as const
+const factsWith = (filesystems: HostFacts['filesystems']) =>
+  ({
+    filesystems,
+    canGrowExt4Online: YES,
+    canReflink: YES,
+    limits: { version: 'none', because: 'no cgroups' },
+  }) as unknown as HostFacts
+const backendWith = (filesystems: HostFacts['filesystems']) =>
+  createLoopBackend({ host: {} as never, facts: factsWith(filesystems), pool: '/pool' })
+
+describe('the loop backend', () => {
+  it('SYS-6 without mkfs.xfs it says what to install, and volumes that name no file system get ext4', () => {
+    const backend = backendWith({ xfs: MISSING, ext4: YES })
+    expect(backend.defaultFsType).toBe('ext4')
+    expect(backend.canServe({ accessType: 'mount', fsType: 'xfs', isReadOnly: false })).toEqual(MISSING)
+    expect(backend.canServe({ accessType: 'block', fsType: 'xfs', isReadOnly: true }).yes).toBe(true)
+    expect(backend.shortcomings).toEqual([
+      'No volumes with xfs: The program "mkfs.xfs" is not installed on this node.',
+      'Limits are not enforced: no cgroups.',
+    ])
+  })
+
+  it('SYS-6 volumes get xfs where it is there', () => {
+    expect(backendWith({ xfs: YES, ext4: YES }).defaultFsType).toBe('xfs')
+  })
+
+  it.each([
+    [1, 4_096],
+    [4_096, 4_096],
+    [4_097, 8_192],
+  ])('SYS-6 a promise of %d bytes needs a device of %d', (promised, device) =>
+    expect(deviceBytesOf(promised)).toBe(device),
+  )
+})

@@ -1,0 +1,52 @@
+// How many IO operations and how many bytes per second a volume may do, as people write it in class parameters.
+//   iops        500
+//   throughput  100 (MiB/s) · 50Mi · 50MiB/s · 1000M · 1GB/s
+// Zero lifts a limit.
+import { invalid, quote } from '../errors.ts'
+
+/** What a volume may do; an absent value is no limit. Each counts for reading and for writing alone. */
+export interface RateLimits {
+  readonly iops?: number
+  readonly throughputBytes?: number
+}
+
+const IOPS_MAX = 2 ** 32 - 1 // what the kernel's counters hold
+/** A page a second: with less, not even one request would pass in time. */
+const THROUGHPUT_BYTES_MIN = 4_096
+const MIB = 1_048_576
+
+export function parseIops(text: string): number {
+  if (!/^\d{1,10}$/.test(text) || Number(text) > IOPS_MAX) {
+    throw invalid(`iops ${quote(text)}: expected a whole number from 1 to ${IOPS_MAX}, or 0 for no limit.`)
+  }
+  return Number(text)
+}
+
+export function parseThroughput(text: string): number {
+  const match = /^(\d{1,15})(?:([KMG]i?)?B?(?:\/s)?)$/.exec(text)
+  const isPlain = /^\d+$/.test(text)
+  const bytes = match ? Number(match[1]) * (isPlain ? MIB : UNIT_BYTES[match[2] ?? '']!) : Number.NaN
+  if (!Number.isSafeInteger(bytes)) {
+    throw invalid(
+      `throughput ${quote(text)}: expected MiB/s as a whole number, such as 100, or a rate such as 50MiB/s.`,
+    )
+  }
+  if (bytes > 0 && bytes < THROUGHPUT_BYTES_MIN) {
+    throw invalid(
+      `throughput ${quote(text)} is below ${THROUGHPUT_BYTES_MIN}B/s, the smallest limit, and is not 0 (no limit).`,
+    )
+  }
+  return bytes
+}
+
+const UNIT_BYTES: Readonly<Record<string, number>> = {
+  '': 1,
+  K: 1_000,
+  M: 1_000_000,
+  G: 1_000_000_000,
+  Ki: 1_024,
+  Mi: MIB,
+  Gi: 1_073_741_824,
+}
+
+export const hasLimits = (rates: RateLimits): boolean => rates.iops !== undefined || rates.throughputBytes !== undefined

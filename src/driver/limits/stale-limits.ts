@@ -1,0 +1,36 @@
+// Limits stay with a loop number after its device is gone, and would slow down whatever gets the number next. At start
+// those of numbers that have no file are cleared.
+import { readFile } from 'node:fs/promises'
+import type { IoLimits } from '../../host/host.ts'
+import { allCgroups, readCgroupFile } from '../../host/limits/hierarchy.ts'
+import type { LimitsFound } from '../../host/limits/open-limits.ts'
+
+const FILES = {
+  v1: ['read_iops', 'write_iops', 'read_bps', 'write_bps'].map((key) => `blkio.throttle.${key}_device`),
+  v2: ['io.max'],
+}
+const LOOP_LINE = /^7:(\d+) /gm
+
+export async function clearStaleLimits(found: LimitsFound, limits: Pick<IoLimits, 'clear'>): Promise<string[]> {
+  if (found.version === 'none') return []
+  const numbers = new Set<string>()
+  for (const cgroup of await allCgroups(found.root)) {
+    for (const file of FILES[found.version]) {
+      for (const [, number] of (await readCgroupFile(found.root, cgroup, file)).matchAll(LOOP_LINE))
+        numbers.add(number!)
+    }
+  }
+  const cleared: string[] = []
+  for (const number of numbers) {
+    if (await hasFile(number)) continue
+    await limits.clear(`/dev/loop${number}`)
+    cleared.push(`/dev/loop${number}`)
+  }
+  return cleared
+}
+
+const hasFile = (number: string): Promise<boolean> =>
+  readFile(`/sys/block/loop${number}/loop/backing_file`).then(
+    () => true,
+    () => false,
+  )

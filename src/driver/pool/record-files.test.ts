@@ -1,0 +1,122 @@
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { silentLog } from '../../base/log.ts'
+import { volumeIdOf } from '../ids.ts'
+import { openRecordFiles } from './record-files.ts'
+import { parseVolumeRecord, type VolumeRecord } from './records.ts'
+
+const aRecord = (name: string, change: Partial<VolumeRecord> = {}): VolumeRecord => ({
+  format: 1,
+  id: volumeIdOf(name),
+  name,
+  state: 'ready',
+  capacityBytes: 1_000_000,
+  provisioning: 'reserved',
+  overcommit: 1,
+  accessTypes: ['mount'],
+  fsType: 'xfs',
+  createdWith: {},
+  limits: { iops: 100 },
+  ...change,
+})
+
+describe('record files', () => {
+  let dir: string
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'stowage-records-'))
+  })
+  afterEach(() => rm(dir, { recursive: true, force: true }))
+
+  const open = (isDurable = true) =>
+    openRecordFiles({
+      directory: join(dir, 'volumes'),
+      setAsideDirectory: join(dir, 'set-aside'),
+      parse: parseVolumeRecord,
+      isDurable,
+      log: silentLog,
+    })
+
+  it.each([true, false])('SYS-6 what was saved is there after a restart (durable: %s)', async (isDurable) => {
+    const records = await open(isDurable)
+    await records.save(aRecord('b'))
+    await records.saveLightly(aRecord('a', { name: 'a', source: { kind: 'volume', id: volumeIdOf('b') } }))
+    await records.save(aRecord('gone'))
+    await records.remove(volumeIdOf('gone'))
+    const again = await open(isDurable)
+    expect(again.list()).toEqual(
+      [aRecord('a', { source: { kind: 'volume', id: volumeIdOf('b') } }), aRecord('b')].sort(byId),
+    )
+    expect(again.get(volumeIdOf('gone'))).toBeUndefined()
+  })
+
+  it('SYS-6 a list is in the order of ids and shows every change', async () => {
+    const records = await open()
+    for (const name of ['x', 'y', 'z']) await records.save(aRecord(name))
+    expect(records.list().map(({ id }) => id)).toEqual(['x', 'y', 'z'].map(volumeIdOf).sort())
+    await records.save(aRecord('y', { capacityBytes: 5 }))
+    expect(records.list()).toContainEqual(aRecord('y', { capacityBytes: 5 }))
+  })
+
+  it('SYS-6 a file that was being written when the driver died says nothing', async () => {
+    await (await open()).save(aRecord('a'))
+    await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json.tmp`), '{"half":')
+    expect((await open()).list()).toEqual([aRecord('a')])
+    expect(await readdir(join(dir, 'volumes'))).toEqual([`${volumeIdOf('a')}.json`])
+  })
+
+  it.each([
+    ['cut short', (text: string) => text.slice(0, 30)],
+    ['empty', () => ''],
+    ['of a later version', (text: string) => text.replace('"format":1', '"format":2')],
+    ['of another volume', (text: string) => text.replace(volumeIdOf('a'), volumeIdOf('b'))],
+    ['in an unknown state', (text: string) => text.replace('"ready"', '"odd"')],
+    ['of a negative size', (text: string) => text.replace('1000000', '-1')],
+    ['a list', () => '[]'],
+  ])('SYS-6 a record that is %s is set aside, whole', async (_, damage) => {
+    await (await open()).save(aRecord('a'))
+    const file = join(dir, 'volumes', `${volumeIdOf('a')}.json`)
+    const damaged = damage(await readFile(file, 'utf8'))
+    await writeFile(file, damaged)
+    expect((await open()).list()).toEqual([])
+    const records = await open()
+    const aside = join(dir, 'set-aside', `volumes-${volumeIdOf('a')}.json`)
+    expect(await records.setAside(volumeIdOf('a'))).toBe(aside)
+    expect(await records.setAside(volumeIdOf('b'))).toBeUndefined()
+    expect(await readFile(aside, 'utf8')).toBe(damaged)
+  })
+
+  it('SYS-6 what is set aside never takes the place of what was set aside before', async () => {
+    await open()
+    for (const text of ['first', 'second']) {
+      await writeFile(join(dir, 'volumes', `${volumeIdOf('a')}.json`), text)
+      await open()
+    }
+    const names = (await readdir(join(dir, 'set-aside'))).sort()
+    const texts = await Promise.all(names.map((name) => readFile(join(dir, 'set-aside', name), 'utf8')))
+    expect(texts).toEqual(['first', 'second'])
+  })
+
+  it('SYS-6 a record that finds the disk full gives up the reserve, and says so if that is not enough', async () => {
+    const directory = join(dir, 'volumes')
+    let released = 0
+    const reserve = { release: async () => void released++, renew: async () => {} }
+    const records = await openRecordFiles({
+      directory,
+      setAsideDirectory: join(dir, 'set-aside'),
+      parse: parseVolumeRecord,
+      isDurable: false,
+      reserve,
+      log: silentLog,
+    })
+    await symlink('/dev/full', join(directory, `${volumeIdOf('a')}.json.tmp`))
+    const save = records.save(aRecord('a'))
+    await expect(save).rejects.toThrow(/cannot be written: the disk is full\. Delete volumes/)
+    expect(released).toBe(1)
+    await records.save(aRecord('a'))
+    expect(records.get(volumeIdOf('a'))).toEqual(aRecord('a'))
+  })
+})
+
+const byId = (a: VolumeRecord, b: VolumeRecord) => (a.id < b.id ? -1 : 1)
