@@ -52,7 +52,7 @@ const ROLES: Readonly<Record<string, RunJob>> = {
 const BUDGET_SECONDS = 600
 const HERE = dirname(process.argv[1]!)
 const RESULTS = join(HERE, 'bench-results.json')
-const DOCS = join(HERE, '..', 'docs')
+const DOCS = join(HERE, '..', 'docs', 'reference')
 
 const partsText = Object.entries(SUITES).map(
   ([name, { parts }]) => `  ${name.padEnd(14)}${Object.keys(parts).join(', ')}`,
@@ -66,7 +66,7 @@ ${partsText.join('\n')}
   --only PARTS    parts of the suites, by comma
   --long          more rounds, longer and larger ones, however long it takes
   --json FILE     where the figures are written (default dist/bench-results.json)
-  --write-docs    show the figures in docs/performance.md, with a chart for each suite
+  --write-docs    show the figures in docs/reference/performance.md, with a chart for each suite
   --profile DIR   leave CPU profiles of the measured processes there, and flame graphs: DIR/index.html.
                   Everything is slower then: the figures do not count
   --dir DIR       make scratch directories there, to measure that disk

@@ -1,5 +1,5 @@
 // `stowage backup` of a server that is being written to: each backup is the store as it was at one moment, and a
-// server starts on it. What an operator does with it is docs/operations.md.
+// server starts on it. What an operator does with it is docs/how-to/operations.md.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

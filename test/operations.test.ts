@@ -1,4 +1,4 @@
-// docs/operations.md and the alert rules beside it, held against the program: the system is started and troubled until
+// docs/how-to/operations.md and the alert rules beside it, held against the program: the system is started and troubled until
 // everything the rules ask about has been counted once, and whatever the guide names must be there.
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -16,8 +16,8 @@ import { type Traces, tracesBelow } from './helpers/traces.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const read = (path: string) => readFile(join(ROOT, path), 'utf8')
-const GUIDE = await read('docs/operations.md')
-const RULES = rulesOf(await read('docs/operations/alerts.yaml'))
+const GUIDE = await read('docs/how-to/operations.md')
+const RULES = rulesOf(await read('docs/how-to/alerts.yaml'))
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const DRIVER = 'local.csi.stowage.dev'

@@ -1,4 +1,4 @@
-// The worked example of docs/provisioners.md, as a vendor would have it: a package of its own that depends on ours,
+// The worked example of docs/tutorial/provisioners.md, as a vendor would have it: a package of its own that depends on ours,
 // compiled against the published types, run as a process of its own against a real server that binds and reclaims.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -131,7 +131,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
   })
 
   it('PROV-17 what the manual shows compiles too', async () => {
-    const manual = await readFile(join(ROOT, 'docs', 'provisioners.md'), 'utf8')
+    const manual = await readFile(join(ROOT, 'docs', 'tutorial', 'provisioners.md'), 'utf8')
     const shown = [...manual.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code)
     expect(shown).toHaveLength(2) // the provisioner, and its tests
     await writeFile(join(vendor, 'src', 'manual.ts'), shown.join('\n'))

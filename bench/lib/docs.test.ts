@@ -46,8 +46,8 @@ describe('figures in the documents', () => {
     expect(text).toContain('| [quota](#quota) | 0 of 1 |')
   })
 
-  it('have a place in docs/performance.md for every suite', async () => {
-    const real = new URL('../../docs/performance.md', import.meta.url)
+  it('have a place in docs/reference/performance.md for every suite', async () => {
+    const real = new URL('../../docs/reference/performance.md', import.meta.url)
     await cp(real, join(docs, 'performance.md'))
     await mkdir(join(docs, 'performance'))
     const names = [

@@ -1,4 +1,4 @@
-// Shows figures in the documents: docs/performance.md has a block for each suite, with its table and its chart, and one
+// Shows figures in the documents: docs/reference/performance.md has a block for each suite, with its table and its chart, and one
 // for all of them together. The figures themselves are kept beside the charts, so that one suite can be run anew.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -275,7 +275,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
   command
     .option('--nodes <count>', 'nodes to make here, each with a driver for local storage (default: 3; 0 with --store)')
     .option('--pool-size <size>', 'how much storage each of them has (default: 10Gi, less on a small disk)')
-    .option('--run-commands', 'run the commands of pods as processes of this machine, see docs/nodes.md')
+    .option('--run-commands', 'run the commands of pods as processes of this machine, see docs/explanation/nodes.md')
     .option('--volumes-dir <dir>', 'where volumes that are directories are made (default: DATA-DIR/volumes)')
     .addOption(driverSocketOption())
     .addOption(capacityReservationOption())
@@ -351,7 +351,10 @@ const driverSocketOption = () =>
   )
 
 const expansionQuotaOption = () =>
-  new Option('--expansion-quota <size>', 'what a claim that took back a growth is charged, see docs/quota.md')
+  new Option(
+    '--expansion-quota <size>',
+    'what a claim that took back a growth is charged, see docs/explanation/quota.md',
+  )
     .choices(EXPANSION_QUOTAS)
     .default('high-water-mark')
 

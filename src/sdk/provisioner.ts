@@ -1,5 +1,5 @@
 // The door for those who write a provisioner: `import { defineProvisioner, runProvisioner } from 'stowage/provisioner'`.
-// What is listed here is published and kept; a unit test's counterpart is testing.ts. docs/provisioners.md is the manual.
+// What is listed here is published and kept; a unit test's counterpart is testing.ts. docs/tutorial/provisioners.md is the manual.
 export { defineProvisioner } from '../controllers/provisioning/plugin/check-plugin.ts'
 export type {
   AcceptedLabels,

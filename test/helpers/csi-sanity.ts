@@ -1,6 +1,6 @@
 // csi-sanity, the conformance suite for CSI drivers: from the PATH, or built from its published Go module.
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -46,6 +46,7 @@ export async function runCsiSanity({
   const dir = await mkdtemp(join(tmpdir(), 'stowage-sanity-'))
   try {
     const owner = uid === undefined ? {} : { uid, gid: uid }
+    const executable = uid === undefined ? program : await copyInto(dir, program)
     if (uid !== undefined) await run('chown', ['-R', `${uid}:${uid}`, dir])
     const parameters = join(dir, 'mutable.yaml')
     await writeFile(parameters, JSON.stringify(mutableParameters), { mode: 0o644 }) // JSON is YAML
@@ -58,19 +59,27 @@ export async function runCsiSanity({
       `--ginkgo.json-report=${report}`,
       ...flags,
     ]
-    const { output } = await run(program, args, { cwd: dir, maxBuffer: 64 * 1024 * 1024, ...owner }).then(
+    const { output } = await run(executable, args, { cwd: dir, maxBuffer: 64 * 1024 * 1024, ...owner }).then(
       ({ stdout }) => ({ output: stdout }),
       (error: Error & { stdout?: string; stderr?: string }) => ({
-        output: `${error.stdout ?? ''}${error.stderr ?? error.message}`,
+        output: `${error.message}\n${error.stdout ?? ''}${error.stderr ?? ''}`,
       }),
     )
     const text = await readFile(report, 'utf8').catch(() => {
-      throw new Error(`csi-sanity left no report:\n${output.slice(-4_000)}`)
+      throw new Error(`csi-sanity wrote no report. ${output.slice(0, 500)}\n…\n${output.slice(-4_000)}`)
     })
     return resultOf(JSON.parse(text))
   } finally {
     await rm(dir, { recursive: true, force: true })
   }
+}
+
+/** Copies the program to where an unprivileged user can run it: the one on the PATH may be in a private directory. */
+async function copyInto(dir: string, program: string): Promise<string> {
+  const copy = join(dir, 'csi-sanity')
+  await copyFile(program, copy)
+  await chmod(copy, 0o755)
+  return copy
 }
 
 interface Spec {

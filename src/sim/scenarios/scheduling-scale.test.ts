@@ -19,7 +19,7 @@ async function run(options: ScaleOptions): Promise<ScaleRun> {
 
 afterAll(() => console.log(tableOf(runs)))
 
-/** As docs/scheduling.md has it. */
+/** As docs/explanation/scheduling.md has it. */
 function tableOf(results: readonly ScaleRun[]): string {
   const count = (value: number) => value.toLocaleString('en')
   const rows = results.map(({ nodes, capacityReservation, bound, pods, virtualSeconds, attempts, failedCreates }) => [

@@ -34,10 +34,10 @@ const bound = (trial: ReturnType<typeof aTrial>, more: object = {}) =>
     ['claim', aClaim('a', { phase: 'Bound', volumeName: 'pv', ...more })],
   )
 
-it('SYS-14 every rule is explained in docs/simulation.md', async () => {
+it('SYS-14 every rule is explained in docs/explanation/simulation.md', async () => {
   const text = (path: string) => readFile(new URL(path, import.meta.url), 'utf8')
   const rules = (await text('court.ts')).matchAll(/^ {2}\| '([a-z ]+)'$/gm)
-  const table = (await text('../../../../docs/simulation.md')).match(/^\| rule \| when [\s\S]*?\n\n/m)![0]
+  const table = (await text('../../../../docs/explanation/simulation.md')).match(/^\| rule \| when [\s\S]*?\n\n/m)![0]
   const missing = [...rules].map(([, rule]) => `\`${rule}\``).filter((rule) => !table.includes(rule))
   expect(missing).toEqual([])
 })
