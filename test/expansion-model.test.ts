@@ -20,7 +20,7 @@ import { createApiServer, createBuiltIns, inProcessClient, SYSTEM_USER, versionI
 import { silentLog } from '../src/base/log.ts'
 import { manualClock } from '../src/base/manual-clock.ts'
 import type { Client } from '../src/client/index.ts'
-import { createChangingControllers } from '../src/controllers/changing/index.ts'
+import { createChangingControllers } from '../src/controllers/volume-changes/index.ts'
 import { createExpanding } from '../src/controllers/expanding/index.ts'
 import { createFakeDriver, type FakeEffect, fakeSettings } from '../src/csi/fake/index.ts'
 import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../src/csi/index.ts'

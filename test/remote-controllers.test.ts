@@ -7,7 +7,7 @@ import { ALL_KINDS } from '../src/api/kinds/index.ts'
 import { systemClock, systemRandom } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { type HttpClient, httpClient, kubeconfigConnection } from '../src/client/index.ts'
-import { createGarbageController } from '../src/controllers/garbage/index.ts'
+import { createGarbageController } from '../src/controllers/garbage-collection/index.ts'
 import { createNamespaceController } from '../src/controllers/namespaces/index.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 

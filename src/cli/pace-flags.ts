@@ -2,7 +2,7 @@
 // volumes: up, controllers and resizer.
 import { Option } from 'commander'
 import { parseDuration } from '../base/duration.ts'
-import type { PaceOptions } from '../controllers/changing/index.ts'
+import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import { UsageError } from './flags.ts'
 
 export interface PaceFlags {

@@ -3,7 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import type { Client } from '../client/index.ts'
-import type { ServedNode } from '../controllers/changing/index.ts'
+import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import { canExpand } from '../controllers/expanding/index.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'

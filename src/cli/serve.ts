@@ -21,7 +21,7 @@ import {
 import type { Clock, Random } from '../base/clock.ts'
 import { ensureDirectory, writePrivateFile } from '../base/files.ts'
 import type { Logger } from '../base/log.ts'
-import type { PaceOptions } from '../controllers/changing/index.ts'
+import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'

@@ -8,7 +8,7 @@ import {
   createPace,
   type PaceOptions,
   type ServedNode,
-} from '../controllers/changing/index.ts'
+} from '../controllers/volume-changes/index.ts'
 import {
   canExpand,
   createCannotExpand,

@@ -8,7 +8,7 @@ import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import { DRIVER, gi, HOST, startSchedulerTrial } from '../scheduler/scheduler.fixture.ts'
 import { memoryMedium } from '../store/index.ts'
-import { createGarbageController } from './garbage/index.ts'
+import { createGarbageController } from './garbage-collection/index.ts'
 import { createNamespaceController } from './namespaces/index.ts'
 
 const CLASSES_OFF = ['v1', 'v1beta1', 'v1alpha1']

@@ -3,7 +3,7 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { DriverFacts } from '../../csi/index.ts'
 import { done, type EventRecorder, stuck } from '../../runtime/index.ts'
 import { isLess } from '../../volumes/target-size.ts'
-import type { Change } from '../changing/index.ts'
+import type { Change } from '../volume-changes/index.ts'
 import { resizeFailed } from './events.ts'
 import { capacityOf, requestOf } from './plan-expansion.ts'
 

@@ -30,7 +30,7 @@ import {
 } from '../../volumes/resize-status.ts'
 import { isLess } from '../../volumes/target-size.ts'
 import { publishFacts } from '../attaching/attacher/publish-request.ts'
-import { delayed, type Subject } from '../changing/index.ts'
+import { delayed, type Subject } from '../volume-changes/index.ts'
 import { type Credentials, readCredentials, withoutCredentials } from '../provisioning/csi/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'

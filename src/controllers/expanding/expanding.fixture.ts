@@ -35,7 +35,7 @@ import {
   type StatusPatch,
   timeText,
 } from '../../volumes/resize-status.ts'
-import { type Change, changeKey, createChangingControllers, type ServedNode } from '../changing/index.ts'
+import { type Change, changeKey, createChangingControllers, type ServedNode } from '../volume-changes/index.ts'
 import { type Life, mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import { createCannotExpand } from './cannot-expand.ts'
 import { canExpand, createExpanding } from './expanding.ts'

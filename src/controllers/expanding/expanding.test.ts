@@ -5,7 +5,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
 import { done } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
-import type { Change } from '../changing/index.ts'
+import type { Change } from '../volume-changes/index.ts'
 import { aWorld, DRIVER, type World, type WorldOptions } from './expanding.fixture.ts'
 
 const GI = 1024 ** 3

@@ -10,7 +10,7 @@ import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'
 import { stateOf } from '../../volumes/resize-status.ts'
 import { isLess } from '../../volumes/target-size.ts'
-import type { Subject } from '../changing/index.ts'
+import type { Subject } from '../volume-changes/index.ts'
 import { LOWERED_REASON, requestLowered } from './events.ts'
 import { allocatedOf, capacityOf, requestOf } from './plan-expansion.ts'
 

@@ -16,7 +16,7 @@ import {
   timeText,
 } from '../../volumes/resize-status.ts'
 import { isLess } from '../../volumes/target-size.ts'
-import { isInUse, type Subject } from '../changing/index.ts'
+import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { cancelledTelling, inUseText, needsNode, resizeFailed } from './events.ts'
 import { expandVolume, findGrown } from './expand-volume.ts'

@@ -1,7 +1,7 @@
 // Moves one claim and its volume closer to the attributes that are wanted: reads, plans, applies, until nothing is left
 // that can be done now. Safe at any moment: before the driver is asked, the claim says so and how to go back (undo.ts).
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
-import type { Subject } from '../changing/change.ts'
+import type { Subject } from '../volume-changes/change.ts'
 import { askDriver } from './ask-driver.ts'
 import type { ModifyingContext } from './context.ts'
 import { canceled, modifyFailed } from './events.ts'

@@ -22,7 +22,7 @@ import {
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../../csi/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
-import { type Change, changeKey, createChangingControllers, createPace, type PaceOptions } from '../changing/index.ts'
+import { type Change, changeKey, createChangingControllers, createPace, type PaceOptions } from '../volume-changes/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from './index.ts'

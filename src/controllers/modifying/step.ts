@@ -1,7 +1,7 @@
 // How one action on a claim ends, and what everyone is told of it.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { done, type Happening, type Outcome, retryAfter } from '../../runtime/index.ts'
-import type { Subject } from '../changing/change.ts'
+import type { Subject } from '../volume-changes/change.ts'
 import type { ModifyingContext } from './context.ts'
 import type { Written } from './writing.ts'
 

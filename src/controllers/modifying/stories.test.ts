@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { done } from '../../runtime/index.ts'
 import { memoryMedium } from '../../store/index.ts'
-import type { Change } from '../changing/index.ts'
+import type { Change } from '../volume-changes/index.ts'
 import { createModifyingMetrics } from './index.ts'
 import { aWorld, type World } from './modifying.fixture.ts'
 

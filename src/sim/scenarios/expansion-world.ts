@@ -7,7 +7,7 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { silentLog } from '../../base/log.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
-import { type Change, createChangingControllers } from '../../controllers/changing/index.ts'
+import { type Change, createChangingControllers } from '../../controllers/volume-changes/index.ts'
 import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
 import { CSI_CODES, type CsiDriver, type CsiFailureCode, oneAtATime } from '../../csi/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
