@@ -11,7 +11,6 @@ import type { Client } from '../client/index.ts'
 import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
 import { createCapacityCleaner, createCapacityMetrics } from '../controllers/capacity/index.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import { createEphemeralController, createEphemeralMetrics } from '../controllers/ephemeral/index.ts'
 import { createGarbageController } from '../controllers/garbage-collection/index.ts'
 import { createModifyingMetrics } from '../controllers/modifying/index.ts'
@@ -25,6 +24,7 @@ import {
   type Provisioner,
 } from '../controllers/provisioning/index.ts'
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
+import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import {

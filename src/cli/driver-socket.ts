@@ -3,10 +3,10 @@
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { createAttacher } from '../controllers/attaching/index.ts'
 import { type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
+import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import {
   type CallObserver,
   type ConnectOptions,

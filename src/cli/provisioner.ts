@@ -1,9 +1,9 @@
 // `stowage provisioner`: makes and deletes the volumes of a CSI driver. How it finds driver and server is run-sidecar.ts;
 // what a term of work is made of is provisioner-work.ts.
 import { createCapacityMetrics } from '../controllers/capacity/index.ts'
-import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import type { NodeDeployment } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
+import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import type { DriverFacts } from '../csi/index.ts'
 import type { ProvisionerSettings } from './provisioner-flags.ts'
 import { provideVolumes } from './provisioner-work.ts'

@@ -2,6 +2,13 @@
 // other controllers of a driver (driver-socket.ts) and alone (resizer-work.ts).
 import type { FeatureGates } from '../api/feature-gates.ts'
 import {
+  canExpand,
+  createCannotExpand,
+  createExpanding,
+  type ExpandingOptions,
+} from '../controllers/expanding/index.ts'
+import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '../controllers/modifying/index.ts'
+import {
   type ChangingControllers,
   type ChangingOptions,
   createChangingControllers,
@@ -9,13 +16,6 @@ import {
   type PaceOptions,
   type ServedNode,
 } from '../controllers/volume-changes/index.ts'
-import {
-  canExpand,
-  createCannotExpand,
-  createExpanding,
-  type ExpandingOptions,
-} from '../controllers/expanding/index.ts'
-import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '../controllers/modifying/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import type { EventRecorder, LeaderElection } from '../runtime/index.ts'

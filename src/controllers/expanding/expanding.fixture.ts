@@ -35,8 +35,8 @@ import {
   type StatusPatch,
   timeText,
 } from '../../volumes/resize-status.ts'
-import { type Change, changeKey, createChangingControllers, type ServedNode } from '../volume-changes/index.ts'
 import { type Life, mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import { type Change, changeKey, createChangingControllers, type ServedNode } from '../volume-changes/index.ts'
 import { createCannotExpand } from './cannot-expand.ts'
 import { canExpand, createExpanding } from './expanding.ts'
 import type { ExpandingOptions } from './options.ts'

@@ -22,9 +22,15 @@ import {
 } from '../../csi/fake/index.ts'
 import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../../csi/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
-import { type Change, changeKey, createChangingControllers, createPace, type PaceOptions } from '../volume-changes/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
+import {
+  type Change,
+  changeKey,
+  createChangingControllers,
+  createPace,
+  type PaceOptions,
+} from '../volume-changes/index.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from './index.ts'
 
 export const DRIVER = 'disks.example.com'
