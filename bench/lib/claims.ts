@@ -1,6 +1,6 @@
 // The claims all measurements use, as a client sends them and as the store keeps them, and directories full of them.
 import { join } from 'node:path'
-import { encodeStored } from '../../src/apiserver/verbs/stored-object.ts'
+import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
 import { randomUuid } from '../../src/base/identifiers.ts'
 import { openLmdbStore } from '../../src/store/index.ts'

@@ -1,7 +1,7 @@
 // The objects of a cluster with local storage, written straight into a data directory: nodes on which the driver runs,
 // its classes, and what is free on every node for every class.
 import { join } from 'node:path'
-import { encodeStored } from '../../src/apiserver/verbs/stored-object.ts'
+import { encodeStored } from '../../src/apiserver/objects/stored-object.ts'
 import { systemClock, systemRandom } from '../../src/base/clock.ts'
 import { randomUuid } from '../../src/base/identifiers.ts'
 import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL, managedBy } from '../../src/controllers/capacity/managed-by.ts'

@@ -22,13 +22,13 @@ import {
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
-import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './exchange.ts'
+import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './http/exchange.ts'
 import { createHealth, type Health } from './health.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
 import { createOpenApi } from './openapi/index.ts'
 import { handleResource } from './resource-handler.ts'
 import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
-import { type PathRequest, parseRoute, type ResourceRequest } from './route.ts'
+import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import {
   type Authenticator,
   type AuthorizationAttributes,
@@ -40,9 +40,9 @@ import {
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
-import { createStoredObjects } from './verbs/stored-object.ts'
-import type { StreamSink } from './verbs/watch-objects.ts'
-import type { ObjectDeps } from './verbs/write-deps.ts'
+import { createStoredObjects } from './objects/stored-object.ts'
+import type { StreamSink } from './verbs/watch.ts'
+import type { ObjectDeps } from './objects/write-deps.ts'
 import type { VersionInfo } from './version.ts'
 
 export interface ApiServerOptions {

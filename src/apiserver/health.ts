@@ -1,6 +1,6 @@
 // /healthz, /livez and /readyz: is the process alive, and may clients come. Checks are named, so that
 // `?verbose` says which one fails and `?exclude=` can leave one out.
-import { type ApiAnswer, textAnswer } from './exchange.ts'
+import { type ApiAnswer, textAnswer } from './http/exchange.ts'
 
 export interface Health {
   /** Registers a check for readiness; it is not ready until `ok` is called. */

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class/attributes-class.ts'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
-import { inProcessClient } from '../apiserver/in-process/in-process.ts'
+import { inProcessClient } from '../apiserver/in-process/client.ts'
 import { startTrial } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
-import { inProcessClient } from '../apiserver/in-process/in-process.ts'
+import { inProcessClient } from '../apiserver/in-process/client.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
 import { startTrial } from '../apiserver/server.fixture.ts'
 import { keyOfObject } from '../client/object-key.ts'

@@ -8,8 +8,8 @@ import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
-import type { Running } from '../verbs/running-write.ts'
-import type { Shared } from '../verbs/stored-object.ts'
+import type { Running } from '../objects/running-write.ts'
+import type { Shared } from '../objects/stored-object.ts'
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE'
 

@@ -1,7 +1,7 @@
 // Answers the paths by which clients learn what is served: /api, /apis and the lists below them.
 // Documents are made on first request and kept: what is served does not change while the server runs.
 import { notAcceptable } from '../../api/status-error.ts'
-import { type Clause, parseAccept } from '../negotiate.ts'
+import { type Clause, parseAccept } from '../http/negotiate.ts'
 import type { Resources } from '../resources.ts'
 import {
   AGGREGATED_GROUP,

@@ -1,7 +1,7 @@
 // What can be done with each resource: its verbs, and what hangs below its objects.
 // Discovery and OpenAPI publish this; routing serves exactly this.
 import type { Kind } from '../../api/kind.ts'
-import type { Verb } from '../route.ts'
+import type { Verb } from '../http/route.ts'
 
 export interface Subresource {
   /** The last path segment: `status`. */

@@ -11,7 +11,7 @@ import {
   once,
   type RequestHeaders,
 } from '../discovery/index.ts'
-import { parseAccept } from '../negotiate.ts'
+import { parseAccept } from '../http/negotiate.ts'
 import type { Resources } from '../resources.ts'
 import { documentV2 } from './document-v2.ts'
 import { documentV3 } from './document-v3.ts'

@@ -6,7 +6,7 @@ import { deleteOptions, eviction } from '../../api/kinds/shared/deleting-schema.
 import type { ObjectType } from '../../api/schema.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
 import type { Resource, Resources } from '../resources.ts'
-import type { Verb } from '../route.ts'
+import type { Verb } from '../http/route.ts'
 import { type GroupVersionKind, status, watchEvent } from './envelope-types.ts'
 import {
   DELETE_COLLECTION_PARAMETERS,

@@ -9,8 +9,8 @@ import { mergeShapeOf } from '../../api/patch/merge-shape.ts'
 import { PatchError } from '../../api/patch/patch-error.ts'
 import { strategicMerge } from '../../api/patch/strategic-merge.ts'
 import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../../api/status-error.ts'
-import { mediaType, type ParsedBody, parseJsonBody } from '../body.ts'
-import type { FieldValidation } from '../options.ts'
+import { mediaType, type ParsedBody, parseJsonBody } from '../http/body.ts'
+import type { FieldValidation } from '../http/options.ts'
 import type { Resource } from '../resources.ts'
 
 export const APPLY_MEDIA = 'application/apply-patch+yaml' // apply-object.ts

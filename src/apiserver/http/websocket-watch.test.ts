@@ -1,7 +1,7 @@
 // Watches over WebSocket on a real port, with the client a browser's would be.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import { type ServerHere, startHere } from '../../test/helpers/in-process.ts'
+import { type ServerHere, startHere } from '../../../test/helpers/in-process.ts'
 
 describe('watches over WebSocket', () => {
   let server: ServerHere

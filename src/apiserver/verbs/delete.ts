@@ -3,9 +3,9 @@
 import { conflict, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
-import type { DeleteOptions } from '../options.ts'
-import { encodeStored, sameContent } from './stored-object.ts'
-import { isReadyToGo } from './update-object.ts'
+import type { DeleteOptions } from '../http/options.ts'
+import { encodeStored, sameContent } from '../objects/stored-object.ts'
+import { isReadyToGo } from './update.ts'
 import {
   admissionRequest,
   type Decided,
@@ -17,7 +17,7 @@ import {
   type WriteTarget,
   type Written,
   writesOf,
-} from './write-deps.ts'
+} from '../objects/write-deps.ts'
 
 export async function deleteObject(deps: ObjectDeps, target: WriteTarget, options: DeleteOptions): Promise<Written> {
   return transactOne(deps, target, (view) => decideDelete(deps, target, options, view))

@@ -1,6 +1,6 @@
 // Chooses the form of an answer from the Accept header: plain object, Table, or metadata only, as JSON or YAML.
 // Clauses are tried in the order given; the first that can be served wins.
-import { notAcceptable } from '../api/status-error.ts'
+import { notAcceptable } from '../../api/status-error.ts'
 
 export type Form = 'object' | 'table' | 'partial' | 'partialList'
 export interface Accepted {

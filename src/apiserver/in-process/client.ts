@@ -14,17 +14,17 @@ import type {
   WriteOptions,
 } from '../../client/client.ts'
 import { objectKey } from '../keys.ts'
-import { parseDeleteOptions, parseListOptions } from '../options.ts'
+import { parseDeleteOptions, parseListOptions } from '../http/options.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
 import { commitObjects } from '../verbs/commit.ts'
-import { deleteObject } from '../verbs/delete-object.ts'
-import { getObject, listObjects } from '../verbs/read-objects.ts'
-import { decodeStored } from '../verbs/stored-object.ts'
-import { faceOf, type ObjectDeps, type WriteTarget, type Written } from '../verbs/write-deps.ts'
-import { type DescribedWrite, writeObject, writeVerbOf, writeVerbsOf } from '../verbs/write-verbs.ts'
-import { explainStoreError } from './in-process-errors.ts'
-import { watchInProcess } from './in-process-watch.ts'
+import { deleteObject } from '../verbs/delete.ts'
+import { getObject, listObjects } from '../verbs/list.ts'
+import { decodeStored } from '../objects/stored-object.ts'
+import { faceOf, type ObjectDeps, type WriteTarget, type Written } from '../objects/write-deps.ts'
+import { type DescribedWrite, writeObject, writeVerbOf, writeVerbsOf } from '../verbs/execute.ts'
+import { explainStoreError } from './errors.ts'
+import { watchInProcess } from './watch.ts'
 
 export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
   const resourceOf = (kind: Kind): Resource => {

@@ -5,9 +5,9 @@ import { badRequest, expired, notFound, versionTooLarge } from '../../api/status
 import type { Clock } from '../../base/clock.ts'
 import { CompactedError, type Entry, FutureRevisionError, type ListResult, type Store } from '../../store/index.ts'
 import { collectionPrefix, objectKey } from '../keys.ts'
-import type { ListOptions } from '../options.ts'
+import type { ListOptions } from '../http/options.ts'
 import type { Resource } from '../resources.ts'
-import type { Shared, StoredObjects } from './stored-object.ts'
+import type { Shared, StoredObjects } from '../objects/stored-object.ts'
 
 export interface ReadDeps {
   readonly store: Store

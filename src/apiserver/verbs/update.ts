@@ -9,9 +9,9 @@ import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../..
 import { clone } from '../../base/clone.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
 import { tellingRefusals } from '../refusal-events.ts'
-import { checkBody, decideCreate } from './create-object.ts'
-import { sameButForTimes, trackUpdated } from './managed-fields.ts'
-import { decodeStored, encodeStored, sameBytes } from './stored-object.ts'
+import { checkBody, decideCreate } from './create.ts'
+import { sameButForTimes, trackUpdated } from '../objects/managed-fields.ts'
+import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.ts'
 import {
   admissionRequest,
   type Decided,
@@ -25,7 +25,7 @@ import {
   type WriteTarget,
   type Written,
   writesOf,
-} from './write-deps.ts'
+} from '../objects/write-deps.ts'
 
 export interface Update {
   /** The wanted object, given the stored one (frozen). Runs inside the transaction, possibly more than once. */

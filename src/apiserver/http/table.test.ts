@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ALL_KINDS } from '../api/kinds/index.ts'
-import { createResources } from './resources.ts'
+import { ALL_KINDS } from '../../api/kinds/index.ts'
+import { createResources } from '../resources.ts'
 import { type IncludeObject, tableOf } from './table.ts'
 
 const resources = createResources(ALL_KINDS)

@@ -1,6 +1,6 @@
 // Objects as rows for people: Table answers, and the metadata-only form that shares their row objects.
-import type { Column, KubeObject } from '../api/kind.ts'
-import type { Resource } from './resources.ts'
+import type { Column, KubeObject } from '../../api/kind.ts'
+import type { Resource } from '../resources.ts'
 
 export type IncludeObject = 'None' | 'Metadata' | 'Object'
 

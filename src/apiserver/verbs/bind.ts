@@ -7,11 +7,11 @@ import { validateMeta } from '../../api/meta.ts'
 import { badRequest, conflict, invalid, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import type { TransactionView } from '../../store/index.ts'
-import { checkKind, decodeAs, type RequestBody } from '../body.ts'
-import { type ApiAnswer, jsonAnswer } from '../exchange.ts'
-import { parseDeleteOptions, type WriteOptions } from '../options.ts'
-import { deleteObject } from './delete-object.ts'
-import { encodeStored } from './stored-object.ts'
+import { checkKind, decodeAs, type RequestBody } from '../http/body.ts'
+import { type ApiAnswer, jsonAnswer } from '../http/exchange.ts'
+import { parseDeleteOptions, type WriteOptions } from '../http/options.ts'
+import { deleteObject } from './delete.ts'
+import { encodeStored } from '../objects/stored-object.ts'
 import {
   type Decided,
   keyOf,
@@ -20,7 +20,7 @@ import {
   timestamp,
   transactOne,
   type WriteTarget,
-} from './write-deps.ts'
+} from '../objects/write-deps.ts'
 
 export interface SubresourceCall {
   readonly target: WriteTarget

@@ -1,7 +1,7 @@
 // A request and its answer, free of any transport: the HTTPS listener makes and sends them, and so do tests.
-import type { Status } from '../api/status-error.ts'
-import type { ClientCertificate } from './security/index.ts'
-import type { StreamSink } from './verbs/watch-objects.ts'
+import type { Status } from '../../api/status-error.ts'
+import type { ClientCertificate } from '../security/index.ts'
+import type { StreamSink } from '../verbs/watch.ts'
 
 export interface ApiRequest {
   readonly method: string

@@ -8,8 +8,8 @@ import { alreadyExists, badRequest, generateNameTaken, invalid } from '../../api
 import { clone } from '../../base/clone.ts'
 import { generateName, randomUuid } from '../../base/identifiers.ts'
 import type { TransactionView } from '../../store/index.ts'
-import { trackCreated } from './managed-fields.ts'
-import { encodeStored } from './stored-object.ts'
+import { trackCreated } from '../objects/managed-fields.ts'
+import { encodeStored } from '../objects/stored-object.ts'
 import {
   admissionRequest,
   type Decided,
@@ -23,7 +23,7 @@ import {
   type WriteTarget,
   type Written,
   writesOf,
-} from './write-deps.ts'
+} from '../objects/write-deps.ts'
 
 /** How often a generated name is tried before the client is told to try again. */
 const GENERATED_NAME_TRIES = 8

@@ -4,8 +4,8 @@ import { ApiError } from '../../api/status-error.ts'
 import { clientContract } from '../../client/client.contract.ts'
 import { COMMIT_WRITES_MAX, SYSTEM_USER } from '../index.ts'
 import { startTrial } from '../server.fixture.ts'
-import { inProcessClient } from './in-process.ts'
-import { WATCH_BACKLOG_EVENTS_MAX } from './in-process-watch.ts'
+import { inProcessClient } from './client.ts'
+import { WATCH_BACKLOG_EVENTS_MAX } from './watch.ts'
 
 const open = async () => {
   const trial = await startTrial({ history: { entriesMax: 50 } })

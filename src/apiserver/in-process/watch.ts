@@ -5,11 +5,11 @@ import { deepFreeze } from '../../base/freeze.ts'
 import type { WatchEvent, WatchRequest } from '../../client/client.ts'
 import type { StoreEvent, Watch } from '../../store/index.ts'
 import { collectionPrefix } from '../keys.ts'
-import { parseListOptions } from '../options.ts'
+import { parseListOptions } from '../http/options.ts'
 import type { Resource } from '../resources.ts'
-import { listObjects, selectorOf, waitForRevision } from '../verbs/read-objects.ts'
-import { faceOf, type ObjectDeps } from '../verbs/write-deps.ts'
-import { explainStoreError } from './in-process-errors.ts'
+import { listObjects, selectorOf, waitForRevision } from '../verbs/list.ts'
+import { faceOf, type ObjectDeps } from '../objects/write-deps.ts'
+import { explainStoreError } from './errors.ts'
 
 /** A reader that leaves more events unread is cut off; the store replays them when it comes back. */
 export const WATCH_BACKLOG_EVENTS_MAX = 10_000

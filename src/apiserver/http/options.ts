@@ -1,5 +1,5 @@
 // Reads the query parameters and DeleteOptions bodies of requests, and refuses what does not make sense.
-import { FieldErrors } from '../api/field-errors.ts'
+import { FieldErrors } from '../../api/field-errors.ts'
 import {
   EVERYTHING,
   type FieldRequirement,
@@ -7,8 +7,8 @@ import {
   parseFieldSelector,
   parseLabelSelector,
   SelectorError,
-} from '../api/selectors.ts'
-import { badRequest, invalid } from '../api/status-error.ts'
+} from '../../api/selectors.ts'
+import { badRequest, invalid } from '../../api/status-error.ts'
 import { booleanQuery } from './route.ts'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'

@@ -2,9 +2,9 @@
 // The request passes the same path as any other; only an answer that streams is upgraded.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { Logger } from '../base/log.ts'
+import type { Logger } from '../../base/log.ts'
 import type { ApiAnswer, ApiRequest } from './exchange.ts'
-import type { StreamSink } from './verbs/watch-objects.ts'
+import type { StreamSink } from '../verbs/watch.ts'
 
 export interface WebsocketOptions {
   readonly handle: (request: ApiRequest) => Promise<ApiAnswer>

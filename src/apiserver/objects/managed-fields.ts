@@ -12,7 +12,7 @@ import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { ManagedFieldsEntry } from '../../api/kinds/shared/meta-schema.ts'
 import { invalid } from '../../api/status-error.ts'
-import { checkFieldManager } from '../options.ts'
+import { checkFieldManager } from '../http/options.ts'
 import { type ObjectDeps, timestamp, type WriteTarget } from './write-deps.ts'
 
 /** Who writes when nobody says: components of this server. */

@@ -1,15 +1,15 @@
 // Reads request bodies: bytes and a content type in, an object of the wanted kind out. Says precisely what is
 // wrong with a body that cannot be read, and warns of or refuses fields nobody knows, as the client asked.
-import { DecodeError, decode, isRecord } from '../api/decode.ts'
-import { decodeJson, findDuplicateKeys, JsonError } from '../api/json-scan.ts'
-import type { KubeObject } from '../api/kind.ts'
-import { decodeProtobuf } from '../api/protobuf/decode.ts'
-import { decodeEnvelope, PROTOBUF_MEDIA } from '../api/protobuf/envelope.ts'
-import { ProtobufError } from '../api/protobuf/reader.ts'
-import type { ObjectType } from '../api/schema.ts'
-import { badRequest, unsupportedMediaType } from '../api/status-error.ts'
+import { DecodeError, decode, isRecord } from '../../api/decode.ts'
+import { decodeJson, findDuplicateKeys, JsonError } from '../../api/json-scan.ts'
+import type { KubeObject } from '../../api/kind.ts'
+import { decodeProtobuf } from '../../api/protobuf/decode.ts'
+import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
+import { ProtobufError } from '../../api/protobuf/reader.ts'
+import type { ObjectType } from '../../api/schema.ts'
+import { badRequest, unsupportedMediaType } from '../../api/status-error.ts'
 import type { FieldValidation } from './options.ts'
-import type { Resource } from './resources.ts'
+import type { Resource } from '../resources.ts'
 
 export const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
 
@@ -60,7 +60,7 @@ export function parseJsonBody(bytes: Uint8Array): ParsedBody {
 
 export async function parseYamlBody(bytes: Uint8Array): Promise<ParsedBody> {
   if (bytes.length === 0) throw badRequest('the request has no body; send the object as JSON or YAML')
-  const { parseYaml, YamlError } = await import('../api/yaml-body.ts')
+  const { parseYaml, YamlError } = await import('../../api/yaml-body.ts')
   try {
     const { value, duplicateKeys } = await parseYaml(bytes)
     return { value, keyCount: undefined, duplicates: () => duplicateKeys }
