@@ -22,13 +22,15 @@ import {
 import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
-import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './http/exchange.ts'
 import { createHealth, type Health } from './health.ts'
+import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './http/exchange.ts'
+import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
+import { createStoredObjects } from './objects/stored-object.ts'
+import type { ObjectDeps } from './objects/write-deps.ts'
 import { createOpenApi } from './openapi/index.ts'
 import { handleResource } from './resource-handler.ts'
 import { createResources, type Resources, type RuntimeConfig } from './resources.ts'
-import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import {
   type Authenticator,
   type AuthorizationAttributes,
@@ -40,9 +42,7 @@ import {
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
-import { createStoredObjects } from './objects/stored-object.ts'
 import type { StreamSink } from './verbs/watch.ts'
-import type { ObjectDeps } from './objects/write-deps.ts'
 import type { VersionInfo } from './version.ts'
 
 export interface ApiServerOptions {

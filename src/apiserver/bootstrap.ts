@@ -5,9 +5,9 @@ import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
 import { ApiError } from '../api/status-error.ts'
 import { BUILT_IN_NAMESPACES } from './admission/index.ts'
 import { objectKey } from './keys.ts'
+import type { ObjectDeps } from './objects/write-deps.ts'
 import type { UserInfo } from './security/index.ts'
 import { createObject } from './verbs/create.ts'
-import type { ObjectDeps } from './objects/write-deps.ts'
 
 /** Who the server is when it acts on its own behalf. */
 export const SYSTEM_USER: UserInfo = { name: 'system:apiserver', groups: ['system:masters'] }

@@ -6,8 +6,8 @@ import type { KubeObject } from '../api/kind.ts'
 import { deleteOptions } from '../api/kinds/shared/deleting-schema.ts'
 import { badRequest, methodNotAllowed, noSuchPath, type StatusDetails } from '../api/status-error.ts'
 import type { Entry } from '../store/index.ts'
-import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
 import { findSubresource, verbsOf } from './discovery/index.ts'
+import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
 import { type ApiAnswer, type ApiRequest, bytesAnswer, JSON_TYPE, jsonAnswer, warningHeaders } from './http/exchange.ts'
 import { type Accepted, type Form, negotiate } from './http/negotiate.ts'
 import {
@@ -18,21 +18,21 @@ import {
   parseWriteOptions,
   type WriteOptions,
 } from './http/options.ts'
+import type { ResourceRequest } from './http/route.ts'
+import { type IncludeObject, partialOf, tableOf } from './http/table.ts'
+import { answerBytes, listBytes } from './objects/stored-object.ts'
+import { faceOf, type ObjectDeps, type WriteTarget, type Written } from './objects/write-deps.ts'
 import type { Resource } from './resources.ts'
 import { answerReview, type ReviewDeps } from './reviews.ts'
-import type { ResourceRequest } from './http/route.ts'
 import type { UserInfo } from './security/index.ts'
-import { type IncludeObject, partialOf, tableOf } from './http/table.ts'
 import { applyOf, isApply, parseApplyBody } from './verbs/apply.ts'
+import { CREATE_SUBRESOURCES, mergeFinalize } from './verbs/bind.ts'
 import { createObject } from './verbs/create.ts'
 import { deleteObject } from './verbs/delete.ts'
-import { parsePatch } from './verbs/patch.ts'
 import { getObject, type Listed, listObjects } from './verbs/list.ts'
-import { answerBytes, listBytes } from './objects/stored-object.ts'
-import { CREATE_SUBRESOURCES, mergeFinalize } from './verbs/bind.ts'
+import { parsePatch } from './verbs/patch.ts'
 import { updateObject } from './verbs/update.ts'
 import { openWatch } from './verbs/watch.ts'
-import { faceOf, type ObjectDeps, type WriteTarget, type Written } from './objects/write-deps.ts'
 
 export interface ResourceCall {
   readonly request: ApiRequest

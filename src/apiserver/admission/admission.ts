@@ -6,10 +6,10 @@
 
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { KubeObject } from '../../api/kind.ts'
-import type { Resource } from '../resources.ts'
-import type { UserInfo } from '../security/index.ts'
 import type { Running } from '../objects/running-write.ts'
 import type { Shared } from '../objects/stored-object.ts'
+import type { Resource } from '../resources.ts'
+import type { UserInfo } from '../security/index.ts'
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE'
 

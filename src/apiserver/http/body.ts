@@ -8,8 +8,8 @@ import { decodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { ProtobufError } from '../../api/protobuf/reader.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { badRequest, unsupportedMediaType } from '../../api/status-error.ts'
-import type { FieldValidation } from './options.ts'
 import type { Resource } from '../resources.ts'
+import type { FieldValidation } from './options.ts'
 
 export const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
 

@@ -8,9 +8,9 @@ import type { TLSSocket } from 'node:tls'
 import { badRequest, bodyTooLarge } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
-import type { ApiAnswer, ApiRequest } from './exchange.ts'
 import { clientCertificateOf, type Pki, servingTlsOptions } from '../security/index.ts'
 import type { StreamSink } from '../verbs/watch.ts'
+import type { ApiAnswer, ApiRequest } from './exchange.ts'
 import { createWebsocketWatches } from './websocket-watch.ts'
 
 export const BODY_BYTES_MAX = 3 * 1024 * 1024

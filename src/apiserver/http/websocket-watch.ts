@@ -3,8 +3,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from '../../base/log.ts'
-import type { ApiAnswer, ApiRequest } from './exchange.ts'
 import type { StreamSink } from '../verbs/watch.ts'
+import type { ApiAnswer, ApiRequest } from './exchange.ts'
 
 export interface WebsocketOptions {
   readonly handle: (request: ApiRequest) => Promise<ApiAnswer>

@@ -13,16 +13,16 @@ import type {
   Patch,
   WriteOptions,
 } from '../../client/client.ts'
-import { objectKey } from '../keys.ts'
 import { parseDeleteOptions, parseListOptions } from '../http/options.ts'
+import { objectKey } from '../keys.ts'
+import { decodeStored } from '../objects/stored-object.ts'
+import { faceOf, type ObjectDeps, type WriteTarget, type Written } from '../objects/write-deps.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
 import { commitObjects } from '../verbs/commit.ts'
 import { deleteObject } from '../verbs/delete.ts'
-import { getObject, listObjects } from '../verbs/list.ts'
-import { decodeStored } from '../objects/stored-object.ts'
-import { faceOf, type ObjectDeps, type WriteTarget, type Written } from '../objects/write-deps.ts'
 import { type DescribedWrite, writeObject, writeVerbOf, writeVerbsOf } from '../verbs/execute.ts'
+import { getObject, listObjects } from '../verbs/list.ts'
 import { explainStoreError } from './errors.ts'
 import { watchInProcess } from './watch.ts'
 

@@ -4,11 +4,11 @@ import type { Kind, KubeObject } from '../../api/kind.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type { WatchEvent, WatchRequest } from '../../client/client.ts'
 import type { StoreEvent, Watch } from '../../store/index.ts'
-import { collectionPrefix } from '../keys.ts'
 import { parseListOptions } from '../http/options.ts'
+import { collectionPrefix } from '../keys.ts'
+import { faceOf, type ObjectDeps } from '../objects/write-deps.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects, selectorOf, waitForRevision } from '../verbs/list.ts'
-import { faceOf, type ObjectDeps } from '../objects/write-deps.ts'
 import { explainStoreError } from './errors.ts'
 
 /** A reader that leaves more events unread is cut off; the store replays them when it comes back. */

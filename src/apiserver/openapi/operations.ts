@@ -5,8 +5,8 @@ import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/deleting-schema.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
-import type { Resource, Resources } from '../resources.ts'
 import type { Verb } from '../http/route.ts'
+import type { Resource, Resources } from '../resources.ts'
 import { type GroupVersionKind, status, watchEvent } from './envelope-types.ts'
 import {
   DELETE_COLLECTION_PARAMETERS,

@@ -21,11 +21,11 @@ import { ANNOTATIONS_BYTES_MAX } from '../../api/meta.ts'
 import { type ApiError, applyConflict, badRequest } from '../../api/status-error.ts'
 import { mediaType, type ParsedBody, parseJsonBody, parseYamlBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
-import type { Resource } from '../resources.ts'
 import { readable, trackedWrite } from '../objects/managed-fields.ts'
+import type { ObjectDeps, WriteTarget } from '../objects/write-deps.ts'
+import type { Resource } from '../resources.ts'
 import { APPLY_MEDIA } from './patch.ts'
 import type { Update } from './update.ts'
-import type { ObjectDeps, WriteTarget } from '../objects/write-deps.ts'
 
 export const isApply = (contentType: string | undefined): boolean => mediaType(contentType) === APPLY_MEDIA
 

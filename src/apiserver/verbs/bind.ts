@@ -10,7 +10,6 @@ import type { TransactionView } from '../../store/index.ts'
 import { checkKind, decodeAs, type RequestBody } from '../http/body.ts'
 import { type ApiAnswer, jsonAnswer } from '../http/exchange.ts'
 import { parseDeleteOptions, type WriteOptions } from '../http/options.ts'
-import { deleteObject } from './delete.ts'
 import { encodeStored } from '../objects/stored-object.ts'
 import {
   type Decided,
@@ -21,6 +20,7 @@ import {
   transactOne,
   type WriteTarget,
 } from '../objects/write-deps.ts'
+import { deleteObject } from './delete.ts'
 
 export interface SubresourceCall {
   readonly target: WriteTarget

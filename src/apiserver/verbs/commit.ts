@@ -3,13 +3,13 @@
 import { ApiError, badRequest, type StatusDetails } from '../../api/status-error.ts'
 import { type Entry, entryOfPut, keyOfWrite, type TransactionView, type Write } from '../../store/index.ts'
 import type { DeleteOptions } from '../http/options.ts'
+import { decodeStored, type StoredObjects } from '../objects/stored-object.ts'
+import { type Decided, keyOf, type ObjectDeps, type WriteTarget, type Written } from '../objects/write-deps.ts'
 import { tellingRefusals } from '../refusal-events.ts'
+import { decideBinding } from './bind.ts'
 import { decideCreate } from './create.ts'
 import { decideDelete } from './delete.ts'
-import { decodeStored, type StoredObjects } from '../objects/stored-object.ts'
-import { decideBinding } from './bind.ts'
 import { decideUpdate, type Update } from './update.ts'
-import { type Decided, keyOf, type ObjectDeps, type WriteTarget, type Written } from '../objects/write-deps.ts'
 
 /** A commit with more writes is refused; the store would hold everyone else up for too long. */
 export const COMMIT_WRITES_MAX = 500

@@ -5,7 +5,6 @@ import { clone } from '../../base/clone.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
 import type { DeleteOptions } from '../http/options.ts'
 import { encodeStored, sameContent } from '../objects/stored-object.ts'
-import { isReadyToGo } from './update.ts'
 import {
   admissionRequest,
   type Decided,
@@ -18,6 +17,7 @@ import {
   type Written,
   writesOf,
 } from '../objects/write-deps.ts'
+import { isReadyToGo } from './update.ts'
 
 export async function deleteObject(deps: ObjectDeps, target: WriteTarget, options: DeleteOptions): Promise<Written> {
   return transactOne(deps, target, (view) => decideDelete(deps, target, options, view))

@@ -4,10 +4,10 @@ import { EVERYTHING, matchesFields, matchesLabels } from '../../api/selectors.ts
 import { badRequest, expired, notFound, versionTooLarge } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { CompactedError, type Entry, FutureRevisionError, type ListResult, type Store } from '../../store/index.ts'
-import { collectionPrefix, objectKey } from '../keys.ts'
 import type { ListOptions } from '../http/options.ts'
-import type { Resource } from '../resources.ts'
+import { collectionPrefix, objectKey } from '../keys.ts'
 import type { Shared, StoredObjects } from '../objects/stored-object.ts'
+import type { Resource } from '../resources.ts'
 
 export interface ReadDeps {
   readonly store: Store

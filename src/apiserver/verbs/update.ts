@@ -8,8 +8,6 @@ import { validateMeta, validateMetaUpdate } from '../../api/meta.ts'
 import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
-import { tellingRefusals } from '../refusal-events.ts'
-import { checkBody, decideCreate } from './create.ts'
 import { sameButForTimes, trackUpdated } from '../objects/managed-fields.ts'
 import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.ts'
 import {
@@ -26,6 +24,8 @@ import {
   type Written,
   writesOf,
 } from '../objects/write-deps.ts'
+import { tellingRefusals } from '../refusal-events.ts'
+import { checkBody, decideCreate } from './create.ts'
 
 export interface Update {
   /** The wanted object, given the stored one (frozen). Runs inside the transaction, possibly more than once. */

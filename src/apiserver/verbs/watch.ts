@@ -4,14 +4,14 @@
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
-import { collectionPrefix } from '../keys.ts'
 import type { Accepted } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
-import type { Resource } from '../resources.ts'
 import { type IncludeObject, partialOf, tableOf } from '../http/table.ts'
-import { listObjects, type ReadDeps, selectorOf, waitForRevision } from './list.ts'
+import { collectionPrefix } from '../keys.ts'
 import { answerBytes, type Shared } from '../objects/stored-object.ts'
 import { faceOf } from '../objects/write-deps.ts'
+import type { Resource } from '../resources.ts'
+import { listObjects, type ReadDeps, selectorOf, waitForRevision } from './list.ts'
 
 /** One client's stream, whatever carries it. */
 export interface StreamSink {
