@@ -6,4 +6,12 @@ export interface Logger {
   error(fields: object, message: string): void
 }
 
+/** An error that is fully described by these fields: the log prints them and the message instead of a stack trace. */
+export interface HasLogFields {
+  logFields(): object
+}
+
+export const hasLogFields = (error: unknown): error is Error & HasLogFields =>
+  error instanceof Error && 'logFields' in error && typeof error.logFields === 'function'
+
 export const silentLog: Logger = { debug() {}, info() {}, warn() {}, error() {} }

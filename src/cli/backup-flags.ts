@@ -1,7 +1,7 @@
 // The flags and help of `stowage backup`. What it does is backup.ts, loaded when it is asked for.
 import { type Command, Option } from 'commander'
 import { dataDirOf, defaultDataDir } from './flags.ts'
-import type { ProgramDeps } from './program.ts'
+import type { ProgramDeps } from './program-deps.ts'
 
 export function addBackup(program: Command, deps: ProgramDeps): void {
   program

@@ -3,10 +3,11 @@
 
 import { parseDuration } from '../base/duration.ts'
 import { createCapacityCleaner } from '../controllers/capacity/index.ts'
-import { UsageError } from './flags.ts'
-import { type RemoteWorkDeps, type RemoteWorkFlags, runRemoteWork } from './remote-work.ts'
+import { UsageError } from '../base/usage-error.ts'
+import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
+import { type RemoteWorkDeps, type RemoteWorkFlags, runRemoteWork } from '../processes/remote-work.ts'
 
-export interface CapacityCleanupFlags extends RemoteWorkFlags {
+export interface CapacityCleanupFlags extends RemoteWorkFlags, LeaseFlags {
   readonly driverName?: readonly string[]
   readonly namespace?: string
   readonly goneFor?: string
@@ -21,7 +22,7 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Remo
   const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.goneForMs }
   const prepare = () => (given: Parameters<typeof createCapacityCleaner>[0]) =>
     createCapacityCleaner({ ...given, ...settings })
-  await runRemoteWork({ lease: CLEANUP_LEASE, about, prepare }, flags, deps)
+  await runRemoteWork({ lease: CLEANUP_LEASE, leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration), about, prepare }, flags, deps)
 }
 
 /** As CSI has names of drivers; also what a label may hold. */

@@ -1,6 +1,6 @@
 // Shell completion, written from the program itself so that it never lags behind.
 import type { Command } from 'commander'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 

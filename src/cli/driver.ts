@@ -5,7 +5,9 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { socketPathOf } from '../csi/socket-path.ts'
 import { type RunningDriver, startDriver } from '../driver/index.ts'
-import { parseListen, poolBytesOf, UsageError } from './flags.ts'
+import { parseListen } from '../base/listen-address.ts'
+import { poolBytesOf } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 export interface DriverFlags {
   readonly endpoint: string

@@ -2,9 +2,8 @@
 // message that says what would be right.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { UsageError } from '../base/usage-error.ts'
 import { isQuantity, quantitySign, quantityToBytes } from '../api/quantity.ts'
-
-export const DEFAULT_LISTEN = '127.0.0.1:7443'
 
 /** The user's data home, as the XDG base directory rules place it. */
 export const defaultDataDir = (env: NodeJS.ProcessEnv = process.env): string =>
@@ -13,34 +12,6 @@ export const defaultDataDir = (env: NodeJS.ProcessEnv = process.env): string =>
 export function dataDirOf(flag: string | undefined): string {
   if (flag === '') throw new UsageError('--data-dir is empty: name a directory, or leave the flag out')
   return resolve(flag ?? defaultDataDir())
-}
-
-export interface ListenAddress {
-  readonly host: string
-  readonly port: number
-}
-
-/** `HOST:PORT`, `[V6]:PORT`, `:PORT` (every address) or a bare PORT. */
-export function parseListen(text: string, flag = '--listen'): ListenAddress {
-  const match = /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]*)):)?(\d{1,5})$/.exec(text.trim())
-  const port = Number(match?.[3])
-  if (!match || port > 65_535) {
-    throw new UsageError(`${flag} ${JSON.stringify(text)}: expected HOST:PORT, such as ${DEFAULT_LISTEN}`)
-  }
-  const named = match[1] ?? match[2]
-  const host = named === undefined ? '127.0.0.1' : named === '' ? '0.0.0.0' : named
-  return { host, port }
-}
-
-/** How clients on this machine reach a server that listens there. */
-export function urlOf({ host, port }: ListenAddress): string {
-  const dial = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-  return `https://${dial.includes(':') ? `[${dial}]` : dial}:${port}`
-}
-
-/** Said to the user as it is, without a stack; exit code 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
 }
 
 /** What is to say has been printed; only the exit code is left to give. */

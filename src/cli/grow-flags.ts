@@ -2,9 +2,9 @@
 import { type Command, Option } from 'commander'
 import { canonicalQuantity, isQuantity, quantitySign } from '../api/quantity.ts'
 import { parseDuration } from '../base/duration.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 import type { GrowRequest } from './grow.ts'
-import type { ProgramDeps } from './program.ts'
+import type { ProgramDeps } from './program-deps.ts'
 
 export function addGrow(program: Command, deps: ProgramDeps): void {
   program

@@ -1,12 +1,11 @@
 // How soon another process takes over from a leader that is gone, for commands that elect one.
 import { Option } from 'commander'
 import { parseDuration } from '../base/duration.ts'
-import { UsageError } from './flags.ts'
+import type { LeaseTimes } from '../runtime/leader-election.ts'
+import { UsageError } from '../base/usage-error.ts'
 
-export interface LeaseTimes {
-  readonly leaseMs: number
-  readonly renewDeadlineMs: number
-  readonly retryMs: number
+export interface LeaseFlags {
+  readonly leaderElectionLeaseDuration?: string
 }
 
 const LEASE = '15s'

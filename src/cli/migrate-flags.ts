@@ -3,9 +3,9 @@ import { type Command, Option } from 'commander'
 import { dns1123SubdomainProblems } from '../api/names.ts'
 import { parseLabelSelector } from '../api/selectors.ts'
 import { parseDuration } from '../base/duration.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 import type { MigrateRequest } from './migrate.ts'
-import type { ProgramDeps } from './program.ts'
+import type { ProgramDeps } from './program-deps.ts'
 
 export function addMigrate(program: Command, deps: ProgramDeps): void {
   program

@@ -4,7 +4,7 @@
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { matchesLabels, parseLabelSelector } from '../api/selectors.ts'
 import { keyOfObject } from '../client/index.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 import { classOf, type Operation, shown } from './migrate-plan.ts'
 import { type MigrateRecord, recordOf } from './migrate-record.ts'
 

@@ -1,6 +1,6 @@
 // The flags and help of `stowage node`. What it does is node.ts, loaded when it is asked for.
 import { type Command, Option } from 'commander'
-import type { ProgramDeps } from './program.ts'
+import type { ProgramDeps } from './program-deps.ts'
 
 /** Where the agent keeps its directories: the kubelet's layout in a place of our own, so that both may share a machine. */
 const DEFAULT_ROOT = '/var/lib/stowage-node'
@@ -32,7 +32,7 @@ export function addNode(program: Command, deps: ProgramDeps, logLevels: readonly
       '\nExample:\n  stowage node --kubeconfig ~/.kube/config --node-name $(hostname) --driver-socket /run/stowage/csi.sock\n',
     )
     .action(async (flags) => {
-      const [{ runNode }, { createLog }] = await Promise.all([import('./node.ts'), import('./log.ts')])
+      const [{ runNode }, { createLog }] = await Promise.all([import('./node.ts'), import('../runtime/log.ts')])
       await runNode(flags, {
         ...deps,
         log: createLog(flags.logLevel),

@@ -6,9 +6,9 @@ import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { NodeNameTakenError, startNodeAgent } from '../nodeagent/index.ts'
-import { endWithin, whenAborted } from './end-within.ts'
-import { UsageError } from './flags.ts'
-import { reachServer } from './remote-server.ts'
+import { endWithin, whenAborted } from '../runtime/end-within.ts'
+import { UsageError } from '../base/usage-error.ts'
+import { reachServer } from '../processes/remote-server.ts'
 
 export interface NodeFlags {
   readonly kubeconfig?: string

@@ -3,7 +3,7 @@
 import { Option } from 'commander'
 import { parseDuration } from '../base/duration.ts'
 import type { PaceOptions } from '../controllers/volume-changes/index.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 export interface PaceFlags {
   readonly changeBudget?: string

@@ -3,8 +3,9 @@ import { dirname, join } from 'node:path'
 import { loadOrCreatePki } from '../apiserver/index.ts'
 import type { Clock } from '../base/clock.ts'
 import { readTextIfPresent } from '../base/files.ts'
-import { DEFAULT_LISTEN, UsageError } from './flags.ts'
-import { buildKubeconfig } from './kubeconfig.ts'
+import { DEFAULT_LISTEN } from '../base/listen-address.ts'
+import { UsageError } from '../base/usage-error.ts'
+import { buildKubeconfig } from '../processes/kubeconfig.ts'
 
 export interface PrintKubeconfigOptions {
   readonly dataDir: string

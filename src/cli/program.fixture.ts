@@ -10,7 +10,7 @@ import { silentLog } from '../base/log.ts'
 import { startHttpTrial } from '../client/http.fixture.ts'
 import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
 import { serveDriver } from '../csi/index.ts'
-import { buildKubeconfig } from './kubeconfig.ts'
+import { buildKubeconfig } from '../processes/kubeconfig.ts'
 
 export async function startProgramTrial() {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))

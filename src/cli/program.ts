@@ -3,33 +3,20 @@ import { Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../api/quantity.ts'
 import { stowageVersion, versionInfo } from '../apiserver/version.ts'
-import type { Clock, Random } from '../base/clock.ts'
 import { addBackup } from './backup-flags.ts'
 import { completionScript, SHELLS } from './completion.ts'
-import {
-  DEFAULT_LISTEN,
-  dataDirOf,
-  defaultDataDir,
-  nodeCountOf,
-  parseListen,
-  poolBytesOf,
-  UsageError,
-} from './flags.ts'
+import { DEFAULT_LISTEN, parseListen } from '../base/listen-address.ts'
+import { dataDirOf, defaultDataDir, nodeCountOf, poolBytesOf } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 import { addGrow } from './grow-flags.ts'
 import { leaseDurationOption } from './lease-flag.ts'
 import { addMigrate } from './migrate-flags.ts'
 import { addNode } from './node-flags.ts'
-import type { NodesTold } from './nodes.ts'
+import type { NodesTold } from '../processes/local-nodes.ts'
 import { changeBudgetOption, changeCooldownOption, parsePace } from './pace-flags.ts'
+import type { ProgramDeps } from './program-deps.ts'
 import { addProvisioner } from './provisioner-flags.ts'
 import { addResizer } from './resizer-flags.ts'
-
-export interface ProgramDeps {
-  readonly clock: Clock
-  readonly random: Random
-  readonly signal: AbortSignal
-  write(text: string): void
-}
 
 const OUTPUT = () =>
   new Option('-o, --output <format>', 'how to print the answer').choices(['text', 'json']).default('text')
@@ -91,7 +78,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .action(async (flags) => {
       const [{ runRemoteControllers }, { createLog }] = await Promise.all([
         import('./remote-controllers.ts'),
-        import('./log.ts'),
+        import('../runtime/log.ts'),
       ])
       await runRemoteControllers(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
@@ -114,7 +101,7 @@ export function createProgram(deps: ProgramDeps): Command {
       '\nExample:\n  stowage scheduler --kubeconfig ~/.kube/config --scheduler-names stowage-scheduler\n',
     )
     .action(async (flags) => {
-      const [{ runScheduler }, { createLog }] = await Promise.all([import('./scheduler.ts'), import('./log.ts')])
+      const [{ runScheduler }, { createLog }] = await Promise.all([import('./scheduler.ts'), import('../runtime/log.ts')])
       await runScheduler(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
 
@@ -142,7 +129,7 @@ export function createProgram(deps: ProgramDeps): Command {
     .action(async (flags) => {
       const [{ runCapacityCleanup }, { createLog }] = await Promise.all([
         import('./capacity-cleanup.ts'),
-        import('./log.ts'),
+        import('../runtime/log.ts'),
       ])
       await runCapacityCleanup(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
@@ -229,7 +216,7 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
       `\nExample:\n  stowage ${name} --listen 127.0.0.1:7443 &\n  kubectl --kubeconfig ${defaultDataDir()}/admin.kubeconfig get namespaces\n`,
     )
     .action(async (flags) => {
-      const [{ serve }, { createLog }] = await Promise.all([import('./serve.ts'), import('./log.ts')])
+      const [{ serve }, { createLog }] = await Promise.all([import('../processes/serve.ts'), import('../runtime/log.ts')])
       const minutes = Number(flags.historyMinutes)
       if (!(minutes > 0))
         throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
@@ -315,7 +302,7 @@ function addDriver(program: Command, deps: ProgramDeps): void {
       '\nExample:\n  stowage driver --endpoint unix:///run/stowage/csi.sock --node-id $(hostname) --pool /var/lib/stowage/pool --pool-size 10Gi\n',
     )
     .action(async (flags) => {
-      const [{ runDriver }, { createLog }] = await Promise.all([import('./driver.ts'), import('./log.ts')])
+      const [{ runDriver }, { createLog }] = await Promise.all([import('./driver.ts'), import('../runtime/log.ts')])
       const { clock, signal } = deps
       await runDriver(
         { ...flags, workloadCgroup: flags.workloadCgroup ?? [] },

@@ -3,8 +3,9 @@
 import type { Command } from 'commander'
 import { FEATURE_GATES, type FeatureGates } from '../api/feature-gates.ts'
 import { type CapacityMode, parseEnableCapacity } from '../controllers/capacity/index.ts'
-import { type ListenAddress, UsageError } from './flags.ts'
-import type { ProgramDeps } from './program.ts'
+import { type ListenAddress } from '../base/listen-address.ts'
+import { UsageError } from '../base/usage-error.ts'
+import type { ProgramDeps } from './program-deps.ts'
 import { addSidecar, readMonitoring } from './sidecar-command.ts'
 import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from './sidecar-flags.ts'
 import {

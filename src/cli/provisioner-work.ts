@@ -16,9 +16,9 @@ import { createProvisioningControllers, type ProvisioningMetrics } from '../cont
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import { type ClientMetrics, createCacheSet, createEventRecorder, type LeaderElection } from '../runtime/index.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 import type { ProvisionerRun } from './provisioner.ts'
-import { readSecretDir } from './secret-dir.ts'
+import { readSecretDir } from '../processes/secret-dir.ts'
 
 export interface ProvisionerWork extends Omit<ProvisionerRun, 'signal'> {
   readonly client: Client

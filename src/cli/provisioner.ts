@@ -7,9 +7,9 @@ import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import type { DriverFacts } from '../csi/index.ts'
 import type { ProvisionerSettings } from './provisioner-flags.ts'
 import { provideVolumes } from './provisioner-work.ts'
-import { runSidecar } from './run-sidecar.ts'
-import { readSecretDir } from './secret-dir.ts'
-import type { SidecarRun } from './sidecar.ts'
+import { runSidecar } from '../processes/run-sidecar.ts'
+import { readSecretDir } from '../processes/secret-dir.ts'
+import type { SidecarRun } from '../processes/sidecar.ts'
 
 export interface ProvisionerRun extends SidecarRun {
   readonly settings: ProvisionerSettings

@@ -3,8 +3,8 @@
 import { createModifyingMetrics } from '../controllers/modifying/index.ts'
 import type { ResizerSettings } from './resizer-flags.ts'
 import { changeVolumes, checkAbleToChange } from './resizer-work.ts'
-import { runSidecar } from './run-sidecar.ts'
-import type { SidecarRun } from './sidecar.ts'
+import { runSidecar } from '../processes/run-sidecar.ts'
+import type { SidecarRun } from '../processes/sidecar.ts'
 
 export interface ResizerRun extends SidecarRun {
   readonly settings: ResizerSettings

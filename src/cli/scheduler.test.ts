@@ -7,8 +7,8 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { startHttpTrial } from '../client/http.fixture.ts'
-import { UsageError } from './flags.ts'
-import { buildKubeconfig } from './kubeconfig.ts'
+import { UsageError } from '../base/usage-error.ts'
+import { buildKubeconfig } from '../processes/kubeconfig.ts'
 import { parseSchedulerFlags, runScheduler } from './scheduler.ts'
 
 it('CAP-19 schedules over HTTP, as the leader, until it is stopped', async () => {

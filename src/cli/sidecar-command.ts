@@ -1,9 +1,10 @@
 // The command of a component beside a CSI driver: its flags, and what they all read alike.
 import { type Command, Option } from 'commander'
 import type { Logger } from '../base/log.ts'
-import { type ListenAddress, parseListen, UsageError } from './flags.ts'
-import type { ProgramDeps } from './program.ts'
-import type { SidecarRun } from './sidecar.ts'
+import { type ListenAddress, parseListen } from '../base/listen-address.ts'
+import { UsageError } from '../base/usage-error.ts'
+import type { ProgramDeps } from './program-deps.ts'
+import type { SidecarRun } from '../processes/sidecar.ts'
 import { addFlags, type FlagTable, wrong } from './typed-flags.ts'
 
 export interface SidecarCommand<Settings> {
@@ -32,7 +33,7 @@ export function addSidecar<Settings>(
     .addHelpText('after', `\nExample:\n  stowage ${sidecar.name} ${sidecar.example}\n`)
     .action(async (given) => {
       const settings = sidecar.read(given)
-      const [run, { createLog }] = await Promise.all([sidecar.load(), import('./log.ts')])
+      const [run, { createLog }] = await Promise.all([sidecar.load(), import('../runtime/log.ts')])
       const log: Logger = createLog(given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info'))
       await run({ settings, clock, random, log, signal, env: process.env })
     })

@@ -3,7 +3,7 @@
 import { type Command, Option } from 'commander'
 import { type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
 import { parseDuration } from '../base/duration.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 export interface Flag<T> {
   /** As commander takes it: `--timeout <duration>`. */

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import { UsageError } from '../cli/flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 import { type Connection, inClusterConnection, isInCluster, kubeconfigConnection } from './index.ts'
 
 export interface FoundServer {

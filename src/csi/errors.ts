@@ -1,6 +1,7 @@
 // What a driver's failures are called and what they mean. The meanings are tables: one per kind of call, because the
 // same code lets a caller go on after one call and forbids it after another.
 // A failure that carries no code at all (anything but a CsiError) tells nothing: the driver may still be at work.
+import type { HasLogFields } from '../base/log.ts'
 
 /** gRPC's codes; the place in the list is the number on the wire. */
 export const CSI_CODES = [
@@ -26,13 +27,17 @@ export type CsiCode = (typeof CSI_CODES)[number]
 export type CsiFailureCode = Exclude<CsiCode, 'OK'>
 
 /** A call that failed. The message is the driver's, or says what kept the call from it; it never holds a secret. */
-export class CsiError extends Error {
+export class CsiError extends Error implements HasLogFields {
   override readonly name = 'CsiError'
   readonly codeName: CsiFailureCode
 
   constructor(codeName: CsiFailureCode, message: string) {
     super(message)
     this.codeName = codeName
+  }
+
+  logFields(): object {
+    return { code: goNameOf(this.codeName) }
   }
 
   get code(): number {

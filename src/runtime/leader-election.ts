@@ -12,7 +12,16 @@ import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client, CommitWrite } from '../client/client.ts'
 
-export interface LeaderElectionOptions {
+export interface LeaseTimes {
+  /** How long others wait after the last renewal they saw. */
+  readonly leaseMs: number
+  /** How long the leader leads after it sent its last successful renewal. */
+  readonly renewDeadlineMs: number
+  /** Between two attempts to take or renew the lease. */
+  readonly retryMs: number
+}
+
+export interface LeaderElectionOptions extends Partial<LeaseTimes> {
   readonly client: Client
   readonly clock: Clock
   readonly random: Random
@@ -21,12 +30,6 @@ export interface LeaderElectionOptions {
   readonly name: string
   /** Must differ for every process that ever runs: `host_uuid`. */
   readonly identity: string
-  /** Default 15 s. */
-  readonly leaseMs?: number
-  /** Default 10 s. */
-  readonly renewDeadlineMs?: number
-  /** Default 2 s. */
-  readonly retryMs?: number
   /** Told that it does not lead yet, and when leadership begins and ends; for leader_election_master_status. */
   onChange?(isLeader: boolean): void
 }

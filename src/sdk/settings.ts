@@ -2,7 +2,7 @@
 // Flags win, then the code, then the defaults. The flags are those that external provisioners have everywhere.
 import { parseArgs } from 'node:util'
 import { parseDuration } from '../base/duration.ts'
-import { UsageError } from '../cli/flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 /** Every one of them has a flag; see --help. */
 export interface RunOptions {

@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
-import { UsageError } from '../flags.ts'
+import { UsageError } from '../../base/usage-error.ts'
 
 export interface Selection {
   readonly namespace: string

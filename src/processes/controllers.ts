@@ -36,7 +36,7 @@ import {
 } from '../runtime/index.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
-import type { LeaseTimes } from './lease-flag.ts'
+import type { LeaseTimes } from '../runtime/leader-election.ts'
 
 export const CONTROLLERS = [
   'attaching',

@@ -1,8 +1,7 @@
 // The process's log: one JSON object per line on standard error, for machines and `jq` alike.
 import { type DestinationStream, pino } from 'pino'
 import { ApiError } from '../api/status-error.ts'
-import type { Logger } from '../base/log.ts'
-import { CsiError, goNameOf } from '../csi/errors.ts'
+import { hasLogFields, type Logger } from '../base/log.ts'
 import { createLogLines } from './log-lines.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -30,6 +29,6 @@ function standardError(): DestinationStream {
 function described(error: Error): object {
   if (error instanceof ApiError)
     return { type: error.name, message: error.message, code: error.code, reason: error.reason }
-  if (error instanceof CsiError) return { type: error.name, message: error.message, code: goNameOf(error.codeName) }
+  if (hasLogFields(error)) return { type: error.name, message: error.message, ...error.logFields() }
   return pino.stdSerializers.err(error)
 }

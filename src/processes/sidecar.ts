@@ -8,7 +8,7 @@ import type { Client, Connection } from '../client/index.ts'
 import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import { type CsiDriver, CsiError, type DriverFacts, driverFacts, whenReady } from '../csi/index.ts'
 import { createLeaderElection, type LeaderElection } from '../runtime/index.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 export interface ServerSettings {
   readonly kubeconfig: string

@@ -5,8 +5,9 @@ import type { Clock } from '../base/clock.ts'
 import { findServer } from '../client/find-server.ts'
 import { type Client, httpClient } from '../client/index.ts'
 import { type ClientMetrics, createClientMetrics } from '../runtime/index.ts'
-import { parseListen, UsageError } from './flags.ts'
-import { serveMonitoring } from './monitoring.ts'
+import { parseListen } from '../base/listen-address.ts'
+import { UsageError } from '../base/usage-error.ts'
+import { serveMonitoring } from '../runtime/monitoring.ts'
 
 export interface RemoteServerFlags {
   readonly kubeconfig?: string

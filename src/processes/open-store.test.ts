@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { UsageError } from './flags.ts'
-import { parseStore } from './store-flag.ts'
+import { UsageError } from '../base/usage-error.ts'
+import { parseStore } from './open-store.ts'
 
 describe('--store', () => {
   it('is the embedded store when it is not given', () => {

@@ -2,7 +2,7 @@
 // key, its content the value. Read whenever they are needed, since what is mounted is renewed in place.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 /** As much as a Secret can hold; more is no directory of credentials. */
 const SECRET_BYTES_MAX = 1024 * 1024

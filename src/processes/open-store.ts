@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { type EtcdTls, type HistoryOptions, openEtcdStore, openLmdbStore, type Store } from '../store/index.ts'
-import { UsageError } from './flags.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 export type StorePlace = { readonly is: 'embedded' } | EtcdPlace
 

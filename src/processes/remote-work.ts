@@ -6,13 +6,12 @@ import type { Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { processIdentity } from '../base/process-identity.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
+import type { LeaseTimes } from '../runtime/leader-election.ts'
 import { createCacheSet, createLeaderElection, type LeaderElection } from '../runtime/index.ts'
-import { parseLeaseDuration } from './lease-flag.ts'
 import { type RemoteServerDeps, type RemoteServerFlags, reachServer } from './remote-server.ts'
 
 export interface RemoteWorkFlags extends RemoteServerFlags {
   readonly leaderElection: boolean
-  readonly leaderElectionLeaseDuration?: string
 }
 
 export interface RemoteWorkDeps extends RemoteServerDeps {
@@ -24,6 +23,7 @@ export interface RemoteWorkDeps extends RemoteServerDeps {
 export interface RemoteWork {
   /** Name of the lease in kube-system, and of this program to the server. */
   readonly lease: string
+  readonly leaseTimes: LeaseTimes
   /** What the log says of it at the start. */
   readonly about: object
   /** Metrics of its own are made once; the work itself anew for every term, for what one believed is not true for the next. */
@@ -36,7 +36,6 @@ export interface WorkDeps extends ControllerDeps {
 
 export async function runRemoteWork(work: RemoteWork, flags: RemoteWorkFlags, deps: RemoteWorkDeps): Promise<void> {
   const { clock, random, log, signal } = deps
-  const leaseTimes = parseLeaseDuration(flags.leaderElectionLeaseDuration)
   const server = await reachServer(work.lease, flags, deps)
   const { client, metrics } = server
   const start = work.prepare(server.registry)
@@ -62,7 +61,7 @@ export async function runRemoteWork(work: RemoteWork, flags: RemoteWorkFlags, de
       namespace: 'kube-system',
       name: work.lease,
       identity: processIdentity(random),
-      ...leaseTimes,
+      ...work.leaseTimes,
       onChange: (isLeader) => metrics.leadership(work.lease, isLeader),
     })
     await election.run((until) => term(until, election), signal)

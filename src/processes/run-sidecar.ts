@@ -5,8 +5,8 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Client, httpClient, rateLimited } from '../client/index.ts'
 import { type CsiDriver, connectDriver, createCsiMetrics, type DriverFacts, oneAtATime } from '../csi/index.ts'
 import { type ClientMetrics, createClientMetrics, type LeaderElection } from '../runtime/index.ts'
-import type { ListenAddress } from './flags.ts'
-import { serveMonitoring } from './monitoring.ts'
+import type { ListenAddress } from '../base/listen-address.ts'
+import { serveMonitoring } from '../runtime/monitoring.ts'
 import {
   createLeadership,
   type ElectionSettings,

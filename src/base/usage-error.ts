@@ -1,0 +1,15 @@
+// The error for input the user can correct: a flag, a setting, a file the user named. The program prints the message
+// without a stack trace and exits with code 2.
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Runs a parser of user input; whatever it throws becomes a UsageError, prefixed with the flag if one is given. */
+export function asUsageError<T>(parse: () => T, flag?: string): T {
+  try {
+    return parse()
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new UsageError(flag ? `${flag}: ${message}` : message)
+  }
+}
