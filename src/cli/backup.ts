@@ -3,8 +3,8 @@
 import { chmod, copyFile, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ensureDirectory, ensurePrivateDirectory, syncDirectory } from '../base/files.ts'
-import { copyLmdbStore, STORE_FILE } from '../store/index.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { copyLmdbStore, STORE_FILE } from '../store/index.ts'
 
 export interface BackupOptions {
   readonly dataDir: string

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { parseCapacityCleanupFlags } from './capacity-cleanup.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { parseCapacityCleanupFlags } from './capacity-cleanup.ts'
 import { parseControllers } from './remote-controllers.ts'
 
 it('CAP-9 cleans up after all drivers, everywhere, after ten minutes, unless told otherwise', () => {

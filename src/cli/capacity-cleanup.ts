@@ -2,10 +2,10 @@
 // drivers that run a producer on every node, for none of those touches what another has left behind.
 
 import { parseDuration } from '../base/duration.ts'
-import { createCapacityCleaner } from '../controllers/capacity/index.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
+import { createCapacityCleaner } from '../controllers/capacity/index.ts'
 import { type RemoteWorkDeps, type RemoteWorkFlags, runRemoteWork } from '../processes/remote-work.ts'
+import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
 
 export interface CapacityCleanupFlags extends RemoteWorkFlags, LeaseFlags {
   readonly driverName?: readonly string[]
@@ -22,7 +22,11 @@ export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: Remo
   const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.goneForMs }
   const prepare = () => (given: Parameters<typeof createCapacityCleaner>[0]) =>
     createCapacityCleaner({ ...given, ...settings })
-  await runRemoteWork({ lease: CLEANUP_LEASE, leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration), about, prepare }, flags, deps)
+  await runRemoteWork(
+    { lease: CLEANUP_LEASE, leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration), about, prepare },
+    flags,
+    deps,
+  )
 }
 
 /** As CSI has names of drivers; also what a label may hold. */

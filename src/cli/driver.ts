@@ -2,12 +2,12 @@
 import { resolve } from 'node:path'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock } from '../base/clock.ts'
+import { parseListen } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
+import { UsageError } from '../base/usage-error.ts'
 import { socketPathOf } from '../csi/socket-path.ts'
 import { type RunningDriver, startDriver } from '../driver/index.ts'
-import { parseListen } from '../base/listen-address.ts'
 import { poolBytesOf } from './flags.ts'
-import { UsageError } from '../base/usage-error.ts'
 
 export interface DriverFlags {
   readonly endpoint: string

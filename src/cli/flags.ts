@@ -2,8 +2,8 @@
 // message that says what would be right.
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { UsageError } from '../base/usage-error.ts'
 import { isQuantity, quantitySign, quantityToBytes } from '../api/quantity.ts'
+import { UsageError } from '../base/usage-error.ts'
 
 /** The user's data home, as the XDG base directory rules place it. */
 export const defaultDataDir = (env: NodeJS.ProcessEnv = process.env): string =>

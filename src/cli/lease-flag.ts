@@ -1,8 +1,8 @@
 // How soon another process takes over from a leader that is gone, for commands that elect one.
 import { Option } from 'commander'
 import { parseDuration } from '../base/duration.ts'
-import type { LeaseTimes } from '../runtime/leader-election.ts'
 import { UsageError } from '../base/usage-error.ts'
+import type { LeaseTimes } from '../runtime/leader-election.ts'
 
 export interface LeaseFlags {
   readonly leaderElectionLeaseDuration?: string

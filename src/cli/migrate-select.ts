@@ -3,8 +3,8 @@
 
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { matchesLabels, parseLabelSelector } from '../api/selectors.ts'
-import { keyOfObject } from '../client/index.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { keyOfObject } from '../client/index.ts'
 import { classOf, type Operation, shown } from './migrate-plan.ts'
 import { type MigrateRecord, recordOf } from './migrate-record.ts'
 

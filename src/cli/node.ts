@@ -5,10 +5,10 @@ import { dns1123SubdomainProblems } from '../api/names.ts'
 import { stowageVersion } from '../apiserver/version.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { NodeNameTakenError, startNodeAgent } from '../nodeagent/index.ts'
-import { endWithin, whenAborted } from '../runtime/end-within.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { NodeNameTakenError, startNodeAgent } from '../nodeagent/index.ts'
 import { reachServer } from '../processes/remote-server.ts'
+import { endWithin, whenAborted } from '../runtime/end-within.ts'
 
 export interface NodeFlags {
   readonly kubeconfig?: string

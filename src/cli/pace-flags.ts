@@ -2,8 +2,8 @@
 // volumes: up, controllers and resizer.
 import { Option } from 'commander'
 import { parseDuration } from '../base/duration.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import { UsageError } from '../base/usage-error.ts'
+import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 
 export interface PaceFlags {
   readonly changeBudget?: string

@@ -3,16 +3,16 @@ import { Command, Option } from 'commander'
 import { EXPANSION_QUOTAS } from '../api/kind.ts'
 import { formatQuantity, quantityFromBytes } from '../api/quantity.ts'
 import { stowageVersion, versionInfo } from '../apiserver/version.ts'
+import { DEFAULT_LISTEN, parseListen } from '../base/listen-address.ts'
+import { UsageError } from '../base/usage-error.ts'
+import type { NodesTold } from '../processes/local-nodes.ts'
 import { addBackup } from './backup-flags.ts'
 import { completionScript, SHELLS } from './completion.ts'
-import { DEFAULT_LISTEN, parseListen } from '../base/listen-address.ts'
 import { dataDirOf, defaultDataDir, nodeCountOf, poolBytesOf } from './flags.ts'
-import { UsageError } from '../base/usage-error.ts'
 import { addGrow } from './grow-flags.ts'
 import { leaseDurationOption } from './lease-flag.ts'
 import { addMigrate } from './migrate-flags.ts'
 import { addNode } from './node-flags.ts'
-import type { NodesTold } from '../processes/local-nodes.ts'
 import { changeBudgetOption, changeCooldownOption, parsePace } from './pace-flags.ts'
 import type { ProgramDeps } from './program-deps.ts'
 import { addProvisioner } from './provisioner-flags.ts'
@@ -101,7 +101,10 @@ export function createProgram(deps: ProgramDeps): Command {
       '\nExample:\n  stowage scheduler --kubeconfig ~/.kube/config --scheduler-names stowage-scheduler\n',
     )
     .action(async (flags) => {
-      const [{ runScheduler }, { createLog }] = await Promise.all([import('./scheduler.ts'), import('../runtime/log.ts')])
+      const [{ runScheduler }, { createLog }] = await Promise.all([
+        import('./scheduler.ts'),
+        import('../runtime/log.ts'),
+      ])
       await runScheduler(flags, { ...deps, log: createLog(flags.logLevel), env: process.env })
     })
 
@@ -216,7 +219,10 @@ function addServing(program: Command, deps: ProgramDeps, { name, summary, about,
       `\nExample:\n  stowage ${name} --listen 127.0.0.1:7443 &\n  kubectl --kubeconfig ${defaultDataDir()}/admin.kubeconfig get namespaces\n`,
     )
     .action(async (flags) => {
-      const [{ serve }, { createLog }] = await Promise.all([import('../processes/serve.ts'), import('../runtime/log.ts')])
+      const [{ serve }, { createLog }] = await Promise.all([
+        import('../processes/serve.ts'),
+        import('../runtime/log.ts'),
+      ])
       const minutes = Number(flags.historyMinutes)
       if (!(minutes > 0))
         throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)

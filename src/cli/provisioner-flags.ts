@@ -2,9 +2,9 @@
 // change the program and keep its arguments. What they set is provisioner.ts.
 import type { Command } from 'commander'
 import { FEATURE_GATES, type FeatureGates } from '../api/feature-gates.ts'
-import { type CapacityMode, parseEnableCapacity } from '../controllers/capacity/index.ts'
-import { type ListenAddress } from '../base/listen-address.ts'
+import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { type CapacityMode, parseEnableCapacity } from '../controllers/capacity/index.ts'
 import type { ProgramDeps } from './program-deps.ts'
 import { addSidecar, readMonitoring } from './sidecar-command.ts'
 import { CONNECTION_FLAGS, ELECTION_FLAGS, MONITORING_FLAGS } from './sidecar-flags.ts'

@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { randomUuid } from '../base/identifiers.ts'
+import { UsageError } from '../base/usage-error.ts'
 import type { Client } from '../client/index.ts'
 import { type CapacityDeps, type CapacityMetrics, createCapacityControllers } from '../controllers/capacity/index.ts'
 import {
@@ -14,11 +15,10 @@ import {
 } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
+import { readSecretDir } from '../processes/secret-dir.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import { type ClientMetrics, createCacheSet, createEventRecorder, type LeaderElection } from '../runtime/index.ts'
-import { UsageError } from '../base/usage-error.ts'
 import type { ProvisionerRun } from './provisioner.ts'
-import { readSecretDir } from '../processes/secret-dir.ts'
 
 export interface ProvisionerWork extends Omit<ProvisionerRun, 'signal'> {
   readonly client: Client

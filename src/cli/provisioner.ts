@@ -5,11 +5,11 @@ import type { NodeDeployment } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningMetrics } from '../controllers/provisioning/index.ts'
 import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import type { DriverFacts } from '../csi/index.ts'
-import type { ProvisionerSettings } from './provisioner-flags.ts'
-import { provideVolumes } from './provisioner-work.ts'
 import { runSidecar } from '../processes/run-sidecar.ts'
 import { readSecretDir } from '../processes/secret-dir.ts'
 import type { SidecarRun } from '../processes/sidecar.ts'
+import type { ProvisionerSettings } from './provisioner-flags.ts'
+import { provideVolumes } from './provisioner-work.ts'
 
 export interface ProvisionerRun extends SidecarRun {
   readonly settings: ProvisionerSettings

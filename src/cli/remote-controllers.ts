@@ -1,11 +1,11 @@
 // `stowage controllers`: the controllers of `stowage up` in a process of their own, against any Kubernetes API server.
 import { type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
-import { CONTROLLERS, type ControllerName, runControllers } from '../processes/controllers.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
-import { type PaceFlags, parsePace } from './pace-flags.ts'
+import { CONTROLLERS, type ControllerName, runControllers } from '../processes/controllers.ts'
 import { reachServer } from '../processes/remote-server.ts'
 import type { RemoteWorkDeps, RemoteWorkFlags } from '../processes/remote-work.ts'
+import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
+import { type PaceFlags, parsePace } from './pace-flags.ts'
 
 export interface RemoteControllersFlags extends RemoteWorkFlags, LeaseFlags, PaceFlags {
   /** As --controllers gives them, separated by commas. */

@@ -2,8 +2,8 @@
 // program and keep its arguments. What they set is resizer.ts.
 import type { Command } from 'commander'
 import type { FeatureGates } from '../api/feature-gates.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
+import type { PaceOptions } from '../controllers/volume-changes/index.ts'
 import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parsePace } from './pace-flags.ts'
 import type { ProgramDeps } from './program-deps.ts'
 import { addSidecar, readMonitoring } from './sidecar-command.ts'

@@ -7,9 +7,9 @@ import { canExpand } from '../controllers/expanding/index.ts'
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
+import { changesComponent, createVolumeChanges } from '../processes/volume-changes.ts'
 import { type ClientMetrics, createCacheSet, createEventRecorder, type LeaderElection } from '../runtime/index.ts'
 import type { ResizerRun } from './resizer.ts'
-import { changesComponent, createVolumeChanges } from '../processes/volume-changes.ts'
 
 export interface ResizerWork extends Omit<ResizerRun, 'signal'> {
   readonly client: Client

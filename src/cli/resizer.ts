@@ -1,10 +1,10 @@
 // `stowage resizer`: changes the volumes of a CSI driver. How it finds driver and server is run-sidecar.ts; what a term of
 // work is made of is resizer-work.ts.
 import { createModifyingMetrics } from '../controllers/modifying/index.ts'
-import type { ResizerSettings } from './resizer-flags.ts'
-import { changeVolumes, checkAbleToChange } from './resizer-work.ts'
 import { runSidecar } from '../processes/run-sidecar.ts'
 import type { SidecarRun } from '../processes/sidecar.ts'
+import type { ResizerSettings } from './resizer-flags.ts'
+import { changeVolumes, checkAbleToChange } from './resizer-work.ts'
 
 export interface ResizerRun extends SidecarRun {
   readonly settings: ResizerSettings

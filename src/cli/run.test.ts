@@ -1,7 +1,7 @@
 // The command line as a person meets it: help, versions, mistakes, exit codes.
 import { describe, expect, it } from 'vitest'
-import { manualClock } from '../base/manual-clock.ts'
 import { parseListen, urlOf } from '../base/listen-address.ts'
+import { manualClock } from '../base/manual-clock.ts'
 import { runCommandLine } from './run.ts'
 
 async function run(...args: string[]) {

@@ -1,7 +1,7 @@
 // Runs one command and says how it ended: 0 done, 1 failed, 2 used wrongly, 130 interrupted. People get a sentence, not a stack.
 import { CommanderError } from 'commander'
-import { Unsuccessful } from './flags.ts'
 import { UsageError } from '../base/usage-error.ts'
+import { Unsuccessful } from './flags.ts'
 import { createProgram } from './program.ts'
 import type { ProgramDeps } from './program-deps.ts'
 

@@ -1,10 +1,10 @@
 // `stowage scheduler`: the scheduler of `stowage up` in a process of its own, against any Kubernetes API server. Where
 // several run, one works. The ephemeral-volume controller is not part of it: every cluster has one.
 import { parseFeatureGates } from '../api/feature-gates.ts'
-import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../scheduler/index.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
 import { type RemoteWorkDeps, type RemoteWorkFlags, runRemoteWork } from '../processes/remote-work.ts'
+import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../scheduler/index.ts'
+import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
 
 export interface SchedulerFlags extends RemoteWorkFlags, LeaseFlags {
   /** As --scheduler-names gives them, separated by commas. */
@@ -21,7 +21,8 @@ export async function runScheduler(flags: SchedulerFlags, deps: RemoteWorkDeps):
   const settings = parseSchedulerFlags(flags)
   await runRemoteWork(
     {
-      lease: SCHEDULER_LEASE, leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      lease: SCHEDULER_LEASE,
+      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
       about: { schedulers: settings.schedulerNames },
       prepare(registry) {
         const schedulerMetrics = createSchedulerMetrics(registry)

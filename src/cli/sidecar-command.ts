@@ -1,10 +1,10 @@
 // The command of a component beside a CSI driver: its flags, and what they all read alike.
 import { type Command, Option } from 'commander'
-import type { Logger } from '../base/log.ts'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'
+import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
-import type { ProgramDeps } from './program-deps.ts'
 import type { SidecarRun } from '../processes/sidecar.ts'
+import type { ProgramDeps } from './program-deps.ts'
 import { addFlags, type FlagTable, wrong } from './typed-flags.ts'
 
 export interface SidecarCommand<Settings> {

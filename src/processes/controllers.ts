@@ -34,9 +34,9 @@ import {
   createLeaderElection,
   type LeaderElection,
 } from '../runtime/index.ts'
+import type { LeaseTimes } from '../runtime/leader-election.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
-import type { LeaseTimes } from '../runtime/leader-election.ts'
 
 export const CONTROLLERS = [
   'attaching',

@@ -2,11 +2,11 @@
 // to, it serves metrics, requests to that server among them, and /healthz.
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Clock } from '../base/clock.ts'
+import { parseListen } from '../base/listen-address.ts'
+import { UsageError } from '../base/usage-error.ts'
 import { findServer } from '../client/find-server.ts'
 import { type Client, httpClient } from '../client/index.ts'
 import { type ClientMetrics, createClientMetrics } from '../runtime/index.ts'
-import { parseListen } from '../base/listen-address.ts'
-import { UsageError } from '../base/usage-error.ts'
 import { serveMonitoring } from '../runtime/monitoring.ts'
 
 export interface RemoteServerFlags {

@@ -6,8 +6,8 @@ import type { Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { processIdentity } from '../base/process-identity.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
-import type { LeaseTimes } from '../runtime/leader-election.ts'
 import { createCacheSet, createLeaderElection, type LeaderElection } from '../runtime/index.ts'
+import type { LeaseTimes } from '../runtime/leader-election.ts'
 import { type RemoteServerDeps, type RemoteServerFlags, reachServer } from './remote-server.ts'
 
 export interface RemoteWorkFlags extends RemoteServerFlags {

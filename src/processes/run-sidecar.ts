@@ -2,10 +2,10 @@
 // where there are several, and works until it is told to stop. What the work is, each component says itself
 // (provisioner.ts, resizer.ts).
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { ListenAddress } from '../base/listen-address.ts'
 import { type Client, httpClient, rateLimited } from '../client/index.ts'
 import { type CsiDriver, connectDriver, createCsiMetrics, type DriverFacts, oneAtATime } from '../csi/index.ts'
 import { type ClientMetrics, createClientMetrics, type LeaderElection } from '../runtime/index.ts'
-import type { ListenAddress } from '../base/listen-address.ts'
 import { serveMonitoring } from '../runtime/monitoring.ts'
 import {
   createLeadership,

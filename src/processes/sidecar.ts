@@ -3,12 +3,12 @@
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { processIdentity } from '../base/process-identity.ts'
+import { UsageError } from '../base/usage-error.ts'
 import { findServer } from '../client/find-server.ts'
 import type { Client, Connection } from '../client/index.ts'
 import type { ServedNode } from '../controllers/volume-changes/index.ts'
 import { type CsiDriver, CsiError, type DriverFacts, driverFacts, whenReady } from '../csi/index.ts'
 import { createLeaderElection, type LeaderElection } from '../runtime/index.ts'
-import { UsageError } from '../base/usage-error.ts'
 
 export interface ServerSettings {
   readonly kubeconfig: string

@@ -4,8 +4,8 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { parseLabelSelector } from '../../api/selectors.ts'
 import { ApiError } from '../../api/status-error.ts'
-import { type Client, keyOfObject } from '../../client/index.ts'
 import { UsageError } from '../../base/usage-error.ts'
+import { type Client, keyOfObject } from '../../client/index.ts'
 
 export interface Selection {
   readonly namespace: string
