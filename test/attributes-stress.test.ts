@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
 import { inProcessClient, SYSTEM_USER } from '../src/apiserver/index.ts'
-import { startTrial } from '../src/apiserver/server.fixture.ts'
+import { createServerFixture } from '../src/apiserver/server.fixture.ts'
 import { silentLog } from '../src/base/log.ts'
 import type { Client } from '../src/client/index.ts'
 import { aWorld } from '../src/controllers/modifying/modifying.fixture.ts'
@@ -20,7 +20,7 @@ const names = Array.from({ length: MANY }, (_, index) => `data-${index}`)
 
 describe('many claims', () => {
   it(`VAC-9 VAC-14 ${MANY} claims keep their class until the last has gone, and nobody lists them`, async () => {
-    const trial = await startTrial()
+    const trial = await createServerFixture()
     const client = inProcessClient(trial.server.objects, SYSTEM_USER)
     const metadata = { name: 'gold' }
     await client.create(volumeAttributesClassKind, { metadata, driverName: 'd', parameters: { iops: '1' } } as never)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { inProcessClient, SYSTEM_USER } from '../src/apiserver/index.ts'
-import { startTrial, type TrialServer } from '../src/apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../src/apiserver/server.fixture.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import type { Client } from '../src/client/index.ts'
@@ -24,7 +24,7 @@ const skipped = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'e
 
 describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})` : ''}`, () => {
   const clock = systemClock()
-  let server: TrialServer
+  let server: ServerFixture
   let client: Client
   let driver: DriverTrial
   let root: string
@@ -33,7 +33,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   let running: RunningNodeAgent | undefined
 
   beforeEach(async () => {
-    server = await startTrial()
+    server = await createServerFixture()
     client = inProcessClient(server.server.objects, SYSTEM_USER)
     driver = await startDriverTrial({ backend: 'loop' })
     root = join(driver.machine.pool, 'node')
@@ -276,7 +276,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   const hasPods = async () => (await driver.machine.run('ls', [join(root, 'pods')])).stdout.trim() !== ''
 })
 
-async function need(answer: ReturnType<TrialServer['post']>): Promise<any> {
+async function need(answer: ReturnType<ServerFixture['post']>): Promise<any> {
   const { status, json } = await answer
   if (status >= 300) throw new Error(`${status}: ${json.message}`)
   return json

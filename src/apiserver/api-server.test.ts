@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from './server.fixture.ts'
+import { createServerFixture, type ServerFixture } from './server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 
-let trial: TrialServer
-afterEach(() => trial.store.close())
+let api: ServerFixture
+afterEach(() => api.store.close())
 
 describe('requests for nothing we have', () => {
   it.each([
@@ -21,9 +21,9 @@ describe('requests for nothing we have', () => {
     'GET //',
     'GET /api/v1/%zz/a',
   ])('SYS-10 %s is 404 with a Status', async (request) => {
-    trial = await startTrial()
+    api = await createServerFixture()
     const [method = '', url = ''] = request.split(' ')
-    expect((await trial.call(method, url)).json).toMatchObject({ kind: 'Status', code: 404, reason: 'NotFound' })
+    expect((await api.call(method, url)).json).toMatchObject({ kind: 'Status', code: 404, reason: 'NotFound' })
   })
 
   it.each([
@@ -39,9 +39,9 @@ describe('requests for nothing we have', () => {
     'DELETE /api',
     'DELETE /api/v1/namespaces',
   ])('SYS-10 %s is 405 with a Status', async (request) => {
-    trial = await startTrial()
+    api = await createServerFixture()
     const [method = '', url = ''] = request.split(' ')
-    expect((await trial.call(method, url, '{}')).json).toMatchObject({
+    expect((await api.call(method, url, '{}')).json).toMatchObject({
       kind: 'Status',
       code: 405,
       reason: 'MethodNotAllowed',
@@ -51,7 +51,7 @@ describe('requests for nothing we have', () => {
 
 describe('bodies', () => {
   const post = (body: string | Uint8Array, type?: string) =>
-    trial.call('POST', MAPS, body, type === undefined ? {} : { 'content-type': type })
+    api.call('POST', MAPS, body, type === undefined ? {} : { 'content-type': type })
 
   it.each([
     ['JSON', '{"metadata":{"name":"a"}}', 'application/json'],
@@ -59,7 +59,7 @@ describe('bodies', () => {
     ['JSON with a charset', '{"metadata":{"name":"a"}}', 'application/json; charset=utf-8'],
     ['YAML', 'metadata:\n  name: a\n', 'application/yaml'],
   ])('of %s are read', async (_, body, type) => {
-    trial = await startTrial()
+    api = await createServerFixture()
     expect((await post(body, type)).json.metadata.name).toBe('a')
   })
 
@@ -74,26 +74,26 @@ describe('bodies', () => {
     ['CBOR', 'x', 'application/cbor', 415],
     ['a form', 'a=b', 'application/x-www-form-urlencoded', 415],
   ])('SYS-10 of %s are refused and change nothing', async (_, body, type, code) => {
-    trial = await startTrial()
-    const { revision } = trial.store
+    api = await createServerFixture()
+    const { revision } = api.store
     const { status, json } = await post(body, type)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
     expect(json.message).toBeTruthy()
-    expect(trial.store.revision).toBe(revision)
+    expect(api.store.revision).toBe(revision)
   })
 })
 
 describe('itself', () => {
   it('lists its paths', async () => {
-    trial = await startTrial()
-    expect((await trial.get('/')).json.paths).toEqual(
+    api = await createServerFixture()
+    expect((await api.get('/')).json.paths).toEqual(
       expect.arrayContaining(['/api/v1', '/apis/storage.k8s.io/v1', '/healthz', '/openapi/v3']),
     )
   })
 
   it('tells its version in the form clients compare', async () => {
-    trial = await startTrial()
-    const { json } = await trial.get('/version')
+    api = await createServerFixture()
+    const { json } = await api.get('/version')
     expect(json).toMatchObject({
       major: '1',
       minor: expect.stringMatching(/^\d+$/),
@@ -102,17 +102,17 @@ describe('itself', () => {
   })
 
   it('SYS-11 counts requests by verb, resource and code', async () => {
-    trial = await startTrial()
-    await trial.post(MAPS, { metadata: { name: 'a' } })
-    await trial.get(`${MAPS}/nowhere`)
-    const { text } = await trial.get('/metrics')
+    api = await createServerFixture()
+    await api.post(MAPS, { metadata: { name: 'a' } })
+    await api.get(`${MAPS}/nowhere`)
+    const { text } = await api.get('/metrics')
     expect(text).toMatch(/^apiserver_request_total\{.*verb="POST".*resource="configmaps".*code="201".*\} 1$/m)
     expect(text).toMatch(/^apiserver_request_total\{.*verb="GET".*resource="configmaps".*code="404".*\} 1$/m)
   })
 
   it('answers 503 once its store is closed', async () => {
-    trial = await startTrial()
-    await trial.store.close()
-    expect((await trial.get(MAPS)).json).toMatchObject({ code: 503, reason: 'ServiceUnavailable' })
+    api = await createServerFixture()
+    await api.store.close()
+    expect((await api.get(MAPS)).json).toMatchObject({ code: 503, reason: 'ServiceUnavailable' })
   })
 })

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from './server.fixture.ts'
+import { createServerFixture, type ServerFixture } from './server.fixture.ts'
 import { COMMIT_WRITES_MAX } from './verbs/commit.ts'
 
 const COMMITS = '/apis/stowage.dev/v1/commits'
@@ -10,17 +10,17 @@ const create = (name: string) => ({
   namespace: 'default',
   body: { metadata: { name } },
 })
-const get = (name: string) => trial.get(`/api/v1/namespaces/default/configmaps/${name}`)
+const get = (name: string) => api.get(`/api/v1/namespaces/default/configmaps/${name}`)
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
 
 describe('POST commits', () => {
   it('does all writes at once and answers what they left behind', async () => {
-    await trial.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'old' } })
-    const { status, json } = await trial.post(COMMITS, {
+    await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'old' } })
+    const { status, json } = await api.post(COMMITS, {
       writes: [
         create('a'),
         {
@@ -48,14 +48,14 @@ describe('POST commits', () => {
       null,
       { kind: 'StorageClass' },
     ])
-    const newest = trial.store.revision // the delete is in between
+    const newest = api.store.revision // the delete is in between
     expect(json.results[0].metadata.resourceVersion).toBe(String(newest - 2))
     expect(json.results[3].metadata.resourceVersion).toBe(String(newest))
-    expect((await trial.get('/api/v1/namespaces/default/secrets/old')).status).toBe(404)
+    expect((await api.get('/api/v1/namespaces/default/secrets/old')).status).toBe(404)
   })
 
   it('does nothing when one write fails, and answers its Status with its place', async () => {
-    const { status, json } = await trial.post(COMMITS, {
+    const { status, json } = await api.post(COMMITS, {
       writes: [create('a'), { ...create('b'), resource: 'secrets' }, create('a')],
     })
     expect(status).toBe(409)
@@ -64,7 +64,7 @@ describe('POST commits', () => {
       details: { causes: [{ reason: 'CommitWriteFailed', field: 'writes[2]' }] },
     })
     expect((await get('a')).status).toBe(404)
-    expect((await trial.get('/api/v1/namespaces/default/secrets/b')).status).toBe(404)
+    expect((await api.get('/api/v1/namespaces/default/secrets/b')).status).toBe(404)
   })
 
   it.each([
@@ -83,20 +83,20 @@ describe('POST commits', () => {
       400,
     ],
   ])('refuses %s', async (_what, body, code) => {
-    const before = trial.store.revision
-    expect((await trial.post(COMMITS, body)).status).toBe(code)
-    expect(trial.store.revision).toBe(before)
+    const before = api.store.revision
+    expect((await api.post(COMMITS, body)).status).toBe(code)
+    expect(api.store.revision).toBe(before)
   })
 
   it('cannot be got, listed or deleted, and has no dry run', async () => {
-    expect((await trial.get(COMMITS)).status).toBe(404)
-    expect((await trial.post(`${COMMITS}?dryRun=All`, { writes: [create('a')] })).status).toBe(400)
+    expect((await api.get(COMMITS)).status).toBe(404)
+    expect((await api.post(`${COMMITS}?dryRun=All`, { writes: [create('a')] })).status).toBe(400)
     expect((await get('a')).status).toBe(404)
   })
 
   it('authorizes every write with its own verb, and none is done when one may not be', async () => {
     const asked: string[] = []
-    trial = await startTrial({
+    api = await createServerFixture({
       authorizer: {
         authorize: (attributes: any) => {
           asked.push(`${attributes.verb} ${attributes.resource}${attributes.name ? `/${attributes.name}` : ''}`)
@@ -104,10 +104,10 @@ describe('POST commits', () => {
         },
       },
     })
-    await trial.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'old' } })
+    await api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'old' } })
     asked.length = 0
     const gone = { verb: 'delete', apiVersion: 'v1', resource: 'configmaps', namespace: 'default', name: 'old' }
-    const { status, json } = await trial.post(COMMITS, { writes: [create('a'), gone] })
+    const { status, json } = await api.post(COMMITS, { writes: [create('a'), gone] })
     expect(status).toBe(403)
     expect(json.details.causes).toMatchObject([{ field: 'writes[1]' }])
     expect(asked).toEqual(['create commits', 'create configmaps', 'delete configmaps/old'])
@@ -115,9 +115,9 @@ describe('POST commits', () => {
   })
 
   it('is announced by discovery, for those who can use it', async () => {
-    const list = (await trial.get('/apis/stowage.dev/v1')).json
+    const list = (await api.get('/apis/stowage.dev/v1')).json
     expect(list.resources).toMatchObject([{ name: 'commits', kind: 'Commit', namespaced: false, verbs: ['create'] }])
-    const groups = (await trial.get('/apis')).json.groups.map(({ name }: { name: string }) => name)
+    const groups = (await api.get('/apis')).json.groups.map(({ name }: { name: string }) => name)
     expect(groups).toContain('stowage.dev')
   })
 })

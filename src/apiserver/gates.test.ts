@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { FEATURE_GATES, type FeatureGate, parseFeatureGates } from '../api/feature-gates.ts'
 import { type Medium, memoryMedium } from '../store/index.ts'
-import { startTrial, type TrialServer } from './server.fixture.ts'
+import { createServerFixture, type ServerFixture } from './server.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const VOLUMES = '/api/v1/persistentvolumes'
@@ -13,19 +13,19 @@ const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 const CAPACITIES = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
 const DRIVERS = '/apis/storage.k8s.io/v1/csidrivers'
 
-let trial: TrialServer
+let api: ServerFixture
 let medium: Medium
-afterEach(() => trial.store.close()) // closing twice is nothing
+afterEach(() => api.store.close()) // closing twice is nothing
 
 const off = (...gates: FeatureGate[]) => gates.map((gate) => `${gate}=false`).join(',')
 
 async function start(gates = ''): Promise<void> {
   medium = memoryMedium()
-  trial = await startTrial({ medium, gates })
+  api = await createServerFixture({ medium, gates })
 }
 async function restart(gates = ''): Promise<void> {
-  await trial.store.close()
-  trial = await startTrial({ medium, gates })
+  await api.store.close()
+  api = await createServerFixture({ medium, gates })
 }
 
 const aClaim = (name: string, spec: object = {}) => ({
@@ -42,15 +42,15 @@ const aVolume = (name: string, spec: object = {}) => ({
   },
 })
 const bind = (name: string, status: object = {}) =>
-  trial.patch(`${CLAIMS}/${name}/status`, { status: { phase: 'Bound', capacity: { storage: '1Gi' }, ...status } })
-const change = (name: string, spec: object) => trial.patch(`${CLAIMS}/${name}`, { spec }, 'merge')
+  api.patch(`${CLAIMS}/${name}/status`, { status: { phase: 'Bound', capacity: { storage: '1Gi' }, ...status } })
+const change = (name: string, spec: object) => api.patch(`${CLAIMS}/${name}`, { spec }, 'merge')
 
 const IS_OFF = (gate: string) => `Forbidden: update is forbidden when the ${gate} feature gate is disabled`
 
 describe('VolumeAttributesClass off', () => {
   it('VAC-12 refuses another class, and none, in the words of the document; the claim keeps its class', async () => {
     await start()
-    await trial.post(CLAIMS, aClaim('test-pvc', { volumeAttributesClassName: 'silver' }))
+    await api.post(CLAIMS, aClaim('test-pvc', { volumeAttributesClassName: 'silver' }))
     await bind('test-pvc', { currentVolumeAttributesClassName: 'silver' })
     await restart(off('VolumeAttributesClass'))
     const refused = await change('test-pvc', { volumeAttributesClassName: 'gold' })
@@ -62,33 +62,33 @@ describe('VolumeAttributesClass off', () => {
       const { json } = await change('test-pvc', { volumeAttributesClassName: none })
       expect(json.message).toContain(`spec.volumeAttributesClassName: ${IS_OFF('VolumeAttributesClass')}`)
     }
-    const { spec, status } = (await trial.get(`${CLAIMS}/test-pvc`)).json
+    const { spec, status } = (await api.get(`${CLAIMS}/test-pvc`)).json
     expect([spec.volumeAttributesClassName, status.currentVolumeAttributesClassName]).toEqual(['silver', 'silver'])
   })
 
   it('VAC-12 a class that a claim or volume did not have is dropped, and the rest of the update is made', async () => {
     await start(off('VolumeAttributesClass'))
-    await trial.post(CLAIMS, aClaim('plain'))
+    await api.post(CLAIMS, aClaim('plain'))
     await bind('plain')
-    const { status, json } = await trial.patch(
+    const { status, json } = await api.patch(
       `${CLAIMS}/plain`,
       { metadata: { labels: { a: 'b' } }, spec: { volumeAttributesClassName: 'gold' } },
       'merge',
     )
     expect([status, json.spec.volumeAttributesClassName, json.metadata.labels]).toEqual([200, undefined, { a: 'b' }])
-    const made = (await trial.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'gold' }))).json
+    const made = (await api.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'gold' }))).json
     expect(made.spec.volumeAttributesClassName).toBeUndefined()
-    const given = await trial.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
+    const given = await api.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
     expect([given.status, given.json.spec.volumeAttributesClassName]).toEqual([200, undefined])
   })
 
   it('VAC-12 a volume keeps its class and may not get another', async () => {
     await start()
-    await trial.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'silver' }))
+    await api.post(VOLUMES, aVolume('v', { volumeAttributesClassName: 'silver' }))
     await restart(off('VolumeAttributesClass'))
-    const relabelled = await trial.patch(`${VOLUMES}/v`, { metadata: { labels: { a: 'b' } } })
+    const relabelled = await api.patch(`${VOLUMES}/v`, { metadata: { labels: { a: 'b' } } })
     expect(relabelled.json.spec.volumeAttributesClassName).toBe('silver')
-    const refused = await trial.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
+    const refused = await api.patch(`${VOLUMES}/v`, { spec: { volumeAttributesClassName: 'gold' } }, 'merge')
     expect([refused.status, refused.json.message]).toEqual([
       422,
       `PersistentVolume "v" is invalid: spec.volumeAttributesClassName: ${IS_OFF('VolumeAttributesClass')}`,
@@ -97,8 +97,8 @@ describe('VolumeAttributesClass off', () => {
 
   it('VAC-12 status: what a claim did not have is dropped, what it has may change and end', async () => {
     await start()
-    await trial.post(CLAIMS, aClaim('busy', { volumeAttributesClassName: 'silver' }))
-    await trial.post(CLAIMS, aClaim('idle'))
+    await api.post(CLAIMS, aClaim('busy', { volumeAttributesClassName: 'silver' }))
+    await api.post(CLAIMS, aClaim('idle'))
     const modifyVolumeStatus = { targetVolumeAttributesClassName: 'silver', status: 'InProgress' }
     await bind('busy', { modifyVolumeStatus })
     await bind('idle')
@@ -112,17 +112,17 @@ describe('VolumeAttributesClass off', () => {
   it('VAC-9 classes are served all the same, and new ones get no finalizer', async () => {
     await start(off('VolumeAttributesClass'))
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
-    const { status, json } = await trial.post(CLASSES, body)
+    const { status, json } = await api.post(CLASSES, body)
     expect([status, json.metadata.finalizers]).toEqual([201, undefined])
     await restart()
-    expect((await trial.post(CLASSES, { ...body, metadata: { name: 'gold' } })).json.metadata.finalizers).toEqual([
+    expect((await api.post(CLASSES, { ...body, metadata: { name: 'gold' } })).json.metadata.finalizers).toEqual([
       'kubernetes.io/vac-protection',
     ])
   })
 
   it('VAC-12 on again: the class can be changed', async () => {
     await start()
-    await trial.post(CLAIMS, aClaim('data', { volumeAttributesClassName: 'silver' }))
+    await api.post(CLAIMS, aClaim('data', { volumeAttributesClassName: 'silver' }))
     await bind('data')
     await restart(off('VolumeAttributesClass'))
     expect((await change('data', { volumeAttributesClassName: 'gold' })).status).toBe(422)
@@ -138,7 +138,7 @@ describe('VolumeProvisionedIO off', () => {
 
   it('PIO-1 amounts that are stored stay as they are, and any change of them is refused', async () => {
     await start()
-    await trial.post(CLAIMS, aClaim('data', { resources: { requests } }))
+    await api.post(CLAIMS, aClaim('data', { resources: { requests } }))
     await bind('data')
     await restart(off('VolumeProvisionedIO'))
     for (const iops of ['600', '400', null]) {
@@ -149,7 +149,7 @@ describe('VolumeProvisionedIO off', () => {
       ])
     }
     expect((await change('data', { resources: { requests: { throughput: '100' } } })).status).toBe(200)
-    const { json } = await trial.get(`${CLAIMS}/data`)
+    const { json } = await api.get(`${CLAIMS}/data`)
     expect(json.spec.resources.requests).toEqual({ storage: '1Gi', iops: '500', throughput: '100Mi' })
     await restart()
     expect((await change('data', { resources: { requests: { iops: '600' } } })).status).toBe(200)
@@ -157,7 +157,7 @@ describe('VolumeProvisionedIO off', () => {
 
   it('PIO-1 amounts that a bound claim did not have are dropped', async () => {
     await start(off('VolumeProvisionedIO'))
-    await trial.post(CLAIMS, aClaim('plain', { resources: { requests, limits: { iops: '900' } } }))
+    await api.post(CLAIMS, aClaim('plain', { resources: { requests, limits: { iops: '900' } } }))
     await bind('plain')
     const { status, json } = await change('plain', { resources: { requests: { iops: '600' } } })
     expect([status, json.spec.resources]).toEqual([200, { requests: { storage: '1Gi' } }])
@@ -166,35 +166,33 @@ describe('VolumeProvisionedIO off', () => {
   it('PIO-4 a volume that has them keeps them, and a new one has storage alone', async () => {
     await start()
     const capacity = { storage: '1Gi', iops: '500' }
-    await trial.post(VOLUMES, aVolume('old', { capacity }))
+    await api.post(VOLUMES, aVolume('old', { capacity }))
     await restart(off('VolumeProvisionedIO'))
-    expect((await trial.patch(`${VOLUMES}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.capacity).toEqual(
+    expect((await api.patch(`${VOLUMES}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.capacity).toEqual(
       capacity,
     )
-    const made = await trial.post(VOLUMES, aVolume('new', { capacity }))
+    const made = await api.post(VOLUMES, aVolume('new', { capacity }))
     expect([made.status, made.json.spec.capacity]).toEqual([201, { storage: '1Gi' }])
   })
 
   it('PIO-7 quotas of them cannot be made, and one that exists goes on', async () => {
     await start()
     const aQuota = (name: string) => ({ metadata: { name }, spec: { hard: { 'limits.iops': '1000' } } })
-    await trial.post(QUOTAS, aQuota('old'))
+    await api.post(QUOTAS, aQuota('old'))
     await restart(off('VolumeProvisionedIO'))
-    const refused = await trial.post(QUOTAS, aQuota('new'))
+    const refused = await api.post(QUOTAS, aQuota('new'))
     expect([refused.status, refused.json.message]).toEqual([
       422,
       expect.stringContaining('must be a standard resource for quota'),
     ])
-    expect((await trial.patch(`${QUOTAS}/old`, { spec: { hard: { 'limits.iops': '2000' } } }, 'merge')).status).toBe(
-      200,
-    )
+    expect((await api.patch(`${QUOTAS}/old`, { spec: { hard: { 'limits.iops': '2000' } } }, 'merge')).status).toBe(200)
   })
 })
 
 describe('RecoverExpansionFailure off, by either of its names', () => {
   it.each(['RecoverExpansionFailure', 'RecoverVolumeExpansionFailure'])('REX-10 %s', async (name) => {
     await start(`${name}=false`)
-    await trial.post(CLAIMS, aClaim('data', { resources: { requests: { storage: '10Gi' } } }))
+    await api.post(CLAIMS, aClaim('data', { resources: { requests: { storage: '10Gi' } } }))
     await bind('data')
     const lower = () => change('data', { resources: { requests: { storage: '5Gi' } } })
     expect((await lower()).json.message).toBe(
@@ -212,12 +210,12 @@ describe('RecoverExpansionFailure off, by either of its names', () => {
 describe('CSIStorageCapacity off', () => {
   it('CAP-1 capacity objects and the flag of drivers are served and kept: only scheduling ignores them', async () => {
     await start()
-    await trial.post(DRIVERS, { metadata: { name: 'd.example.com' }, spec: { storageCapacity: true } })
-    await trial.post(CAPACITIES, { metadata: { name: 'c' }, storageClassName: 'fast', capacity: '1Gi' })
+    await api.post(DRIVERS, { metadata: { name: 'd.example.com' }, spec: { storageCapacity: true } })
+    await api.post(CAPACITIES, { metadata: { name: 'c' }, storageClassName: 'fast', capacity: '1Gi' })
     await restart(off('CSIStorageCapacity'))
-    expect((await trial.get(`${DRIVERS}/d.example.com`)).json.spec.storageCapacity).toBe(true)
-    expect((await trial.get(`${CAPACITIES}/c`)).json.capacity).toBe('1Gi')
-    const made = await trial.post(DRIVERS, { metadata: { name: 'e.example.com' }, spec: { storageCapacity: true } })
+    expect((await api.get(`${DRIVERS}/d.example.com`)).json.spec.storageCapacity).toBe(true)
+    expect((await api.get(`${CAPACITIES}/c`)).json.capacity).toBe('1Gi')
+    const made = await api.post(DRIVERS, { metadata: { name: 'e.example.com' }, spec: { storageCapacity: true } })
     expect(made.json.spec.storageCapacity).toBe(true)
   })
 })
@@ -238,22 +236,22 @@ describe('any combination of gates', () => {
         medium = memoryMedium()
         const written = new Map<string, any>()
         for (const [turn, gates] of history.entries()) {
-          trial = await startTrial({ medium, gates: gates.text })
+          api = await createServerFixture({ medium, gates: gates.text })
           for (const [name, spec] of written) {
-            expect((await trial.get(`${CLAIMS}/${name}`)).json.spec).toEqual(spec)
-            const touched = await trial.patch(`${CLAIMS}/${name}`, { metadata: { labels: { turn: `${turn}` } } })
-            const put = await trial.put(`${CLAIMS}/${name}`, (await trial.get(`${CLAIMS}/${name}`)).json)
+            expect((await api.get(`${CLAIMS}/${name}`)).json.spec).toEqual(spec)
+            const touched = await api.patch(`${CLAIMS}/${name}`, { metadata: { labels: { turn: `${turn}` } } })
+            const put = await api.put(`${CLAIMS}/${name}`, (await api.get(`${CLAIMS}/${name}`)).json)
             // The mark is all that a later gate may add: it is what quota charges anyway.
             if (gates.has('RecoverExpansionFailure')) spec.allocatedResources = { storage: '1Gi' }
             expect(touched.json.spec).toEqual(spec)
             expect([put.status, put.json.spec]).toEqual([200, spec])
           }
-          const { spec } = (await trial.post(CLAIMS, rich(`turn-${turn}`))).json
+          const { spec } = (await api.post(CLAIMS, rich(`turn-${turn}`))).json
           expect(spec.volumeAttributesClassName).toBe(gates.has('VolumeAttributesClass') ? 'silver' : undefined)
           expect(spec.resources.requests.iops).toBe(gates.has('VolumeProvisionedIO') ? '500' : undefined)
           expect(spec.allocatedResources).toEqual(gates.has('RecoverExpansionFailure') ? { storage: '1Gi' } : undefined)
           written.set(`turn-${turn}`, spec)
-          await trial.store.close()
+          await api.store.close()
         }
       }),
       { numRuns: 40 },

@@ -4,7 +4,7 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createResources } from './resources.ts'
 import { answerReview } from './reviews.ts'
 import { type Authenticator, createBasicAuthorizer, type UserInfo } from './security/index.ts'
-import { startTrial } from './server.fixture.ts'
+import { createServerFixture } from './server.fixture.ts'
 
 const VIEWER: UserInfo = { name: 'ann', uid: 'u1', groups: ['stowage:viewers', 'system:authenticated'] }
 const authenticator = {
@@ -81,7 +81,7 @@ describe('reviews', () => {
 
 describe('the request path of reviews and foreign kinds', () => {
   it('answers a review with 201, echoes the question and stores nothing', async () => {
-    const { post, get, store } = await startTrial()
+    const { post, get, store } = await createServerFixture()
     const before = store.revision
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
     const spec = { resourceAttributes: { verb: 'get', resource: 'pods' } }
@@ -92,7 +92,7 @@ describe('the request path of reviews and foreign kinds', () => {
   })
 
   it('CAP-19 shows empty lists and quiet watches of kinds a stock scheduler waits for, and announces none of them', async () => {
-    const { get, post, watch } = await startTrial()
+    const { get, post, watch } = await createServerFixture()
     for (const path of [
       '/api/v1/services',
       '/apis/apps/v1/statefulsets',

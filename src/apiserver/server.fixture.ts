@@ -14,7 +14,7 @@ import { parseRuntimeConfig } from './resources.ts'
 import type { Authorizer } from './security/index.ts'
 import { versionInfo } from './version.ts'
 
-export interface TrialOptions {
+export interface ServerFixtureOptions {
   /** As for --feature-gates. */
   readonly gates?: string
   readonly expansionQuota?: ExpansionQuota
@@ -28,27 +28,27 @@ export interface TrialOptions {
   readonly authorizer?: Authorizer
 }
 
-export interface TrialServer {
+export interface ServerFixture {
   readonly server: ApiServer
   readonly store: Store
   readonly clock: ManualClock
-  get(url: string, headers?: Headers): Promise<TrialAnswer>
-  post(url: string, body: unknown, headers?: Headers): Promise<TrialAnswer>
-  put(url: string, body: unknown, headers?: Headers): Promise<TrialAnswer>
-  patch(url: string, body: unknown, type?: PatchType): Promise<TrialAnswer>
-  delete(url: string, options?: unknown): Promise<TrialAnswer>
-  call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<TrialAnswer>
-  watch(url: string, headers?: Headers): Promise<TrialWatch>
+  get(url: string, headers?: Headers): Promise<FixtureResponse>
+  post(url: string, body: unknown, headers?: Headers): Promise<FixtureResponse>
+  put(url: string, body: unknown, headers?: Headers): Promise<FixtureResponse>
+  patch(url: string, body: unknown, type?: PatchType): Promise<FixtureResponse>
+  delete(url: string, options?: unknown): Promise<FixtureResponse>
+  call(method: string, url: string, body?: string | Uint8Array, headers?: Headers): Promise<FixtureResponse>
+  watch(url: string, headers?: Headers): Promise<FixtureWatch>
   /** Lets things happen, and a little time pass, until the condition holds. */
   until(condition: () => Promise<boolean> | boolean, what: string): Promise<void>
   /** Lets time pass until the answer is there. */
-  whileTimePasses<T>(answer: Promise<T>): Promise<T>
+  advanceUntilSettled<T>(answer: Promise<T>): Promise<T>
 }
 
 type Headers = Readonly<Record<string, string>>
 type PatchType = 'json' | 'merge' | 'strategic-merge'
 
-export interface TrialAnswer {
+export interface FixtureResponse {
   readonly status: number
   readonly headers: ApiAnswer['headers']
   readonly text: string
@@ -56,7 +56,7 @@ export interface TrialAnswer {
   readonly json: any
 }
 
-export interface TrialWatch {
+export interface FixtureWatch {
   /** What has come so far. */
   readonly events: readonly { type: string; object: any }[]
   readonly ended: boolean
@@ -69,7 +69,7 @@ export interface TrialWatch {
 const UNTIL_TURNS_MAX = 5_000 // then it never comes
 const ADMIN = { name: 'tester', groups: ['system:masters', 'system:authenticated'] }
 
-export async function startTrial(options: TrialOptions = {}): Promise<TrialServer> {
+export async function createServerFixture(options: ServerFixtureOptions = {}): Promise<ServerFixture> {
   const clock = manualClock()
   const store = await openMemoryStore({ clock, history: options.history, medium: options.medium })
   const server = createApiServer({
@@ -141,7 +141,7 @@ export async function startTrial(options: TrialOptions = {}): Promise<TrialServe
       }
       throw new Error(`still waiting for: ${what}`)
     },
-    async whileTimePasses(promise) {
+    async advanceUntilSettled(promise) {
       let settled = false
       void promise.finally(() => {
         settled = true
@@ -158,7 +158,7 @@ export async function startTrial(options: TrialOptions = {}): Promise<TrialServe
 /** Turns of the event loop without anything new after which nothing is thought to come any more. */
 const STILL_TURNS_MAX = 1_000
 
-function follow(stream: NonNullable<ApiAnswer['stream']>): TrialWatch {
+function follow(stream: NonNullable<ApiAnswer['stream']>): FixtureWatch {
   const events: { type: string; object: any }[] = []
   const closing: (() => void)[] = []
   let ended = false

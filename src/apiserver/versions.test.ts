@@ -3,15 +3,15 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { memoryMedium } from '../store/index.ts'
-import { startTrial, type TrialServer } from './server.fixture.ts'
+import { createServerFixture, type ServerFixture } from './server.fixture.ts'
 
 const STORAGE = '/apis/storage.k8s.io'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const EVENTS = '/api/v1/namespaces/default/events'
 const NEW_EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
 
-let trial: TrialServer
-afterEach(() => trial.store.close())
+let api: ServerFixture
+afterEach(() => api.store.close())
 
 const aClaim = (name: string, spec: object = {}) => ({
   metadata: { name },
@@ -20,46 +20,46 @@ const aClaim = (name: string, spec: object = {}) => ({
 
 describe('several versions', () => {
   it('PROV-1 of storage classes show one object', async () => {
-    trial = await startTrial()
+    api = await createServerFixture()
     const created = (
-      await trial.post(`${STORAGE}/v1beta1/storageclasses`, {
+      await api.post(`${STORAGE}/v1beta1/storageclasses`, {
         metadata: { name: 'fast' },
         provisioner: 'example.com/p',
       })
     ).json
     expect(created.apiVersion).toBe('storage.k8s.io/v1beta1')
-    const read = (await trial.get(`${STORAGE}/v1/storageclasses/fast`)).json
+    const read = (await api.get(`${STORAGE}/v1/storageclasses/fast`)).json
     expect(read).toEqual({ ...created, apiVersion: 'storage.k8s.io/v1' })
-    await trial.patch(`${STORAGE}/v1/storageclasses/fast`, { allowVolumeExpansion: true })
-    expect((await trial.get(`${STORAGE}/v1beta1/storageclasses/fast`)).json.allowVolumeExpansion).toBe(true)
-    await trial.delete(`${STORAGE}/v1beta1/storageclasses/fast`)
-    expect((await trial.get(`${STORAGE}/v1/storageclasses/fast`)).status).toBe(404)
+    await api.patch(`${STORAGE}/v1/storageclasses/fast`, { allowVolumeExpansion: true })
+    expect((await api.get(`${STORAGE}/v1beta1/storageclasses/fast`)).json.allowVolumeExpansion).toBe(true)
+    await api.delete(`${STORAGE}/v1beta1/storageclasses/fast`)
+    expect((await api.get(`${STORAGE}/v1/storageclasses/fast`)).status).toBe(404)
   })
 
   it('VAC-1 of attributes classes show one object', async () => {
-    trial = await startTrial()
+    api = await createServerFixture()
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
-    await trial.post(`${STORAGE}/v1alpha1/volumeattributesclasses`, body)
+    await api.post(`${STORAGE}/v1alpha1/volumeattributesclasses`, body)
     for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
-      const { json } = await trial.get(`${STORAGE}/${version}/volumeattributesclasses`)
+      const { json } = await api.get(`${STORAGE}/${version}/volumeattributesclasses`)
       expect(json).toMatchObject({
         kind: 'VolumeAttributesClassList',
         apiVersion: `storage.k8s.io/${version}`,
         items: [{ driverName: 'd.example.com', parameters: { iops: '1' } }],
       })
     }
-    expect((await trial.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json.reason).toBe('AlreadyExists')
+    expect((await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json.reason).toBe('AlreadyExists')
   })
 
   it('SYS-10 a body of one version sent to another is refused', async () => {
-    trial = await startTrial()
+    api = await createServerFixture()
     const body = {
       apiVersion: 'storage.k8s.io/v1',
       kind: 'StorageClass',
       metadata: { name: 'a' },
       provisioner: 'example.com/p',
     }
-    expect((await trial.post(`${STORAGE}/v1beta1/storageclasses`, body)).status).toBe(400)
+    expect((await api.post(`${STORAGE}/v1beta1/storageclasses`, body)).status).toBe(400)
   })
 })
 
@@ -77,9 +77,9 @@ describe('events', () => {
   }
 
   it('SYS-11 written in one group are read in the other', async () => {
-    trial = await startTrial()
-    await trial.post(EVENTS, core)
-    expect((await trial.get(`${NEW_EVENTS}/e`)).json).toMatchObject({
+    api = await createServerFixture()
+    await api.post(EVENTS, core)
+    expect((await api.get(`${NEW_EVENTS}/e`)).json).toMatchObject({
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
       regarding: core.involvedObject,
@@ -100,8 +100,8 @@ describe('events', () => {
       regarding: core.involvedObject,
       note: 'all is well',
     }
-    expect((await trial.post(NEW_EVENTS, newer)).status).toBe(201)
-    expect((await trial.get(`${EVENTS}/n`)).json).toMatchObject({
+    expect((await api.post(NEW_EVENTS, newer)).status).toBe(201)
+    expect((await api.get(`${EVENTS}/n`)).json).toMatchObject({
       apiVersion: 'v1',
       involvedObject: core.involvedObject,
       message: 'all is well',
@@ -110,71 +110,71 @@ describe('events', () => {
   })
 
   it('SYS-11 are selected, watched and patched in either', async () => {
-    trial = await startTrial()
-    const watch = await trial.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${trial.store.revision}`)
-    await trial.post(EVENTS, core)
-    await trial.patch(`${EVENTS}/e`, { count: 4 })
+    api = await createServerFixture()
+    const watch = await api.watch(`${NEW_EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
+    await api.post(EVENTS, core)
+    await api.patch(`${EVENTS}/e`, { count: 4 })
     await watch.until((events) => events.length === 2)
     expect(watch.events[1]).toMatchObject({
       type: 'MODIFIED',
       object: { apiVersion: 'events.k8s.io/v1', deprecatedCount: 4 },
     })
     const names = async (url: string, selector: string) =>
-      (await trial.get(`${url}?fieldSelector=${encodeURIComponent(selector)}`)).json.items?.map(
+      (await api.get(`${url}?fieldSelector=${encodeURIComponent(selector)}`)).json.items?.map(
         ({ metadata }: any) => metadata.name,
       )
     expect(await names(EVENTS, 'involvedObject.kind=Pod,involvedObject.name=p')).toEqual(['e'])
     expect(await names(EVENTS, 'involvedObject.name=q')).toEqual([])
     expect(await names(NEW_EVENTS, 'regarding.name=p,type=Warning')).toEqual(['e'])
     expect(await names(NEW_EVENTS, 'involvedObject.name=p')).toBeUndefined()
-    await trial.patch(`${NEW_EVENTS}/e`, { series: { count: 2, lastObservedTime: '2026-01-01T00:02:00.000000Z' } })
-    expect((await trial.get(`${EVENTS}/e`)).json.series).toEqual({
+    await api.patch(`${NEW_EVENTS}/e`, { series: { count: 2, lastObservedTime: '2026-01-01T00:02:00.000000Z' } })
+    expect((await api.get(`${EVENTS}/e`)).json.series).toEqual({
       count: 2,
       lastObservedTime: '2026-01-01T00:02:00.000000Z',
     })
   })
 
   it('SYS-11 go an hour after the last change', async () => {
-    trial = await startTrial()
-    await trial.post(EVENTS, core)
-    await trial.clock.advance(45 * 60_000)
-    await trial.patch(`${EVENTS}/e`, { count: 4 })
-    await trial.clock.advance(45 * 60_000)
-    expect((await trial.get(`${EVENTS}/e`)).status).toBe(200)
-    const watch = await trial.watch(`${EVENTS}?watch=1&resourceVersion=${trial.store.revision}`)
-    await trial.clock.advance(20 * 60_000)
+    api = await createServerFixture()
+    await api.post(EVENTS, core)
+    await api.clock.advance(45 * 60_000)
+    await api.patch(`${EVENTS}/e`, { count: 4 })
+    await api.clock.advance(45 * 60_000)
+    expect((await api.get(`${EVENTS}/e`)).status).toBe(200)
+    const watch = await api.watch(`${EVENTS}?watch=1&resourceVersion=${api.store.revision}`)
+    await api.clock.advance(20 * 60_000)
     await watch.until((events) => events.length === 1)
     expect(watch.events[0]).toMatchObject({ type: 'DELETED', object: { metadata: { name: 'e' } } })
-    expect((await trial.get(`${EVENTS}/e`)).status).toBe(404)
+    expect((await api.get(`${EVENTS}/e`)).status).toBe(404)
   })
 })
 
 describe('switched off', () => {
   it('SYS-15 a version answers 404, its objects are kept, and are there when it is on again', async () => {
     const medium = memoryMedium()
-    trial = await startTrial({ medium })
+    api = await createServerFixture({ medium })
     const body = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
-    const created = (await trial.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json
-    await trial.store.close()
+    const created = (await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).json
+    await api.store.close()
 
     const off = ['v1', 'v1beta1', 'v1alpha1'].map(
       (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
     )
-    trial = await startTrial({ medium, runtimeConfig: off.join(',') })
+    api = await createServerFixture({ medium, runtimeConfig: off.join(',') })
     for (const url of ['/silver', '', '?watch=1']) {
-      expect((await trial.get(`${STORAGE}/v1/volumeattributesclasses${url}`)).json).toMatchObject({
+      expect((await api.get(`${STORAGE}/v1/volumeattributesclasses${url}`)).json).toMatchObject({
         code: 404,
         reason: 'NotFound',
       })
     }
-    expect((await trial.post(`${STORAGE}/v1/volumeattributesclasses`, body)).status).toBe(404)
-    const { resources } = (await trial.get(`${STORAGE}/v1`)).json
+    expect((await api.post(`${STORAGE}/v1/volumeattributesclasses`, body)).status).toBe(404)
+    const { resources } = (await api.get(`${STORAGE}/v1`)).json
     expect(resources.map(({ name }: any) => name)).not.toContain('volumeattributesclasses')
-    expect((await trial.get(`${STORAGE}/v1/storageclasses`)).status).toBe(200)
-    await trial.store.close()
+    expect((await api.get(`${STORAGE}/v1/storageclasses`)).status).toBe(200)
+    await api.store.close()
 
-    trial = await startTrial({ medium })
-    expect((await trial.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(created)
+    api = await createServerFixture({ medium })
+    expect((await api.get(`${STORAGE}/v1/volumeattributesclasses/silver`)).json).toEqual(created)
   })
 
   it('SYS-15 discovery, OpenAPI and the answers to requests agree about what is served, whatever is off', async () => {
@@ -187,11 +187,11 @@ describe('switched off', () => {
     const anyConfig = fc.subarray([...new Set(switches)], { maxLength: 8 })
     await fc.assert(
       fc.asyncProperty(anyConfig, async (off) => {
-        trial = await startTrial({ runtimeConfig: off.map((name) => `${name}=false`).join(',') })
-        const read = async (path: string) => (await trial.get(path)).json
+        api = await createServerFixture({ runtimeConfig: off.map((name) => `${name}=false`).join(',') })
+        const read = async (path: string) => (await api.get(path)).json
         const aggregated = { accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' }
         const announced = (
-          await Promise.all(['/api', '/apis'].map(async (path) => (await trial.get(path, aggregated)).json.items))
+          await Promise.all(['/api', '/apis'].map(async (path) => (await api.get(path, aggregated)).json.items))
         ).flat()
         const documents = (await read('/openapi/v3')).paths
         const { paths: v2 } = await read('/openapi/v2')
@@ -202,7 +202,7 @@ describe('switched off', () => {
             const isOn = !off.includes(groupVersion) && !off.includes(`${groupVersion}/${kind.plural}`)
             const label = `${groupVersion}/${kind.plural} with ${off} off`
 
-            const legacy = await trial.get(`/${base}`)
+            const legacy = await api.get(`/${base}`)
             const names = legacy.status === 200 ? legacy.json.resources.map(({ name }: any) => name) : []
             expect(names.includes(kind.plural), `legacy discovery of ${label}`).toBe(isOn)
 
@@ -219,58 +219,58 @@ describe('switched off', () => {
               expect(isDescribed, `OpenAPI ${name} of ${label}`).toBe(isOn)
             }
             if (kind.isQuestion) continue
-            expect((await trial.get(`/${base}/${kind.plural}`)).status, `a list of ${label}`).toBe(isOn ? 200 : 404)
+            expect((await api.get(`/${base}/${kind.plural}`)).status, `a list of ${label}`).toBe(isOn ? 200 : 404)
           }
         }
-        await trial.store.close()
+        await api.store.close()
       }),
       { numRuns: 15 },
     )
   })
 
   it('SYS-15 one of several versions leaves the others as they are', async () => {
-    trial = await startTrial({ runtimeConfig: 'storage.k8s.io/v1alpha1=false' })
-    expect((await trial.get(`${STORAGE}/v1alpha1/volumeattributesclasses`)).status).toBe(404)
-    expect((await trial.get(`${STORAGE}/v1alpha1`)).status).toBe(404)
-    expect((await trial.get(`${STORAGE}/v1beta1/volumeattributesclasses`)).status).toBe(200)
+    api = await createServerFixture({ runtimeConfig: 'storage.k8s.io/v1alpha1=false' })
+    expect((await api.get(`${STORAGE}/v1alpha1/volumeattributesclasses`)).status).toBe(404)
+    expect((await api.get(`${STORAGE}/v1alpha1`)).status).toBe(404)
+    expect((await api.get(`${STORAGE}/v1beta1/volumeattributesclasses`)).status).toBe(200)
   })
 
   it('VAC-12 a feature drops its fields from new claims, and keeps them where they are', async () => {
     const medium = memoryMedium()
-    trial = await startTrial({ medium })
-    const kept = (await trial.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
-    await trial.store.close()
-    trial = await startTrial({ medium, gates: 'VolumeAttributesClass=false' })
+    api = await createServerFixture({ medium })
+    const kept = (await api.post(CLAIMS, aClaim('old', { volumeAttributesClassName: 'silver' }))).json
+    await api.store.close()
+    api = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
     expect(
-      (await trial.post(CLAIMS, aClaim('new', { volumeAttributesClassName: 'silver' }))).json.spec
+      (await api.post(CLAIMS, aClaim('new', { volumeAttributesClassName: 'silver' }))).json.spec
         .volumeAttributesClassName,
     ).toBeUndefined()
-    expect((await trial.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(kept.spec)
+    expect((await api.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec).toEqual(kept.spec)
   })
 
   it('REX-10 the high-water mark of a claim that has one stays, and no new one is made', async () => {
     const medium = memoryMedium()
-    trial = await startTrial({ medium })
-    await trial.post(CLAIMS, aClaim('old'))
-    await trial.store.close()
-    trial = await startTrial({ medium, gates: 'RecoverVolumeExpansionFailure=false' })
-    expect((await trial.get(`${CLAIMS}/old`)).json.spec.allocatedResources).toEqual({ storage: '1Gi' })
+    api = await createServerFixture({ medium })
+    await api.post(CLAIMS, aClaim('old'))
+    await api.store.close()
+    api = await createServerFixture({ medium, gates: 'RecoverVolumeExpansionFailure=false' })
+    expect((await api.get(`${CLAIMS}/old`)).json.spec.allocatedResources).toEqual({ storage: '1Gi' })
     expect(
-      (await trial.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.allocatedResources,
+      (await api.patch(`${CLAIMS}/old`, { metadata: { labels: { a: 'b' } } })).json.spec.allocatedResources,
     ).toEqual({ storage: '1Gi' })
-    expect((await trial.post(CLAIMS, aClaim('new'))).json.spec.allocatedResources).toBeUndefined()
+    expect((await api.post(CLAIMS, aClaim('new'))).json.spec.allocatedResources).toBeUndefined()
   })
 
   it('PIO-1 provisioned IO is dropped from new claims, and kept where it is', async () => {
     const medium = memoryMedium()
-    trial = await startTrial({ medium })
+    api = await createServerFixture({ medium })
     const requests = { storage: '1Gi', iops: '500' }
-    await trial.post(CLAIMS, aClaim('old', { resources: { requests } }))
-    await trial.store.close()
-    trial = await startTrial({ medium, gates: 'VolumeProvisionedIO=false' })
-    expect(
-      (await trial.post(CLAIMS, aClaim('new', { resources: { requests } }))).json.spec?.resources.requests,
-    ).toEqual({ storage: '1Gi' })
-    expect((await trial.get(`${CLAIMS}/old`)).json.spec.resources.requests).toEqual(requests)
+    await api.post(CLAIMS, aClaim('old', { resources: { requests } }))
+    await api.store.close()
+    api = await createServerFixture({ medium, gates: 'VolumeProvisionedIO=false' })
+    expect((await api.post(CLAIMS, aClaim('new', { resources: { requests } }))).json.spec?.resources.requests).toEqual({
+      storage: '1Gi',
+    })
+    expect((await api.get(`${CLAIMS}/old`)).json.spec.resources.requests).toEqual(requests)
   })
 })

@@ -4,7 +4,7 @@ import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import { unavailable } from '../api/status-error.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import type { Client } from '../client/index.ts'
 import { Unsuccessful } from './flags.ts'
 import { growClaims } from './grow.ts'
@@ -13,7 +13,7 @@ import { GROW_RECORD } from './grow-record.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 
-let trial: TrialServer
+let trial: ServerFixture
 let client: Client
 /** What the controller makes of a claim that asks for more. Default: it grows. */
 let controller: (name: string, wanted: string) => object | undefined
@@ -21,7 +21,7 @@ let over: AbortController
 let playing: Promise<void>
 
 beforeEach(async () => {
-  trial = await startTrial()
+  trial = await createServerFixture()
   client = inProcessClient(trial.server.objects, SYSTEM_USER)
   await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
     metadata: { name: 'grows' },
@@ -251,7 +251,7 @@ describe('stowage grow', () => {
     })
     const running = grow({ names: ['a'], to: '20Gi', timeout: '5m' })
     await until(async () => (await requestOf('a')) === '20Gi')
-    const { code, out } = await trial.whileTimePasses(running)
+    const { code, out } = await trial.advanceUntilSettled(running)
     expect(code).toBe(1)
     expect(out).toContain('FAILED: not done within 300 s (asked for; the driver is not there); it goes on without us')
   })
@@ -322,7 +322,7 @@ describe('stowage grow', () => {
         return done
       },
     }
-    const { code, out } = await trial.whileTimePasses(grow({ names: ['a'], by: '5Gi' }, { through }))
+    const { code, out } = await trial.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { through }))
     expect(code).toBe(0)
     expect(await requestOf('a')).toBe('15Gi')
     expect(patches).toBe(2) // the size, and the end of its record

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import { unavailable } from '../api/status-error.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { Client } from '../client/index.ts'
 import { memoryMedium } from '../store/index.ts'
@@ -15,7 +15,7 @@ import { MIGRATE_RECORD } from './migrate-record.ts'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
-let trial: TrialServer
+let trial: ServerFixture
 let client: Client
 /** What the controller makes of a claim whose class is not in effect. Default: it comes into effect. */
 let controller: (name: string, wanted: string) => object | undefined
@@ -33,7 +33,7 @@ const refuses = (wanted: string, message: string) => ({
 })
 
 beforeEach(async () => {
-  trial = await startTrial()
+  trial = await createServerFixture()
   await begin()
   for (const name of ['silver', 'gold', 'bronze']) {
     await trial.post(CLASSES, { metadata: { name }, driverName: 'd.example.com', parameters: { tier: name } })
@@ -380,18 +380,18 @@ describe('stowage migrate', () => {
     const off = ['v1', 'v1beta1', 'v1alpha1'].map(
       (version) => `storage.k8s.io/${version}/volumeattributesclasses=false`,
     )
-    trial = await startTrial({ runtimeConfig: off.join(',') })
+    trial = await createServerFixture({ runtimeConfig: off.join(',') })
     await begin()
     await expect(migrate(FORWARD)).rejects.toThrow('The server does not serve VolumeAttributesClasses')
     await end()
     const medium = memoryMedium()
-    trial = await startTrial({ medium })
+    trial = await createServerFixture({ medium })
     await begin()
     await trial.post(CLASSES, { metadata: { name: 'gold' }, driverName: 'd.example.com', parameters: { a: 'b' } })
     await aClaim('classed')
     await aClaim('plain', { className: '' })
     await end()
-    trial = await startTrial({ medium, gates: 'VolumeAttributesClass=false' })
+    trial = await createServerFixture({ medium, gates: 'VolumeAttributesClass=false' })
     await begin()
     const refused = await migrate(FORWARD)
     expect([refused.code, refused.out]).toEqual([

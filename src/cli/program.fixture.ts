@@ -7,14 +7,14 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
-import { startHttpTrial } from '../client/http.fixture.ts'
+import { createHttpFixture } from '../client/http.fixture.ts'
 import { createFakeDriver, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
 import { serveDriver } from '../csi/index.ts'
 import { buildKubeconfig } from '../processes/kubeconfig.ts'
 
 export async function startProgramTrial() {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-program-'))
-  const { trial, client, pki, connection, stop } = await startHttpTrial()
+  const { api: trial, client, pki, connection, stop } = await createHttpFixture()
   const kubeconfig = join(dir, 'kubeconfig')
   await writeFile(
     kubeconfig,

@@ -7,12 +7,12 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { startHttpTrial } from '../client/http.fixture.ts'
+import { createHttpFixture } from '../client/http.fixture.ts'
 import { buildKubeconfig } from '../processes/kubeconfig.ts'
 import { parseSchedulerFlags, runScheduler } from './scheduler.ts'
 
 it('CAP-19 schedules over HTTP, as the leader, until it is stopped', async () => {
-  const http = await startHttpTrial()
+  const http = await createHttpFixture()
   const dir = await mkdtemp(join(tmpdir(), 'stowage-scheduler-'))
   const stop = new AbortController()
   try {

@@ -10,12 +10,12 @@ import { secretKind } from '../api/kinds/secret/secret.ts'
 import { serviceAccountKind } from '../api/kinds/service-account/service-account.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
-import type { TrialServer } from '../apiserver/server.fixture.ts'
+import type { ServerFixture } from '../apiserver/server.fixture.ts'
 import { type Client, failedWrite, type WatchEvent, type WatchRequest } from './client.ts'
 
-export interface ClientTrial {
+export interface ClientFixture {
   readonly client: Client
-  readonly trial: TrialServer
+  readonly api: ServerFixture
   stop(): Promise<void>
 }
 
@@ -29,12 +29,12 @@ const claim = (name: string) => ({
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
 })
 
-export function clientContract(open: () => Promise<ClientTrial>): void {
+export function clientContract(open: () => Promise<ClientFixture>): void {
   let client: Client
-  let trial: TrialServer
+  let api: ServerFixture
   let stop: () => Promise<void>
   beforeEach(async () => {
-    ;({ client, trial, stop } = await open())
+    ;({ client, api, stop } = await open())
   })
   afterEach(() => stop())
 
@@ -53,7 +53,7 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
       const got = await client.get(configMapKind, inDefault('a'))
       expect(got).toEqual(created)
       expect(Object.keys(got).sort()).toEqual(['data', 'metadata'])
-      expect(got.metadata.resourceVersion).toBe(String(trial.store.revision))
+      expect(got.metadata.resourceVersion).toBe(String(api.store.revision))
       expect(got.metadata.uid).toMatch(/^[0-9a-f-]{36}$/)
       expect(Object.isFrozen(got) && Object.isFrozen(got.metadata) && Object.isFrozen(got.data)).toBe(true)
     })
@@ -146,10 +146,10 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
     })
 
     it('SYS-4 stay as they are in a dry run', async () => {
-      const before = trial.store.revision
+      const before = api.store.revision
       const tried = await client.create(configMapKind, map('a', { k: 'v' }), { dryRun: true })
       expect(tried.data).toEqual({ k: 'v' })
-      expect(trial.store.revision).toBe(before)
+      expect(api.store.revision).toBe(before)
       await client.create(configMapKind, map('a', { k: '1' }))
       const patch = { type: 'merge', body: { data: { k: '2' } } } as const
       expect((await client.patch(configMapKind, inDefault('a'), patch, { dryRun: true })).data).toEqual({ k: '2' })
@@ -222,7 +222,7 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
       seen.map((event) => (event.type === 'bookmark' ? 'bookmark' : `${event.type} ${event.object.metadata.name}`))
 
     it('SYS-3 tells every change after a version, in order, the deletion with a version of its own', async () => {
-      const from = String(trial.store.revision)
+      const from = String(api.store.revision)
       await client.create(configMapKind, map('a'))
       await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { k: 'v' } } })
       await follow(
@@ -243,14 +243,14 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
     it('starts with the state and says when it is complete', async () => {
       await client.create(configMapKind, map('a'))
       await client.create(configMapKind, map('b'))
-      const version = String(trial.store.revision)
+      const version = String(api.store.revision)
       await follow({ sendInitialEvents: true }, () => seen.length === 3)
       expect(told()).toEqual(['added a', 'added b', 'bookmark'])
       expect(seen[2]).toEqual({ type: 'bookmark', resourceVersion: version, endsInitialEvents: true })
     })
 
     it('shows what starts to match as added and what stops as deleted', async () => {
-      const from = String(trial.store.revision)
+      const from = String(api.store.revision)
       await client.create(configMapKind, map('a', {}, { labels: { tier: 'web' } }))
       await client.create(configMapKind, map('b'))
       await client.patch(configMapKind, inDefault('b'), {
@@ -266,23 +266,23 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
     })
 
     it('ends without an error when the signal fires, also while it waits', async () => {
-      const over = follow({ resourceVersion: String(trial.store.revision) }, () => false)
+      const over = follow({ resourceVersion: String(api.store.revision) }, () => false)
       closing.abort()
       await over
       expect(seen).toEqual([])
     })
 
     it('leaves nothing behind in the server when its reader stops reading', async () => {
-      const before = trial.store.stats().watchers
+      const before = api.store.stats().watchers
       for (let round = 0; round < 20; round++) await follow({ sendInitialEvents: true }, () => true)
-      for (let turn = 0; trial.store.stats().watchers > before && turn < 10_000; turn++) {
+      for (let turn = 0; api.store.stats().watchers > before && turn < 10_000; turn++) {
         await new Promise((resolve) => setImmediate(resolve))
       }
-      expect(trial.store.stats().watchers).toBe(before)
+      expect(api.store.stats().watchers).toBe(before)
     })
 
     it('SYS-3 from a version that is no longer kept fails with 410', async () => {
-      const from = String(trial.store.revision)
+      const from = String(api.store.revision)
       await client.create(configMapKind, map('a'))
       for (let i = 0; i < 60; i++) {
         await client.patch(configMapKind, inDefault('a'), { type: 'merge', body: { data: { i: String(i) } } })
@@ -291,13 +291,13 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
     })
 
     it('ends by itself after the time it was given', async () => {
-      const over = follow({ resourceVersion: String(trial.store.revision), timeoutSeconds: 5 }, () => false)
+      const over = follow({ resourceVersion: String(api.store.revision), timeoutSeconds: 5 }, () => false)
       let ended = false
       void over.then(() => {
         ended = true
       })
       while (!ended) {
-        await trial.clock.advance(1_000)
+        await api.clock.advance(1_000)
         await new Promise((resolve) => setImmediate(resolve))
       }
     })
@@ -316,7 +316,7 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
         { do: 'create', kind: serviceAccountKind, object: { metadata: { namespace: 'shop', name: 'b' } } },
         { do: 'delete', kind: secretKind, ref: inDefault('old') },
       ])
-      const newest = trial.store.revision
+      const newest = api.store.revision
       expect(left.map((object) => Number(object?.metadata.resourceVersion) - newest)).toEqual([
         -3,
         -3,
@@ -333,7 +333,7 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
     it('leaves nothing behind when one write fails, and says which', async () => {
       const read = await client.create(configMapKind, map('a', { k: '1' }))
       await client.patch(configMapKind, inDefault('a'), update)
-      const before = trial.store.revision
+      const before = api.store.revision
       const error = await errorOf(
         client.commit([
           { do: 'create', kind: secretKind, object: map('b') },
@@ -343,7 +343,7 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
       )
       expect(error).toMatchObject({ code: 409, reason: 'Conflict' })
       expect(failedWrite(error)).toBe(1)
-      expect(trial.store.revision).toBe(before)
+      expect(api.store.revision).toBe(before)
       expect(await errorOf(client.get(secretKind, inDefault('b')))).toMatchObject({ code: 404 })
     })
 
@@ -417,9 +417,9 @@ export function clientContract(open: () => Promise<ClientTrial>): void {
     })
 
     it('without writes is nothing', async () => {
-      const before = trial.store.revision
+      const before = api.store.revision
       expect(await client.commit([])).toEqual([])
-      expect(trial.store.revision).toBe(before)
+      expect(api.store.revision).toBe(before)
     })
 
     it('fences by a lease: an update of what someone else has taken refuses the rest', async () => {

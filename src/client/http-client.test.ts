@@ -1,7 +1,7 @@
 import { describe } from 'vitest'
 import { clientContract } from './client.contract.ts'
-import { startHttpTrial } from './http.fixture.ts'
+import { createHttpFixture } from './http.fixture.ts'
 
 describe('the HTTP client', () => {
-  clientContract(() => startHttpTrial({ history: { entriesMax: 50 } }))
+  clientContract(() => createHttpFixture({ history: { entriesMax: 50 } }))
 })

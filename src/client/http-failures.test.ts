@@ -9,7 +9,7 @@ import { systemClock } from '../base/clock.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { createCache } from '../runtime/cache.ts'
 import { failedWrite, type WatchEvent } from './client.ts'
-import { startHttpTrial } from './http.fixture.ts'
+import { createHttpFixture } from './http.fixture.ts'
 import { type HttpClientOptions, httpClient } from './http-client.ts'
 
 const stops: (() => Promise<unknown> | unknown)[] = []
@@ -312,7 +312,7 @@ describe('a watch', () => {
 
 describe('a cache over HTTP', () => {
   it('keeps sockets and listeners flat over a thousand reconnects', async () => {
-    const { client, trial, stop } = await startHttpTrial()
+    const { client, api, stop } = await createHttpFixture()
     stops.push(stop)
     for (let round = 0; round < 1_000; round++) {
       const one = new AbortController()
@@ -320,12 +320,12 @@ describe('a cache over HTTP', () => {
         if (event.type === 'bookmark') break
       }
     }
-    await until(() => client.sockets() <= 2 && trial.store.stats().watchers === 0)
+    await until(() => client.sockets() <= 2 && api.store.stats().watchers === 0)
   })
 
   it('follows a server that was gone for a while, and misses no delete', async () => {
     const clock = manualClock()
-    const { client, trial, listener, listenAgain, stop } = await startHttpTrial({}, { clock })
+    const { client, api, listener, listenAgain, stop } = await createHttpFixture({}, { clock })
     stops.push(stop)
     for (const name of ['a', 'b']) await client.create(configMapKind, { metadata: { namespace: 'default', name } })
     const cache = createCache({ client, kind: configMapKind, clock, random: () => 0.5 })
@@ -333,7 +333,7 @@ describe('a cache over HTTP', () => {
     const running = cache.run(closing.signal)
     await until(() => cache.size === 2)
     await listener.stop()
-    await trial.delete('/api/v1/namespaces/default/configmaps/a')
+    await api.delete('/api/v1/namespaces/default/configmaps/a')
     await listenAgain()
     for (let i = 0; cache.size === 2 && i < 2_000; i++) {
       await clock.advance(100)

@@ -1,9 +1,9 @@
-// For tests: the trial server on a real HTTPS port, and a client that reaches it there.
+// For tests: the api server on a real HTTPS port, and a client that reaches it there.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type HttpsListener, listenHttps, loadOrCreatePki } from '../apiserver/index.ts'
-import { startTrial, type TrialOptions } from '../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixtureOptions } from '../apiserver/server.fixture.ts'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { type HttpClientOptions, httpClient } from './http-client.ts'
@@ -15,11 +15,14 @@ const keys = (async () => {
   return pki
 })()
 
-export async function startHttpTrial(options: TrialOptions = {}, clientOptions: Partial<HttpClientOptions> = {}) {
-  const trial = await startTrial(options)
+export async function createHttpFixture(
+  options: ServerFixtureOptions = {},
+  clientOptions: Partial<HttpClientOptions> = {},
+) {
+  const api = await createServerFixture(options)
   const pki = await keys
   const clock = systemClock()
-  const { handle } = trial.server
+  const { handle } = api.server
   const listen = (port: number) => listenHttps({ handle, pki, host: '127.0.0.1', port, clock, log: silentLog })
   const listener = await listen(0)
   let again: HttpsListener | undefined
@@ -30,7 +33,7 @@ export async function startHttpTrial(options: TrialOptions = {}, clientOptions: 
   }
   const client = httpClient({ connection, clock, ...clientOptions })
   return {
-    trial,
+    api,
     client,
     pki,
     connection,
@@ -42,7 +45,7 @@ export async function startHttpTrial(options: TrialOptions = {}, clientOptions: 
     async stop() {
       client.close()
       await (again ?? listener).stop()
-      await trial.store.close()
+      await api.store.close()
     },
   }
 }

@@ -6,7 +6,7 @@ import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { systemClock } from '../base/clock.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { buildKubeconfig } from '../processes/kubeconfig.ts'
-import { startHttpTrial } from './http.fixture.ts'
+import { createHttpFixture } from './http.fixture.ts'
 import { httpClient } from './http-client.ts'
 import { inClusterConnection } from './in-cluster.ts'
 import { kubeconfigConnection } from './kubeconfig.ts'
@@ -37,7 +37,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 
 describe('a kubeconfig', () => {
   it('SYS-2 as the server writes it lets its client in', async () => {
-    const { trial, connection, pki, stop } = await startHttpTrial()
+    const { api, connection, pki, stop } = await createHttpFixture()
     onTestFinished(stop)
     const path = join(await aDirectory(), 'admin.kubeconfig')
     const credential = { user: 'admin', cert: pki.admin.cert, key: pki.admin.key }
@@ -48,7 +48,7 @@ describe('a kubeconfig', () => {
     })
     onTestFinished(() => client.close())
     await client.create(configMapKind, { metadata: { namespace: 'default', name: 'a' } })
-    expect((await trial.get('/api/v1/namespaces/default/configmaps/a')).status).toBe(200)
+    expect((await api.get('/api/v1/namespaces/default/configmaps/a')).status).toBe(200)
   })
 
   it('gives the certificate, the CA and the names it holds inline', async () => {

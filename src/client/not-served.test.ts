@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class/attributes-class.ts'
 import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { inProcessClient } from '../apiserver/in-process/client.ts'
-import { startTrial } from '../apiserver/server.fixture.ts'
+import { createServerFixture } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { createCache } from '../runtime/cache.ts'
@@ -35,18 +35,18 @@ describe('a cache of a kind that is switched off', () => {
   async function exchangeable(first: string) {
     const medium = memoryMedium()
     const clock = manualClock()
-    let trial = await startTrial({ medium, runtimeConfig: first })
-    let current = inProcessClient(trial.server.objects, USER)
+    let api = await createServerFixture({ medium, runtimeConfig: first })
+    let current = inProcessClient(api.server.objects, USER)
     const client = new Proxy({} as Client, { get: (_, verb) => (current as any)[verb] })
-    closeStore = () => trial.store.close()
+    closeStore = () => api.store.close()
     return {
       client,
       clock,
-      trial: () => trial,
+      api: () => api,
       async restart(runtimeConfig = '') {
-        await trial.store.close()
-        trial = await startTrial({ medium, runtimeConfig })
-        current = inProcessClient(trial.server.objects, USER)
+        await api.store.close()
+        api = await createServerFixture({ medium, runtimeConfig })
+        current = inProcessClient(api.server.objects, USER)
       },
     }
   }
@@ -67,7 +67,7 @@ describe('a cache of a kind that is switched off', () => {
 
   it('SYS-15 is empty and says so once; when the kind is on, everything is there', async () => {
     const server = await exchangeable('')
-    await server.trial().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
+    await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     await server.restart(ALL_OFF)
     const { cache, lines, signal } = run(server.client, server.clock)
     expect(await cache.whenAnswered(signal)).toBe(true)
@@ -83,7 +83,7 @@ describe('a cache of a kind that is switched off', () => {
 
   it('SYS-15 keeps what it knew while the kind is off, and learns what changed meanwhile', async () => {
     const server = await exchangeable('')
-    await server.trial().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
+    await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('silver'))
     const { cache, signal } = run(server.client, server.clock)
     await cache.whenSynced(signal)
     await server.restart(ALL_OFF)
@@ -93,7 +93,7 @@ describe('a cache of a kind that is switched off', () => {
     }
     expect(cache.get({ name: 'silver' })).toBeDefined()
     await server.restart()
-    await server.trial().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('gold'))
+    await server.api().post('/apis/storage.k8s.io/v1/volumeattributesclasses', aClass('gold'))
     await passes(server.clock, () => cache.get({ name: 'gold' }) !== undefined)
     expect(cache.size).toBe(2)
   })
@@ -121,7 +121,7 @@ describe('a cache of a kind that is switched off', () => {
         },
       }).run(signal)
     running.push(controller('patient', false), controller('easy', true))
-    await server.trial().post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } })
+    await server.api().post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'a' } })
     await passes(clock, () => worked.length > 0)
     for (let second = 0; second < 60; second++) await clock.advance(1_000)
     expect(worked).toEqual(['easy a'])

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Kind } from '../api/kind.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import { DRIVER, gi, HOST, startSchedulerTrial } from '../scheduler/scheduler.fixture.ts'
 import { memoryMedium } from '../store/index.ts'
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 type Maker = (options: any) => { run(signal: AbortSignal): Promise<void> }
 
-function start(trial: TrialServer, create: Maker): () => Promise<unknown> {
+function start(trial: ServerFixture, create: Maker): () => Promise<unknown> {
   const abort = new AbortController()
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const kinds: readonly Kind[] = ALL_KINDS
@@ -40,7 +40,7 @@ function start(trial: TrialServer, create: Maker): () => Promise<unknown> {
 describe('garbage collection with a kind switched off', () => {
   it('SYS-15 spares what belongs to an object of that kind, and does the rest of its work', async () => {
     const medium = memoryMedium()
-    let trial = await startTrial({ medium })
+    let trial = await createServerFixture({ medium })
     const parameters = { iops: '1' }
     const { uid } = (
       await trial.post(CLASSES, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters })
@@ -51,7 +51,7 @@ describe('garbage collection with a kind switched off', () => {
     await trial.post(SECRETS, { metadata: { name: 'waste', ownerReferences: [gone] } })
     await trial.store.close()
 
-    trial = await startTrial({ medium, runtimeConfig: CLASSES_OFF })
+    trial = await createServerFixture({ medium, runtimeConfig: CLASSES_OFF })
     const stop = start(trial, createGarbageController)
     await trial.until(async () => (await trial.get(`${SECRETS}/waste`)).status === 404, 'the waste to go')
     await trial.clock.advance(60_000)
@@ -59,7 +59,7 @@ describe('garbage collection with a kind switched off', () => {
     await stop()
     await trial.store.close()
 
-    trial = await startTrial({ medium })
+    trial = await createServerFixture({ medium })
     ending.push(() => trial.store.close(), start(trial, createGarbageController))
     expect((await trial.get(`${SECRETS}/kept`)).status).toBe(200)
     await trial.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
@@ -70,7 +70,7 @@ describe('garbage collection with a kind switched off', () => {
 
 describe('a namespace that is deleted with a kind switched off', () => {
   it('SYS-15 goes all the same', async () => {
-    const trial = await startTrial({ runtimeConfig: CAPACITIES_OFF })
+    const trial = await createServerFixture({ runtimeConfig: CAPACITIES_OFF })
     ending.push(() => trial.store.close(), start(trial, createNamespaceController))
     await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await trial.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })

@@ -4,7 +4,7 @@ import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { Registry } from 'prom-client'
 import { onTestFinished } from 'vitest'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeRule, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
@@ -51,7 +51,7 @@ export interface AgentTrialOptions {
 }
 
 export interface AgentTrial {
-  readonly trial: TrialServer
+  readonly trial: ServerFixture
   readonly client: Client
   readonly disk: MemoryDisk
   readonly fake: FakeDriver
@@ -93,7 +93,7 @@ export interface AgentTrial {
 
 export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<AgentTrial> {
   const { log = silentLog, around = (client: Client) => client, starts = true } = options
-  const trial = await startTrial()
+  const trial = await createServerFixture()
   const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
   const disk = createMemoryDisk()
   const settings = fakeSettings({ controller: ['CREATE_DELETE_VOLUME'], ...options.settings })
@@ -342,7 +342,7 @@ function mortal<T extends object>(of: T, own: { readonly isDead: boolean }): T {
   })
 }
 
-async function need(answer: ReturnType<TrialServer['post']>): Promise<any> {
+async function need(answer: ReturnType<ServerFixture['post']>): Promise<any> {
   const { status, json } = await answer
   if (status >= 300) throw new Error(`${status}: ${json.message}`)
   return json

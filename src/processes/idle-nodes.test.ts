@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nodeKind } from '../api/kinds/node/node.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import type { Client } from '../client/index.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 
 describe('nodes that are not started', () => {
   let dir: string
-  let trial: TrialServer
+  let trial: ServerFixture
   let client: Client
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-idle-'))
-    trial = await startTrial()
+    trial = await createServerFixture()
     client = inProcessClient(trial.server.objects, SYSTEM_USER)
     for (const name of ['node-1', 'node-2', 'node-10', 'other']) await aNode(name)
   })

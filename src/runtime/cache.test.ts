@@ -4,7 +4,7 @@ import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { ApiError } from '../api/status-error.ts'
 import { inProcessClient } from '../apiserver/in-process/client.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial } from '../apiserver/server.fixture.ts'
+import { createServerFixture } from '../apiserver/server.fixture.ts'
 import type { Random } from '../base/clock.ts'
 import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import { memoryMedium } from '../store/index.ts'
@@ -33,7 +33,7 @@ interface CacheTrial {
 }
 
 async function aCache(options: CacheTrial = {}) {
-  const trial = await startTrial({ history: { entriesMax: options.entriesMax ?? 10_000 } })
+  const trial = await createServerFixture({ history: { entriesMax: options.entriesMax ?? 10_000 } })
   const { clock } = trial
   const real = inProcessClient(trial.server.objects, SYSTEM_USER)
   const client = flakyClient(real)
@@ -302,7 +302,7 @@ describe('a cache whose connection breaks', () => {
 
   it('follows a server that was restarted on the same disk, and one that lost it', async () => {
     const medium = memoryMedium()
-    const first = await startTrial({ medium })
+    const first = await createServerFixture({ medium })
     const real = () => inProcessClient(current.server.objects, SYSTEM_USER)
     let current = first
     const own = manualClock()
@@ -318,12 +318,12 @@ describe('a cache whose connection breaks', () => {
     await until(clock, () => cache.size === 3)
 
     await first.store.close()
-    current = await startTrial({ medium })
+    current = await createServerFixture({ medium })
     await real().delete(configMapKind, ref('b'))
     await until(clock, () => cache.size === 2)
 
     await current.store.close()
-    current = await startTrial() // an empty disk: versions begin anew, far below those seen
+    current = await createServerFixture() // an empty disk: versions begin anew, far below those seen
     await real().create(configMapKind, map('z'))
     await until(clock, () => cache.size === 1 && cache.get(ref('z')) !== undefined, 600_000)
     closing.abort()

@@ -3,7 +3,7 @@ import { configMapKind } from '../api/kinds/config-map/config-map.ts'
 import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
 import { inProcessClient } from '../apiserver/in-process/client.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial } from '../apiserver/server.fixture.ts'
+import { createServerFixture } from '../apiserver/server.fixture.ts'
 import { keyOfObject } from '../client/object-key.ts'
 import { createCacheSet } from './cache-set.ts'
 import { createController, source } from './controller.ts'
@@ -21,7 +21,7 @@ const map = (name: string, wants = '') => ({
 })
 
 async function aWorld() {
-  const { server, clock, store } = await startTrial()
+  const { server, clock, store } = await createServerFixture()
   const client = flakyClient(inProcessClient(server.objects, SYSTEM_USER))
   const caches = createCacheSet({ client, clock, random: () => 0.5 })
   stops.push(async () => {

@@ -6,7 +6,7 @@ import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { ApiError } from '../api/status-error.ts'
 import { inProcessClient } from '../apiserver/in-process/client.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial } from '../apiserver/server.fixture.ts'
+import { createServerFixture } from '../apiserver/server.fixture.ts'
 import { createEventRecorder } from './events.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -14,7 +14,7 @@ const warning = (message: string) => ({ type: 'Warning', reason: 'ProvisioningFa
 const claim = { metadata: { namespace: 'default', name: 'orders', uid: 'u1', resourceVersion: '7' } }
 
 async function aRecorder() {
-  const { server, clock } = await startTrial()
+  const { server, clock } = await createServerFixture()
   const client = inProcessClient(server.objects, SYSTEM_USER)
   const failing = { error: undefined as Error | undefined, losesAnswers: false }
   const commits: number[] = []

@@ -5,7 +5,7 @@ import { leaseKind } from '../api/kinds/lease/lease.ts'
 import { ApiError } from '../api/status-error.ts'
 import { inProcessClient } from '../apiserver/in-process/client.ts'
 import { SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial } from '../apiserver/server.fixture.ts'
+import { createServerFixture } from '../apiserver/server.fixture.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { ManualClock } from '../base/manual-clock.ts'
 import { type Client, failedWrite } from '../client/client.ts'
@@ -110,7 +110,7 @@ function aProcess(world: ManualClock, client: Client, identity: string, random: 
 }
 
 async function aWorld() {
-  const { clock, server, store } = await startTrial()
+  const { clock, server, store } = await createServerFixture()
   return { world: clock, client: inProcessClient(server.objects, SYSTEM_USER), store }
 }
 

@@ -14,7 +14,7 @@ import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../api/quantity.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import { createBindingControllers } from '../controllers/binding/index.ts'
@@ -39,7 +39,7 @@ export interface SchedulerTrialOptions
 }
 
 export interface SchedulerTrial {
-  readonly trial: TrialServer
+  readonly trial: ServerFixture
   readonly client: Client
   readonly scheduler: Scheduler
   readonly storage: PoolStorage
@@ -99,7 +99,7 @@ const SETTLED_TURNS = 30
 
 export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): Promise<SchedulerTrial> {
   const { controllers = true, through = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
-  const trial = await startTrial(runtimeConfig ? { runtimeConfig } : {})
+  const trial = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = trial
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const told: { name: string; text: string }[] = []

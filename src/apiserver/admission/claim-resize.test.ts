@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { tally, textOf } from '../../api/quota/index.ts'
 import { memoryMedium } from '../../store/index.ts'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
@@ -16,24 +16,24 @@ const IMMUTABLE =
 const BELOW_CAPACITY = 'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity'
 const BELOW_PREVIOUS = 'spec.resources.requests.storage: Forbidden: field can not be less than previous value'
 
-let trial: TrialServer
-const start = async (options: Parameters<typeof startTrial>[0] = {}) => {
-  trial = await startTrial(options)
+let api: ServerFixture
+const start = async (options: Parameters<typeof createServerFixture>[0] = {}) => {
+  api = await createServerFixture(options)
   await aClass('grows', { allowVolumeExpansion: true })
 }
 beforeEach(() => start())
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const aClass = (name: string, more: object = {}) =>
-  trial.post(CLASSES, { metadata: { name }, provisioner: 'd.example.com', ...more })
+  api.post(CLASSES, { metadata: { name }, provisioner: 'd.example.com', ...more })
 const sized = (storage: string) => ({ resources: { requests: { storage } } })
 const created = async (size: string, spec: object = {}) => {
   const body = { accessModes: ['ReadWriteOnce'], storageClassName: 'grows', ...sized(size), ...spec }
-  const answer = await trial.post(CLAIMS, { metadata: { name: 'a' }, spec: body })
+  const answer = await api.post(CLAIMS, { metadata: { name: 'a' }, spec: body })
   expect(answer.status, answer.text).toBe(201)
 }
 const setStatus = async (status: object) => {
-  const answer = await trial.patch(`${CLAIMS}/a/status`, { status }, 'merge')
+  const answer = await api.patch(`${CLAIMS}/a/status`, { status }, 'merge')
   expect(answer.status, answer.text).toBe(200)
   return answer.json
 }
@@ -42,8 +42,8 @@ const bound = async (size: string, { capacity = size, spec = {} as object } = {}
   await created(size, spec)
   await setStatus({ phase: 'Bound', capacity: { storage: capacity } })
 }
-const resize = (size: string) => trial.patch(`${CLAIMS}/a`, { spec: sized(size) }, 'merge')
-const claim = async () => (await trial.get(`${CLAIMS}/a`)).json
+const resize = (size: string) => api.patch(`${CLAIMS}/a`, { spec: sized(size) }, 'merge')
+const claim = async () => (await api.get(`${CLAIMS}/a`)).json
 const refused = async (size: string, code: number, why: string) => {
   const before = await claim()
   const { status, json } = await resize(size)
@@ -77,13 +77,13 @@ describe('growing a claim', () => {
   it('REX-1 is refused together with taking up a class: the volume was not made by it', async () => {
     await bound('10Gi', { spec: { storageClassName: null } })
     const spec = { ...sized('20Gi'), storageClassName: 'grows' }
-    const { status, json } = await trial.patch(`${CLAIMS}/a`, { spec }, 'merge')
+    const { status, json } = await api.patch(`${CLAIMS}/a`, { spec }, 'merge')
     expect([status, json.message]).toEqual([403, CANNOT_GROW])
   })
 
   it('REX-1 goes by the class of the annotation where that is how the claim names it', async () => {
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'grows' }
-    await trial.post(CLAIMS, {
+    await api.post(CLAIMS, {
       metadata: { name: 'a', annotations },
       spec: { accessModes: ['ReadWriteOnce'], ...sized('1Gi') },
     })
@@ -101,26 +101,26 @@ describe('growing a claim', () => {
 
   it('REX-1 is judged by the class as it is now', async () => {
     await bound('10Gi')
-    await trial.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
+    await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
     await refused('20Gi', 403, CANNOT_GROW)
-    await trial.patch(`${CLASSES}/grows`, { allowVolumeExpansion: true }, 'merge')
+    await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: true }, 'merge')
     await accepted('20Gi')
   })
 
   it('REX-1 is judged against the request before, not against the volume: growing within it is growing too', async () => {
     await bound('10Gi', { capacity: '100Gi' })
-    await trial.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
+    await api.patch(`${CLASSES}/grows`, { allowVolumeExpansion: false }, 'merge')
     await refused('50Gi', 403, CANNOT_GROW)
   })
 
   it('REX-8 is possible while the claim is being deleted, is charged, and ends with the claim', async () => {
-    await trial.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
+    await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await bound('10Gi')
-    const used = async () => (await trial.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
-    expect((await trial.delete(`${CLAIMS}/a`)).json.metadata.deletionTimestamp).toBeDefined()
+    const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
+    expect((await api.delete(`${CLAIMS}/a`)).json.metadata.deletionTimestamp).toBeDefined()
     await accepted('20Gi')
     expect(await used()).toBe('20Gi')
-    await trial.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
+    await api.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     expect(await used()).toBe('0')
   })
 
@@ -167,7 +167,7 @@ describe('lowering a request', () => {
 
   it('REX-2 needs no class that allows growth: it only takes something back', async () => {
     await bound('15Gi', { capacity: '10Gi' })
-    await trial.delete(`${CLASSES}/grows`)
+    await api.delete(`${CLASSES}/grows`)
     await accepted('12Gi')
     await refused('13Gi', 403, CANNOT_GROW)
   })
@@ -179,7 +179,7 @@ describe('lowering a request', () => {
 
   it('REX-2 tells everything that is wrong in one answer', async () => {
     await bound('15Gi', { capacity: '10Gi' })
-    const { json } = await trial.patch(`${CLAIMS}/a`, { spec: { ...sized('5Gi'), volumeMode: 'Block' } }, 'merge')
+    const { json } = await api.patch(`${CLAIMS}/a`, { spec: { ...sized('5Gi'), volumeMode: 'Block' } }, 'merge')
     expect(json.details.causes.map(({ field }: { field: string }) => field)).toEqual([
       'spec',
       'spec.resources.requests.storage',
@@ -191,7 +191,7 @@ describe('lowering a request', () => {
     await bound('15Gi', { capacity: '10Gi' })
     const seen = await claim()
     await accepted('20Gi')
-    const { status } = await trial.put(`${CLAIMS}/a`, { ...seen, spec: { ...seen.spec, ...sized('12Gi') } })
+    const { status } = await api.put(`${CLAIMS}/a`, { ...seen, spec: { ...seen.spec, ...sized('12Gi') } })
     expect(status).toBe(409)
     expect((await claim()).spec).toMatchObject(sized('20Gi'))
   })
@@ -208,16 +208,16 @@ describe('the mark of a claim', () => {
     const body = { metadata: { name: metadata.name }, ...own, spec: { ...own.spec, allocatedResources: wanted } }
     const applied = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'a' } }
     const writes: [string, () => Promise<{ status: number; text: string }>][] = [
-      ['merge', () => trial.patch(`${CLAIMS}/a`, { spec: { allocatedResources: wanted } }, 'merge')],
-      ['merge away', () => trial.patch(`${CLAIMS}/a`, { spec: { allocatedResources: null } }, 'merge')],
-      ['strategic', () => trial.patch(`${CLAIMS}/a`, { spec: { allocatedResources: { $patch: 'delete' } } })],
-      ['json', () => trial.patch(`${CLAIMS}/a`, [{ op: 'remove', path: '/spec/allocatedResources' }], 'json')],
-      ['put', () => trial.put(`${CLAIMS}/a`, { ...body, metadata: { ...metadata, resourceVersion: undefined } })],
-      ['put of status', () => trial.put(`${CLAIMS}/a/status`, body)],
+      ['merge', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: wanted } }, 'merge')],
+      ['merge away', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: null } }, 'merge')],
+      ['strategic', () => api.patch(`${CLAIMS}/a`, { spec: { allocatedResources: { $patch: 'delete' } } })],
+      ['json', () => api.patch(`${CLAIMS}/a`, [{ op: 'remove', path: '/spec/allocatedResources' }], 'json')],
+      ['put', () => api.put(`${CLAIMS}/a`, { ...body, metadata: { ...metadata, resourceVersion: undefined } })],
+      ['put of status', () => api.put(`${CLAIMS}/a/status`, body)],
       [
         'apply',
         () =>
-          trial.call(
+          api.call(
             'PATCH',
             `${CLAIMS}/a?fieldManager=me&force=true`,
             JSON.stringify({ ...applied, spec: { allocatedResources: wanted } }),
@@ -233,16 +233,16 @@ describe('the mark of a claim', () => {
   })
 
   it('REX-3 REX-4 stays charged whatever is lowered, through a restart of the server too', async () => {
-    await trial.store.close()
+    await api.store.close()
     const medium = memoryMedium()
     await start({ medium })
-    const used = async () => (await trial.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
-    await trial.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
+    const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
+    await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await bound('10Gi')
     for (const size of ['90Gi', '20Gi', '10Gi', '50Gi', '10Gi']) await accepted(size)
     expect(await used()).toBe('90Gi')
-    await trial.store.close()
-    trial = await startTrial({ medium })
+    await api.store.close()
+    api = await createServerFixture({ medium })
     await refused('101Gi', 403, 'exceeded quota: q, requested: requests.storage=11Gi, used: requests.storage=90Gi')
     await accepted('100Gi')
     expect(await used()).toBe('100Gi')
@@ -253,7 +253,7 @@ describe('with the gate off', () => {
   const off = { gates: 'RecoverVolumeExpansionFailure=false' }
 
   it('REX-10 (52) lowering is refused, growing is not', async () => {
-    await trial.store.close()
+    await api.store.close()
     await start(off)
     await bound('15Gi', { capacity: '10Gi' })
     await refused('12Gi', 422, BELOW_PREVIOUS)
@@ -261,22 +261,22 @@ describe('with the gate off', () => {
   })
 
   it('REX-10 a claim that carries the mark may still be lowered, and the mark stays charged', async () => {
-    await trial.store.close()
+    await api.store.close()
     const medium = memoryMedium()
     await start({ medium })
-    await trial.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
+    await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
     await bound('15Gi', { capacity: '10Gi' })
-    await trial.store.close()
-    trial = await startTrial({ ...off, medium })
+    await api.store.close()
+    api = await createServerFixture({ ...off, medium })
     expect(await accepted('12Gi')).toMatchObject({ allocatedResources: { storage: '15Gi' } })
     await refused('9Gi', 422, BELOW_CAPACITY)
     expect(await accepted('30Gi')).toMatchObject({ allocatedResources: { storage: '30Gi' } })
     expect(await accepted('10Gi')).toMatchObject({ allocatedResources: { storage: '30Gi' } })
-    expect((await trial.get(`${QUOTAS}/q`)).json.status.used).toEqual({ 'requests.storage': '30Gi' })
+    expect((await api.get(`${QUOTAS}/q`)).json.status.used).toEqual({ 'requests.storage': '30Gi' })
   })
 
   it('REX-10 (55) what a controller writes of a growth is dropped, unless the claim had such fields', async () => {
-    await trial.store.close()
+    await api.store.close()
     const medium = memoryMedium()
     await start({ ...off, medium })
     await bound('10Gi')
@@ -285,27 +285,27 @@ describe('with the gate off', () => {
       allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
     }
     expect((await setStatus(written)).status).toEqual({ phase: 'Bound', capacity: { storage: '10Gi' } })
-    await trial.store.close()
-    trial = await startTrial({ medium })
+    await api.store.close()
+    api = await createServerFixture({ medium })
     await setStatus(written)
-    await trial.store.close()
-    trial = await startTrial({ ...off, medium })
+    await api.store.close()
+    api = await createServerFixture({ ...off, medium })
     const next = {
       allocatedResourceStatuses: { storage: 'NodeResizePending' },
       allocatedResources: { storage: '30Gi' },
     }
     expect((await setStatus(next)).status).toMatchObject(next)
-    const bad = await trial.patch(`${CLAIMS}/a/status`, { status: { allocatedResourceStatuses: { storage: 'No' } } })
+    const bad = await api.patch(`${CLAIMS}/a/status`, { status: { allocatedResourceStatuses: { storage: 'No' } } })
     expect(bad.status, 'rules hold for what is kept').toBe(422)
   })
 })
 
 describe('quota that follows the real size', () => {
-  const used = async () => (await trial.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
+  const used = async () => (await api.get(`${QUOTAS}/q`)).json.status.used['requests.storage']
   const startActual = async () => {
-    await trial.store.close()
+    await api.store.close()
     await start({ expansionQuota: 'actual' })
-    await trial.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
+    await api.post(QUOTAS, { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '100Gi' } } })
   }
 
   it('PLUS-14 is released by the very write that tells the size', async () => {
@@ -337,7 +337,7 @@ describe('quota that follows the real size', () => {
     await startActual()
     await bound('10Gi')
     await accepted('90Gi')
-    const { status, json } = await trial.patch(`${CLAIMS}/a?dryRun=All`, { spec: sized('10Gi') }, 'merge')
+    const { status, json } = await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: sized('10Gi') }, 'merge')
     expect([status, json.spec.allocatedResources]).toEqual([200, { storage: '10Gi' }])
     expect(await used()).toBe('90Gi')
   })
@@ -349,7 +349,7 @@ describe('quota that follows the real size', () => {
       await accepted('90Gi')
       const { resourceVersion } = (await claim()).metadata
       const begin = () =>
-        trial.patch(
+        api.patch(
           `${CLAIMS}/a/status`,
           {
             metadata: { resourceVersion },
@@ -365,8 +365,8 @@ describe('quota that follows the real size', () => {
       expect(lowered!.status).toBe(200)
       expect([200, 409]).toContain(began!.status)
       expect(await used()).toBe(began!.status === 200 ? '90Gi' : '10Gi')
-      await trial.delete(`${CLAIMS}/a`)
-      await trial.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
+      await api.delete(`${CLAIMS}/a`)
+      await api.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     }
   })
 })

@@ -1,21 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const IS_DEFAULT = 'storageclass.kubernetes.io/is-default-class'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const aClass = (name: string, annotations: Record<string, string> = {}) =>
-  trial.post(CLASSES, { metadata: { name, annotations }, provisioner: 'd.example.com' })
+  api.post(CLASSES, { metadata: { name, annotations }, provisioner: 'd.example.com' })
 
 async function classOfNewClaim({ spec = {}, annotations = {} }: { spec?: object; annotations?: object } = {}) {
-  const { status, json } = await trial.post(CLAIMS, {
+  const { status, json } = await api.post(CLAIMS, {
     metadata: { generateName: 'c-', annotations },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
   })
@@ -56,10 +56,10 @@ describe('the default class at admission', () => {
     await aClass('b', { [IS_DEFAULT]: 'true' })
     await aClass('a', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim()).toBe('a')
-    await trial.clock.advance(2_000)
+    await api.clock.advance(2_000)
     await aClass('c', { [IS_DEFAULT]: 'true' })
     expect(await classOfNewClaim()).toBe('c')
-    await trial.delete(`${CLASSES}/c`)
+    await api.delete(`${CLASSES}/c`)
     expect(await classOfNewClaim()).toBe('a')
   })
 
@@ -69,12 +69,12 @@ describe('the default class at admission', () => {
   })
 
   it('PROV-3 other kinds and updates are left alone', async () => {
-    const { json } = await trial.post(CLAIMS, {
+    const { json } = await api.post(CLAIMS, {
       metadata: { name: 'early' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
     })
     await aClass('usual', { [IS_DEFAULT]: 'true' })
-    const updated = await trial.put(`${CLAIMS}/early`, { ...json, metadata: { ...json.metadata, labels: { a: 'b' } } })
+    const updated = await api.put(`${CLAIMS}/early`, { ...json, metadata: { ...json.metadata, labels: { a: 'b' } } })
     expect(updated.status).toBe(200)
     expect(updated.json.spec.storageClassName).toBeUndefined()
   })

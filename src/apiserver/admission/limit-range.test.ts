@@ -1,31 +1,31 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 import { NAMESPACE_LIMITS_MAX } from './namespace-limits.ts'
 
 const RANGES = '/api/v1/namespaces/default/limitranges'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const aRange = async (name: string, ...limits: object[]) => {
-  const answer = await trial.post(RANGES, { metadata: { name }, spec: { limits } })
+  const answer = await api.post(RANGES, { metadata: { name }, spec: { limits } })
   expect(answer.status, answer.text).toBe(201)
 }
 const forClaims = (item: object) => ({ type: 'PersistentVolumeClaim', ...item })
 const claim = (name: string, requests: object, spec: object = {}) =>
-  trial.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], resources: { requests }, ...spec } })
+  api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], resources: { requests }, ...spec } })
 const resourcesOf = async (answer: ReturnType<typeof claim>) => {
   const { status, text, json } = await answer
   expect(status, text).toBe(201)
   return json.spec.resources
 }
 const pod = (name: string, ...containers: object[]) =>
-  trial.post(PODS, {
+  api.post(PODS, {
     metadata: { name },
     spec: { containers: containers.map((one, at) => ({ name: `c${at}`, image: 'i', ...one })) },
   })
@@ -89,7 +89,7 @@ describe('limit ranges of claims', () => {
   })
 
   it('PIO-7 defaults do not contradict the attributes class of the claim', async () => {
-    await trial.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+    await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'gold' },
       driverName: 'd.example.com',
       parameters: { iops: '9000' },
@@ -140,15 +140,15 @@ describe('limit ranges of claims', () => {
 
   it('REX-2 what comes closer to a younger bound is let through: a growth that fails can be taken back', async () => {
     const spec = { storageClassName: 'grows' }
-    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+    await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
       provisioner: 'd.example.com',
       allowVolumeExpansion: true,
     })
     await claim('a', { storage: '5Gi', iops: '50' }, spec)
-    await trial.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
+    await api.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
     const ask = async (resources: object) =>
-      (await trial.patch(`${CLAIMS}/a`, { spec: { resources } }, 'merge')).json.message
+      (await api.patch(`${CLAIMS}/a`, { spec: { resources } }, 'merge')).json.message
     expect(await ask({ requests: { storage: '300Gi' } })).toBeUndefined()
     const item = { max: { storage: '4Gi' }, min: { iops: '100' }, maxLimitRequestRatio: { iops: '2' } }
     await aRange('late', forClaims(item))
@@ -163,44 +163,44 @@ describe('limit ranges of claims', () => {
   })
 
   it('SYS-4 what exists stays: it is judged when it asks for something else', async () => {
-    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+    await api.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
       provisioner: 'd.example.com',
       allowVolumeExpansion: true,
     })
     await claim('a', { storage: '5Gi' }, { storageClassName: 'grows' })
-    await trial.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
+    await api.patch(`${CLAIMS}/a/status`, { status: { phase: 'Bound', capacity: { storage: '5Gi' } } }, 'merge')
     await aRange('late', forClaims({ max: { storage: '4Gi' } }))
-    const change = (body: object) => trial.patch(`${CLAIMS}/a`, body, 'merge')
+    const change = (body: object) => api.patch(`${CLAIMS}/a`, body, 'merge')
     expect((await change({ metadata: { labels: { x: 'y' } } })).status).toBe(200)
     expect((await change({ spec: { resources: { requests: { storage: '6Gi' } } } })).status).toBe(403)
     expect((await change({ spec: { resources: { requests: { iops: '100' } } } })).status, 'the same size').toBe(200)
-    await trial.delete(`${CLAIMS}/a`)
+    await api.delete(`${CLAIMS}/a`)
     expect((await change({ metadata: { finalizers: null } })).status).toBe(200)
-    expect((await trial.get(`${CLAIMS}/a`)).status).toBe(404)
+    expect((await api.get(`${CLAIMS}/a`)).status).toBe(404)
   })
 
   it('SYS-4 a range counts as soon as it is there, is changed, and until it is gone', async () => {
     const max = (storage: string) => ({ spec: { limits: [forClaims({ max: { storage } })] } })
     await aRange('sizes', forClaims({ max: { storage: '1Gi' } }))
     expect((await claim('a', { storage: '2Gi' })).status).toBe(403)
-    await trial.patch(`${RANGES}/sizes`, max('2Gi'), 'merge')
+    await api.patch(`${RANGES}/sizes`, max('2Gi'), 'merge')
     expect((await claim('a', { storage: '2Gi' })).status).toBe(201)
-    await trial.delete(`${RANGES}/sizes`)
+    await api.delete(`${RANGES}/sizes`)
     expect((await claim('b', { storage: '9Gi' })).status).toBe(201)
-    expect(await trial.store.get('stowage.dev/namespacelimits/default')).toBeUndefined()
+    expect(await api.store.get('stowage.dev/namespacelimits/default')).toBeUndefined()
   })
 
   it('SYS-4 a namespace may have so many ranges and no more', async () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aRange(`r${n}`, forClaims({ max: { storage: '1Ti' } }))
-    const { status, json } = await trial.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
+    const { status, json } = await api.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
     expect(status).toBe(403)
     expect(json.message).toContain('a namespace may have 100 limitranges')
   })
 
   it('SYS-4 a default above its max is refused with both values', async () => {
     const limits = [forClaims({ default: { iops: '2k' }, max: { iops: '1k' } })]
-    const { status, json } = await trial.post(RANGES, { metadata: { name: 'wrong' }, spec: { limits } })
+    const { status, json } = await api.post(RANGES, { metadata: { name: 'wrong' }, spec: { limits } })
     expect(status).toBe(422)
     expect(json.message).toContain('default value 2k is greater than max value 1k')
   })
@@ -250,7 +250,7 @@ describe('limit ranges of pods', () => {
   })
 
   it('SYS-4 what a quota demands can come from a range', async () => {
-    await trial.post('/api/v1/namespaces/default/resourcequotas', {
+    await api.post('/api/v1/namespaces/default/resourcequotas', {
       metadata: { name: 'compute' },
       spec: { hard: { 'limits.cpu': '1' } },
     })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 import { NAMESPACE_LIMITS_MAX } from './namespace-limits.ts'
 
 const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
@@ -7,41 +7,41 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 const EVENTS = '/api/v1/namespaces/default/events'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const aQuota = async (name: string, spec: object) => {
-  const answer = await trial.post(QUOTAS, { metadata: { name }, spec })
+  const answer = await api.post(QUOTAS, { metadata: { name }, spec })
   expect(answer.status, answer.text).toBe(201)
 }
-const used = async (name: string) => (await trial.get(`${QUOTAS}/${name}`)).json.status?.used
+const used = async (name: string) => (await api.get(`${QUOTAS}/${name}`)).json.status?.used
 const storage = (size: string) => ({ resources: { requests: { storage: size } } })
 const claim = (name: string, spec: object = {}) =>
-  trial.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storage('1Gi'), ...spec } })
+  api.post(CLAIMS, { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storage('1Gi'), ...spec } })
 const created = async (name: string, spec: object = {}) => {
   const answer = await claim(name, spec)
   expect(answer.status, answer.text).toBe(201)
   return answer.json
 }
-const change = (name: string, spec: object) => trial.patch(`${CLAIMS}/${name}`, { spec }, 'merge')
+const change = (name: string, spec: object) => api.patch(`${CLAIMS}/${name}`, { spec }, 'merge')
 const setStatus = async (name: string, status: object) => {
-  const answer = await trial.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+  const answer = await api.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
   expect(answer.status, answer.text).toBe(200)
 }
 /** Finalizers hold a claim back: it is gone when they are. */
 const remove = async (name: string) => {
-  expect((await trial.delete(`${CLAIMS}/${name}`)).status).toBe(200)
-  expect((await trial.patch(`${CLAIMS}/${name}`, { metadata: { finalizers: null } }, 'merge')).status).toBe(200)
+  expect((await api.delete(`${CLAIMS}/${name}`)).status).toBe(200)
+  expect((await api.patch(`${CLAIMS}/${name}`, { metadata: { finalizers: null } }, 'merge')).status).toBe(200)
 }
 const bound = async (name: string, spec: object = {}) => {
   await created(name, { storageClassName: 'grows', ...spec })
   await setStatus(name, { phase: 'Bound', capacity: { storage: '1Gi' } })
 }
 const growingClass = () =>
-  trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+  api.post('/apis/storage.k8s.io/v1/storageclasses', {
     metadata: { name: 'grows' },
     provisioner: 'd.example.com',
     allowVolumeExpansion: true,
@@ -51,7 +51,7 @@ const container = (name: string, requests?: object, limits?: object) => ({
   image: 'i',
   resources: { ...(requests ? { requests } : {}), ...(limits ? { limits } : {}) },
 })
-const pod = (name: string, spec: object) => trial.post(PODS, { metadata: { name }, spec })
+const pod = (name: string, spec: object) => api.post(PODS, { metadata: { name }, spec })
 
 describe('quota of claims', () => {
   it('REX-4 charges what is created and releases it when it is gone, not when it is going', async () => {
@@ -59,9 +59,9 @@ describe('quota of claims', () => {
     await created('a', storage('3Gi'))
     await created('b', storage('4Gi'))
     expect(await used('team')).toEqual({ 'requests.storage': '7Gi', persistentvolumeclaims: '2' })
-    await trial.delete(`${CLAIMS}/a`)
+    await api.delete(`${CLAIMS}/a`)
     expect(await used('team')).toMatchObject({ 'requests.storage': '7Gi' })
-    await trial.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
+    await api.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
     expect(await used('team')).toEqual({ 'requests.storage': '4Gi', persistentvolumeclaims: '1' })
   })
 
@@ -92,17 +92,17 @@ describe('quota of claims', () => {
   it('SYS-4 a dry run is judged alike and charges nothing', async () => {
     await aQuota('team', { hard: { 'requests.storage': '5Gi' } })
     const dry = (size: string) =>
-      trial.post(`${CLAIMS}?dryRun=All`, {
+      api.post(`${CLAIMS}?dryRun=All`, {
         metadata: { name: 'dry' },
         spec: { accessModes: ['ReadWriteOnce'], ...storage(size) },
       })
     expect((await dry('5Gi')).status).toBe(201)
-    const before = trial.store.revision
+    const before = api.store.revision
     expect((await dry('6Gi')).json).toMatchObject({
       code: 403,
       message: expect.stringContaining('exceeded quota: team'),
     })
-    expect(trial.store.revision).toBe(before)
+    expect(api.store.revision).toBe(before)
     await created('a', storage('5Gi'))
     expect((await dry('1Gi')).status).toBe(403)
   })
@@ -111,11 +111,11 @@ describe('quota of claims', () => {
     await growingClass()
     await aQuota('team', { hard: { 'requests.storage': '5Gi' } })
     await bound('a')
-    const before = trial.store.revision
-    const dry = (size: string) => trial.patch(`${CLAIMS}/a?dryRun=All`, { spec: storage(size) }, 'merge')
+    const before = api.store.revision
+    const dry = (size: string) => api.patch(`${CLAIMS}/a?dryRun=All`, { spec: storage(size) }, 'merge')
     expect((await dry('5Gi')).status).toBe(200)
     expect((await dry('6Gi')).json).toMatchObject({ code: 403, message: expect.stringContaining('exceeded quota') })
-    expect(trial.store.revision).toBe(before)
+    expect(api.store.revision).toBe(before)
   })
 
   it('SYS-4 (76) an apply that creates is charged as a create', async () => {
@@ -124,7 +124,7 @@ describe('quota of claims', () => {
       const spec = { accessModes: ['ReadWriteOnce'], ...storage('1Gi') }
       const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name }, spec }
       const headers = { 'content-type': 'application/apply-patch+yaml' }
-      return trial.call('PATCH', `${CLAIMS}/${name}?fieldManager=me`, JSON.stringify(object), headers)
+      return api.call('PATCH', `${CLAIMS}/${name}?fieldManager=me`, JSON.stringify(object), headers)
     }
     expect((await apply('a')).status).toBe(201)
     expect((await apply('a')).status).toBe(200)
@@ -144,9 +144,9 @@ describe('quota of claims', () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '30', 'requests.storage': '1Ti' } })
     await created('first')
     const seen: any[] = []
-    const watch = trial.store.watch({
+    const watch = api.store.watch({
       prefix: 'core/resourcequotas/default/',
-      afterRevision: trial.store.revision,
+      afterRevision: api.store.revision,
       onEvents: (events) => seen.push(...events.map(({ entry }) => JSON.parse(Buffer.from(entry!.value).toString()))),
       onEnd: () => {},
     })
@@ -158,7 +158,7 @@ describe('quota of claims', () => {
     expect(await used('team')).toEqual(seen.at(-1).status.used)
     watch.close()
     for (const version of versions) {
-      const { json } = await trial.get(`${CLAIMS}?resourceVersion=${version}&resourceVersionMatch=Exact`)
+      const { json } = await api.get(`${CLAIMS}?resourceVersion=${version}&resourceVersionMatch=Exact`)
       expect(json.items.map(({ metadata }: any) => metadata.resourceVersion)).toContain(version)
     }
   })
@@ -167,12 +167,12 @@ describe('quota of claims', () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '3' } })
     await created('first')
     const few = ['a', 'b', 'c'].map((name) => claim(name))
-    const edit = trial.patch(`${QUOTAS}/team`, { spec: { hard: { persistentvolumeclaims: '5' } } }, 'merge')
+    const edit = api.patch(`${QUOTAS}/team`, { spec: { hard: { persistentvolumeclaims: '5' } } }, 'merge')
     const more = ['d', 'e', 'f'].map((name) => claim(name))
     const outcomes = (await Promise.all([...few, ...more])).map(({ status }) => status)
     expect((await edit).status).toBe(200)
     expect(outcomes.sort()).toEqual([201, 201, 201, 201, 403, 403])
-    expect((await trial.get(`${QUOTAS}/team`)).json.status).toEqual({
+    expect((await api.get(`${QUOTAS}/team`)).json.status).toEqual({
       hard: { persistentvolumeclaims: '5' },
       used: { persistentvolumeclaims: '5' },
     })
@@ -195,13 +195,13 @@ describe('quota of claims', () => {
   it('REX-4 bounds that are lowered below use refuse more and nothing else', async () => {
     await aQuota('team', { hard: { 'requests.storage': '10Gi' } })
     await created('a', storage('5Gi'))
-    await trial.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '2Gi' } } }, 'merge')
-    expect((await trial.get(`${QUOTAS}/team`)).json.status).toEqual({
+    await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '2Gi' } } }, 'merge')
+    expect((await api.get(`${QUOTAS}/team`)).json.status).toEqual({
       hard: { 'requests.storage': '2Gi' },
       used: { 'requests.storage': '5Gi' },
     })
     expect((await claim('b')).status).toBe(403)
-    expect((await trial.patch(`${CLAIMS}/a`, { metadata: { labels: { x: 'y' } } }, 'merge')).status).toBe(200)
+    expect((await api.patch(`${CLAIMS}/a`, { metadata: { labels: { x: 'y' } } }, 'merge')).status).toBe(200)
     await remove('a')
     await created('b', storage('2Gi'))
   })
@@ -209,14 +209,14 @@ describe('quota of claims', () => {
   it('REX-4 bounds that are added or selected anew are counted when they are next needed', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '10' } })
     await created('a', storage('5Gi'))
-    await trial.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '7Gi' } } }, 'merge')
+    await api.patch(`${QUOTAS}/team`, { spec: { hard: { 'requests.storage': '7Gi' } } }, 'merge')
     expect(await used('team')).toEqual({ persistentvolumeclaims: '1' })
     expect((await claim('b', storage('3Gi'))).json.message).toContain('used: requests.storage=5Gi')
     await created('b', storage('2Gi'))
     expect(await used('team')).toEqual({ persistentvolumeclaims: '2', 'requests.storage': '7Gi' })
 
     const matchExpressions = [{ scopeName: 'VolumeAttributesClass', operator: 'In', values: ['gold'] }]
-    await trial.patch(`${QUOTAS}/team`, { spec: { scopeSelector: { matchExpressions } } }, 'merge')
+    await api.patch(`${QUOTAS}/team`, { spec: { scopeSelector: { matchExpressions } } }, 'merge')
     expect(await used('team')).toEqual({})
     await created('c', { volumeAttributesClassName: 'gold', ...storage('7Gi') })
     expect(await used('team')).toEqual({ persistentvolumeclaims: '1', 'requests.storage': '7Gi' })
@@ -245,9 +245,9 @@ describe('quota of claims', () => {
     )
     expect((await change('a', storage('15Gi'))).status).toBe(200)
     expect(await used('team')).toEqual({ 'requests.storage': '15Gi', persistentvolumeclaims: '1' })
-    const { resourceVersion } = (await trial.get(`${QUOTAS}/team`)).json.metadata
+    const { resourceVersion } = (await api.get(`${QUOTAS}/team`)).json.metadata
     expect((await change('a', storage('12Gi'))).status).toBe(200)
-    expect((await trial.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
+    expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
   it('REX-4 a refused change leaves a Warning event on the claim, one for a burst of them', async () => {
@@ -255,8 +255,8 @@ describe('quota of claims', () => {
     await aQuota('team', { hard: { 'requests.storage': '2Gi' } })
     await bound('a')
     for (let n = 0; n < 3; n++) expect((await change('a', storage('3Gi'))).status).toBe(403)
-    const { items } = (await trial.get(EVENTS)).json
-    const { uid } = (await trial.get(`${CLAIMS}/a`)).json.metadata
+    const { items } = (await api.get(EVENTS)).json
+    const { uid } = (await api.get(`${CLAIMS}/a`)).json.metadata
     expect(items).toHaveLength(1)
     expect(items[0]).toMatchObject({
       type: 'Warning',
@@ -266,12 +266,12 @@ describe('quota of claims', () => {
       count: 1,
       involvedObject: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace: 'default', name: 'a', uid },
     })
-    await trial.clock.advance(11_000)
+    await api.clock.advance(11_000)
     await change('a', storage('3Gi'))
-    expect((await trial.get(EVENTS)).json.items).toMatchObject([{ count: 2 }])
-    await trial.patch(`${CLAIMS}/a?dryRun=All`, { spec: storage('9Gi') }, 'merge')
+    expect((await api.get(EVENTS)).json.items).toMatchObject([{ count: 2 }])
+    await api.patch(`${CLAIMS}/a?dryRun=All`, { spec: storage('9Gi') }, 'merge')
     await claim('b', storage('9Gi'))
-    expect((await trial.get(EVENTS)).json.items).toHaveLength(1)
+    expect((await api.get(EVENTS)).json.items).toHaveLength(1)
   })
 
   it('REX-4 counts by storage class, by the annotation too', async () => {
@@ -286,7 +286,7 @@ describe('quota of claims', () => {
     await created('b', { storageClassName: 'silver', ...storage('50Gi') })
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
     const spec = { accessModes: ['ReadWriteOnce'], ...storage('1Gi') }
-    expect((await trial.post(CLAIMS, { metadata: { name: 'c', annotations }, spec })).status).toBe(201)
+    expect((await api.post(CLAIMS, { metadata: { name: 'c', annotations }, spec })).status).toBe(201)
     expect(await used('classes')).toEqual({
       'gold.storageclass.storage.k8s.io/requests.storage': '4Gi',
       'gold.storageclass.storage.k8s.io/persistentvolumeclaims': '2',
@@ -300,7 +300,7 @@ describe('quota of claims', () => {
     await aQuota('a', { hard: { persistentvolumeclaims: '5' } })
     await aQuota('b', { hard: { 'requests.storage': '5Gi' } })
     await aQuota('c', { hard: { pods: '5' } })
-    const watch = await trial.watch(`${QUOTAS}?watch=1&resourceVersion=${trial.store.revision}`)
+    const watch = await api.watch(`${QUOTAS}?watch=1&resourceVersion=${api.store.revision}`)
     await created('one')
     expect((await claim('two', storage('5Gi'))).status).toBe(403)
     await created('three', storage('4Gi'))
@@ -317,24 +317,24 @@ describe('quota of claims', () => {
   it('SYS-4 an update of a claim that creates nothing new costs nothing, and an object without quota key neither', async () => {
     await aQuota('team', { hard: { persistentvolumeclaims: '1' } })
     await created('a')
-    const { resourceVersion } = (await trial.get(`${QUOTAS}/team`)).json.metadata
-    await trial.patch(`${CLAIMS}/a`, { metadata: { labels: { x: 'y' } } }, 'merge')
-    await trial.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'm' } })
-    expect((await trial.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
+    const { resourceVersion } = (await api.get(`${QUOTAS}/team`)).json.metadata
+    await api.patch(`${CLAIMS}/a`, { metadata: { labels: { x: 'y' } } }, 'merge')
+    await api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'm' } })
+    expect((await api.get(`${QUOTAS}/team`)).json.metadata.resourceVersion).toBe(resourceVersion)
   })
 
   it('SYS-4 quotas of another namespace, and none at all, change nothing', async () => {
-    await trial.post('/api/v1/namespaces', { metadata: { name: 'other' } })
-    await trial.post('/api/v1/namespaces/other/resourcequotas', {
+    await api.post('/api/v1/namespaces', { metadata: { name: 'other' } })
+    await api.post('/api/v1/namespaces/other/resourcequotas', {
       metadata: { name: 'none' },
       spec: { hard: { persistentvolumeclaims: '0' } },
     })
     await created('a')
     await aQuota('short', { hard: { persistentvolumeclaims: '1' } })
     expect((await claim('b')).status).toBe(403)
-    expect((await trial.delete(`${QUOTAS}/short`)).status).toBe(200)
+    expect((await api.delete(`${QUOTAS}/short`)).status).toBe(200)
     await created('b')
-    expect((await trial.store.get('stowage.dev/namespacelimits/default'))?.key).toBeUndefined()
+    expect((await api.store.get('stowage.dev/namespacelimits/default'))?.key).toBeUndefined()
   })
 
   it('SYS-4 all writes of a commit are charged, each after those before it', async () => {
@@ -347,7 +347,7 @@ describe('quota of claims', () => {
       body: { metadata: { name }, spec: { accessModes: ['ReadWriteOnce'], ...storage('1Gi') } },
     })
     const commit = (...names: string[]) =>
-      trial.post('/apis/stowage.dev/v1/commits', { writes: names.map((name) => create(name)) })
+      api.post('/apis/stowage.dev/v1/commits', { writes: names.map((name) => create(name)) })
     const { status, json } = await commit('a', 'b', 'c')
     expect(status).toBe(403)
     expect(json.details.causes).toMatchObject([{ field: 'writes[2]' }])
@@ -358,7 +358,7 @@ describe('quota of claims', () => {
 
   it('SYS-4 a namespace may have so many quotas and no more', async () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aQuota(`q${n}`, { hard: { persistentvolumeclaims: '10' } })
-    const { status, json } = await trial.post(QUOTAS, { metadata: { name: 'more' }, spec: {} })
+    const { status, json } = await api.post(QUOTAS, { metadata: { name: 'more' }, spec: {} })
     expect(status).toBe(403)
     expect(json.message).toContain('a namespace may have 100 resourcequotas')
     await created('a')
@@ -403,8 +403,7 @@ describe('quota by attributes class', () => {
   })
 
   it('VAC-10 (71) each class that is newly wanted is charged in full, and moving on to one that is charged writes no quota', async () => {
-    const versions = async () =>
-      (await trial.get(QUOTAS)).json.items.map(({ metadata }: any) => metadata.resourceVersion)
+    const versions = async () => (await api.get(QUOTAS)).json.items.map(({ metadata }: any) => metadata.resourceVersion)
     await bound('a', storage('3Gi'))
     await setStatus('a', { currentVolumeAttributesClassName: 'bronze' })
     for (const name of ['gold', 'silver', 'copper']) {
@@ -428,7 +427,7 @@ describe('quota by attributes class', () => {
     await created('a', asking({ iops: '900', throughput: '40Mi' }, 'gold'))
     await created('b', asking({ iops: '900' }, 'silver'))
     expect(await used('io')).toEqual({ 'limits.iops': '900', 'requests.throughput': '40Mi' })
-    await trial.delete(`${QUOTAS}/gold`)
+    await api.delete(`${QUOTAS}/gold`)
     expect((await claim('c', asking({ iops: '200' }, 'gold'))).json.message).toContain(
       'exceeded quota: io, requested: limits.iops=200, used: limits.iops=900, limited: limits.iops=1k',
     )
@@ -436,7 +435,7 @@ describe('quota by attributes class', () => {
 
   it('PIO-7 what a class says of iops is charged to nobody: it is the driver’s', async () => {
     await aQuota('io', { hard: { 'limits.iops': '1000', 'requests.iops': '1000' } })
-    await trial.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+    await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'gold' },
       driverName: 'd.example.com',
       parameters: { iops: '5000' },
@@ -452,7 +451,7 @@ describe('quota by attributes class', () => {
     await bound('a')
     expect((await change('a', { volumeAttributesClassName: 'gold' })).status).toBe(403)
     expect((await change('a', { resources: { requests: { iops: '101' } } })).status).toBe(403)
-    const { items } = (await trial.get(EVENTS)).json
+    const { items } = (await api.get(EVENTS)).json
     const about = items.map(({ type, reason, message, involvedObject }: any) => [
       type,
       reason,
@@ -544,16 +543,16 @@ describe('quota of other objects', () => {
       },
     })
     const maps = '/api/v1/namespaces/default/configmaps'
-    expect((await trial.post(maps, { metadata: { name: 'a' } })).status).toBe(201)
-    expect((await trial.post(maps, { metadata: { name: 'b' } })).json.message).toBe(
+    expect((await api.post(maps, { metadata: { name: 'a' } })).status).toBe(201)
+    expect((await api.post(maps, { metadata: { name: 'b' } })).json.message).toBe(
       'configmaps "b" is forbidden: exceeded quota: objects, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1',
     )
     const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
-    expect((await trial.post(leases, { metadata: { name: 'a' }, spec: {} })).status).toBe(201)
-    expect((await trial.post(leases, { metadata: { name: 'b' }, spec: {} })).status).toBe(403)
-    expect((await trial.post('/api/v1/namespaces/default/secrets', { metadata: { name: 's' } })).status).toBe(403)
+    expect((await api.post(leases, { metadata: { name: 'a' }, spec: {} })).status).toBe(201)
+    expect((await api.post(leases, { metadata: { name: 'b' }, spec: {} })).status).toBe(403)
+    expect((await api.post('/api/v1/namespaces/default/secrets', { metadata: { name: 's' } })).status).toBe(403)
     await aQuota('second', { hard: {} })
-    expect((await trial.post(QUOTAS, { metadata: { name: 'third' }, spec: {} })).status).toBe(403)
+    expect((await api.post(QUOTAS, { metadata: { name: 'third' }, spec: {} })).status).toBe(403)
     expect(await used('objects')).toEqual({
       'count/configmaps': '1',
       configmaps: '1',
@@ -562,9 +561,9 @@ describe('quota of other objects', () => {
       secrets: '0',
       'count/deployments.apps': '0',
     })
-    expect((await trial.delete(`${maps}/a`)).status).toBe(200)
-    expect((await trial.post(maps, { metadata: { name: 'b' } })).status).toBe(201)
-    expect((await trial.delete(`${QUOTAS}/objects`)).status).toBe(200)
+    expect((await api.delete(`${maps}/a`)).status).toBe(200)
+    expect((await api.post(maps, { metadata: { name: 'b' } })).status).toBe(201)
+    expect((await api.delete(`${QUOTAS}/objects`)).status).toBe(200)
   })
 
   it('SYS-4 charges pods what their containers ask for, until they end', async () => {
@@ -580,10 +579,10 @@ describe('quota of other objects', () => {
     expect((await pod('b', asks('600m', '500Mi'))).json.message).toContain(
       'exceeded quota: compute, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1',
     )
-    expect((await trial.patch(`${PODS}/a/status`, { status: { phase: 'Succeeded' } }, 'merge')).status).toBe(200)
+    expect((await api.patch(`${PODS}/a/status`, { status: { phase: 'Succeeded' } }, 'merge')).status).toBe(200)
     expect(await used('compute')).toEqual({ pods: '0', 'requests.cpu': '0', 'limits.memory': '0', 'count/pods': '1' })
     expect((await pod('b', asks('1', '1Gi'))).status).toBe(201)
-    await trial.delete(`${PODS}/a`, { gracePeriodSeconds: 0 })
+    await api.delete(`${PODS}/a`, { gracePeriodSeconds: 0 })
     expect(await used('compute')).toMatchObject({ 'count/pods': '1', 'requests.cpu': '1' })
   })
 
@@ -607,7 +606,7 @@ describe('quota of other objects', () => {
     const matchExpressions = [{ scopeName: 'PriorityClass', operator: 'In', values: ['high'] }]
     await aQuota('urgent', { hard: { pods: '0' }, scopeSelector: { matchExpressions } })
     await created('claim')
-    expect((await trial.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'm' } })).status).toBe(201)
+    expect((await api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'm' } })).status).toBe(201)
     expect((await pod('a', { containers: [container('c')] })).status).toBe(201)
     expect((await pod('b', { containers: [container('c')] })).json.message).toContain('exceeded quota: besteffort')
     const busy = { containers: [container('c', { cpu: '1' })], activeDeadlineSeconds: 60 }

@@ -10,7 +10,7 @@ import { encodeProtobuf } from '../../api/protobuf/encode.ts'
 import { encodeEnvelope, PROTOBUF_MEDIA } from '../../api/protobuf/envelope.ts'
 import { PROTOBUF_SAMPLES } from '../../api/protobuf/samples.ts'
 import type { ObjectType } from '../../api/schema.ts'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
@@ -21,13 +21,13 @@ const wrap = (apiVersion: string, kind: string, type: ObjectType, object: object
   encodeEnvelope({ apiVersion, kind, raw: encodeProtobuf(type, object) })
 const HEADERS = { 'content-type': PROTOBUF_MEDIA, accept: `${PROTOBUF_MEDIA},application/json` }
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
-const send = (method: string, url: string, body: Uint8Array) => trial.call(method, url, body, HEADERS)
+const send = (method: string, url: string, body: Uint8Array) => api.call(method, url, body, HEADERS)
 
 describe('a protobuf body', () => {
   it.each(PROTOBUF_SAMPLES)('SYS-2 does just what its JSON does: $command', async ({ kind, bytes, json }) => {
@@ -37,9 +37,9 @@ describe('a protobuf body', () => {
       [bytes, PROTOBUF_MEDIA],
       [JSON.stringify(json), 'application/json'],
     ] as const) {
-      trial = await startTrial() // with the same clock and dice, so that answers are the same to the last byte
-      if (kind !== 'Namespace') await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
-      const { status, headers, text } = await trial.call('POST', `${url}?fieldValidation=Strict`, body, {
+      api = await createServerFixture() // with the same clock and dice, so that answers are the same to the last byte
+      if (kind !== 'Namespace') await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+      const { status, headers, text } = await api.call('POST', `${url}?fieldValidation=Strict`, body, {
         'content-type': type,
         accept: `${PROTOBUF_MEDIA},application/json`,
       })
@@ -75,7 +75,7 @@ describe('a protobuf body', () => {
     const resources = { requests: { storage: '1Gi' } }
     const allocated = { storage: '1Gi' }
     const spec = { accessModes: ['ReadWriteOnce'], resources, allocatedResources: allocated }
-    const created = (await trial.post(CLAIMS, { metadata: { name: 'orders' }, spec })).json
+    const created = (await api.post(CLAIMS, { metadata: { name: 'orders' }, spec })).json
     expect(created.spec.allocatedResources).toEqual(allocated)
     const labelled = { ...created, metadata: { ...created.metadata, labels: { seen: 'yes' } } }
     const { status, json } = await send(
@@ -95,33 +95,33 @@ describe('a protobuf body', () => {
 
   it('unwraps options of a delete, in whatever group', async () => {
     for (const apiVersion of ['v1', 'meta.k8s.io/v1', 'storage.k8s.io/v1', '']) {
-      const { metadata } = (await trial.post(CONFIG_MAPS, { metadata: { name: 'a' } })).json
+      const { metadata } = (await api.post(CONFIG_MAPS, { metadata: { name: 'a' } })).json
       const uidOf = (uid: string, dryRun: string[]) =>
         wrap(apiVersion, 'DeleteOptions', deleteOptions, { preconditions: { uid }, dryRun })
       expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf('another', []))).toMatchObject({ status: 409 })
       expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf(metadata.uid, ['All']))).toMatchObject({ status: 200 })
-      expect(await trial.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 200 })
+      expect(await api.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 200 })
       expect(await send('DELETE', `${CONFIG_MAPS}/a`, uidOf(metadata.uid, []))).toMatchObject({ status: 200 })
-      expect(await trial.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 404 })
+      expect(await api.get(`${CONFIG_MAPS}/a`)).toMatchObject({ status: 404 })
     }
   })
 
   it('binds and evicts a pod', async () => {
     const spec = { containers: [{ name: 'c', image: 'i' }] }
-    await trial.post(PODS, { metadata: { name: 'web' }, spec })
+    await api.post(PODS, { metadata: { name: 'web' }, spec })
     const target = { kind: 'Node', name: 'node-a' }
     const bind = wrap('v1', 'Binding', binding, { metadata: { name: 'web' }, target })
     expect(await send('POST', `${PODS}/web/binding`, bind)).toMatchObject({ status: 201 })
-    expect((await trial.get(`${PODS}/web`)).json.spec.nodeName).toBe('node-a')
+    expect((await api.get(`${PODS}/web`)).json.spec.nodeName).toBe('node-a')
     const evict = (uid: string) =>
       wrap('policy/v1', 'Eviction', eviction, {
         metadata: { name: 'web' },
         deleteOptions: { gracePeriodSeconds: 0, preconditions: { uid } },
       })
     expect(await send('POST', `${PODS}/web/eviction`, evict('another'))).toMatchObject({ status: 409 })
-    const { uid } = (await trial.get(`${PODS}/web`)).json.metadata
+    const { uid } = (await api.get(`${PODS}/web`)).json.metadata
     expect(await send('POST', `${PODS}/web/eviction`, evict(uid))).toMatchObject({ status: 201 })
-    expect(await trial.get(`${PODS}/web`)).toMatchObject({ status: 404 })
+    expect(await api.get(`${PODS}/web`)).toMatchObject({ status: 404 })
   })
 
   const secret = PROTOBUF_SAMPLES.find(({ kind }) => kind === 'Secret')!.bytes
@@ -170,14 +170,14 @@ describe('a protobuf body', () => {
 
 describe('bodies in other formats', () => {
   it.each(['application/cbor', 'application/x-protobuf', 'text/plain'])('%s gets 415', async (type) => {
-    const { status, json } = await trial.call('POST', CONFIG_MAPS, 'x', { 'content-type': type })
+    const { status, json } = await api.call('POST', CONFIG_MAPS, 'x', { 'content-type': type })
     expect({ status, reason: json.reason }).toEqual({ status: 415, reason: 'UnsupportedMediaType' })
     expect(json.message).toContain(PROTOBUF_MEDIA)
   })
 
   it.each([PROTOBUF_MEDIA, 'application/apply-patch+cbor'])('a patch in %s gets 415', async (type) => {
-    await trial.post(CONFIG_MAPS, { metadata: { name: 'a' } })
-    const { status } = await trial.call('PATCH', `${CONFIG_MAPS}/a?fieldManager=m`, 'x', { 'content-type': type })
+    await api.post(CONFIG_MAPS, { metadata: { name: 'a' } })
+    const { status } = await api.call('PATCH', `${CONFIG_MAPS}/a?fieldManager=m`, 'x', { 'content-type': type })
     expect(status).toBe(415)
   })
 })

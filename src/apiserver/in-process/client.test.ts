@@ -3,13 +3,13 @@ import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { clientContract } from '../../client/client.contract.ts'
 import { COMMIT_WRITES_MAX, SYSTEM_USER } from '../index.ts'
-import { startTrial } from '../server.fixture.ts'
+import { createServerFixture } from '../server.fixture.ts'
 import { inProcessClient } from './client.ts'
 import { WATCH_BACKLOG_EVENTS_MAX } from './watch.ts'
 
 const open = async () => {
-  const trial = await startTrial({ history: { entriesMax: 50 } })
-  return { trial, client: inProcessClient(trial.server.objects, SYSTEM_USER), stop: () => trial.store.close() }
+  const api = await createServerFixture({ history: { entriesMax: 50 } })
+  return { api, client: inProcessClient(api.server.objects, SYSTEM_USER), stop: () => api.store.close() }
 }
 
 describe('the in-process client', () => {
@@ -38,7 +38,7 @@ describe('the in-process client', () => {
   })
 
   it('gives a watcher that never reads a bounded backlog, then the end; it resumes without a gap', async () => {
-    const { server, store } = await startTrial()
+    const { server, store } = await createServerFixture()
     const client = inProcessClient(server.objects, SYSTEM_USER)
     const closing = new AbortController()
     const from = String(store.revision)
@@ -70,8 +70,8 @@ describe('the in-process client', () => {
   })
 
   it('answers 503 once the store is closed', async () => {
-    const { client, trial } = await open()
-    await trial.store.close()
+    const { client, api } = await open()
+    await api.store.close()
     const error = await client.create(configMapKind, map('a')).catch((reason) => reason)
     expect(error).toBeInstanceOf(ApiError)
     expect(error).toMatchObject({ code: 503, reason: 'ServiceUnavailable' })

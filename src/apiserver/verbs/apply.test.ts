@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const apply = (url: string, body: object | string, query = 'fieldManager=me') =>
-  trial.call('PATCH', `${url}?${query}`, typeof body === 'string' ? body : JSON.stringify(body), {
+  api.call('PATCH', `${url}?${query}`, typeof body === 'string' ? body : JSON.stringify(body), {
     'content-type': 'application/apply-patch+yaml',
   })
 const configMap = (data: object | undefined, metadata: object = {}) => ({
@@ -30,7 +30,7 @@ const ownersOf = ({ metadata: { managedFields = [] } }: any) =>
       fieldsV1,
     ]),
   )
-const stored = async (url: string) => (await trial.get(url)).json
+const stored = async (url: string) => (await api.get(url)).json
 
 describe('apply', () => {
   it('PIO-1 takes the same amount in another unit for the same: two managers share it', async () => {
@@ -72,16 +72,16 @@ describe('apply', () => {
 
   it('SYS-2 what changes nothing keeps the version and the times', async () => {
     const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
-    await trial.clock.advance(60_000)
+    await api.clock.advance(60_000)
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }))).json).toEqual(before)
     const labelled = (await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json
-    await trial.clock.advance(60_000)
+    await api.clock.advance(60_000)
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }, { labels: {} }))).json).toEqual(labelled)
   })
 
   it('SYS-2 a dry run answers and stores nothing', async () => {
     expect((await apply(`${MAPS}/a`, configMap({ k: '1' }), 'fieldManager=me&dryRun=All')).status).toBe(201)
-    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+    expect((await api.get(`${MAPS}/a`)).status).toBe(404)
     const before = (await apply(`${MAPS}/a`, configMap({ k: '1' }))).json
     const dry = await apply(`${MAPS}/a`, configMap({ k: '2' }), 'fieldManager=me&dryRun=All')
     expect(dry.json.data).toEqual({ k: '2' })
@@ -89,7 +89,7 @@ describe('apply', () => {
   })
 
   it('SYS-2 a field that another manager owns is a conflict, unless forced', async () => {
-    await trial.post(`${MAPS}?fieldManager=maker`, configMap({ k: '1', other: 'x' }))
+    await api.post(`${MAPS}?fieldManager=maker`, configMap({ k: '1', other: 'x' }))
     expect(await apply(`${MAPS}/a`, configMap({ k: '2' }))).toMatchObject({
       status: 409,
       json: {
@@ -155,10 +155,10 @@ describe('apply', () => {
   })
 
   it('SYS-2 before the first apply everything belongs to one unknown manager', async () => {
-    await trial.post(MAPS, configMap({ k: '1' }))
-    await trial.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [] }))
+    await api.post(MAPS, configMap({ k: '1' }))
+    await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [] }))
     expect(await stored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
-    await trial.put(`${MAPS}/a`, configMap({ k: '2' }))
+    await api.put(`${MAPS}/a`, configMap({ k: '2' }))
     expect(await stored(`${MAPS}/a`)).not.toHaveProperty('metadata.managedFields')
     const { message } = (await apply(`${MAPS}/a`, configMap({ k: '3' }))).json
     expect(message).toBe('Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k')
@@ -193,7 +193,7 @@ describe('apply', () => {
   ])('SYS-2 refuses a body %s', async (_, body, query, code, message) => {
     const { json } = await apply(`${MAPS}/a`, body, query)
     expect(json).toMatchObject({ code, message: expect.stringContaining(message) })
-    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+    expect((await api.get(`${MAPS}/a`)).status).toBe(404)
   })
 
   it('SYS-2 is conditional when the body says which version it is for', async () => {
@@ -203,15 +203,15 @@ describe('apply', () => {
   })
 
   it('SYS-2 only an apply may be forced', async () => {
-    await trial.post(MAPS, configMap({}))
-    const { json } = await trial.patch(`${MAPS}/a?force=true`, { data: { k: '1' } }, 'merge')
+    await api.post(MAPS, configMap({}))
+    const { json } = await api.patch(`${MAPS}/a?force=true`, { data: { k: '1' } }, 'merge')
     expect(json).toMatchObject({ code: 422, details: { causes: [{ field: 'force', reason: 'FieldValueForbidden' }] } })
   })
 
   it('SYS-2 kubectl takes over what it set by client-side apply, and keeps the annotation true', async () => {
     const config = configMap({ k: '1' })
     const annotations = { [LAST_APPLIED]: `${JSON.stringify(config)}\n` }
-    await trial.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }, { annotations }))
+    await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }, { annotations }))
     const changed = configMap({ k: '2' })
     expect((await apply(`${MAPS}/a`, changed, 'fieldManager=stranger')).status).toBe(409)
     const { status, json } = await apply(`${MAPS}/a`, changed, 'fieldManager=kubectl')
@@ -224,9 +224,9 @@ describe('apply', () => {
 describe('owners of fields', () => {
   it('SYS-2 follow creates, updates and patches, each under the name of its client', async () => {
     const agent = { 'user-agent': 'builder/v1.2 (linux)' }
-    await trial.post(MAPS, configMap({ k: '1', l: '1' }), agent)
-    await trial.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')
-    await trial.put(`${MAPS}/a?fieldManager=putter`, configMap({ k: '1', l: '2', m: '1' }))
+    await api.post(MAPS, configMap({ k: '1', l: '1' }), agent)
+    await api.patch(`${MAPS}/a?fieldManager=patcher`, { data: { l: '2' } }, 'merge')
+    await api.put(`${MAPS}/a?fieldManager=putter`, configMap({ k: '1', l: '2', m: '1' }))
     expect(ownersOf(await stored(`${MAPS}/a`))).toEqual({
       'builder Update': { 'f:data': { '.': {}, 'f:k': {} } },
       'patcher Update': { 'f:data': { 'f:l': {} } },
@@ -236,7 +236,7 @@ describe('owners of fields', () => {
 
   it('SYS-2 what the server adds by itself belongs to nobody', async () => {
     const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
-    const { json } = await trial.post(`${CLAIMS}?fieldManager=me`, { metadata: { name: 'c' }, spec })
+    const { json } = await api.post(`${CLAIMS}?fieldManager=me`, { metadata: { name: 'c' }, spec })
     expect(json.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection'])
     expect(ownersOf(json)).toEqual({
       'me Update': {
@@ -251,25 +251,25 @@ describe('owners of fields', () => {
 
   it('SYS-2 a node that registers with its status owns it only through /status', async () => {
     const conditions = [{ type: 'Ready', status: 'True' }]
-    await trial.post('/api/v1/nodes?fieldManager=kubelet', {
+    await api.post('/api/v1/nodes?fieldManager=kubelet', {
       metadata: { name: 'n', labels: { zone: 'a' } },
       status: { conditions },
     })
     const url = '/api/v1/nodes/n'
     expect(Object.keys(ownersOf(await stored(url))['kubelet Update'])).toEqual(['f:metadata'])
-    await trial.patch(`${url}/status?fieldManager=kubelet`, { status: { phase: 'Running' } })
+    await api.patch(`${url}/status?fieldManager=kubelet`, { status: { phase: 'Running' } })
     expect(ownersOf(await stored(url))['kubelet Update status']).toEqual({ 'f:status': { 'f:phase': {} } })
   })
 
   it('SYS-2 a client that moves owners by a JSON patch is obeyed', async () => {
-    await trial.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }))
+    await api.post(`${MAPS}?fieldManager=kubectl-client-side-apply`, configMap({ k: '1' }))
     const before = await stored(`${MAPS}/a`)
     const moved = before.metadata.managedFields.map((entry: any) => ({
       ...entry,
       manager: 'kubectl',
       operation: 'Apply',
     }))
-    const { status, json } = await trial.patch(
+    const { status, json } = await api.patch(
       `${MAPS}/a?fieldManager=kubectl`,
       [
         { op: 'replace', path: '/metadata/managedFields', value: moved },
@@ -292,18 +292,18 @@ describe('owners of fields', () => {
       { manager: 'x', operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { data: {} } },
     ],
   ])('SYS-2 are not changed by an entry with %s', async (_, entry) => {
-    await trial.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
+    await api.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
     const before = await stored(`${MAPS}/a`)
-    const { status } = await trial.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [entry] }))
+    const { status } = await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields: [entry] }))
     expect(status).toBe(200)
     expect(await stored(`${MAPS}/a`)).toEqual(before)
   })
 
   it('SYS-2 an entry under an impossible name is refused', async () => {
-    await trial.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
+    await api.post(`${MAPS}?fieldManager=me`, configMap({ k: '1' }))
     const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1', fieldsV1: { 'f:data': {} } }
     const managedFields = [{ ...entry, manager: 'x'.repeat(129) }]
-    expect((await trial.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields }))).json).toMatchObject({
+    expect((await api.put(`${MAPS}/a`, configMap({ k: '1' }, { managedFields }))).json).toMatchObject({
       code: 422,
       details: { causes: [{ field: 'metadata.managedFields[0].manager' }] },
     })
@@ -314,9 +314,9 @@ describe('owners of fields', () => {
       metadata: { name: 'c' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1' } } },
     }
-    const { json } = await trial.post(`${CLAIMS}?fieldManager=me`, claim)
+    const { json } = await api.post(`${CLAIMS}?fieldManager=me`, claim)
     const body = { ...json, metadata: { ...json.metadata, managedFields: [{}] } }
-    await trial.put(`${CLAIMS}/c/status`, body)
+    await api.put(`${CLAIMS}/c/status`, body)
     expect(ownersOf(await stored(`${CLAIMS}/c`))).toEqual(ownersOf(json))
   })
 })

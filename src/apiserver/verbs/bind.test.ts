@@ -1,17 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
-  await trial.post(PODS, { metadata: { name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } })
+  api = await createServerFixture()
+  await api.post(PODS, { metadata: { name: 'p' }, spec: { containers: [{ name: 'c', image: 'i' }] } })
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
-const bind = (target: object, metadata: object = { name: 'p' }) => trial.post(`${PODS}/p/binding`, { metadata, target })
-const pod = async () => (await trial.get(`${PODS}/p`)).json
+const bind = (target: object, metadata: object = { name: 'p' }) => api.post(`${PODS}/p/binding`, { metadata, target })
+const pod = async () => (await api.get(`${PODS}/p`)).json
 
 describe('pods/binding', () => {
   it('puts a pod on a node, once', async () => {
@@ -33,7 +33,7 @@ describe('pods/binding', () => {
 
   it('as a dry run binds nothing', async () => {
     expect(
-      (await trial.post(`${PODS}/p/binding?dryRun=All`, { metadata: { name: 'p' }, target: { name: 'n1' } })).status,
+      (await api.post(`${PODS}/p/binding?dryRun=All`, { metadata: { name: 'p' }, target: { name: 'n1' } })).status,
     ).toBe(201)
     expect((await pod()).spec.nodeName).toBeUndefined()
   })
@@ -47,41 +47,41 @@ describe('pods/binding', () => {
   })
 
   it('of a pod that is not there is 404, and of no method but POST', async () => {
-    expect((await trial.post(`${PODS}/nowhere/binding`, { target: { name: 'n' } })).status).toBe(404)
-    expect((await trial.get(`${PODS}/p/binding`)).status).toBe(405)
+    expect((await api.post(`${PODS}/nowhere/binding`, { target: { name: 'n' } })).status).toBe(404)
+    expect((await api.get(`${PODS}/p/binding`)).status).toBe(405)
   })
 })
 
 describe('pods/eviction', () => {
   it('deletes the pod', async () => {
-    const { status } = await trial.post(`${PODS}/p/eviction`, {
+    const { status } = await api.post(`${PODS}/p/eviction`, {
       apiVersion: 'policy/v1',
       kind: 'Eviction',
       metadata: { name: 'p' },
     })
     expect(status).toBe(201)
-    expect((await trial.get(`${PODS}/p`)).status).toBe(404)
+    expect((await api.get(`${PODS}/p`)).status).toBe(404)
   })
 })
 
 describe('namespaces/finalize', () => {
   it('lets a namespace go once nothing holds it', async () => {
-    await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
-    const marked = (await trial.delete('/api/v1/namespaces/shop')).json
+    await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    const marked = (await api.delete('/api/v1/namespaces/shop')).json
     expect(marked).toMatchObject({ status: { phase: 'Terminating' }, spec: { finalizers: ['kubernetes'] } })
-    const { status } = await trial.put('/api/v1/namespaces/shop/finalize', { ...marked, spec: { finalizers: [] } })
+    const { status } = await api.put('/api/v1/namespaces/shop/finalize', { ...marked, spec: { finalizers: [] } })
     expect(status).toBe(200)
-    expect((await trial.get('/api/v1/namespaces/shop')).status).toBe(404)
+    expect((await api.get('/api/v1/namespaces/shop')).status).toBe(404)
   })
 
   it('is the only way to change those finalizers', async () => {
-    await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
-    await trial.patch('/api/v1/namespaces/shop', { spec: { finalizers: [] } }, 'merge')
-    expect((await trial.get('/api/v1/namespaces/shop')).json.spec.finalizers).toEqual(['kubernetes'])
+    await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await api.patch('/api/v1/namespaces/shop', { spec: { finalizers: [] } }, 'merge')
+    expect((await api.get('/api/v1/namespaces/shop')).json.spec.finalizers).toEqual(['kubernetes'])
   })
 })
 
 it('a subresource nobody knows is 404', async () => {
-  expect((await trial.get(`${PODS}/p/unicorn`)).status).toBe(404)
-  expect((await trial.get(`${PODS}/p/log`)).status).toBe(404)
+  expect((await api.get(`${PODS}/p/unicorn`)).status).toBe(404)
+  expect((await api.get(`${PODS}/p/log`)).status).toBe(404)
 })

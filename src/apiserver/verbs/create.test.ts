@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const ATTRIBUTES_CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const aClaim = (name: string, spec: object = {}) => ({
   metadata: { name },
@@ -19,7 +19,7 @@ const aClaim = (name: string, spec: object = {}) => ({
 
 describe('POST', () => {
   it('answers 201 with the stored object: uid, time, version, namespace', async () => {
-    const { status, json } = await trial.post(MAPS, { metadata: { name: 'a' }, data: { k: 'v' } })
+    const { status, json } = await api.post(MAPS, { metadata: { name: 'a' }, data: { k: 'v' } })
     expect(status).toBe(201)
     expect(json).toEqual({
       kind: 'ConfigMap',
@@ -29,12 +29,12 @@ describe('POST', () => {
         namespace: 'default',
         uid: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
         creationTimestamp: '2026-01-01T00:00:00Z',
-        resourceVersion: String(trial.store.revision),
+        resourceVersion: String(api.store.revision),
         managedFields: [expect.objectContaining({ operation: 'Update', apiVersion: 'v1' })],
       },
       data: { k: 'v' },
     })
-    expect((await trial.get(`${MAPS}/a`)).json).toEqual(json)
+    expect((await api.get(`${MAPS}/a`)).json).toEqual(json)
   })
 
   it('does not let clients set what is the server’s', async () => {
@@ -47,7 +47,7 @@ describe('POST', () => {
       generation: 7,
       selfLink: '/x',
     }
-    const { json } = await trial.post(MAPS, { metadata })
+    const { json } = await api.post(MAPS, { metadata })
     expect(json.metadata).toEqual({
       name: 'a',
       namespace: 'default',
@@ -59,14 +59,14 @@ describe('POST', () => {
 
   it('of a cluster-scoped object passes over a namespace in the body', async () => {
     const body = { metadata: { name: 'fast', namespace: 'default' }, provisioner: 'example.com/p' }
-    const { status, json } = await trial.post(CLASSES, body)
+    const { status, json } = await api.post(CLASSES, body)
     expect(status).toBe(201)
     expect(json.metadata.namespace).toBeUndefined()
   })
 
   it('SYS-4 of a taken name is 409 AlreadyExists', async () => {
-    await trial.post(MAPS, { metadata: { name: 'a' } })
-    expect((await trial.post(MAPS, { metadata: { name: 'a' } })).json).toMatchObject({
+    await api.post(MAPS, { metadata: { name: 'a' } })
+    expect((await api.post(MAPS, { metadata: { name: 'a' } })).json).toMatchObject({
       code: 409,
       reason: 'AlreadyExists',
       message: 'configmaps "a" already exists',
@@ -75,19 +75,17 @@ describe('POST', () => {
   })
 
   it('into a namespace that does not exist is 404 on the namespace', async () => {
-    expect((await trial.post('/api/v1/namespaces/nowhere/configmaps', { metadata: { name: 'a' } })).json).toMatchObject(
-      {
-        code: 404,
-        reason: 'NotFound',
-        details: { name: 'nowhere', kind: 'namespaces' },
-      },
-    )
+    expect((await api.post('/api/v1/namespaces/nowhere/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
+      code: 404,
+      reason: 'NotFound',
+      details: { name: 'nowhere', kind: 'namespaces' },
+    })
   })
 
   it('into a namespace that is going away is 403 with the cause', async () => {
-    await trial.post('/api/v1/namespaces', { metadata: { name: 'going' } })
-    await trial.delete('/api/v1/namespaces/going')
-    expect((await trial.post('/api/v1/namespaces/going/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
+    await api.post('/api/v1/namespaces', { metadata: { name: 'going' } })
+    await api.delete('/api/v1/namespaces/going')
+    expect((await api.post('/api/v1/namespaces/going/configmaps', { metadata: { name: 'a' } })).json).toMatchObject({
       code: 403,
       reason: 'Forbidden',
       details: { causes: [{ reason: 'NamespaceTerminating' }] },
@@ -103,37 +101,37 @@ describe('POST', () => {
     ['a hostile name', MAPS, { metadata: { name: '../../etc' } }, 422],
     ['a list as a body', MAPS, [], 400],
   ])('SYS-10 with %s is refused', async (_, url, body, code) => {
-    const { revision } = trial.store
-    const { status, json } = await trial.post(url, body)
+    const { revision } = api.store
+    const { status, json } = await api.post(url, body)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
-    expect(trial.store.revision).toBe(revision)
+    expect(api.store.revision).toBe(revision)
   })
 
   it('SYS-10 to all namespaces at once, or to a name, is 405', async () => {
-    expect((await trial.post('/api/v1/configmaps', { metadata: { name: 'a' } })).status).toBe(405)
-    expect((await trial.post(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(405)
+    expect((await api.post('/api/v1/configmaps', { metadata: { name: 'a' } })).status).toBe(405)
+    expect((await api.post(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(405)
   })
 })
 
 describe('generateName', () => {
   it('SYS-4 appends five characters that are easy to read aloud', async () => {
-    const { json } = await trial.post(MAPS, { metadata: { generateName: 'draft-' } })
+    const { json } = await api.post(MAPS, { metadata: { generateName: 'draft-' } })
     expect(json.metadata.name).toMatch(/^draft-[bcdfghjklmnpqrstvwxz2456789]{5}$/)
     expect(json.metadata.generateName).toBe('draft-')
   })
 
   it('SYS-4 cuts a long prefix so that the name fits', async () => {
-    const { json } = await trial.post(MAPS, { metadata: { generateName: 'x'.repeat(100) } })
+    const { json } = await api.post(MAPS, { metadata: { generateName: 'x'.repeat(100) } })
     expect(json.metadata.name).toHaveLength(63)
   })
 
   it('SYS-4 gives way to a name', async () => {
-    const { json } = await trial.post(MAPS, { metadata: { name: 'chosen', generateName: 'draft-' } })
+    const { json } = await api.post(MAPS, { metadata: { name: 'chosen', generateName: 'draft-' } })
     expect(json.metadata.name).toBe('chosen')
   })
 
   it('SYS-4 tries again when a name is taken, then tells the client to', async () => {
-    const stuck = await startTrial({ random: () => 0 })
+    const stuck = await createServerFixture({ random: () => 0 })
     expect((await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })).json.metadata.name).toBe('draft-bbbbb')
     const { status, json } = await stuck.post(MAPS, { metadata: { generateName: 'draft-' } })
     expect(status).toBe(409)
@@ -143,26 +141,26 @@ describe('generateName', () => {
 
 describe('dryRun=All', () => {
   it('SYS-4 answers as if, and stores nothing', async () => {
-    const { revision } = trial.store
-    const { status, json } = await trial.post(`${CLAIMS}?dryRun=All`, aClaim('a'))
+    const { revision } = api.store
+    const { status, json } = await api.post(`${CLAIMS}?dryRun=All`, aClaim('a'))
     expect(status).toBe(201)
     expect(json).toMatchObject({ metadata: { name: 'a', uid: expect.any(String) }, spec: { volumeMode: 'Filesystem' } })
-    expect(trial.store.revision).toBe(revision)
-    expect((await trial.get(`${CLAIMS}/a`)).status).toBe(404)
+    expect(api.store.revision).toBe(revision)
+    expect((await api.get(`${CLAIMS}/a`)).status).toBe(404)
   })
 
   it('SYS-4 refuses what would be refused', async () => {
-    await trial.post(CLAIMS, aClaim('a'))
-    expect((await trial.post(`${CLAIMS}?dryRun=All`, aClaim('a'))).status).toBe(409)
-    expect((await trial.post(`${CLAIMS}?dryRun=All`, aClaim('b', { accessModes: [] }))).status).toBe(422)
-    expect((await trial.post(`${CLAIMS}?dryRun=Some`, aClaim('b'))).status).toBe(422)
+    await api.post(CLAIMS, aClaim('a'))
+    expect((await api.post(`${CLAIMS}?dryRun=All`, aClaim('a'))).status).toBe(409)
+    expect((await api.post(`${CLAIMS}?dryRun=All`, aClaim('b', { accessModes: [] }))).status).toBe(422)
+    expect((await api.post(`${CLAIMS}?dryRun=Some`, aClaim('b'))).status).toBe(422)
   })
 })
 
 describe('fieldValidation', () => {
   const body = '{"metadata":{"name":"a","colour":"red"},"data":{"k":"1","k":"2"},"size":5}'
   const post = (query: string, text = body) =>
-    trial.call('POST', `${MAPS}?${query}`, text, { 'content-type': 'application/json' })
+    api.call('POST', `${MAPS}?${query}`, text, { 'content-type': 'application/json' })
 
   it('SYS-4 Warn, the default, drops what nobody knows and says so', async () => {
     const { status, headers, json } = await post('')
@@ -197,9 +195,9 @@ describe('fieldValidation', () => {
   })
 
   it('SYS-4 goes for patches too, where Strict is 422 on the patch', async () => {
-    await trial.post(MAPS, { metadata: { name: 'b' } })
+    await api.post(MAPS, { metadata: { name: 'b' } })
     const patch = (query: string) =>
-      trial.call('PATCH', `${MAPS}/b?${query}`, '{"size":5}', { 'content-type': 'application/merge-patch+json' })
+      api.call('PATCH', `${MAPS}/b?${query}`, '{"size":5}', { 'content-type': 'application/merge-patch+json' })
     expect((await patch('')).headers.warning).toEqual(['299 - "unknown field \\"size\\""'])
     expect((await patch('fieldValidation=Strict')).json).toMatchObject({
       code: 422,
@@ -211,19 +209,19 @@ describe('fieldValidation', () => {
 
 describe('what clients see filled in', () => {
   it('PROV-1 a storage class deletes its volumes and binds at once unless it says otherwise', async () => {
-    const { json } = await trial.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
+    const { json } = await api.post(CLASSES, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
     expect(json).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
   })
 
   it('PROV-18 claims, volumes and attributes classes get their protection', async () => {
-    const claim = (await trial.post(CLAIMS, aClaim('a'))).json
+    const claim = (await api.post(CLAIMS, aClaim('a'))).json
     expect(claim).toMatchObject({
       metadata: { finalizers: ['kubernetes.io/pvc-protection'] },
       spec: { volumeMode: 'Filesystem' },
       status: { phase: 'Pending' },
     })
     const volume = (
-      await trial.post('/api/v1/persistentvolumes', {
+      await api.post('/api/v1/persistentvolumes', {
         metadata: { name: 'disk' },
         spec: {
           capacity: { storage: '1Gi' },
@@ -237,7 +235,7 @@ describe('what clients see filled in', () => {
       spec: { persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' },
       status: { phase: 'Pending', lastPhaseTransitionTime: '2026-01-01T00:00:00Z' },
     })
-    const silver = await trial.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
+    const silver = await api.post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'silver' },
       driverName: 'd.example.com',
       parameters: { iops: '1' },
@@ -246,7 +244,7 @@ describe('what clients see filled in', () => {
   })
 
   it('VAC-9 (59) an attributes class that brings its finalizer along has it once', async () => {
-    const { json } = await trial.post(ATTRIBUTES_CLASSES, {
+    const { json } = await api.post(ATTRIBUTES_CLASSES, {
       metadata: { name: 'silver', finalizers: ['example.com/mine', 'kubernetes.io/vac-protection'] },
       driverName: 'd.example.com',
       parameters: { iops: '1' },
@@ -255,16 +253,16 @@ describe('what clients see filled in', () => {
   })
 
   it('VAC-2 no attributes class is the default: a claim that names none has none, whatever classes say of themselves', async () => {
-    await trial.post(ATTRIBUTES_CLASSES, {
+    await api.post(ATTRIBUTES_CLASSES, {
       metadata: { name: 'silver', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
       driverName: 'd.example.com',
       parameters: { iops: '1' },
     })
-    expect((await trial.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
+    expect((await api.post(CLAIMS, aClaim('a'))).json.spec).not.toHaveProperty('volumeAttributesClassName')
   })
 
   it('CAP-2 a driver reports no capacity unless it says so', async () => {
-    const { json } = await trial.post('/apis/storage.k8s.io/v1/csidrivers', {
+    const { json } = await api.post('/apis/storage.k8s.io/v1/csidrivers', {
       metadata: { name: 'd.example.com' },
       spec: {},
     })
@@ -284,12 +282,12 @@ describe('what clients see filled in', () => {
 
   it('CAP-1 a capacity object with a hostile name is 422, as producers probe', async () => {
     const body = { metadata: { name: '#%123-invalid-name' }, storageClassName: '' }
-    const { status, json } = await trial.post('/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities', body)
+    const { status, json } = await api.post('/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities', body)
     expect({ status, reason: json.reason }).toEqual({ status: 422, reason: 'Invalid' })
   })
 
   it('a namespace is active, named by its label and held by its content', async () => {
-    expect((await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })).json).toMatchObject({
+    expect((await api.post('/api/v1/namespaces', { metadata: { name: 'shop' } })).json).toMatchObject({
       metadata: { labels: { 'kubernetes.io/metadata.name': 'shop' } },
       spec: { finalizers: ['kubernetes'] },
       status: { phase: 'Active' },
@@ -298,14 +296,14 @@ describe('what clients see filled in', () => {
 
   it('a secret keeps its text as data only', async () => {
     const body = { metadata: { name: 's' }, stringData: { user: 'admin' }, data: { user: 'b2xk', other: 'eA==' } }
-    const { json } = await trial.post('/api/v1/namespaces/default/secrets', body)
+    const { json } = await api.post('/api/v1/namespaces/default/secrets', body)
     expect(json).toMatchObject({ type: 'Opaque', data: { user: 'YWRtaW4=', other: 'eA==' } })
     expect(json.stringData).toBeUndefined()
   })
 
   it('PIO-1 quantities come back in one form, throughput in bytes', async () => {
     const requests = { storage: '1024Mi', iops: '3000', throughput: '100' }
-    const { json } = await trial.post(CLAIMS, aClaim('a', { resources: { requests } }))
+    const { json } = await api.post(CLAIMS, aClaim('a', { resources: { requests } }))
     expect(json.spec.resources.requests).toEqual({ storage: '1Gi', iops: '3k', throughput: '100Mi' })
   })
 
@@ -319,17 +317,17 @@ describe('what clients see filled in', () => {
   ])('PIO-1 SYS-10 %s of %j cannot be read: refused, and nothing is stored', async (name, amount) => {
     for (const list of ['requests', 'limits']) {
       const resources = { requests: { storage: '1Gi' }, [list]: { storage: '1Gi', [name]: amount } }
-      const { status, json } = await trial.post(CLAIMS, aClaim('a', { resources }))
+      const { status, json } = await api.post(CLAIMS, aClaim('a', { resources }))
       expect([status, json.reason]).toEqual([400, 'BadRequest'])
       expect(json.message).toContain(`spec.resources.${list}[${name}]: `)
     }
-    expect((await trial.get(CLAIMS)).json.items).toEqual([])
+    expect((await api.get(CLAIMS)).json.items).toEqual([])
   })
 
   it('a status sent with a create is ignored, but a node registers with its own', async () => {
-    const claim = await trial.post(CLAIMS, { ...aClaim('a'), status: { phase: 'Bound' } })
+    const claim = await api.post(CLAIMS, { ...aClaim('a'), status: { phase: 'Bound' } })
     expect(claim.json.status).toEqual({ phase: 'Pending' })
-    const node = await trial.post('/api/v1/nodes', { metadata: { name: 'n' }, status: { capacity: { cpu: '4' } } })
+    const node = await api.post('/api/v1/nodes', { metadata: { name: 'n' }, status: { capacity: { cpu: '4' } } })
     expect(node.json.status.capacity).toEqual({ cpu: '4' })
   })
 })

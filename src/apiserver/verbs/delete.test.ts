@@ -1,23 +1,23 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const PODS = '/api/v1/namespaces/default/pods'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const create = async (name: string, metadata: object = {}) =>
-  (await trial.post(MAPS, { metadata: { name, ...metadata } })).json
-const names = async () => (await trial.get(MAPS)).json.items.map(({ metadata }: any) => metadata.name)
+  (await api.post(MAPS, { metadata: { name, ...metadata } })).json
+const names = async () => (await api.get(MAPS)).json.items.map(({ metadata }: any) => metadata.name)
 
 describe('DELETE', () => {
   it('answers Success with the uid for most kinds', async () => {
     const { metadata } = await create('a')
-    const { status, json } = await trial.delete(`${MAPS}/a`)
+    const { status, json } = await api.delete(`${MAPS}/a`)
     expect(status).toBe(200)
     expect(json).toEqual({
       kind: 'Status',
@@ -26,7 +26,7 @@ describe('DELETE', () => {
       status: 'Success',
       details: { name: 'a', kind: 'configmaps', uid: metadata.uid },
     })
-    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+    expect((await api.get(`${MAPS}/a`)).status).toBe(404)
   })
 
   it.each([
@@ -36,12 +36,12 @@ describe('DELETE', () => {
     ['CSIDriver', '/apis/storage.k8s.io/v1/csidrivers', { spec: {} }],
     ['CSINode', '/apis/storage.k8s.io/v1/csinodes', { spec: { drivers: [] } }],
   ])('answers the object itself for a %s', async (kind, url, body) => {
-    await trial.post(url, { metadata: { name: 'a' }, ...body })
-    expect((await trial.delete(`${url}/a`)).json).toMatchObject({ kind, metadata: { name: 'a' } })
+    await api.post(url, { metadata: { name: 'a' }, ...body })
+    expect((await api.delete(`${url}/a`)).json).toMatchObject({ kind, metadata: { name: 'a' } })
   })
 
   it('of what is not there is 404', async () => {
-    expect((await trial.delete(`${MAPS}/a`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
+    expect((await api.delete(`${MAPS}/a`)).json).toMatchObject({ code: 404, reason: 'NotFound' })
   })
 
   it('SYS-4 with a precondition that does not hold is 409 and changes nothing', async () => {
@@ -51,29 +51,29 @@ describe('DELETE', () => {
       { resourceVersion: '1' },
       { uid: metadata.uid, resourceVersion: '1' },
     ]) {
-      expect((await trial.delete(`${MAPS}/a`, { preconditions })).json).toMatchObject({ code: 409, reason: 'Conflict' })
+      expect((await api.delete(`${MAPS}/a`, { preconditions })).json).toMatchObject({ code: 409, reason: 'Conflict' })
     }
     const { uid, resourceVersion } = metadata
-    expect((await trial.delete(`${MAPS}/a`, { preconditions: { uid, resourceVersion } })).status).toBe(200)
+    expect((await api.delete(`${MAPS}/a`, { preconditions: { uid, resourceVersion } })).status).toBe(200)
   })
 
   it('takes options as query parameters when there is no body', async () => {
     await create('a')
-    expect((await trial.delete(`${MAPS}/a?propagationPolicy=Orphan`)).json.metadata.finalizers).toEqual(['orphan'])
-    expect((await trial.delete(`${MAPS}/a?propagationPolicy=Sometimes`)).status).toBe(422)
+    expect((await api.delete(`${MAPS}/a?propagationPolicy=Orphan`)).json.metadata.finalizers).toEqual(['orphan'])
+    expect((await api.delete(`${MAPS}/a?propagationPolicy=Sometimes`)).status).toBe(422)
   })
 
   it.each([`dryRun=All`, ''])('SYS-4 as a dry run (%j) answers and deletes nothing', async (query) => {
     await create('a')
-    const { revision } = trial.store
+    const { revision } = api.store
     const body = query ? undefined : { dryRun: ['All'] }
-    expect((await trial.delete(`${MAPS}/a?${query}`, body)).status).toBe(200)
-    expect(trial.store.revision).toBe(revision)
+    expect((await api.delete(`${MAPS}/a?${query}`, body)).status).toBe(200)
+    expect(api.store.revision).toBe(revision)
   })
 
   it('of a built-in namespace is 403', async () => {
     for (const name of ['default', 'kube-system', 'kube-public']) {
-      expect((await trial.delete(`/api/v1/namespaces/${name}`)).json).toMatchObject({ code: 403, reason: 'Forbidden' })
+      expect((await api.delete(`/api/v1/namespaces/${name}`)).json).toMatchObject({ code: 403, reason: 'Forbidden' })
     }
   })
 })
@@ -81,30 +81,30 @@ describe('DELETE', () => {
 describe('finalizers', () => {
   it('SYS-4 keep the object, marked, until the last is removed', async () => {
     await create('a', { finalizers: ['example.com/one', 'example.com/two'] })
-    const watch = await trial.watch(`${MAPS}?watch=1&resourceVersion=${trial.store.revision}`)
-    await trial.clock.advance(5_000)
-    const marked = await trial.delete(`${MAPS}/a`)
+    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
+    await api.clock.advance(5_000)
+    const marked = await api.delete(`${MAPS}/a`)
     expect(marked.status).toBe(200)
     expect(marked.json).toMatchObject({
       kind: 'ConfigMap',
       metadata: { deletionTimestamp: '2026-01-01T00:00:05Z', deletionGracePeriodSeconds: 0 },
     })
-    await trial.clock.advance(5_000)
-    expect((await trial.delete(`${MAPS}/a`)).json).toEqual(marked.json) // again: nothing new
-    await trial.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/two'] } }, 'merge')
-    const last = await trial.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
+    await api.clock.advance(5_000)
+    expect((await api.delete(`${MAPS}/a`)).json).toEqual(marked.json) // again: nothing new
+    await api.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/two'] } }, 'merge')
+    const last = await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
     expect(last.status).toBe(200)
     expect(last.json.metadata.name).toBe('a')
-    expect((await trial.get(`${MAPS}/a`)).status).toBe(404)
+    expect((await api.get(`${MAPS}/a`)).status).toBe(404)
     await watch.until((events) => events.length === 3)
     expect(watch.events.map(({ type }) => type)).toEqual(['MODIFIED', 'MODIFIED', 'DELETED'])
   })
 
   it('SYS-4 cannot be added any more once the object is going', async () => {
     await create('a', { finalizers: ['example.com/one'] })
-    await trial.delete(`${MAPS}/a`)
+    await api.delete(`${MAPS}/a`)
     const finalizers = ['example.com/one', 'example.com/late']
-    expect((await trial.patch(`${MAPS}/a`, { metadata: { finalizers } }, 'merge')).json).toMatchObject({
+    expect((await api.patch(`${MAPS}/a`, { metadata: { finalizers } }, 'merge')).json).toMatchObject({
       code: 422,
       details: { causes: [{ field: 'metadata.finalizers' }] },
     })
@@ -112,16 +112,16 @@ describe('finalizers', () => {
 
   it('SYS-4 raise the generation with the mark, where the kind has one', async () => {
     const url = '/apis/storage.k8s.io/v1/csidrivers'
-    await trial.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
-    expect((await trial.delete(`${url}/d`)).json.metadata.generation).toBe(2)
-    expect((await trial.delete(`${url}/d`)).json.metadata.generation).toBe(2)
+    await api.post(url, { metadata: { name: 'd', finalizers: ['example.com/one'] }, spec: {} })
+    expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
+    expect((await api.delete(`${url}/d`)).json.metadata.generation).toBe(2)
   })
 
   it('SYS-4 the mark cannot be taken back', async () => {
     await create('a', { finalizers: ['example.com/one'] })
-    const { json } = await trial.delete(`${MAPS}/a`)
+    const { json } = await api.delete(`${MAPS}/a`)
     const { deletionTimestamp: _, ...metadata } = json.metadata
-    expect((await trial.put(`${MAPS}/a`, { ...json, metadata })).json.metadata.deletionTimestamp).toBe(
+    expect((await api.put(`${MAPS}/a`, { ...json, metadata })).json.metadata.deletionTimestamp).toBe(
       json.metadata.deletionTimestamp,
     )
   })
@@ -132,15 +132,15 @@ describe('finalizers', () => {
     ['Orphan', ['orphan']],
   ])('SYS-4 of propagation %s are %j', async (propagationPolicy, finalizers) => {
     await create('a')
-    const { json } = await trial.delete(`${MAPS}/a`, { propagationPolicy })
+    const { json } = await api.delete(`${MAPS}/a`, { propagationPolicy })
     expect(json.metadata.finalizers).toEqual(finalizers)
-    expect((await trial.get(`${MAPS}/a`)).status).toBe(finalizers ? 200 : 404)
+    expect((await api.get(`${MAPS}/a`)).status).toBe(finalizers ? 200 : 404)
   })
 
   it('an update of an object without them does not delete it', async () => {
     await create('a')
-    await trial.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
-    expect((await trial.get(`${MAPS}/a`)).status).toBe(200)
+    await api.patch(`${MAPS}/a`, { metadata: { finalizers: null } }, 'merge')
+    expect((await api.get(`${MAPS}/a`)).status).toBe(200)
   })
 })
 
@@ -151,24 +151,24 @@ describe('a pod', () => {
   })
 
   it('that runs gets its grace period, which can only be shortened', async () => {
-    await trial.post(PODS, pod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
-    const { json } = await trial.delete(`${PODS}/p`)
+    await api.post(PODS, pod({ nodeName: 'n', terminationGracePeriodSeconds: 30 }))
+    const { json } = await api.delete(`${PODS}/p`)
     expect(json.metadata).toMatchObject({ deletionGracePeriodSeconds: 30, deletionTimestamp: '2026-01-01T00:00:30Z' })
-    const longer = await trial.delete(`${PODS}/p`, { gracePeriodSeconds: 60 })
+    const longer = await api.delete(`${PODS}/p`, { gracePeriodSeconds: 60 })
     expect(longer.json.metadata.deletionGracePeriodSeconds).toBe(30)
-    const shorter = await trial.delete(`${PODS}/p`, { gracePeriodSeconds: 5 })
+    const shorter = await api.delete(`${PODS}/p`, { gracePeriodSeconds: 5 })
     expect(shorter.json.metadata).toMatchObject({
       deletionGracePeriodSeconds: 5,
       deletionTimestamp: '2026-01-01T00:00:05Z',
     })
-    expect((await trial.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })).status).toBe(200)
-    expect((await trial.get(`${PODS}/p`)).status).toBe(404)
+    expect((await api.delete(`${PODS}/p`, { gracePeriodSeconds: 0 })).status).toBe(200)
+    expect((await api.get(`${PODS}/p`)).status).toBe(404)
   })
 
   it('that never ran goes at once', async () => {
-    await trial.post(PODS, pod())
-    await trial.delete(`${PODS}/p`)
-    expect((await trial.get(`${PODS}/p`)).status).toBe(404)
+    await api.post(PODS, pod())
+    await api.delete(`${PODS}/p`)
+    expect((await api.get(`${PODS}/p`)).status).toBe(404)
   })
 })
 
@@ -177,24 +177,24 @@ describe('DELETE of a collection', () => {
     await create('a', { labels: { batch: '1' } })
     await create('b', { labels: { batch: '1' }, finalizers: ['example.com/hold'] })
     await create('c')
-    const { status, json } = await trial.delete(`${MAPS}?labelSelector=batch%3D1`)
+    const { status, json } = await api.delete(`${MAPS}?labelSelector=batch%3D1`)
     expect(status).toBe(200)
     expect(json.kind).toBe('ConfigMapList')
     expect(json.items.map(({ metadata }: any) => metadata.name)).toEqual(['a', 'b'])
     expect(await names()).toEqual(['b', 'c'])
-    expect((await trial.get(`${MAPS}/b`)).json.metadata.deletionTimestamp).toBeTruthy()
+    expect((await api.get(`${MAPS}/b`)).json.metadata.deletionTimestamp).toBeTruthy()
   })
 
   it('SYS-4 takes options in the body', async () => {
     await create('a')
-    await trial.delete(MAPS, { dryRun: ['All'] })
+    await api.delete(MAPS, { dryRun: ['All'] })
     expect(await names()).toEqual(['a'])
-    await trial.delete(MAPS, { propagationPolicy: 'Foreground' })
-    expect((await trial.get(`${MAPS}/a`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
+    await api.delete(MAPS, { propagationPolicy: 'Foreground' })
+    expect((await api.get(`${MAPS}/a`)).json.metadata.finalizers).toEqual(['foregroundDeletion'])
   })
 
   it('is not allowed over all namespaces, nor of namespaces', async () => {
-    expect((await trial.delete('/api/v1/configmaps')).status).toBe(405)
-    expect((await trial.delete('/api/v1/namespaces')).status).toBe(405)
+    expect((await api.delete('/api/v1/configmaps')).status).toBe(405)
+    expect((await api.delete('/api/v1/namespaces')).status).toBe(405)
   })
 })

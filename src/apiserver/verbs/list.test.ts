@@ -1,37 +1,37 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const HISTORY_MS = 60_000
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial({ history: { keepMs: HISTORY_MS } })
+  api = await createServerFixture({ history: { keepMs: HISTORY_MS } })
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const create = async (...names: string[]) => {
-  for (const name of names) await trial.post(MAPS, { metadata: { name }, data: { name } })
+  for (const name of names) await api.post(MAPS, { metadata: { name }, data: { name } })
 }
 const names = ({ json }: { json: any }) => json.items.map(({ metadata }: any) => metadata.name)
-const list = (query = '') => trial.get(`${MAPS}?${query}`)
+const list = (query = '') => api.get(`${MAPS}?${query}`)
 
 describe('GET of one object', () => {
   it('answers it with kind, apiVersion and version', async () => {
     await create('a')
-    const { status, headers, json } = await trial.get(`${MAPS}/a`)
+    const { status, headers, json } = await api.get(`${MAPS}/a`)
     expect(status).toBe(200)
     expect(headers['content-type']).toBe('application/json')
     expect(json).toMatchObject({
       kind: 'ConfigMap',
       apiVersion: 'v1',
-      metadata: { name: 'a', namespace: 'default', resourceVersion: String(trial.store.revision) },
+      metadata: { name: 'a', namespace: 'default', resourceVersion: String(api.store.revision) },
       data: { name: 'a' },
     })
   })
 
   it('that is not there is 404 with its plural', async () => {
-    expect((await trial.get(`${MAPS}/nowhere`)).json).toEqual({
+    expect((await api.get(`${MAPS}/nowhere`)).json).toEqual({
       kind: 'Status',
       apiVersion: 'v1',
       metadata: {},
@@ -41,7 +41,7 @@ describe('GET of one object', () => {
       details: { name: 'nowhere', kind: 'configmaps' },
       code: 404,
     })
-    expect((await trial.get('/apis/storage.k8s.io/v1/storageclasses/nowhere')).json).toMatchObject({
+    expect((await api.get('/apis/storage.k8s.io/v1/storageclasses/nowhere')).json).toMatchObject({
       message: 'storageclasses.storage.k8s.io "nowhere" not found',
       details: { name: 'nowhere', group: 'storage.k8s.io', kind: 'storageclasses' },
     })
@@ -49,18 +49,18 @@ describe('GET of one object', () => {
 
   it('at a version: at least as new, and 504 when there is no such yet', async () => {
     await create('a')
-    const { revision } = trial.store
-    expect((await trial.get(`${MAPS}/a?resourceVersion=${revision}`)).status).toBe(200)
-    expect((await trial.get(`${MAPS}/a?resourceVersion=1`)).status).toBe(200)
-    const late = await trial.whileTimePasses(trial.get(`${MAPS}/a?resourceVersion=${revision + 5}`))
+    const { revision } = api.store
+    expect((await api.get(`${MAPS}/a?resourceVersion=${revision}`)).status).toBe(200)
+    expect((await api.get(`${MAPS}/a?resourceVersion=1`)).status).toBe(200)
+    const late = await api.advanceUntilSettled(api.get(`${MAPS}/a?resourceVersion=${revision + 5}`))
     expect(late.status).toBe(504)
     expect(late.headers['retry-after']).toBe('1')
   })
 
   it('waits for a version that comes in time', async () => {
-    const asked = trial.get(`${MAPS}/a?resourceVersion=${trial.store.revision + 1}`)
+    const asked = api.get(`${MAPS}/a?resourceVersion=${api.store.revision + 1}`)
     await create('a')
-    expect((await trial.whileTimePasses(asked)).json.metadata.name).toBe('a')
+    expect((await api.advanceUntilSettled(asked)).json.metadata.name).toBe('a')
   })
 })
 
@@ -69,29 +69,29 @@ describe('GET of a collection', () => {
     expect((await list()).json).toEqual({
       kind: 'ConfigMapList',
       apiVersion: 'v1',
-      metadata: { resourceVersion: String(trial.store.revision) },
+      metadata: { resourceVersion: String(api.store.revision) },
       items: [],
     })
     await create('b', 'a', 'c')
     expect(names(await list())).toEqual(['a', 'b', 'c'])
-    expect((await list()).json.metadata.resourceVersion).toBe(String(trial.store.revision))
+    expect((await list()).json.metadata.resourceVersion).toBe(String(api.store.revision))
   })
 
   it('spans all namespaces at the cluster scope', async () => {
     await create('a')
-    await trial.post('/api/v1/namespaces/kube-system/configmaps', { metadata: { name: 'b' } })
-    expect(names(await trial.get('/api/v1/configmaps'))).toEqual(['a', 'b'])
+    await api.post('/api/v1/namespaces/kube-system/configmaps', { metadata: { name: 'b' } })
+    expect(names(await api.get('/api/v1/configmaps'))).toEqual(['a', 'b'])
   })
 
   it('of a namespace that does not exist is empty', async () => {
-    expect(names(await trial.get('/api/v1/namespaces/nowhere/configmaps'))).toEqual([])
+    expect(names(await api.get('/api/v1/namespaces/nowhere/configmaps'))).toEqual([])
   })
 
   describe('at a version', () => {
     let before: number
     beforeEach(async () => {
       await create('a')
-      before = trial.store.revision
+      before = api.store.revision
       await create('b')
     })
 
@@ -111,12 +111,12 @@ describe('GET of a collection', () => {
       const answer = await list(query.replace('N', String(before)))
       expect(names(answer)).toEqual(expected)
       const exact = expected.length === 1
-      expect(answer.json.metadata.resourceVersion).toBe(String(exact ? before : trial.store.revision))
+      expect(answer.json.metadata.resourceVersion).toBe(String(exact ? before : api.store.revision))
     })
 
     it('SYS-3 exactly, but too old: 410 Expired', async () => {
-      await trial.patch(`${MAPS}/a`, { data: { n: '1' } })
-      await trial.clock.advance(10 * HISTORY_MS)
+      await api.patch(`${MAPS}/a`, { data: { n: '1' } })
+      await api.clock.advance(10 * HISTORY_MS)
       const { status, json } = await list(`resourceVersion=${before}&resourceVersionMatch=Exact`)
       expect(status).toBe(410)
       expect(json.reason).toBe('Expired')
@@ -124,7 +124,7 @@ describe('GET of a collection', () => {
     })
 
     it('that does not exist yet: 504 after three seconds', async () => {
-      const answer = await trial.whileTimePasses(list(`resourceVersion=${trial.store.revision + 1}`))
+      const answer = await api.advanceUntilSettled(list(`resourceVersion=${api.store.revision + 1}`))
       expect(answer.json).toMatchObject({
         code: 504,
         reason: 'Timeout',
@@ -139,9 +139,9 @@ describe('GET of a collection', () => {
       const first = await list('limit=2')
       expect(names(first)).toEqual(['a', 'b'])
       expect(first.json.metadata.remainingItemCount).toBe(3)
-      await trial.delete(`${MAPS}/c`)
+      await api.delete(`${MAPS}/c`)
       await create('bb', 'f')
-      await trial.patch(`${MAPS}/d`, { data: { name: 'changed' } })
+      await api.patch(`${MAPS}/d`, { data: { name: 'changed' } })
       const second = await list(`limit=2&continue=${first.json.metadata.continue}`)
       expect(names(second)).toEqual(['c', 'd'])
       expect(second.json.items[1].data.name).toBe('d')
@@ -153,7 +153,7 @@ describe('GET of a collection', () => {
 
     it('of a selection counts only what matches, and not what remains', async () => {
       for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
-        await trial.post(MAPS, { metadata: { name, labels: { odd: String('ace'.includes(name)) } } })
+        await api.post(MAPS, { metadata: { name, labels: { odd: String('ace'.includes(name)) } } })
       }
       const first = await list('limit=2&labelSelector=odd%3Dtrue')
       expect(names(first)).toEqual(['a', 'c'])
@@ -166,15 +166,15 @@ describe('GET of a collection', () => {
     it('SYS-3 continued too late is 410 with a token that resumes at the newest state', async () => {
       await create('a', 'b', 'c')
       const first = await list('limit=1')
-      await trial.delete(`${MAPS}/b`)
+      await api.delete(`${MAPS}/b`)
       await create('bb')
-      await trial.clock.advance(10 * HISTORY_MS)
+      await api.clock.advance(10 * HISTORY_MS)
       const late = await list(`limit=1&continue=${first.json.metadata.continue}`)
       expect(late.status).toBe(410)
       expect(late.json).toMatchObject({ reason: 'Expired', metadata: { continue: expect.any(String) } })
       const resumed = await list(`limit=5&continue=${late.json.metadata.continue}`)
       expect(names(resumed)).toEqual(['bb', 'c'])
-      expect(resumed.json.metadata.resourceVersion).toBe(String(trial.store.revision))
+      expect(resumed.json.metadata.resourceVersion).toBe(String(api.store.revision))
     })
 
     it.each([
@@ -202,9 +202,9 @@ describe('GET of a collection', () => {
     ['fieldSelector=metadata.name!%3Db,metadata.namespace%3Ddefault', ['a', 'c']],
     ['labelSelector=app&fieldSelector=metadata.name%3Dc', ['c']],
   ])('selects by %s', async (query, expected) => {
-    await trial.post(MAPS, { metadata: { name: 'a' } })
-    await trial.post(MAPS, { metadata: { name: 'b', labels: { app: 'shop', rank: '3' } } })
-    await trial.post(MAPS, { metadata: { name: 'c', labels: { app: 'shop', tier: 'db', rank: '7' } } })
+    await api.post(MAPS, { metadata: { name: 'a' } })
+    await api.post(MAPS, { metadata: { name: 'b', labels: { app: 'shop', rank: '3' } } })
+    await api.post(MAPS, { metadata: { name: 'c', labels: { app: 'shop', tier: 'db', rank: '7' } } })
     expect(names(await list(query))).toEqual(expected)
   })
 
@@ -222,46 +222,46 @@ describe('forms of an answer', () => {
 
   it('SYS-2 a table of a list, in pages too', async () => {
     await create('a', 'b')
-    const { json } = await trial.get(`${MAPS}?limit=1`, TABLE)
+    const { json } = await api.get(`${MAPS}?limit=1`, TABLE)
     expect(json).toMatchObject({
       kind: 'Table',
-      metadata: { resourceVersion: String(trial.store.revision), remainingItemCount: 1 },
+      metadata: { resourceVersion: String(api.store.revision), remainingItemCount: 1 },
       rows: [{ cells: ['a', 1, '0s'], object: { kind: 'PartialObjectMetadata', metadata: { name: 'a' } } }],
     })
     expect(json.metadata.continue).toBeTruthy()
-    expect((await trial.get(`${MAPS}/a`, TABLE)).json.rows).toHaveLength(1)
+    expect((await api.get(`${MAPS}/a`, TABLE)).json.rows).toHaveLength(1)
   })
 
   it('SYS-2 rows carry the whole object or nothing when asked to', async () => {
     await create('a')
-    const whole = (await trial.get(`${MAPS}?includeObject=Object`, TABLE)).json.rows[0].object
+    const whole = (await api.get(`${MAPS}?includeObject=Object`, TABLE)).json.rows[0].object
     expect(whole).toMatchObject({ kind: 'ConfigMap', apiVersion: 'v1', data: { name: 'a' } })
-    expect((await trial.get(`${MAPS}?includeObject=None`, TABLE)).json.rows[0].object ?? null).toBeNull()
-    expect((await trial.get(`${MAPS}?includeObject=Everything`, TABLE)).status).toBe(400)
+    expect((await api.get(`${MAPS}?includeObject=None`, TABLE)).json.rows[0].object ?? null).toBeNull()
+    expect((await api.get(`${MAPS}?includeObject=Everything`, TABLE)).status).toBe(400)
   })
 
   it('metadata alone, of one and of many', async () => {
     await create('a')
-    const one = (await trial.get(`${MAPS}/a`, PARTIAL)).json
+    const one = (await api.get(`${MAPS}/a`, PARTIAL)).json
     expect(one).toMatchObject({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 'a' } })
     expect(one.data).toBeUndefined()
-    expect((await trial.get(MAPS, PARTIAL_LIST)).json).toMatchObject({
+    expect((await api.get(MAPS, PARTIAL_LIST)).json).toMatchObject({
       kind: 'PartialObjectMetadataList',
       apiVersion: 'meta.k8s.io/v1',
-      metadata: { resourceVersion: String(trial.store.revision) },
+      metadata: { resourceVersion: String(api.store.revision) },
       items: [{ kind: 'PartialObjectMetadata', metadata: { name: 'a' } }],
     })
   })
 
   it('the form of one asked of many, and the reverse, is 406', async () => {
     await create('a')
-    expect((await trial.get(MAPS, PARTIAL)).status).toBe(406)
-    expect((await trial.get(`${MAPS}/a`, PARTIAL_LIST)).status).toBe(406)
+    expect((await api.get(MAPS, PARTIAL)).status).toBe(406)
+    expect((await api.get(`${MAPS}/a`, PARTIAL_LIST)).status).toBe(406)
   })
 
   it('YAML', async () => {
     await create('a')
-    const { headers, text } = await trial.get(`${MAPS}/a`, { accept: 'application/yaml' })
+    const { headers, text } = await api.get(`${MAPS}/a`, { accept: 'application/yaml' })
     expect(headers['content-type']).toBe('application/yaml')
     expect(text).toMatch(/^kind: ConfigMap$/m)
     expect(text).toMatch(/^ {2}name: a$/m)

@@ -1,23 +1,23 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts'
 
-let trial: TrialServer
+let api: ServerFixture
 let stored: any
 beforeEach(async () => {
-  trial = await startTrial()
-  stored = (await trial.post(MAPS, { metadata: { name: 'a' }, data: { k: '1', l: '2' } })).json
+  api = await createServerFixture()
+  stored = (await api.post(MAPS, { metadata: { name: 'a' }, data: { k: '1', l: '2' } })).json
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
-const raw = (body: string, type: string) => trial.call('PATCH', `${MAPS}/a`, body, { 'content-type': type })
-const data = async () => (await trial.get(`${MAPS}/a`)).json.data
+const raw = (body: string, type: string) => api.call('PATCH', `${MAPS}/a`, body, { 'content-type': type })
+const data = async () => (await api.get(`${MAPS}/a`)).json.data
 
 describe('PATCH', () => {
   it('merges, with null taking away', async () => {
-    const { status, json } = await trial.patch(`${MAPS}/a`, { data: { k: null, m: '3' } }, 'merge')
+    const { status, json } = await api.patch(`${MAPS}/a`, { data: { k: null, m: '3' } }, 'merge')
     expect(status).toBe(200)
     expect(json.data).toEqual({ l: '2', m: '3' })
   })
@@ -28,7 +28,7 @@ describe('PATCH', () => {
       { op: 'move', from: '/data/k', path: '/data/moved' },
       { op: 'add', path: '/data/new', value: '3' },
     ]
-    expect((await trial.patch(`${MAPS}/a`, operations, 'json')).json.data).toEqual({ l: '2', moved: '1', new: '3' })
+    expect((await api.patch(`${MAPS}/a`, operations, 'json')).json.data).toEqual({ l: '2', moved: '1', new: '3' })
   })
 
   it('SYS-4 all of the operations or none', async () => {
@@ -36,43 +36,43 @@ describe('PATCH', () => {
       { op: 'add', path: '/data/new', value: '3' },
       { op: 'test', path: '/data/k', value: 'other' },
     ]
-    expect((await trial.patch(`${MAPS}/a`, operations, 'json')).status).toBe(422)
+    expect((await api.patch(`${MAPS}/a`, operations, 'json')).status).toBe(422)
     expect(await data()).toEqual({ k: '1', l: '2' })
   })
 
   it('merges lists by their keys where the kind says so', async () => {
-    await trial.post(ACCOUNTS, { metadata: { name: 's' }, secrets: [{ name: 'a' }, { name: 'b' }] })
+    await api.post(ACCOUNTS, { metadata: { name: 's' }, secrets: [{ name: 'a' }, { name: 'b' }] })
     const patch = { secrets: [{ name: 'b', $patch: 'delete' }, { name: 'c' }] }
-    const { json } = await trial.patch(`${ACCOUNTS}/s`, patch)
+    const { json } = await api.patch(`${ACCOUNTS}/s`, patch)
     expect(json.secrets.map(({ name }: any) => name).sort()).toEqual(['a', 'c'])
   })
 
   it('takes one finalizer out of several, as provisioners do', async () => {
-    await trial.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/a', 'example.com/b'] } })
+    await api.patch(`${MAPS}/a`, { metadata: { finalizers: ['example.com/a', 'example.com/b'] } })
     const patch = { metadata: { '$deleteFromPrimitiveList/finalizers': ['example.com/a'] } }
-    expect((await trial.patch(`${MAPS}/a`, patch)).json.metadata.finalizers).toEqual(['example.com/b'])
+    expect((await api.patch(`${MAPS}/a`, patch)).json.metadata.finalizers).toEqual(['example.com/b'])
   })
 
   it('SYS-4 with a version inside is conditional', async () => {
     const patch = { metadata: { resourceVersion: stored.metadata.resourceVersion }, data: { k: '2' } }
-    expect((await trial.patch(`${MAPS}/a`, patch)).status).toBe(200)
-    expect((await trial.patch(`${MAPS}/a`, patch)).json).toMatchObject({ code: 409, reason: 'Conflict' })
-    expect((await trial.patch(`${MAPS}/a`, patch, 'merge')).json).toMatchObject({ code: 409, reason: 'Conflict' })
+    expect((await api.patch(`${MAPS}/a`, patch)).status).toBe(200)
+    expect((await api.patch(`${MAPS}/a`, patch)).json).toMatchObject({ code: 409, reason: 'Conflict' })
+    expect((await api.patch(`${MAPS}/a`, patch, 'merge')).json).toMatchObject({ code: 409, reason: 'Conflict' })
   })
 
   it('SYS-4 without one never conflicts with another patch', async () => {
-    const patches = Array.from({ length: 50 }, (_, n) => trial.patch(`${MAPS}/a`, { data: { [`n${n}`]: 'yes' } }))
+    const patches = Array.from({ length: 50 }, (_, n) => api.patch(`${MAPS}/a`, { data: { [`n${n}`]: 'yes' } }))
     expect(new Set((await Promise.all(patches)).map(({ status }) => status))).toEqual(new Set([200]))
     expect(Object.keys(await data())).toHaveLength(52)
   })
 
   it('SYS-4 of another uid is refused', async () => {
-    const { status } = await trial.patch(`${MAPS}/a`, { metadata: { uid: 'other' } }, 'merge')
+    const { status } = await api.patch(`${MAPS}/a`, { metadata: { uid: 'other' } }, 'merge')
     expect([409, 422]).toContain(status)
   })
 
   it('SYS-4 as a dry run changes nothing', async () => {
-    const { json } = await trial.patch(`${MAPS}/a?dryRun=All`, { data: { k: '9' } })
+    const { json } = await api.patch(`${MAPS}/a?dryRun=All`, { data: { k: '9' } })
     expect(json.data.k).toBe('9')
     expect(await data()).toEqual({ k: '1', l: '2' })
   })
@@ -111,14 +111,14 @@ describe('PATCH', () => {
   ])('SYS-10 with %s is refused and changes nothing', async (_, body, type, code) => {
     const { status, json } = await raw(body, `application/${type}-patch+json`)
     expect({ status, kind: json.kind, code: json.code }).toEqual({ status: code, kind: 'Status', code })
-    expect((await trial.get(`${MAPS}/a`)).json).toEqual(stored)
+    expect((await api.get(`${MAPS}/a`)).json).toEqual(stored)
   })
 
   it('of what is not there is 404', async () => {
-    expect((await trial.patch(`${MAPS}/nowhere`, { data: {} })).status).toBe(404)
+    expect((await api.patch(`${MAPS}/nowhere`, { data: {} })).status).toBe(404)
   })
 
   it('with force is for apply only', async () => {
-    expect([400, 422]).toContain((await trial.patch(`${MAPS}/a?force=true`, { data: {} })).status)
+    expect([400, 422]).toContain((await api.patch(`${MAPS}/a?force=true`, { data: {} })).status)
   })
 })

@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startTrial, type TrialServer } from '../server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../server.fixture.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const STORAGE = '/apis/storage.k8s.io/v1'
 
-let trial: TrialServer
+let api: ServerFixture
 beforeEach(async () => {
-  trial = await startTrial()
+  api = await createServerFixture()
 })
-afterEach(() => trial.store.close())
+afterEach(() => api.store.close())
 
 const created = async (url: string, body: unknown) => {
-  const { status, json } = await trial.post(url, body)
+  const { status, json } = await api.post(url, body)
   expect(json).toMatchObject({ metadata: expect.anything() })
   expect(status).toBe(201)
   return json
@@ -26,16 +26,16 @@ const aClaim = (requests: Record<string, string> = { storage: '10Gi' }, spec: ob
 describe('PUT', () => {
   it('replaces the object and keeps what is the server’s', async () => {
     const old = await aMap()
-    await trial.clock.advance(60_000)
+    await api.clock.advance(60_000)
     const metadata = { name: 'a', labels: { new: 'yes' }, creationTimestamp: '2000-01-01T00:00:00Z', generation: 9 }
-    const { status, json } = await trial.put(`${MAPS}/a`, { metadata, data: { other: '2' } })
+    const { status, json } = await api.put(`${MAPS}/a`, { metadata, data: { other: '2' } })
     expect(status).toBe(200)
     expect(json).toEqual({
       ...old,
       metadata: {
         ...old.metadata,
         labels: { new: 'yes' },
-        resourceVersion: String(trial.store.revision),
+        resourceVersion: String(api.store.revision),
         managedFields: expect.any(Array),
       },
       data: { other: '2' },
@@ -44,20 +44,20 @@ describe('PUT', () => {
 
   it('SYS-4 from a stale version is 409 Conflict, in the words clients know', async () => {
     const old = await aMap()
-    await trial.put(`${MAPS}/a`, { ...old, data: { k: '2' } })
-    expect((await trial.put(`${MAPS}/a`, { ...old, data: { k: '3' } })).json).toMatchObject({
+    await api.put(`${MAPS}/a`, { ...old, data: { k: '2' } })
+    expect((await api.put(`${MAPS}/a`, { ...old, data: { k: '3' } })).json).toMatchObject({
       code: 409,
       reason: 'Conflict',
       message:
         'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again',
       details: { name: 'a', kind: 'configmaps' },
     })
-    expect((await trial.get(`${MAPS}/a`)).json.data).toEqual({ k: '2' })
+    expect((await api.get(`${MAPS}/a`)).json.data).toEqual({ k: '2' })
   })
 
   it('SYS-4 of a version nobody has seen is a conflict, and of one that is none a bad request', async () => {
     await aMap()
-    const put = (resourceVersion: string) => trial.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion } })
+    const put = (resourceVersion: string) => api.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion } })
     expect((await put('999999')).status).toBe(409)
     expect((await put('abc')).status).toBe(400)
     expect((await put('-1')).status).toBe(400)
@@ -65,8 +65,8 @@ describe('PUT', () => {
 
   it('SYS-4 without a version wins over what is there', async () => {
     await aMap()
-    expect((await trial.put(`${MAPS}/a`, { metadata: { name: 'a' }, data: {} })).status).toBe(200)
-    expect((await trial.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion: '0' }, data: {} })).status).toBe(200)
+    expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a' }, data: {} })).status).toBe(200)
+    expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a', resourceVersion: '0' }, data: {} })).status).toBe(200)
   })
 
   it.each([
@@ -88,7 +88,7 @@ describe('PUT', () => {
     ['leases', '/apis/coordination.k8s.io/v1/namespaces/default/leases', { metadata: { name: 'd' }, spec: {} }],
   ])('SYS-4 of %s must carry the version that was read', async (_, url, body) => {
     await created(url, body)
-    expect((await trial.put(`${url}/d`, body)).json).toMatchObject({
+    expect((await api.put(`${url}/d`, body)).json).toMatchObject({
       code: 422,
       reason: 'Invalid',
       details: { causes: [{ field: 'metadata.resourceVersion' }] },
@@ -97,7 +97,7 @@ describe('PUT', () => {
 
   it('SYS-4 of another uid is 409', async () => {
     await aMap()
-    expect((await trial.put(`${MAPS}/a`, { metadata: { name: 'a', uid: 'other' } })).json).toMatchObject({
+    expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a', uid: 'other' } })).json).toMatchObject({
       code: 409,
       reason: 'Conflict',
     })
@@ -109,11 +109,11 @@ describe('PUT', () => {
     ['no name', {}],
   ])('SYS-10 with %s in the body is 400', async (_, metadata) => {
     await aMap()
-    expect((await trial.put(`${MAPS}/a`, { metadata })).json).toMatchObject({ code: 400, reason: 'BadRequest' })
+    expect((await api.put(`${MAPS}/a`, { metadata })).json).toMatchObject({ code: 400, reason: 'BadRequest' })
   })
 
   it('of what is not there is 404', async () => {
-    expect((await trial.put(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(404)
+    expect((await api.put(`${MAPS}/a`, { metadata: { name: 'a' } })).status).toBe(404)
   })
 
   it.each([
@@ -125,21 +125,21 @@ describe('PUT', () => {
       { metadata: { name: 'a' }, involvedObject: { namespace: 'default' }, type: 'Normal' },
     ],
   ])('SYS-4 of %s that is not there creates it', async (_, url, body) => {
-    const { status, json } = await trial.put(url, body)
+    const { status, json } = await api.put(url, body)
     expect(status).toBe(201)
     expect(json.metadata.uid).toBeTruthy()
-    expect((await trial.get(url)).status).toBe(200)
+    expect((await api.get(url)).status).toBe(200)
   })
 
   it('SYS-4 that would create refuses a uid: it meant an object that is gone', async () => {
     const body = { metadata: { name: 'a', uid: 'gone' }, spec: {} }
-    expect((await trial.put('/apis/coordination.k8s.io/v1/namespaces/default/leases/a', body)).status).toBe(409)
+    expect((await api.put('/apis/coordination.k8s.io/v1/namespaces/default/leases/a', body)).status).toBe(409)
   })
 
   it('SYS-4 that changes nothing keeps the version and tells nobody', async () => {
     const old = await aMap()
-    const watch = await trial.watch(`${MAPS}?watch=1&resourceVersion=${trial.store.revision}`)
-    const same = await trial.put(`${MAPS}/a`, old)
+    const watch = await api.watch(`${MAPS}?watch=1&resourceVersion=${api.store.revision}`)
+    const same = await api.put(`${MAPS}/a`, old)
     expect(same.status).toBe(200)
     expect(same.json).toEqual(old)
     const {
@@ -147,33 +147,33 @@ describe('PUT', () => {
       apiVersion: __,
       ...reordered
     } = { data: old.data, ...old, metadata: Object.fromEntries(Object.entries(old.metadata).reverse()) }
-    expect((await trial.put(`${MAPS}/a`, reordered)).json).toEqual(old)
-    expect((await trial.patch(`${MAPS}/a`, { data: { k: '1' } })).json).toEqual(old)
-    await trial.post(MAPS, { metadata: { name: 'b' } })
+    expect((await api.put(`${MAPS}/a`, reordered)).json).toEqual(old)
+    expect((await api.patch(`${MAPS}/a`, { data: { k: '1' } })).json).toEqual(old)
+    await api.post(MAPS, { metadata: { name: 'b' } })
     await watch.until((events) => events.length > 0)
     expect(watch.events).toMatchObject([{ type: 'ADDED', object: { metadata: { name: 'b' } } }])
   })
 
   it('SYS-4 with dryRun=All answers as if and changes nothing', async () => {
     const old = await aMap()
-    const { status, json } = await trial.put(`${MAPS}/a?dryRun=All`, { ...old, data: { k: '2' } })
+    const { status, json } = await api.put(`${MAPS}/a?dryRun=All`, { ...old, data: { k: '2' } })
     expect(status).toBe(200)
     expect(json.data).toEqual({ k: '2' })
-    expect((await trial.get(`${MAPS}/a`)).json).toEqual(old)
+    expect((await api.get(`${MAPS}/a`)).json).toEqual(old)
     expect(
       (
-        await trial.put('/apis/coordination.k8s.io/v1/namespaces/default/leases/x?dryRun=All', {
+        await api.put('/apis/coordination.k8s.io/v1/namespaces/default/leases/x?dryRun=All', {
           metadata: { name: 'x' },
           spec: {},
         })
       ).status,
     ).toBe(201)
-    expect((await trial.get('/apis/coordination.k8s.io/v1/namespaces/default/leases/x')).status).toBe(404)
+    expect((await api.get('/apis/coordination.k8s.io/v1/namespaces/default/leases/x')).status).toBe(404)
   })
 
   it('SYS-4 of two writers, one wins and the other is told', async () => {
     const old = await aMap()
-    const answers = await Promise.all(['2', '3'].map((k) => trial.put(`${MAPS}/a`, { ...old, data: { k } })))
+    const answers = await Promise.all(['2', '3'].map((k) => api.put(`${MAPS}/a`, { ...old, data: { k } })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
   })
 })
@@ -181,9 +181,9 @@ describe('PUT', () => {
 describe('generation', () => {
   it('of a driver rises with its spec and with nothing else', async () => {
     const driver = await created(`${STORAGE}/csidrivers`, { metadata: { name: 'd' }, spec: {} })
-    const labelled = (await trial.patch(`${STORAGE}/csidrivers/d`, { metadata: { labels: { a: 'b' } } })).json
+    const labelled = (await api.patch(`${STORAGE}/csidrivers/d`, { metadata: { labels: { a: 'b' } } })).json
     expect(labelled.metadata.generation).toBe(driver.metadata.generation)
-    const changed = (await trial.patch(`${STORAGE}/csidrivers/d`, { spec: { storageCapacity: true } })).json
+    const changed = (await api.patch(`${STORAGE}/csidrivers/d`, { spec: { storageCapacity: true } })).json
     expect(changed.metadata.generation).toBe(driver.metadata.generation + 1)
   })
 })
@@ -253,7 +253,7 @@ describe('status', () => {
   it.each(KINDS)('of %s cannot be changed through the object itself', async (_, url, body, spec, status) => {
     if (!status) return
     const old = await created(url, body)
-    const { status: code, json } = await trial.patch(`${url}/x`, {
+    const { status: code, json } = await api.patch(`${url}/x`, {
       metadata: { labels: { seen: 'yes' } },
       spec,
       status,
@@ -269,7 +269,7 @@ describe('status', () => {
     async (_, url, body, spec, status, takesMetadata) => {
       const old = await created(url, body)
       const metadata = { labels: { seen: 'yes' }, annotations: { a: 'b' } }
-      const { status: code, json } = await trial.patch(`${url}/x/status`, { metadata, spec, status })
+      const { status: code, json } = await api.patch(`${url}/x/status`, { metadata, spec, status })
       expect(code).toBe(200)
       expect(json.spec).toEqual(old.spec)
       if (status) expect(json.status).toMatchObject(status)
@@ -281,30 +281,30 @@ describe('status', () => {
   it('is read and replaced at /status, and can be neither created nor deleted there', async () => {
     const old = await created('/api/v1/persistentvolumes', volume)
     const url = '/api/v1/persistentvolumes/x/status'
-    expect((await trial.get(url)).json).toEqual(old)
-    const { json } = await trial.put(url, { ...old, spec: {}, status: { phase: 'Available' } })
+    expect((await api.get(url)).json).toEqual(old)
+    const { json } = await api.put(url, { ...old, spec: {}, status: { phase: 'Available' } })
     expect(json).toMatchObject({ spec: old.spec, status: { phase: 'Available' } })
-    expect((await trial.post(url, old)).status).toBe(405)
-    expect((await trial.delete(url)).status).toBe(405)
+    expect((await api.post(url, old)).status).toBe(405)
+    expect((await api.delete(url)).status).toBe(405)
   })
 
   it.each(['storageclasses', 'csidrivers', 'volumeattributesclasses'])('of %s does not exist', async (plural) => {
-    expect((await trial.get(`${STORAGE}/${plural}/x/status`)).status).toBe(404)
+    expect((await api.get(`${STORAGE}/${plural}/x/status`)).status).toBe(404)
   })
 })
 
 describe('a claim', () => {
   const bound = async (requests?: Record<string, string>) => {
-    await trial.post(`${STORAGE}/storageclasses`, {
+    await api.post(`${STORAGE}/storageclasses`, {
       metadata: { name: 'fast' },
       provisioner: 'example.com/p',
       allowVolumeExpansion: true,
     })
     await created(CLAIMS, aClaim(requests, { volumeName: 'v' }))
     const status = { phase: 'Bound', capacity: { storage: '10Gi' }, accessModes: ['ReadWriteOnce'] }
-    return (await trial.patch(`${CLAIMS}/orders/status`, { status })).json
+    return (await api.patch(`${CLAIMS}/orders/status`, { status })).json
   }
-  const ask = (storage: string) => trial.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage } } } })
+  const ask = (storage: string) => api.patch(`${CLAIMS}/orders`, { spec: { resources: { requests: { storage } } } })
 
   it('REX-3 remembers the largest size ever asked for, even through a PUT that does not know the field', async () => {
     const claim = await bound()
@@ -316,7 +316,7 @@ describe('a claim', () => {
       allocatedResources: { storage: '20Gi' },
     })
     const { allocatedResources: _, ...spec } = json.spec
-    const put = await trial.put(`${CLAIMS}/orders`, { ...json, spec })
+    const put = await api.put(`${CLAIMS}/orders`, { ...json, spec })
     expect(put.status).toBe(200)
     expect(put.json).toEqual(json)
   })
@@ -324,13 +324,13 @@ describe('a claim', () => {
   it('REX-3 does not let users write it', async () => {
     const claim = await bound()
     for (const storage of ['1Gi', '500Gi']) {
-      const { json } = await trial.put(`${CLAIMS}/orders`, {
+      const { json } = await api.put(`${CLAIMS}/orders`, {
         ...claim,
         metadata: { ...claim.metadata, resourceVersion: undefined },
         spec: { ...claim.spec, allocatedResources: { storage } },
       })
       if (json.kind !== 'Status') expect(json.spec.allocatedResources).toEqual({ storage: '10Gi' })
-      expect((await trial.get(`${CLAIMS}/orders`)).json.spec.allocatedResources).toEqual({ storage: '10Gi' })
+      expect((await api.get(`${CLAIMS}/orders`)).json.spec.allocatedResources).toEqual({ storage: '10Gi' })
     }
   })
 
@@ -344,12 +344,12 @@ describe('a claim', () => {
       reason: 'FieldValueForbidden',
       field: expect.stringMatching(/^spec/),
     })
-    expect((await trial.get(`${CLAIMS}/orders`)).json.spec.resources.requests.storage).toBe('10Gi')
+    expect((await api.get(`${CLAIMS}/orders`)).json.spec.resources.requests.storage).toBe('10Gi')
   })
 
   it('REX-10 with the gate off may not be lowered at all', async () => {
-    await trial.store.close()
-    trial = await startTrial({ gates: 'RecoverExpansionFailure=false' })
+    await api.store.close()
+    api = await createServerFixture({ gates: 'RecoverExpansionFailure=false' })
     await bound()
     expect((await ask('20Gi')).status).toBe(200)
     expect((await ask('15Gi')).status).toBe(422)
@@ -358,27 +358,27 @@ describe('a claim', () => {
   it('grows only when bound, and only if its class allows it', async () => {
     await created(CLAIMS, aClaim())
     expect((await ask('20Gi')).json).toMatchObject({ code: 422, reason: 'Invalid' })
-    await trial.post(`${STORAGE}/storageclasses`, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
-    await trial.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound', capacity: { storage: '10Gi' } } })
+    await api.post(`${STORAGE}/storageclasses`, { metadata: { name: 'fast' }, provisioner: 'example.com/p' })
+    await api.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound', capacity: { storage: '10Gi' } } })
     expect((await ask('20Gi')).json).toMatchObject({ code: 403, reason: 'Forbidden' })
-    await trial.patch(`${STORAGE}/storageclasses/fast`, { allowVolumeExpansion: true })
+    await api.patch(`${STORAGE}/storageclasses/fast`, { allowVolumeExpansion: true })
     expect((await ask('20Gi')).status).toBe(200)
   })
 
   it('VAC-2 takes another attributes class once bound, and not before', async () => {
     await created(CLAIMS, aClaim(undefined, { volumeAttributesClassName: 'silver' }))
-    const change = () => trial.patch(`${CLAIMS}/orders`, { spec: { volumeAttributesClassName: 'gold' } })
+    const change = () => api.patch(`${CLAIMS}/orders`, { spec: { volumeAttributesClassName: 'gold' } })
     expect((await change()).status).toBe(422)
-    await trial.patch(`${CLAIMS}/orders`, { spec: { volumeName: 'v' } })
-    await trial.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } })
+    await api.patch(`${CLAIMS}/orders`, { spec: { volumeName: 'v' } })
+    await api.patch(`${CLAIMS}/orders/status`, { status: { phase: 'Bound' } })
     expect((await change()).json.spec.volumeAttributesClassName).toBe('gold')
   })
 
   it('PROV-2 keeps its class: neither the field nor the old annotation can change', async () => {
     await created(CLAIMS, aClaim())
-    expect((await trial.patch(`${CLAIMS}/orders`, { spec: { storageClassName: 'slow' } })).status).toBe(422)
+    expect((await api.patch(`${CLAIMS}/orders`, { spec: { storageClassName: 'slow' } })).status).toBe(422)
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'slow' }
-    expect((await trial.patch(`${CLAIMS}/orders`, { metadata: { annotations } })).status).toBe(422)
+    expect((await api.patch(`${CLAIMS}/orders`, { metadata: { annotations } })).status).toBe(422)
   })
 })
 
@@ -392,16 +392,16 @@ describe('a class', () => {
       { reclaimPolicy: 'Retain' },
       { volumeBindingMode: 'WaitForFirstConsumer' },
     ]) {
-      expect((await trial.patch(`${url}/fast`, change)).json).toMatchObject({ code: 422, reason: 'Invalid' })
+      expect((await api.patch(`${url}/fast`, change)).json).toMatchObject({ code: 422, reason: 'Invalid' })
     }
-    expect((await trial.patch(`${url}/fast`, { allowVolumeExpansion: true })).status).toBe(200)
+    expect((await api.patch(`${url}/fast`, { allowVolumeExpansion: true })).status).toBe(200)
   })
 
   it('VAC-1 of attributes keeps driver and parameters', async () => {
     const url = `${STORAGE}/volumeattributesclasses`
     await created(url, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } })
     for (const change of [{ driverName: 'e.example.com' }, { parameters: { iops: '2' } }]) {
-      expect((await trial.patch(`${url}/silver`, change)).json).toMatchObject({ code: 422, reason: 'Invalid' })
+      expect((await api.patch(`${url}/silver`, change)).json).toMatchObject({ code: 422, reason: 'Invalid' })
     }
   })
 
@@ -409,9 +409,9 @@ describe('a class', () => {
     const url = `${STORAGE}/namespaces/default/csistoragecapacities`
     await created(url, { metadata: { name: 'a' }, storageClassName: 'fast', nodeTopology: {}, capacity: '1Gi' })
     for (const change of [{ storageClassName: 'slow' }, { nodeTopology: { matchLabels: { zone: 'b' } } }]) {
-      expect((await trial.patch(`${url}/a`, change)).status).toBe(422)
+      expect((await api.patch(`${url}/a`, change)).status).toBe(422)
     }
-    expect((await trial.patch(`${url}/a`, { capacity: '2Gi', maximumVolumeSize: '1Gi' })).json).toMatchObject({
+    expect((await api.patch(`${url}/a`, { capacity: '2Gi', maximumVolumeSize: '1Gi' })).json).toMatchObject({
       capacity: '2Gi',
     })
   })

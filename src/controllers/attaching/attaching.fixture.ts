@@ -15,7 +15,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
@@ -53,7 +53,7 @@ export interface VolumeWish {
 export type World = Awaited<ReturnType<typeof aWorld>>
 
 export async function aWorld(settings: Partial<FakeSettings> = {}) {
-  const trial: TrialServer = await startTrial()
+  const trial: ServerFixture = await createServerFixture()
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const nodes = NODES.map((id) => ({ id: `id-${id}` }))
   const fake = createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })

@@ -6,7 +6,7 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
@@ -15,7 +15,7 @@ import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
 import { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
 
 export interface BindingTrial {
-  readonly trial: TrialServer
+  readonly trial: ServerFixture
   readonly client: Client
   /** Creates an object, with its status where it gives one. */
   claim(name: string, parts?: ClaimParts): Promise<Claim>
@@ -58,7 +58,7 @@ export interface BindingTrialOptions extends Partial<Pick<BindingOptions, 'inPro
 const STILL_TURNS = 12
 
 export async function startBindingTrial(options: BindingTrialOptions = {}): Promise<BindingTrial> {
-  const trial = await startTrial()
+  const trial = await createServerFixture()
   const direct = inProcessClient(trial.server.objects, SYSTEM_USER)
   const { through = (client) => client } = options
   const client = through(options.oneByOne ? oneByOne(direct) : direct)

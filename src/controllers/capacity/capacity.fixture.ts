@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import type { Kind } from '../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialOptions, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
@@ -25,7 +25,7 @@ const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
 const CSI_NODES = '/apis/storage.k8s.io/v1/csinodes'
 
 export interface CapacityTrialOptions {
-  readonly server?: TrialOptions
+  readonly server?: ServerFixtureOptions
   readonly pools?: FakeSettings['pools']
   readonly settings?: Partial<FakeSettings>
 }
@@ -40,7 +40,7 @@ export interface ProducerOptions {
 }
 
 export interface CapacityTrial {
-  readonly server: TrialServer
+  readonly server: ServerFixture
   readonly fake: FakeDriver
   readonly client: Client
   /** create, patch and delete of capacity objects, in order. */
@@ -67,7 +67,7 @@ export interface CapacityTrial {
 }
 
 export async function startCapacityTrial(given: CapacityTrialOptions = {}): Promise<CapacityTrial> {
-  const server = await startTrial(given.server)
+  const server = await createServerFixture(given.server)
   const { clock } = server
   const pools = given.pools ?? [
     { name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } },

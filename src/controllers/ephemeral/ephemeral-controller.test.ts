@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
 import { createEphemeralController, createEphemeralMetrics, type EphemeralController } from './index.ts'
@@ -10,14 +10,14 @@ import { createEphemeralController, createEphemeralMetrics, type EphemeralContro
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const PODS = '/api/v1/namespaces/default/pods'
 
-let trial: TrialServer
+let trial: ServerFixture
 let controller: EphemeralController
 let registry: Registry
 let stop: () => Promise<void>
 const told: string[] = []
 
 beforeEach(async () => {
-  trial = await startTrial()
+  trial = await createServerFixture()
   told.length = 0
   registry = new Registry()
   const events: EventRecorder = {

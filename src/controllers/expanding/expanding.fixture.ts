@@ -14,7 +14,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialOptions, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import {
@@ -46,7 +46,7 @@ export const CLASS = 'growing'
 
 export interface WorldOptions {
   readonly driver?: Partial<FakeSettings>
-  readonly trial?: TrialOptions
+  readonly trial?: ServerFixtureOptions
 }
 
 export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept' | 'election'> {
@@ -85,7 +85,7 @@ export interface View {
 export type World = Awaited<ReturnType<typeof aWorld>>
 
 export async function aWorld({ driver: settings = {}, trial: trialOptions }: WorldOptions = {}) {
-  const trial: TrialServer = await startTrial(trialOptions)
+  const trial: ServerFixture = await createServerFixture(trialOptions)
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const fake = createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
   const driver = driverTo(fake)

@@ -2,19 +2,19 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { createGarbageController } from './garbage-controller.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 const SECRETS = '/api/v1/namespaces/default/secrets'
 
-let trial: TrialServer
+let trial: ServerFixture
 let stop: () => Promise<void>
 let controller: ReturnType<typeof createGarbageController>
 
 beforeEach(async () => {
-  trial = await startTrial()
+  trial = await createServerFixture()
   const abort = new AbortController()
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   controller = createGarbageController({
@@ -35,7 +35,7 @@ afterEach(async () => {
   await trial.store.close()
 })
 
-const until: TrialServer['until'] = (condition, what) => trial.until(condition, what)
+const until: ServerFixture['until'] = (condition, what) => trial.until(condition, what)
 const isGone = (path: string) => async () => (await trial.get(path)).status === 404
 /** Every wake-up that was coming has been worked off. */
 const quiet = () =>

@@ -11,7 +11,7 @@ import { podKind } from '../../api/kinds/pod/pod.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialOptions } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import {
   createFakeDriver,
@@ -35,7 +35,7 @@ import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '.
 
 export const DRIVER = 'disks.example.com'
 
-export interface WorldOptions extends Pick<TrialOptions, 'gates' | 'runtimeConfig' | 'medium'> {
+export interface WorldOptions extends Pick<ServerFixtureOptions, 'gates' | 'runtimeConfig' | 'medium'> {
   readonly settings?: Partial<FakeSettings>
   /** Of a world before this one. */
   readonly fake?: FakeDriver
@@ -67,7 +67,7 @@ export interface ClaimWish {
 export type World = Awaited<ReturnType<typeof aWorld>>
 
 export async function aWorld(given: WorldOptions = {}) {
-  const trial = await startTrial(given)
+  const trial = await createServerFixture(given)
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const fake =
     given.fake ?? createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, ...given.settings }) })

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { createNamespaceController } from './namespace-controller.ts'
 
 const SHOP = '/api/v1/namespaces/shop'
 
-let trial: TrialServer
+let trial: ServerFixture
 let stop: () => Promise<void>
 
 function startController(): () => Promise<void> {
@@ -23,7 +23,7 @@ function startController(): () => Promise<void> {
 }
 
 beforeEach(async () => {
-  trial = await startTrial()
+  trial = await createServerFixture()
   stop = startController()
   await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
 })

@@ -8,7 +8,7 @@ import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial } from '../../apiserver/server.fixture.ts'
+import { createServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
@@ -30,7 +30,7 @@ const LEASES = 'kube-node-lease'
 const RENEW_MS = 10_000
 
 export async function aWorld() {
-  const trial = await startTrial()
+  const trial = await createServerFixture()
   const { clock } = trial
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const told: (Happening & { readonly about: string })[] = []

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { allGatesOn, type FeatureGates, parseFeatureGates } from '../../api/feature-gates.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createCacheSet } from '../../runtime/index.ts'
@@ -13,13 +13,13 @@ const PODS = '/api/v1/namespaces/default/pods'
 const VOLUMES = '/api/v1/persistentvolumes'
 const CLASSES = '/apis/storage.k8s.io/v1/volumeattributesclasses'
 
-let trial: TrialServer
+let trial: ServerFixture
 let stop: () => Promise<void>
 let standings: () => string[]
 let isBusy: () => boolean
 
 beforeEach(async () => {
-  trial = await startTrial()
+  trial = await createServerFixture()
   start()
 })
 
@@ -57,7 +57,7 @@ afterEach(async () => {
   await trial.store.close()
 })
 
-const until: TrialServer['until'] = (condition, what) => trial.until(condition, what)
+const until: ServerFixture['until'] = (condition, what) => trial.until(condition, what)
 /** Nothing is being worked on, and nothing comes by itself. */
 async function untilQuiet(): Promise<void> {
   for (let turns = 0; turns < 20; turns++) {

@@ -8,7 +8,7 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
@@ -44,7 +44,7 @@ export interface Process {
 }
 
 export interface World {
-  readonly trial: TrialServer
+  readonly trial: ServerFixture
   readonly client: Client
   readonly storage: ScriptedStorage
   readonly told: Told[]
@@ -73,7 +73,7 @@ export interface ClaimWish {
 }
 
 export async function aWorld(): Promise<World> {
-  const trial = await startTrial()
+  const trial = await createServerFixture()
   const client = inProcessClient(trial.server.objects, SYSTEM_USER)
   const storage = scriptedStorage()
   const told: Told[] = []

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
-import { startTrial, type TrialServer } from '../../apiserver/server.fixture.ts'
+import { createServerFixture, type ServerFixture } from '../../apiserver/server.fixture.ts'
 import type { Logger } from '../../base/log.ts'
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
@@ -12,7 +12,7 @@ import { createQuotaController, createQuotaMetrics } from './index.ts'
 const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 
-let trial: TrialServer
+let trial: ServerFixture
 let client: Client
 let registry: Registry
 let stop: () => Promise<void>
@@ -22,7 +22,7 @@ const log: Logger = { ...silentLog, error: (_fields, message) => void errors.pus
 
 beforeEach(async () => {
   errors.length = 0
-  trial = await startTrial()
+  trial = await createServerFixture()
   client = inProcessClient(trial.server.objects, SYSTEM_USER)
   stop = async () => {}
 })
@@ -46,7 +46,7 @@ function start(seenBy: (client: Client) => Client = (same) => same): void {
   }
 }
 
-const until: TrialServer['until'] = (condition, what) => trial.until(condition, what)
+const until: ServerFixture['until'] = (condition, what) => trial.until(condition, what)
 
 const aQuota = (name: string, hard: object) => trial.post(QUOTAS, { metadata: { name }, spec: { hard } })
 const aClaim = async (name: string, storage: string) => {

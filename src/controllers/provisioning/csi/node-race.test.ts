@@ -40,7 +40,7 @@ async function startNodeTrial(more: Partial<NodeDeployment> = {}, availableCapac
     /** Time goes on until the answer is there; how long it took. */
     async timed<T>(answer: Promise<T>) {
       const startMs = clock.monotonicMs()
-      const value = await trial.whileTimePasses(answer)
+      const value = await trial.advanceUntilSettled(answer)
       return { value, ms: clock.monotonicMs() - startMs }
     },
   }

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
-import { startTrial } from '../../../apiserver/server.fixture.ts'
+import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
@@ -23,7 +23,7 @@ export interface ProvisionerTrialOptions {
 
 export async function startProvisionerTrial(given: ProvisionerTrialOptions = {}) {
   const { facts = factsOf(), options, log = silentLog, around = (client) => client } = given
-  const trial = await startTrial()
+  const trial = await createServerFixture()
   const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
   const { clock } = trial
   const random = () => 0.5

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
-import { startTrial } from '../../../apiserver/server.fixture.ts'
+import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import { createCacheSet } from '../../../runtime/index.ts'
@@ -12,7 +12,7 @@ const CLONE_FINALIZER = 'provisioner.storage.kubernetes.io/cloning-protection'
 const SNAPSHOT_FINALIZER = 'provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection'
 
 async function start(around: (client: Client) => Client = (client) => client) {
-  const trial = await startTrial()
+  const trial = await createServerFixture()
   const client = around(inProcessClient(trial.server.objects, SYSTEM_USER))
   const deps = { client, clock: trial.clock, random: () => 0.5, log: silentLog }
   const caches = createCacheSet(deps)
