@@ -29,4 +29,5 @@ export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './m
 export { oneAtATime } from './one-at-a-time.ts'
 export { type ReadyOptions, whenReady } from './ready.ts'
 export { redact, redacted, withoutSecrets } from './redact.ts'
+export { redactCredentials } from './redact-credentials.ts'
 export { type ServedDriver, type ServeOptions, serveDriver } from './serve.ts'

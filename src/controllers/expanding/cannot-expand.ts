@@ -1,11 +1,11 @@
 // In place of growing, for a driver that cannot: a claim that asks for more is told why it gets nothing, and what to do.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { DriverFacts } from '../../csi/index.ts'
 import { done, type EventRecorder, stuck } from '../../runtime/index.ts'
-import { isLess } from '../../volumes/target-size.ts'
+import { claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import type { Change } from '../volume-changes/index.ts'
 import { resizeFailed } from './events.ts'
-import { capacityOf, requestOf } from './plan-expansion.ts'
 
 export interface CannotExpandDeps {
   readonly facts: Pick<DriverFacts, 'name'>
@@ -14,9 +14,9 @@ export interface CannotExpandDeps {
 
 export const createCannotExpand = ({ facts, events }: CannotExpandDeps): Change => ({
   name: 'expanding',
-  matters: (next, old) => requestOf(next) !== requestOf(old),
+  matters: (next, old) => requestedStorage(next) !== requestedStorage(old),
   async reconcile({ claim }) {
-    const [cap, req] = [capacityOf(claim), requestOf(claim)]
+    const [cap, req] = [claimCapacity(claim), requestedStorage(claim)]
     if (!isLess(cap, req) || claim.metadata.deletionTimestamp) return done
     const because =
       `CSI driver ${facts.name} does not support volume expansion: it reports the capability EXPAND_VOLUME neither for ` +

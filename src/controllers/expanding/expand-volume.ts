@@ -14,8 +14,9 @@ import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { keyOfObject } from '../../client/index.ts'
-import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
+import { CsiError, isInfeasibleExpand, isUncertain, redactCredentials } from '../../csi/index.ts'
 import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'
+import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   failed,
@@ -28,13 +29,12 @@ import {
   stateOf,
   timeText,
 } from '../../volumes/resize-status.ts'
-import { isLess } from '../../volumes/target-size.ts'
+import { allocatedStorage, claimCapacity, isLess, volumeCapacity } from '../../volumes/sizes.ts'
 import { publishFacts } from '../attaching/attacher/publish-request.ts'
-import { type Credentials, readCredentials, withoutCredentials } from '../provisioning/csi/index.ts'
 import { delayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'
-import { allocatedOf, type Beginning, capacityOf, sizeOf } from './plan-expansion.ts'
+import type { Beginning } from './plan-expansion.ts'
 import { claimNote, claimWrite, save, volumeWrite } from './saving.ts'
 import { changed, type Step, tried } from './step.ts'
 
@@ -93,7 +93,7 @@ export async function findGrown(
 ): Promise<Step | undefined> {
   const { claim, volume } = subject
   if (context.isNodeOnly || context.answers.of(claim)?.mayHave === undefined) return undefined
-  const has = capacityOf(claim)
+  const has = claimCapacity(claim)
   try {
     const reply = await ask(await prepare(volume, has, context, signal), has, context, signal)
     return isLess(has, reply.size) ? await saveGrown(subject, reply, context) : undefined
@@ -160,7 +160,7 @@ class TooSmall extends Error {
 
 function textOf(error: unknown, secrets: Credentials): string {
   const text = error instanceof CsiError ? error.rpcText : error instanceof Error ? error.message : String(error)
-  return withoutCredentials(text, secrets)
+  return redactCredentials(text, secrets)
 }
 
 async function notGrown(
@@ -196,12 +196,12 @@ async function notGrown(
 /** The volume first: until the claim says so too, the driver is asked again and says the same. */
 async function saveGrown({ claim, volume }: Subject, reply: Reply, context: ExpandingContext): Promise<Step> {
   const { clock, events, isNodeOnly } = context
-  const [said, before] = [sizeOf(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
+  const [said, before] = [volumeCapacity(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
   // Where only nodes grow volumes, a smaller size after a refused one is the truth; a device does not shrink.
   const size = isNodeOnly || isLess(said, reply.size) ? reply.size : said
-  const isForNode = reply.needsNode && before === undefined && isLess(capacityOf(claim), size)
+  const isForNode = reply.needsNode && before === undefined && isLess(claimCapacity(claim), size)
   const annotations = {
-    ...(isForNode ? { [PRE_RESIZE_CAPACITY]: capacityOf(claim) } : {}),
+    ...(isForNode ? { [PRE_RESIZE_CAPACITY]: claimCapacity(claim) } : {}),
     ...context.pace?.changed({ claim, volume }),
   }
   const isNews = isLess(said, size) || isLess(size, said) || Object.keys(annotations).length > 0
@@ -232,7 +232,7 @@ async function saveOverEdits(
       now = await context.client.get(persistentVolumeClaimKind, { ...(namespace ? { namespace } : {}), name })
       context.claims.learn(now)
       const isSame =
-        now.metadata.uid === uid && stateOf(now) === stateOf(claim) && allocatedOf(now) === allocatedOf(claim)
+        now.metadata.uid === uid && stateOf(now) === stateOf(claim) && allocatedStorage(now) === allocatedStorage(claim)
       if (!isSame) throw error
     }
   }

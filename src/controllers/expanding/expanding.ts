@@ -1,5 +1,6 @@
 // Growing volumes of one CSI driver, as a change of bound claims: what wakes a claim, and what its steps stand on.
 // The node's part of a growth is the node agent's (nodeagent/csi/grow.ts).
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -13,12 +14,13 @@ import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { conditionIn, NO_ROOM, stateOf } from '../../volumes/resize-status.ts'
+import { claimCapacity, requestedStorage } from '../../volumes/sizes.ts'
 import { type Change, followUsers, isOver, type Pace } from '../volume-changes/index.ts'
 import { Answers } from './answers.ts'
 import type { ExpandingContext } from './context.ts'
 import { LoweredRequests } from './lowered-requests.ts'
 import { type ExpandingOptions, expandingSettings } from './options.ts'
-import { capacityOf, hasError, requestOf } from './plan-expansion.ts'
+import { hasError } from './plan-expansion.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
 import { createRoom } from './room.ts'
 
@@ -116,8 +118,8 @@ const classInNeed = (claim: Claim): string[] =>
 
 /** What the controller itself writes does not cut its backoff short; what users and nodes write does. */
 const isAnotherWish = (next: Claim, old: Claim): boolean =>
-  requestOf(next) !== requestOf(old) ||
-  capacityOf(next) !== capacityOf(old) ||
+  requestedStorage(next) !== requestedStorage(old) ||
+  claimCapacity(next) !== claimCapacity(old) ||
   isGoing(next) !== isGoing(old) ||
   (stateOf(next) === undefined && hasError(next) && !hasError(old)) ||
   (stateOf(next) !== stateOf(old) && !isOurs(stateOf(next)))

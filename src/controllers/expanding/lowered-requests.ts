@@ -1,6 +1,7 @@
 // Tells people, on claim and volume, that a user lowered the size of a claim: what was asked of the storage before may
 // have happened, and quota may go on charging it. Told when the edit is seen; an edit that nobody saw is told while its
 // growth is still under way, unless an event says that it was.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
@@ -9,10 +10,9 @@ import { ApiError } from '../../api/status-error.ts'
 import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'
 import { stateOf } from '../../volumes/resize-status.ts'
-import { isLess } from '../../volumes/target-size.ts'
+import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import type { Subject } from '../volume-changes/index.ts'
 import { LOWERED_REASON, requestLowered } from './events.ts'
-import { allocatedOf, capacityOf, requestOf } from './plan-expansion.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
@@ -34,9 +34,9 @@ export class LoweredRequests {
   follow(subjectOf: (claim: Claim) => Subject | undefined): () => void {
     return this.#deps.claims.subscribe({
       updated: (next, old) => {
-        if (!isLess(requestOf(next), requestOf(old))) return
+        if (!isLess(requestedStorage(next), requestedStorage(old))) return
         const subject = subjectOf(next)
-        if (subject) this.#tell(subject, requestOf(old))
+        if (subject) this.#tell(subject, requestedStorage(old))
       },
     })
   }
@@ -44,8 +44,8 @@ export class LoweredRequests {
   /** For a claim that is growing to more than it asks for. */
   async catchUp(subject: Subject, signal: AbortSignal): Promise<void> {
     const { claim } = subject
-    const from = allocatedOf(claim)
-    if (from === undefined || !isLess(requestOf(claim), from) || stateOf(claim) === undefined) return
+    const from = allocatedStorage(claim)
+    if (from === undefined || !isLess(requestedStorage(claim), from) || stateOf(claim) === undefined) return
     if (this.#told.get(keyOfObject(claim)) === tokenOf(claim)) return
     if (await this.#isTold(claim, signal)) this.#told.set(keyOfObject(claim), tokenOf(claim))
     else this.#tell(subject, from)
@@ -58,12 +58,12 @@ export class LoweredRequests {
   #tell({ claim, volume }: Subject, from: string): void {
     this.#told.set(keyOfObject(claim), tokenOf(claim))
     const mark = claim.spec?.allocatedResources?.storage
-    const to = requestOf(claim)
+    const to = requestedStorage(claim)
     const happening = requestLowered({
       claimKey: keyOfObject(claim),
       from,
       to,
-      has: capacityOf(claim),
+      has: claimCapacity(claim),
       ...(mark !== undefined && isLess(to, mark) ? { charged: mark } : {}),
     })
     this.#deps.events.record(persistentVolumeClaimKind, claim, happening)
@@ -76,7 +76,7 @@ export class LoweredRequests {
     const fieldSelector = `involvedObject.uid=${uid},reason=${LOWERED_REASON}`
     try {
       const { items } = await this.#deps.client.list(eventKind, { namespace, fieldSelector, signal })
-      return items.some(({ message = '' }) => message.includes(` to ${requestOf(claim)};`))
+      return items.some(({ message = '' }) => message.includes(` to ${requestedStorage(claim)};`))
     } catch (error) {
       if (error instanceof ApiError) return true
       throw error
@@ -84,4 +84,4 @@ export class LoweredRequests {
   }
 }
 
-const tokenOf = (claim: Claim): string => `${claim.metadata.uid} ${requestOf(claim)}`
+const tokenOf = (claim: Claim): string => `${claim.metadata.uid} ${requestedStorage(claim)}`

@@ -7,7 +7,8 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { conditionIn, failureText, NO_ROOM, stateOf } from '../../volumes/resize-status.ts'
-import { isLess, targetOf } from '../../volumes/target-size.ts'
+import { allocatedStorage, claimCapacity, isLess, requestedStorage, volumeCapacity } from '../../volumes/sizes.ts'
+import { targetOf } from './target-size.ts'
 
 export interface Situation {
   readonly claim: Readonly<PersistentVolumeClaim>
@@ -56,36 +57,31 @@ const BYTES_MAX = 2n ** 63n - 1n
 
 export function planExpansion(situation: Situation): ExpansionStep {
   const { claim, volume } = situation
-  const [cap, pvcap] = [capacityOf(claim), sizeOf(volume)]
+  const [cap, pvcap] = [claimCapacity(claim), volumeCapacity(volume)]
   if (annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined && !isLess(cap, pvcap)) return { do: 'tidy' }
   if (claim.metadata.deletionTimestamp) return NOTHING
   if (isToldLate(situation)) return { do: 'clear' }
   if (isHalfGrown(situation)) return { do: 'leaveToNode' }
-  return isLess(cap, requestOf(claim)) ? planGrowth(situation) : planEnough(situation)
+  return isLess(cap, requestedStorage(claim)) ? planGrowth(situation) : planEnough(situation)
 }
-
-export const requestOf = ({ spec }: Situation['claim']): string => spec?.resources?.requests?.storage ?? '0'
-export const capacityOf = ({ status }: Situation['claim']): string => status?.capacity?.storage ?? '0'
-export const allocatedOf = ({ status }: Situation['claim']): string | undefined => status?.allocatedResources?.storage
-export const sizeOf = ({ spec }: Situation['volume']): string => spec?.capacity?.storage ?? '0'
 
 /** How a growth failed is told whatever became of the claim meanwhile, and so may be told when it is over. */
 function isToldLate({ claim, volume }: Situation): boolean {
-  const [cap, alloc, state] = [capacityOf(claim), allocatedOf(claim), stateOf(claim)]
-  if (isLess(cap, sizeOf(volume))) return false
-  if (state === undefined) return !isLess(cap, requestOf(claim)) && hasError(claim)
+  const [cap, alloc, state] = [claimCapacity(claim), allocatedStorage(claim), stateOf(claim)]
+  if (isLess(cap, volumeCapacity(volume))) return false
+  if (state === undefined) return !isLess(cap, requestedStorage(claim)) && hasError(claim)
   return state.startsWith('Node') && alloc !== undefined && !isLess(cap, alloc)
 }
 
 /** The claim that it grew for let it go before its node had done its part; the one that has it now begins there. */
 function isHalfGrown({ claim, volume }: Situation): boolean {
-  const pvcap = sizeOf(volume)
+  const pvcap = volumeCapacity(volume)
   return (
     annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined &&
     stateOf(claim) === undefined &&
-    allocatedOf(claim) === undefined &&
-    isLess(capacityOf(claim), pvcap) &&
-    isLess(requestOf(claim), pvcap) &&
+    allocatedStorage(claim) === undefined &&
+    isLess(claimCapacity(claim), pvcap) &&
+    isLess(requestedStorage(claim), pvcap) &&
     conditionIn(claim, 'FileSystemResizePending') === undefined
   )
 }
@@ -96,7 +92,7 @@ export const hasError = (claim: Situation['claim']): boolean =>
 /** The claim has what it asks for. What was begun before the request was lowered is ended or undone. */
 function planEnough(situation: Situation): ExpansionStep {
   const { claim, volume, isFinal, isNodeOnly } = situation
-  const [cap, alloc] = [capacityOf(claim), allocatedOf(claim)]
+  const [cap, alloc] = [claimCapacity(claim), allocatedStorage(claim)]
   switch (stateOf(claim)) {
     case 'ControllerResizeInfeasible':
       return { do: 'cancel' }
@@ -106,7 +102,7 @@ function planEnough(situation: Situation): ExpansionStep {
     case 'NodeResizeInfeasible':
       // Where a device has grown there is no way back; a node that grows it all has grown nothing.
       if (!isNodeOnly) return NOTHING
-      return isLess(cap, sizeOf(volume)) ? { do: 'cancel', volumeSize: cap } : { do: 'cancel' }
+      return isLess(cap, volumeCapacity(volume)) ? { do: 'cancel', volumeSize: cap } : { do: 'cancel' }
     default:
       return NOTHING
   }
@@ -115,9 +111,9 @@ function planEnough(situation: Situation): ExpansionStep {
 function planGrowth(situation: Situation): ExpansionStep {
   const { claim, volume, isFinal, isNodeOnly } = situation
   const sizes = {
-    req: requestOf(claim),
-    alloc: allocatedOf(claim),
-    pvcap: sizeOf(volume),
+    req: requestedStorage(claim),
+    alloc: allocatedStorage(claim),
+    pvcap: volumeCapacity(volume),
     state: stateOf(claim),
     isWaitingForNode: conditionIn(claim, 'FileSystemResizePending') !== undefined,
   }
@@ -144,7 +140,7 @@ function planAsking(target: string, situation: Situation): ExpansionStep {
 
 function beginningOf(target: string, claim: Situation['claim']): Beginning {
   const state = stateOf(claim)
-  if (state === undefined || !isSame(target, allocatedOf(claim))) return 'anew'
+  if (state === undefined || !isSame(target, allocatedStorage(claim))) return 'anew'
   return state === 'ControllerResizeInfeasible' ? 'again' : 'goesOn'
 }
 
@@ -157,7 +153,7 @@ function refusalOf(target: string, situation: Situation): { because: string; rea
 /** How long a size that was refused, by the driver or by the node, has to wait. Whoever waits for room does not. */
 function slowLeftMs(target: string, { claim, nowMs, slowMs }: Situation): number {
   const state = stateOf(claim)
-  if (!state?.endsWith('Infeasible') || !isSame(target, allocatedOf(claim))) return 0
+  if (!state?.endsWith('Infeasible') || !isSame(target, allocatedStorage(claim))) return 0
   const error = conditionIn(claim, state === 'NodeResizeInfeasible' ? 'NodeResizeError' : 'ControllerResizeError')
   if (error?.reason === NO_ROOM) return 0
   const sinceMs = Date.parse(error?.lastProbeTime ?? error?.lastTransitionTime ?? '')

@@ -1,5 +1,6 @@
 // Moves one claim's volume closer to the size it asks for: reads, plans (plan-expansion.ts), takes one step, and plans
 // again until there is nothing to do or something to wait for. Safe at any time and after any crash.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -15,19 +16,12 @@ import {
   stateOf,
   timeText,
 } from '../../volumes/resize-status.ts'
-import { isLess } from '../../volumes/target-size.ts'
+import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { cancelledTelling, inUseText, needsNode, resizeFailed } from './events.ts'
 import { expandVolume, findGrown } from './expand-volume.ts'
-import {
-  allocatedOf,
-  capacityOf,
-  type ExpansionStep,
-  planExpansion,
-  requestOf,
-  type Situation,
-} from './plan-expansion.ts'
+import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
 import { claimWrite, save, volumeWrite } from './saving.ts'
 import { changed, type Step } from './step.ts'
 
@@ -86,7 +80,7 @@ async function apply(
       return changed
     }
     case 'clear':
-      await save([claimWrite(claim, grownOnNode(capacityOf(claim)))], context)
+      await save([claimWrite(claim, grownOnNode(claimCapacity(claim)))], context)
       return changed
     case 'leaveToNode': {
       const left = await save([claimWrite(claim, leftToNode(timeText(context.clock.nowMs())))], context)
@@ -123,7 +117,11 @@ async function cancel(
   const annotations = { [PRE_RESIZE_CAPACITY]: null }
   const writes = volumeSize === undefined ? [] : [volumeWrite(volume, { size: volumeSize, annotations })]
   await save([...writes, claimWrite(claim, cancelled())], context)
-  const happening = cancelledTelling(allocatedOf(claim) ?? requestOf(claim), keyOfObject(volume), capacityOf(claim))
+  const happening = cancelledTelling(
+    allocatedStorage(claim) ?? requestedStorage(claim),
+    keyOfObject(volume),
+    claimCapacity(claim),
+  )
   context.events.record(persistentVolumeClaimKind, claim, happening)
   return changed
 }
@@ -131,7 +129,7 @@ async function cancel(
 function situationOf({ claim, volume }: Subject, context: ExpandingContext): Situation {
   const { answers, pods, room, isNodeOnly, clock, settings } = context
   const answer = answers.of(claim)
-  const alloc = allocatedOf(claim)
+  const alloc = allocatedStorage(claim)
   return {
     claim,
     volume,

@@ -1,12 +1,18 @@
 // One try to give a volume its attributes: the intent and the way back on the claim, the call, and what came of it on
 // volume and claim. Three writes when all goes well, the last two as one where the server can.
+
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
-import { CsiError, goNameOf, isInfeasibleModify, isUncertain as isUncertainAnswer } from '../../csi/index.ts'
+import {
+  CsiError,
+  goNameOf,
+  isInfeasibleModify,
+  isUncertain as isUncertainAnswer,
+  redactCredentials,
+} from '../../csi/index.ts'
 import { backOff, retryAfter, stuck } from '../../runtime/index.ts'
+import type { Credentials } from '../../volumes/credentials.ts'
 import { createMetadata } from '../provisioning/csi/parameters.ts'
-import { withoutCredentials } from '../provisioning/csi/redact.ts'
-import type { Credentials } from '../provisioning/csi/secrets.ts'
 import { delayed, isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
 import { modifyCredentials } from './credentials.ts'
@@ -155,7 +161,7 @@ async function failed(own: Try, error: CsiError, context: ModifyingContext): Pro
   const { answers, clock, settings, pods } = context
   const { claim } = subject
   const meaning = meaningOf(error, own)
-  const text = withoutCredentials(error.rpcText, credentials)
+  const text = redactCredentials(error.rpcText, credentials)
   const isHeld = meaning === 'inUse' && pods !== undefined && isInUse(keyOfObject(claim), pods)
   const isStill = meaning === 'uncertain' && concern.className !== undefined
   const next = isHeld ? `. ${heldByUse(situation)}` : isStill ? `. Still modifying to VAC ${concern.className}` : ''
@@ -167,7 +173,7 @@ async function failed(own: Try, error: CsiError, context: ModifyingContext): Pro
   const patch = failurePatch(step, {
     meaning,
     reason: goNameOf(error.codeName),
-    message: withoutCredentials(error.message, credentials),
+    message: redactCredentials(error.message, credentials),
     undo: CHANGED_NOTHING.includes(meaning) ? undoBefore : (situation.undo ?? {}),
   })
   tell(subject, modifyFailed(text + next), context)

@@ -1,7 +1,9 @@
 // Credentials for changing a volume's attributes. Looked for, in this order, in references that another provisioner wrote
 // on the volume, in its storage class, in the reference for growing it; their values are read now and kept nowhere.
+
 import type { Client } from '../../client/index.ts'
-import { type Credentials, readCredentials, type SecretRef, secretRefFor } from '../provisioning/csi/secrets.ts'
+import { type Credentials, readCredentials, type SecretRef } from '../../volumes/credentials.ts'
+import { secretRefFor } from '../provisioning/csi/secret-reference.ts'
 import type { Subject } from '../volume-changes/change.ts'
 import type { StorageClassReader } from './storage-class-reader.ts'
 

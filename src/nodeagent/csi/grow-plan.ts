@@ -11,7 +11,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { NODE_EXPANSION_NOT_REQUIRED } from '../../volumes/names.ts'
 import { conditionIn, stateOf } from '../../volumes/resize-status.ts'
-import { isLess } from '../../volumes/target-size.ts'
+import { isLess } from '../../volumes/sizes.ts'
 import type { CsiVolume } from './csi-volume.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>

@@ -2,6 +2,7 @@
 // expansion. The claim's status says when it is the node's turn (grow-plan.ts), and is told how it went. Whatever
 // happens, the volume stays as usable as it was. What the driver says it grew to is not asked for: file systems tell
 // less than their device has, and a claim that believed it would want to grow for ever.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -10,12 +11,11 @@ import { quantityToBytes } from '../../api/quantity.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
-import { allocatedOf, requestOf } from '../../controllers/expanding/plan-expansion.ts'
-import { type Credentials, readCredentials, withoutCredentials } from '../../controllers/provisioning/csi/index.ts'
-import { CsiError, isInfeasibleExpand, isUncertain } from '../../csi/index.ts'
+import { CsiError, isInfeasibleExpand, isUncertain, redactCredentials } from '../../csi/index.ts'
 import { type KeyedLock, keyedLock } from '../../host/keyed-lock.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { EventRecorder, Happening } from '../../runtime/index.ts'
+import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import {
   failureText,
   grownOnNode,
@@ -26,7 +26,7 @@ import {
   stateOf,
   timeText,
 } from '../../volumes/resize-status.ts'
-import { isLess } from '../../volumes/target-size.ts'
+import { allocatedStorage, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Drivers, RegisteredDriver } from '../registration/drivers.ts'
 import { type Books, type Publication, volumeKey } from './books.ts'
@@ -119,7 +119,7 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
     const { failed } = known
     if (failed?.how === 'inUse') return undefined // not until it is mounted anew
     // The last word was no, and the user wants less by now: the controller may choose that.
-    if (failed?.how === 'final' && plan.tells === 'state' && isLess(requestOf(plan.claim), plan.size)) {
+    if (failed?.how === 'final' && plan.tells === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
       const message = failureText(`${plan.size} failed on the node, and less is asked for by now`)
       known.failed = undefined
       await save(plan.claim, nodeRefused({ message }, timeText(clock.nowMs())))
@@ -186,7 +186,7 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
       return undefined
     }
     const text = error instanceof CsiError ? error.rpcText : (error as Error).message
-    const because = withoutCredentials(text, secrets)
+    const because = redactCredentials(text, secrets)
     const message = `NodeExpandVolume failed for volume "${volume.volume}" : ${because}`
     events.record(podKind, pod, { type: 'Warning', reason: 'VolumeResizeFailed', message })
 
@@ -224,7 +224,7 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
         throw error
       }
       const isSame =
-        now.metadata.uid === uid && stateOf(now) === stateOf(claim) && allocatedOf(now) === allocatedOf(claim)
+        now.metadata.uid === uid && stateOf(now) === stateOf(claim) && allocatedStorage(now) === allocatedStorage(claim)
       if (!isSame) return false
     }
     return false

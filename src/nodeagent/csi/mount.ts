@@ -1,17 +1,18 @@
 // Brings one CSI volume to one pod, in the kubelet's order: attached, staged once for the node, published for the pod,
 // given to the pod's group. Each step is recorded before the driver is asked and may be repeated at any time; after a
 // final refusal nothing is owed, after an uncertain one everything is undone later as if it had worked.
+
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { CSIDriver, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
-import { readCredentials } from '../../controllers/provisioning/csi/secrets.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'
 import type { KeyedLock } from '../../host/keyed-lock.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
+import { readCredentials } from '../../volumes/credentials.ts'
 import { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
 import type { NodeDisk } from '../disk/disk.ts'
 import type { AgentMetrics } from '../metrics.ts'

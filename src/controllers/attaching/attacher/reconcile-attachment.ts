@@ -8,10 +8,10 @@ import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.t
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { CommitWrite } from '../../../client/index.ts'
-import { CsiError, isUncertain } from '../../../csi/index.ts'
+import { CsiError, isUncertain, redactCredentials } from '../../../csi/index.ts'
 import { backOff, done, NotLeaderError, type Outcome, stuck } from '../../../runtime/index.ts'
 import { NODE_ID } from '../../../volumes/attachment-names.ts'
-import { type Credentials, readCredentials, withoutCredentials } from '../../provisioning/csi/index.ts'
+import { type Credentials, readCredentials } from '../../../volumes/credentials.ts'
 import { type Attachment, isBeingDeleted } from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
 import { type AttachmentVolume, otherHolder, volumeOf } from './attachment-volume.ts'
@@ -222,7 +222,7 @@ async function failed(
   const isOurOwn = error instanceof ApiError || error instanceof NotLeaderError || signal.aborted
   if (isOurOwn || !(error instanceof Error)) throw error // says nothing about the volume
   const text = error instanceof CsiError ? error.rpcText : error.message
-  const message = withoutCredentials(text, credentials)
+  const message = redactCredentials(text, credentials)
   await saveError(field, attachment, { message, code: error instanceof CsiError ? error.code : undefined }, context)
   if (error instanceof Trouble && error.isStuck) return stuck(message)
   const mayGoOn = error instanceof CsiError && isUncertain(error)

@@ -595,7 +595,7 @@ describe('credentials', () => {
     })
     expect(await provision({ storageClass })).toMatchObject({
       how: 'noChange',
-      because: expect.stringContaining('key "blob" of secret creds in namespace default is no text'),
+      because: expect.stringContaining('key "blob" of secret creds in namespace default is not UTF-8 text'),
     })
   })
 })

@@ -12,8 +12,15 @@ import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Volume } from '../../../csi/gen/csi_pb.js'
-import { type CsiDriver, CsiError, type DriverFacts, meaningOfCreateFailure } from '../../../csi/index.ts'
+import {
+  type CsiDriver,
+  CsiError,
+  type DriverFacts,
+  meaningOfCreateFailure,
+  redactCredentials,
+} from '../../../csi/index.ts'
 import type { Cache, CacheSet, EventRecorder } from '../../../runtime/index.ts'
+import type { Credentials } from '../../../volumes/credentials.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { Deleted, Failure, Provisioned, Provisioner, ProvisionRequest } from '../provisioner.ts'
 import { buildVolume, replyProblem } from './build-volume.ts'
@@ -24,9 +31,7 @@ import { createNodeRace, selectedNodeOf } from './node-race.ts'
 import { clusterTopologies, oneNodeTopology } from './node-topologies.ts'
 import { type CsiProvisionerOptions, DEFAULT_OPTIONS, type NodeDeployment } from './options.ts'
 import { type Prepared, prepareRequest, type Topology } from './prepare-request.ts'
-import { withoutCredentials } from './redact.ts'
 import { notNow, Refusal } from './refusal.ts'
-import type { Credentials } from './secrets.ts'
 import { topologyRequirement } from './topology.ts'
 import { createTopologyMemory } from './topology-memory.ts'
 
@@ -292,7 +297,7 @@ const TAKEN =
 /** What a failed call says to people, without anything it was given in confidence. */
 function told(error: unknown, credentials: Credentials): string {
   const text = error instanceof CsiError ? error.rpcText : (error as Error).message
-  return withoutCredentials(text, credentials)
+  return redactCredentials(text, credentials)
 }
 
 /** The codes by which drivers ask for credentials; two of them have other reasons too. */

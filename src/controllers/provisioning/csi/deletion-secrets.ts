@@ -1,10 +1,12 @@
 // Credentials for deleting a volume, whose claim is gone and whose class may be. Never written on the volume by us;
 // looked for, in this order, in the provisioner's own, in references that another provisioner wrote, in the class.
+
 import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { Client } from '../../../client/index.ts'
+import { type Credentials, readCredentials, UnreadableSecretError } from '../../../volumes/credentials.ts'
 import { Refusal } from './refusal.ts'
-import { type Credentials, readCredentials, SecretUnreadable, secretRefFor } from './secrets.ts'
+import { secretRefFor } from './secret-reference.ts'
 
 const SECRET_NAME = 'volume.kubernetes.io/provisioner-deletion-secret-name'
 const SECRET_NAMESPACE = 'volume.kubernetes.io/provisioner-deletion-secret-namespace'
@@ -34,8 +36,8 @@ export async function deletionCredentials(
     if ('missing' in found) return { credentials: {}, missing: found.missing }
     return { credentials: await readCredentials(client, found, signal) }
   } catch (error) {
-    const isGone = error instanceof SecretUnreadable ? error.isGone : error instanceof Refusal
-    if (!isGone) throw error
+    const isMissing = error instanceof UnreadableSecretError ? !error.isTransient : error instanceof Refusal
+    if (!isMissing) throw error
     return { credentials: {}, missing: (error as Error).message }
   }
 }

@@ -1,6 +1,4 @@
 // A CSI driver as a provisioner of volumes.
 export { type CsiProvisionerDeps, createCsiProvisioner } from './csi-provisioner.ts'
 export { type CsiProvisionerOptions, DEFAULT_OPTIONS, type NodeDeployment } from './options.ts'
-export { withoutCredentials } from './redact.ts'
-export { type Credentials, readCredentials } from './secrets.ts'
 export { createSourceProtection, type SourceProtectionOptions } from './source-protection.ts'

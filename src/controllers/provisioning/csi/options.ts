@@ -1,6 +1,7 @@
 // The switches of a CSI provisioner, and what each is when nothing is said; the flags of `stowage provisioner` set them.
+
 import { allGatesOn, type FeatureGates } from '../../../api/feature-gates.ts'
-import type { Credentials } from './secrets.ts'
+import type { Credentials } from '../../../volumes/credentials.ts'
 
 export interface CsiProvisionerOptions {
   /** For one call of the driver. */

@@ -1,5 +1,6 @@
 // Everything that must be known before the driver is asked for a volume, in the order it is checked, and the request
 // itself. Nothing is made yet: only the source of a copy is protected. Each step throws a Refusal if it cannot go on.
+
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { SecretReference } from '../../../api/kinds/shared/references-schema.ts'
 import { quantitySign, quantityToBytes } from '../../../api/quantity.ts'
@@ -7,6 +8,7 @@ import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { CreateVolumeRequestSchema, TopologySchema } from '../../../csi/gen/csi_pb.js'
 import type { DriverFacts } from '../../../csi/index.ts'
+import { type Credentials, readCredentials } from '../../../volumes/credentials.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 import {
   type AttributesDeps,
@@ -22,7 +24,7 @@ import { checkAbilities, hasTopology } from './driver-abilities.ts'
 import type { CsiProvisionerOptions } from './options.ts'
 import { createMetadata, driverParameters, fsTypeOf, type SecretPurpose } from './parameters.ts'
 import { refused } from './refusal.ts'
-import { type Credentials, readCredentials, secretRefFor } from './secrets.ts'
+import { secretRefFor } from './secret-reference.ts'
 import { snapshotSource } from './snapshot-source.ts'
 import { type NodeTopologies, type Term, topologyRequirement } from './topology.ts'
 import type { ClaimTopology } from './topology-memory.ts'

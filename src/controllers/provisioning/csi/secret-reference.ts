@@ -1,20 +1,10 @@
 // Credentials for the driver: which Secret a class names for what, and its values, read when they are needed and kept
 // nowhere. What is said about them names the reference and never a value; redact.ts cleans what drivers say.
-
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import { secretKind } from '../../../api/kinds/secret/secret.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../../api/names.ts'
-import { ApiError } from '../../../api/status-error.ts'
-import type { Client } from '../../../client/index.ts'
+import type { SecretRef } from '../../../volumes/credentials.ts'
 import { type Parameters, RESERVED_PREFIX, type SecretPurpose } from './parameters.ts'
 import { notNow } from './refusal.ts'
-
-export type Credentials = Readonly<Record<string, string>>
-
-export interface SecretRef {
-  readonly namespace: string
-  readonly name: string
-}
 
 /** What templates may speak of. Name and annotations are the user's to choose, so a namespace may not depend on them. */
 export interface TemplateFacts {
@@ -94,39 +84,3 @@ const invalidText = (template: string, value: string, what: string): string =>
   template === value
     ? `"${value}" is not a valid ${what} name`
     : `"${template}" resolved to "${value}" which is not a valid ${what} name`
-
-/** The values of a Secret as they are now. Throws a Refusal that names the reference. */
-export async function readCredentials(client: Client, ref: SecretRef, signal: AbortSignal): Promise<Credentials> {
-  const { namespace, name } = ref
-  let data: Readonly<Record<string, string>>
-  try {
-    data = (await client.get(secretKind, { namespace, name }, { signal })).data ?? {}
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw new SecretUnreadable(ref, error)
-  }
-  const credentials: Record<string, string> = {}
-  for (const [key, base64] of Object.entries(data)) {
-    try {
-      credentials[key] = UTF8.decode(Buffer.from(base64, 'base64'))
-    } catch {
-      throw notNow(
-        `key "${key}" of secret ${name} in namespace ${namespace} is no text: store it as base64 of its bytes`,
-      )
-    }
-  }
-  return credentials
-}
-
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** Kept apart so that a deletion can tell a secret that is gone from a server that does not answer. */
-export class SecretUnreadable extends Error {
-  override readonly name = 'SecretUnreadable'
-  readonly isGone: boolean
-
-  constructor({ namespace, name }: SecretRef, cause: ApiError) {
-    super(`error getting secret ${name} in namespace ${namespace}: ${cause.message}`)
-    this.isGone = cause.code === 404 || cause.code === 403
-  }
-}

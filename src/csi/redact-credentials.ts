@@ -1,14 +1,14 @@
-// Takes credentials out of what a driver says: a careless one repeats them in its errors, and those become events.
-import type { Credentials } from './secrets.ts'
+// Removes credentials from messages of a driver. Some drivers repeat them in their errors, and those errors become
+// events and conditions. Secret fields of whole CSI messages: redact.ts.
 
 const STRIPPED = '***stripped***'
-/** Shorter values are words like "no" or "1": no secret, and removing them would leave no sentence readable. */
+/** Shorter values are words such as "no" or "1": not a secret, and without them no sentence would be readable. */
 const SECRET_CHARACTERS_MIN = 4
 
-/** The text without any value of these, also where a value was encoded or only one of its lines was repeated. */
-export function withoutCredentials(text: string, credentials: Credentials): string {
+/** Replaces each value, also where the text contains it encoded or contains only one of its lines. */
+export function redactCredentials(text: string, credentials: Readonly<Record<string, string>>): string {
   const forms = new Set(Object.values(credentials).flatMap(formsOf))
-  // The longest first: a value may contain another one.
+  // Longest first, because a value may contain another one.
   const ordered = [...forms].filter((form) => form.length >= SECRET_CHARACTERS_MIN).sort((a, b) => b.length - a.length)
   return ordered.reduce((cleaned, form) => cleaned.replaceAll(form, STRIPPED), text)
 }

@@ -11,7 +11,7 @@
 //   ≥ req   ControllerResizeInProgress                alloc; pvcap after a final answer
 //   ≥ req   ControllerResizeInfeasible                pvcap
 //   ≥ req   none                                      the larger of req and alloc; nothing while the node is waited for
-import { compareQuantities } from '../api/quantity.ts'
+import { isLess } from '../../volumes/sizes.ts'
 
 export interface Sizes {
   readonly req: string
@@ -50,7 +50,5 @@ export function targetOf(sizes: Sizes, { isFinal, isNodeOnly }: TargetFacts): st
       return larger(req, alloc)
   }
 }
-
-export const isLess = (a: string, b: string): boolean => compareQuantities(a, b) < 0
 
 const larger = (a: string, b: string): string => (isLess(a, b) ? b : a)

@@ -2,8 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { SecretPurpose } from './parameters.ts'
-import { withoutCredentials } from './redact.ts'
-import { secretRefFor } from './secrets.ts'
+import { secretRefFor } from './secret-reference.ts'
 
 const claim = { metadata: { name: 'orders', namespace: 'shop', annotations: { 'team.example/secret': 'team-a' } } }
 const refFor = (parameters: Record<string, string>, purpose: SecretPurpose = 'provisioner-secret') =>
@@ -77,44 +76,6 @@ describe('the secret a class names', () => {
           expect(error).toMatchObject({ how: 'noChange' })
         }
       }),
-    )
-  })
-})
-
-describe('what drivers say', () => {
-  it('PROV-16 loses every credential it repeats, encoded or not', () => {
-    const credentials = { password: 'hunter2!', key: '-----BEGIN-----\nMIIEvQIBADANBg\n-----END-----\n', n: '1' }
-    const text = [
-      'login failed: hunter2!',
-      `Basic ${Buffer.from('hunter2!').toString('base64')}`,
-      'url https://x/?p=hunter2!',
-      'line MIIEvQIBADANBg of the key',
-      'try 1 of 3',
-    ].join('; ')
-    const cleaned = withoutCredentials(text, credentials)
-    expect(cleaned).not.toContain('hunter2')
-    expect(cleaned).not.toContain('aHVudGVyMi')
-    expect(cleaned).not.toContain('MIIEvQ')
-    expect(cleaned).toContain('try 1 of 3')
-  })
-
-  it('PROV-16 never holds a value afterwards', () => {
-    // Values without the letters of the mark that takes their place.
-    const value = fc.stringMatching(/^[A-Z0-9+&%"\\]{4,20}$/)
-    fc.assert(
-      fc.property(
-        fc.array(value, { minLength: 1, maxLength: 5 }),
-        fc.string(),
-        fc.string(),
-        (values, before, after) => {
-          const credentials = Object.fromEntries(values.map((one, i) => [`k${i}`, one]))
-          const text = values
-            .map((one) => `${before}${one}${encodeURIComponent(one)}${JSON.stringify(one)}${after}`)
-            .join(' ')
-          const cleaned = withoutCredentials(text, credentials)
-          for (const one of values) expect(cleaned).not.toContain(one)
-        },
-      ),
     )
   })
 })

@@ -1,0 +1,20 @@
+// The four sizes of a claim and its volume, as quantities, and their order. A size that is not set counts as 0.
+//
+//   requestedStorage   claim.spec.resources.requests     what the user asks for
+//   allocatedStorage   claim.status.allocatedResources   what the last expansion asked the driver for
+//   claimCapacity      claim.status.capacity             what pods can use
+//   volumeCapacity     volume.spec.capacity              what the driver provides
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
+import { compareQuantities } from '../api/quantity.ts'
+
+type Claim = Readonly<PersistentVolumeClaim>
+
+export const requestedStorage = ({ spec }: Claim): string => spec?.resources?.requests?.storage ?? '0'
+export const claimCapacity = ({ status }: Claim): string => status?.capacity?.storage ?? '0'
+export const volumeCapacity = ({ spec }: Readonly<PersistentVolume>): string => spec?.capacity?.storage ?? '0'
+
+/** Undefined unless an expansion is in progress or has failed. */
+export const allocatedStorage = ({ status }: Claim): string | undefined => status?.allocatedResources?.storage
+
+export const isLess = (a: string, b: string): boolean => compareQuantities(a, b) < 0
