@@ -1,6 +1,7 @@
-// A kind that our own server does not serve: just enough of it to name one, to read it and to let it be.
+// Declares a kind that our API server does not store, such as VolumeSnapshot: its names and metadata. Objects of it can
+// be read from a server that serves it; fields beyond metadata are neither decoded nor validated here.
 import { createdAtColumn, nameColumn } from './columns.ts'
-import { defineKind, type Kind } from './kind.ts'
+import { defineKind, type Kind, type KubeObject } from './kind.ts'
 import { objectMeta } from './kinds/shared/meta-schema.ts'
 import { object, req } from './schema.ts'
 
@@ -13,8 +14,16 @@ export interface ForeignKind {
   readonly doc: string
 }
 
-export const defineForeignKind = ({ group, version, kind, plural, namespaced, doc }: ForeignKind): Kind<any> =>
-  defineKind<any>({
+/** T names the fields that the caller reads; nothing checks them. */
+export const defineForeignKind = <T extends KubeObject = KubeObject>({
+  group,
+  version,
+  kind,
+  plural,
+  namespaced,
+  doc,
+}: ForeignKind): Kind<T> =>
+  defineKind<KubeObject>({
     group,
     versions: [version],
     kind,
@@ -27,4 +36,4 @@ export const defineForeignKind = ({ group, version, kind, plural, namespaced, do
     validate() {},
     columns: [nameColumn, createdAtColumn],
     deleteAnswersObject: false,
-  })
+  }) as Kind<T>

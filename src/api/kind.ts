@@ -9,9 +9,17 @@ import type { FieldErrors } from './field-errors.ts'
 import type { ObjectMeta } from './kinds/shared/meta-schema.ts'
 import type { ObjectType } from './schema.ts'
 
-/** Any object of ours. Stored and decoded objects carry no apiVersion and kind: the path says them. */
+/** Any API object. Apart from the wire, objects carry no apiVersion and kind: the Kind passed along with them has both. */
 export interface KubeObject {
   metadata: ObjectMeta
+}
+
+/**
+ * An object that an API server has stored: it has a name, a uid and a resourceVersion. Clients return it and caches hold
+ * it. A cache may hold a reduced form without creationTimestamp, so that one stays optional.
+ */
+export type Stored<T extends KubeObject = KubeObject> = T & {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly resourceVersion: string }
 }
 
 export interface RuleContext {
@@ -55,7 +63,11 @@ export interface StatusRules<T> {
   validate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
 }
 
-export interface Kind<T extends KubeObject = any> {
+/** Declared as a method type, so that a Kind<Claim> is assignable to a Kind: methods are compared bivariantly. */
+type SelectableField<T> = { value(object: T): string }['value']
+
+/** `Kind` without an argument is a kind of any object. */
+export interface Kind<T extends KubeObject = KubeObject> {
   /** '' for the core group. */
   readonly group: string
   /** Preference order. All versions of a kind have one shape. */
@@ -86,7 +98,7 @@ export interface Kind<T extends KubeObject = any> {
   readonly status?: StatusRules<T>
 
   /** Field selector labels beside metadata.name and metadata.namespace. */
-  readonly selectableFields?: Readonly<Record<string, (object: T) => string>>
+  readonly selectableFields?: { readonly [label: string]: SelectableField<T> }
   readonly columns: readonly Column<T>[]
 
   /** false: an update must carry metadata.resourceVersion. Default true. */
@@ -114,6 +126,10 @@ export interface Kind<T extends KubeObject = any> {
     fromStored(stored: any): T
   }
 }
+
+/** For code that reads fields of objects whose kind is known at run time only, as generic tests do. Elsewhere use `Kind`. */
+// biome-ignore lint/suspicious/noExplicitAny: the point of the alias; every use of it is a deliberate one
+export type AnyKind = Kind<any>
 
 /** Declares a kind; exists to infer the object's type from its schema. */
 export const defineKind = <T extends KubeObject>(kind: Kind<T>): Kind<T> => kind

@@ -1,7 +1,7 @@
 // How everything but the API server itself reaches objects: one interface, two implementations. in-process.ts calls
 // the server's verbs directly and shares its frozen objects; http-client.ts speaks to any Kubernetes API server.
 // Objects carry no apiVersion and kind; the Kind that is passed says them. What is returned is frozen.
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 
 export interface ObjectRef {
@@ -22,8 +22,8 @@ export interface ListRequest {
   readonly signal?: AbortSignal
 }
 
-export interface ObjectList<T> {
-  readonly items: readonly Readonly<T>[]
+export interface ObjectList<T extends KubeObject> {
+  readonly items: readonly Readonly<Stored<T>>[]
   readonly resourceVersion: string
   readonly continueToken?: string
 }
@@ -41,8 +41,8 @@ export interface WatchRequest {
   readonly signal: AbortSignal
 }
 
-export type WatchEvent<T> =
-  | { readonly type: 'added' | 'modified' | 'deleted'; readonly object: Readonly<T> }
+export type WatchEvent<T extends KubeObject> =
+  | { readonly type: 'added' | 'modified' | 'deleted'; readonly object: Readonly<Stored<T>> }
   | { readonly type: 'bookmark'; readonly resourceVersion: string; readonly endsInitialEvents: boolean }
 
 export interface WriteOptions {
@@ -95,15 +95,27 @@ export interface Client {
     kind: Kind<T>,
     ref: ObjectRef,
     options?: { resourceVersion?: string; signal?: AbortSignal },
-  ): Promise<Readonly<T>>
+  ): Promise<Readonly<Stored<T>>>
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
-  /** With a subresource ('binding', 'eviction') the object is that subresource's body, and is what is returned. */
-  create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<T>>
+  /**
+   * With a subresource ('binding', 'eviction') the object is the body of that subresource, and is returned as it was
+   * sent: without uid and resourceVersion, whatever the type says.
+   */
+  create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
   /** Conditional when the object carries a resourceVersion. */
-  update<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<T>>
-  patch<T extends KubeObject>(kind: Kind<T>, ref: ObjectRef, patch: Patch, options?: WriteOptions): Promise<Readonly<T>>
+  update<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
+  patch<T extends KubeObject>(
+    kind: Kind<T>,
+    ref: ObjectRef,
+    patch: Patch,
+    options?: WriteOptions,
+  ): Promise<Readonly<Stored<T>>>
   /** The object as it was left: gone, or marked as going. */
-  delete<T extends KubeObject>(kind: Kind<T>, ref: ObjectRef, request?: DeleteRequest): Promise<Readonly<T> | undefined>
+  delete<T extends KubeObject>(
+    kind: Kind<T>,
+    ref: ObjectRef,
+    request?: DeleteRequest,
+  ): Promise<Readonly<Stored<T>> | undefined>
   /** Ends when the server ends it or the signal fires; throws ApiError 410 when the version is too old. */
   watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncIterable<WatchEvent<T>>
   /**
@@ -116,7 +128,7 @@ export interface Client {
   commit(
     writes: readonly CommitWrite[],
     options?: { fieldManager?: string; signal?: AbortSignal },
-  ): Promise<readonly (Readonly<KubeObject> | undefined)[]>
+  ): Promise<readonly (Readonly<Stored> | undefined)[]>
   /** Whether commit is one transaction. */
   commitsAtomically(): Promise<boolean>
   /** Whether the server serves this kind; a yes is remembered, a no is asked again. */

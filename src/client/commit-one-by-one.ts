@@ -1,6 +1,6 @@
 // A commit on a server that cannot do it as one transaction: the writes in order, each on its own, up to the first
 // that fails. What came before it stays.
-import type { KubeObject } from '../api/kind.ts'
+import type { Stored } from '../api/kind.ts'
 import { type Client, type CommitWrite, commitWriteFailed } from './client.ts'
 
 type Verbs = Pick<Client, 'get' | 'create' | 'update' | 'patch' | 'delete'>
@@ -10,8 +10,8 @@ export async function commitOneByOne(
   client: Verbs,
   writes: readonly CommitWrite[],
   shared: Shared = {},
-): Promise<(Readonly<KubeObject> | undefined)[]> {
-  const left: (Readonly<KubeObject> | undefined)[] = []
+): Promise<(Readonly<Stored> | undefined)[]> {
+  const left: (Readonly<Stored> | undefined)[] = []
   for (const [index, one] of writes.entries()) {
     try {
       left.push(await single(client, one, shared))
@@ -22,11 +22,11 @@ export async function commitOneByOne(
   return left
 }
 
-async function single(client: Verbs, one: CommitWrite, shared: Shared): Promise<Readonly<KubeObject> | undefined> {
+async function single(client: Verbs, one: CommitWrite, shared: Shared): Promise<Readonly<Stored> | undefined> {
   switch (one.do) {
     case 'create': {
       const created = await client.create(one.kind, one.object, { ...shared, subresource: one.subresource })
-      const { namespace, name = '' } = created.metadata
+      const { namespace, name } = created.metadata
       return one.subresource ? client.get(one.kind, { namespace, name }) : created
     }
     case 'update':

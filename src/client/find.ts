@@ -1,6 +1,6 @@
 // Reads an object that may not exist. A function over `get` rather than a method, so that a wrapper that intercepts `get`
 // intercepts this too.
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { isNotFound } from '../api/status-error.ts'
 import type { Client, ObjectRef } from './client.ts'
 
@@ -10,7 +10,7 @@ export async function find<T extends KubeObject>(
   kind: Kind<T>,
   ref: ObjectRef,
   options?: { resourceVersion?: string; signal?: AbortSignal },
-): Promise<Readonly<T> | undefined> {
+): Promise<Readonly<Stored<T>> | undefined> {
   try {
     return await client.get(kind, ref, options)
   } catch (error) {

@@ -4,7 +4,7 @@
 // Retried: answers 429 and 503 that say when to come back, and reads whose connection broke. A write whose connection
 // broke may have happened; it fails with 503 and the caller looks again.
 import type { IncomingMessage } from 'node:http'
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError, isNotServed } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import { deepFreeze } from '../base/freeze.ts'
@@ -102,7 +102,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   }
   const wireObject = async (kind: Kind, object: Readonly<KubeObject>): Promise<string> =>
     JSON.stringify({ apiVersion: apiVersionOf(kind, await versions.of(kind)), kind: kind.kind, ...object })
-  const received = <T extends KubeObject>(wire: any): Readonly<T> => deepFreeze(plainObject<T>(wire))
+  const received = <T extends KubeObject>(wire: any): Readonly<Stored<T>> => deepFreeze(plainObject<T>(wire))
 
   async function* watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
     const { signal } = request

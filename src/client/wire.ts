@@ -1,10 +1,10 @@
 // Between objects as we hold them and as they travel: the kind is said on the wire and left out within.
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 
 export const apiVersionOf = ({ group }: Kind, version: string): string => (group ? `${group}/${version}` : version)
 
-export function plainObject<T extends KubeObject>(wire: any): T {
+export function plainObject<T extends KubeObject>(wire: any): Stored<T> {
   const { kind: _, apiVersion: __, ...object } = wire
   return object
 }

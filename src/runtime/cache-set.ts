@@ -1,6 +1,6 @@
 // One watched cache per kind and selection, shared by every controller in the process: the first to ask starts it,
 // the last to let go stops it. Who needs only the outlines of objects shares whatever is kept of them.
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/client.ts'
@@ -36,13 +36,13 @@ export interface CacheSet {
    */
   outlinesOf(kind: Kind): Cache<KubeObject>
   /** For metrics and the console. */
-  all(): readonly Cache<any>[]
+  all(): readonly Cache<KubeObject>[]
   whenSynced(signal: AbortSignal): Promise<boolean>
   stop(): Promise<void>
 }
 
 interface Running {
-  readonly cache: Cache<any>
+  readonly cache: Cache<KubeObject>
   readonly controller: AbortController
   readonly stopped: Promise<void>
   shares: number
@@ -57,9 +57,9 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
     return { cache, controller, stopped: cache.run(controller.signal), shares: 0 }
   }
 
-  function acquire(kind: Kind, selection: Selection = {}): CacheLease<any> {
+  function acquire<T extends KubeObject>(kind: Kind<T>, selection: Selection = {}): CacheLease<T> {
     const id = idOf(kind, selection)
-    return share(id, running.get(id) ?? start(kind, selection))
+    return share(id, running.get(id) ?? start(kind, selection)) as CacheLease<T>
   }
 
   function outlinesOf(kind: Kind): Cache<KubeObject> {
@@ -68,7 +68,7 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
     return share(id, running.get(id) ?? start(kind, {}, outlineOf)).cache
   }
 
-  function share(id: string, one: Running): CacheLease<any> {
+  function share(id: string, one: Running): CacheLease<KubeObject> {
     running.set(id, one)
     one.shares++
     let released = false
@@ -106,7 +106,7 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
 const idOf = (kind: Kind, { namespace = '', labelSelector = '', fieldSelector = '' }: Selection): string =>
   JSON.stringify([kind.group, kind.plural, namespace, labelSelector, fieldSelector])
 
-function outlineOf({ metadata }: Readonly<KubeObject>): Readonly<KubeObject> {
+function outlineOf({ metadata }: Readonly<Stored>): Readonly<Stored> {
   const { name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata
   return Object.freeze({
     metadata: Object.freeze({ name, namespace, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp }),

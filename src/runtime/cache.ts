@@ -1,6 +1,6 @@
 // A local copy of all objects of a kind, kept up to date by a watch, with indexes and with subscribers that are told
 // of every change. Reads cost nothing and may be a moment behind. reflector.ts keeps it fed; cache-set.ts shares it.
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import type { Client, ObjectRef, WatchEvent } from '../client/client.ts'
@@ -19,25 +19,25 @@ export interface CacheOptions<T extends KubeObject> {
   readonly random: Random
   readonly log?: Logger
   /** What to keep of each object, for caches that need only a part: must keep name, namespace, uid and resourceVersion. */
-  readonly reduce?: (object: Readonly<T>) => Readonly<T>
+  readonly reduce?: (object: Readonly<Stored<T>>) => Readonly<Stored<T>>
 }
 
 /** Called synchronously, in order; an update carries what was before. What they throw is logged. */
-export interface CacheHandlers<T> {
-  added?(object: Readonly<T>): void
-  updated?(next: Readonly<T>, old: Readonly<T>): void
-  deleted?(object: Readonly<T>): void
+export interface CacheHandlers<T extends KubeObject> {
+  added?(object: Readonly<Stored<T>>): void
+  updated?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): void
+  deleted?(object: Readonly<Stored<T>>): void
 }
 
 /** Memory is bounded by what the server holds of the kind; select less to hold less. */
 export interface Cache<T extends KubeObject> {
   readonly kind: Kind<T>
-  get(key: ObjectKey | ObjectRef): Readonly<T> | undefined
-  list(namespace?: string): readonly Readonly<T>[]
+  get(key: ObjectKey | ObjectRef): Readonly<Stored<T>> | undefined
+  list(namespace?: string): readonly Readonly<Stored<T>>[]
   readonly size: number
   /** `keysOf` must be pure: an object leaves the index under the keys it entered by. Adding the same function again is nothing. */
-  addIndex(name: string, keysOf: IndexFunction<T>): void
-  byIndex(name: string, key: string): readonly Readonly<T>[]
+  addIndex(name: string, keysOf: IndexFunction<Stored<T>>): void
+  byIndex(name: string, key: string): readonly Readonly<Stored<T>>[]
   /** What is known already is told as added, at once. The returned function ends it. */
   subscribe(handlers: CacheHandlers<T>): () => void
   /** The state has been complete once. */
@@ -57,7 +57,7 @@ export interface Cache<T extends KubeObject> {
    * Takes in what a write of one's own returned, before the watch tells it: the next look must not be at the past.
    * Only for objects that are here already; a new one may have been deleted since.
    */
-  learn(object: Readonly<T>): void
+  learn(object: Readonly<Stored<T>>): void
   /** The version this copy shows. */
   readonly resourceVersion: string
   /** Since the server was last heard of; more than a few minutes means it cannot be trusted. */
@@ -79,8 +79,8 @@ const BY_NAMESPACE = 'namespace'
 export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cache<T> {
   const { kind, clock, log = silentLog } = options
   const reduce = options.reduce ?? withoutManagedFields
-  const objects = new ObjectSet<T>()
-  const indexFunctions = new Map<string, IndexFunction<T>>()
+  const objects = new ObjectSet<Stored<T>>()
+  const indexFunctions = new Map<string, IndexFunction<Stored<T>>>()
   const subscribers = new Set<CacheHandlers<T>>()
   const waiters = new Set<() => void>()
   let synced = false
@@ -102,11 +102,11 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     }
   }
 
-  function put(object: Readonly<T>): boolean {
+  function put(object: Readonly<Stored<T>>): boolean {
     const key = keyOfObject(object)
     const old = objects.get(key)
     if (old && old.metadata.uid === object.metadata.uid) {
-      const [before = '0', now = '0'] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
+      const [before, now] = [old.metadata.resourceVersion, object.metadata.resourceVersion]
       if (before === now || isOlder(now, before)) return false // told twice, or late
       const next = reduce(object)
       objects.put(key, next)
@@ -120,7 +120,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     return true
   }
 
-  function drop(key: ObjectKey, last?: Readonly<T>): boolean {
+  function drop(key: ObjectKey, last?: Readonly<Stored<T>>): boolean {
     const old = objects.get(key)
     if (!old) return false
     objects.delete(key)
@@ -145,14 +145,14 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
     if (type === 'deleted') {
       const key = keyOfObject(object)
       const { uid, resourceVersion: known = '0' } = objects.get(key)?.metadata ?? {}
-      const isLate = uid !== object.metadata.uid || isOlder(object.metadata.resourceVersion ?? '0', known)
+      const isLate = uid !== object.metadata.uid || isOlder(object.metadata.resourceVersion, known)
       if (!isLate) drop(key, object)
     } else put(object)
-    progressed(object.metadata.resourceVersion ?? '0')
+    progressed(object.metadata.resourceVersion)
   }
 
   /** What is no longer there has been deleted meanwhile, whether or not anyone said so. */
-  function replace(state: readonly Readonly<T>[], version: string): void {
+  function replace(state: readonly Readonly<Stored<T>>[], version: string): void {
     relists++
     const isRewritten = isOlder(version, resourceVersion)
     if (isRewritten) resourceVersion = '0'
@@ -231,7 +231,7 @@ export function createCache<T extends KubeObject>(options: CacheOptions<T>): Cac
 }
 
 /** Half of many an object, and read by no controller. The rest stays shared with whoever else holds the object. */
-function withoutManagedFields<T extends KubeObject>(object: Readonly<T>): Readonly<T> {
+function withoutManagedFields<T extends KubeObject>(object: Readonly<Stored<T>>): Readonly<Stored<T>> {
   if (!object.metadata.managedFields) return object
   const { managedFields: _, ...metadata } = object.metadata
   return Object.freeze({ ...object, metadata: Object.freeze(metadata) })

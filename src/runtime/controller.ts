@@ -1,23 +1,23 @@
 // What every controller is made of: watched caches say which keys may have changed, a work queue hands each key to one
 // worker at a time, and `reconcile` moves that key closer to what is wanted. The event that woke it is not passed on.
-import type { KubeObject } from '../api/kind.ts'
+import type { KubeObject, Stored } from '../api/kind.ts'
 import type { ObjectKey } from '../client/object-key.ts'
 import type { Cache } from './cache.ts'
 import type { ClientMetrics } from './metrics.ts'
 import { createWorkQueue, type Reconcile, type WorkQueue, type WorkQueueOptions } from './work-queue.ts'
 
-export interface Source<T extends KubeObject = any> {
+export interface Source<T extends KubeObject = KubeObject> {
   readonly cache: Cache<T>
   /** The keys a change concerns; asked about the object before and after it. Must not throw. */
-  keysOf(object: Readonly<T>): Iterable<ObjectKey>
+  keysOf(object: Readonly<Stored<T>>): Iterable<ObjectKey>
   /** Whether an update matters at all. Default: every one does. */
-  matters?(next: Readonly<T>, old: Readonly<T>): boolean
+  matters?(next: Readonly<Stored<T>>, old: Readonly<Stored<T>>): boolean
   /**
    * Whether there can be anything to do about an object as it is. One that has nothing to be done wakes only keys that
    * are not done anyway; the end of an object always wakes. Must follow from the object, or from what wakes by itself.
    * Default: there always can.
    */
-  concerns?(object: Readonly<T>): boolean
+  concerns?(object: Readonly<Stored<T>>): boolean
   /** The kind may be switched off on the server: then there is none of it, and the work does not wait for it. */
   readonly mayBeOff?: boolean
 }
@@ -26,7 +26,7 @@ export interface ControllerOptions extends WorkQueueOptions {
   readonly sources: readonly Source[]
   readonly reconcile: Reconcile
   /** Caches that are read but wake nobody; they too are synced before the first reconcile. */
-  readonly reads?: readonly Cache<any>[]
+  readonly reads?: readonly Cache<KubeObject>[]
   /** Counts what its queue does, in place of `observer`. */
   readonly metrics?: Pick<ClientMetrics, 'queueObserver'>
 }

@@ -7,16 +7,16 @@
 //   410, or a version the server has not reached ──→ nothing known: the state again, compared with what was
 //   404 ──→ the kind is switched off: asked for again, later and later, and followed on from where it was
 import { setMaxListeners } from 'node:events'
-import type { Kind, KubeObject } from '../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError, isNotServed } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import type { Client, WatchEvent } from '../client/client.ts'
 import { type Backoff, backoffMs } from './backoff.ts'
 
-export interface ReflectorSink<T> {
+export interface ReflectorSink<T extends KubeObject> {
   /** Everything there is, at this version. */
-  replace(objects: readonly Readonly<T>[], resourceVersion: string): void
+  replace(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void
   changed(event: Extract<WatchEvent<T>, { object: unknown }>): void
   /** Everything up to this version has been told. */
   progressed(resourceVersion: string): void
@@ -113,12 +113,12 @@ export async function runReflector<T extends KubeObject>(
 
   /** The state arrives object by object and counts only once it is complete. */
   async function followFromState(events: AsyncIterable<WatchEvent<T>>): Promise<void> {
-    let state: Map<string, Readonly<T>> | undefined = new Map()
+    let state: Map<string, Readonly<Stored<T>>> | undefined = new Map()
     try {
       for await (const event of events) {
         if (!state) take(event)
         else if (event.type !== 'bookmark') {
-          const { namespace = '', name = '' } = event.object.metadata
+          const { namespace = '', name } = event.object.metadata
           if (event.type === 'deleted') state.delete(`${namespace}/${name}`)
           else state.set(`${namespace}/${name}`, event.object)
         } else if (event.endsInitialEvents) {
@@ -135,8 +135,8 @@ export async function runReflector<T extends KubeObject>(
     if (state && !signal.aborted) throw new Error('the watch ended before the state was complete')
   }
 
-  async function listAll(): Promise<[Readonly<T>[], string]> {
-    const objects: Readonly<T>[] = []
+  async function listAll(): Promise<[Readonly<Stored<T>>[], string]> {
+    const objects: Readonly<Stored<T>>[] = []
     let continueToken: string | undefined
     for (;;) {
       const page = await client.list(kind, { ...selection, limit: LIST_PAGE, continueToken, signal })
@@ -146,7 +146,7 @@ export async function runReflector<T extends KubeObject>(
     }
   }
 
-  function takeState(objects: readonly Readonly<T>[], resourceVersion: string): void {
+  function takeState(objects: readonly Readonly<Stored<T>>[], resourceVersion: string): void {
     if (isOlder(resourceVersion, newestSeen) && ++olderStates < OLDER_STATES_BELIEVED) {
       throw new Error(`the state at version ${resourceVersion} is older than ${newestSeen}, which was already seen`)
     }
@@ -167,7 +167,7 @@ export async function runReflector<T extends KubeObject>(
     }
     // One commit changes several objects in one version, and a stream can break between two of them: a version is
     // complete only when a newer one comes. Resuming a little early tells the last few again; the sink drops those.
-    const { resourceVersion = '0' } = event.object.metadata
+    const { resourceVersion } = event.object.metadata
     if (isOlder(newestSeen, resourceVersion)) {
       version = newestSeen
       newestSeen = resourceVersion

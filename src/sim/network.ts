@@ -1,5 +1,6 @@
 // The way between a process and the API server: requests and replies take time, get lost, come twice, or meet a
 // server that is busy, failing or gone. To the process it is just a Client.
+import type { KubeObject } from '../api/kind.ts'
 import { expired, tooManyRequests, unavailable } from '../api/status-error.ts'
 import type { Client, WatchEvent } from '../client/client.ts'
 import type { Life } from './process.ts'
@@ -81,7 +82,7 @@ interface OpenStream {
 }
 
 /** It changes nothing, and every stream has one a minute: what it would take on its way is not worth a step. */
-const isSignOfLife = (event: WatchEvent<unknown>): boolean => event.type === 'bookmark' && !event.endsInitialEvents
+const isSignOfLife = (event: WatchEvent<KubeObject>): boolean => event.type === 'bookmark' && !event.endsInitialEvents
 
 export function createNetwork(world: World, server: () => Client | undefined): Network {
   const dice = world.dice('network')
@@ -140,7 +141,7 @@ export function createNetwork(world: World, server: () => Client | undefined): N
   const deafUntilMs = (own: OpenStream): number =>
     Math.max(0, ...cuts.filter((cut) => isOf(own, cut)).map(({ untilMs }) => untilMs))
 
-  async function* stream<T>(
+  async function* stream<T extends KubeObject>(
     life: Life & Sender,
     open: (client: Client) => AsyncIterable<WatchEvent<T>>,
     {

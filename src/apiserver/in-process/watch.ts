@@ -1,6 +1,6 @@
 // A watch inside the server's process: the store's changes as events, decoded once and shared with everyone else.
 // A reader that falls too far behind gets what is queued and then the end; it resumes from what it has read.
-import type { Kind, KubeObject } from '../../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type { WatchEvent, WatchRequest } from '../../client/client.ts'
 import type { StoreEvent, Watch } from '../../store/index.ts'
@@ -31,7 +31,7 @@ export async function* watchInProcess<T extends KubeObject>(
     const options = parseListOptions(watchQuery(request), true)
     const namespace = resource.kind.namespaced ? (request.namespace ?? '') : ''
     const matches = selectorOf(deps, resource, options)
-    const show = (stored: Readonly<KubeObject>): T => deepFreeze(faceOf(resource, stored))
+    const show = (stored: Readonly<KubeObject>): Stored<T> => deepFreeze(faceOf(resource, stored))
     const version = Number(request.resourceVersion ?? 0)
     await waitForRevision(deps, version)
 

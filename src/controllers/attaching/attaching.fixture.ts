@@ -75,7 +75,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     return patchStatus(nodeKind, name, { conditions: [{ type: 'Ready', status }] }, 'strategic')
   }
 
-  function patchStatus(kind: Kind<any>, name: string, status: object, type: 'merge' | 'strategic' = 'merge') {
+  function patchStatus(kind: Kind, name: string, status: object, type: 'merge' | 'strategic' = 'merge') {
     const ref = kind.namespaced ? { namespace: 'default', name } : { name }
     return client.patch(kind, ref, { type, body: { status } }, { subresource: 'status' })
   }

@@ -1,5 +1,6 @@
 // Moves the attachments of one volume closer to what its pods need: makes those that are missing, deletes those that
 // nobody needs. One volume is worked on by one worker at a time, so two nodes never win the same volume.
+import type { Stored } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
@@ -135,9 +136,9 @@ async function detach(
     const remove: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
     const left = await client.commit(without ? [without, remove] : [remove])
     const [nodeLeft] = without ? left : []
-    if (nodeLeft) nodes.learn(nodeLeft as Node)
+    if (nodeLeft) nodes.learn(nodeLeft as Stored<Node>)
     const attachmentLeft = left.at(-1)
-    if (attachmentLeft) attachments.learn(attachmentLeft as VolumeAttachment)
+    if (attachmentLeft) attachments.learn(attachmentLeft as Stored<VolumeAttachment>)
     if (force) metrics?.forcedDetach(force)
     return undefined
   } catch (error) {

@@ -1,5 +1,7 @@
 // What a pass over a claim or a volume has at hand, and how its writes are saved.
+
 import type { FeatureGates } from '../../api/feature-gates.ts'
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -40,8 +42,8 @@ export async function save({ client, claims, volumes }: BindingContext, writes: 
   const left = await client.commit(writes)
   for (const [index, object] of left.entries()) {
     if (!object) continue
-    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(object as Volume)
-    else claims.learn(object as Claim)
+    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(object as Stored<Volume>)
+    else claims.learn(object as Stored<Claim>)
   }
 }
 
@@ -52,7 +54,7 @@ export const readVolume = (context: BindingContext, name: string): Promise<Volum
   readAndLearn(() => context.client.get(persistentVolumeKind, { name }), context.volumes)
 
 async function readAndLearn<T extends PersistentVolumeClaim | PersistentVolume>(
-  read: () => Promise<Readonly<T>>,
+  read: () => Promise<Readonly<Stored<T>>>,
   cache: Cache<T>,
 ): Promise<Readonly<T> | undefined> {
   try {

@@ -1,4 +1,5 @@
 // For tests: claims and volumes of which only what matters is said.
+import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache, CacheHandlers } from '../../runtime/cache.ts'
 import { ObjectSet } from '../../runtime/object-set.ts'
@@ -77,7 +78,7 @@ export const aVolume = (sample: VolumeSample = {}): Volume => {
 
 /** As much of a cache as the volume index needs, changed by hand. */
 export function handCache() {
-  const volumes = new ObjectSet<PersistentVolume>()
+  const volumes = new ObjectSet<Stored<PersistentVolume>>()
   const handlers = new Set<CacheHandlers<PersistentVolume>>()
   const cache: Pick<Cache<PersistentVolume>, 'get' | 'addIndex' | 'byIndex' | 'subscribe'> = {
     get: (name) => volumes.get(String(name)),
@@ -90,8 +91,9 @@ export function handCache() {
   }
   return {
     cache: cache as Cache<PersistentVolume>,
-    put(volume: Volume): void {
-      const { name = '' } = volume.metadata
+    put(object: Volume): void {
+      const volume = object as Stored<Volume>
+      const { name } = volume.metadata
       const old = volumes.get(name)
       volumes.put(name, volume)
       for (const own of handlers) {

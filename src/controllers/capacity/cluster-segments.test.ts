@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { CacheHandlers } from '../../runtime/cache.ts'
 import { clusterSegments } from './cluster-segments.ts'
 
 /** Objects by name, told to subscribers as a cache does. */
-function aCache<T extends { metadata: { name?: string } }>() {
-  const objects = new Map<string, T>()
+function aCache<T extends KubeObject>() {
+  const objects = new Map<string, Stored<T>>()
   const subscribers = new Set<CacheHandlers<T>>()
   return {
     cache: {
@@ -16,8 +17,9 @@ function aCache<T extends { metadata: { name?: string } }>() {
         return () => void subscribers.delete(handlers)
       },
     } as never,
-    put(object: T) {
-      const name = object.metadata.name!
+    put(put: T) {
+      const object = put as Stored<T>
+      const { name } = object.metadata
       const old = objects.get(name)
       objects.set(name, object)
       for (const one of subscribers) old ? one.updated?.(object, old) : one.added?.(object)

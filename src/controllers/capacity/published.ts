@@ -1,12 +1,13 @@
 // The objects of this producer as they are on the server, by the item they report on. An object that was made a moment
 // ago counts before the watch tells of it, or the next look would make a second one.
+import type { Stored } from '../../api/kind.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { isOlder } from '../../runtime/reflector.ts'
 import { type ItemKey, itemKeyOf } from './items.ts'
 
-type Capacity = Readonly<CSIStorageCapacity>
+type Capacity = Readonly<Stored<CSIStorageCapacity>>
 
 export interface Published {
   /** Oldest first: that is the one which stays when there are several. */
@@ -28,7 +29,7 @@ export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
       const seen = cache.byIndex(BY_ITEM, key)
       const own = made.get(key)
       if (!own) return seen.length > 1 ? [...seen].sort(byAge) : seen
-      if (!isOlder(cache.resourceVersion, own.metadata.resourceVersion ?? '0')) made.delete(key)
+      if (!isOlder(cache.resourceVersion, own.metadata.resourceVersion)) made.delete(key)
       const isNews = made.has(key) && !seen.some(({ metadata }) => metadata.uid === own.metadata.uid)
       return (isNews ? [...seen, own] : [...seen]).sort(byAge)
     },
@@ -47,10 +48,10 @@ export function publishedObjects(cache: Cache<CSIStorageCapacity>): Published {
   }
 }
 
-const itemKeysOf = (object: Capacity): ItemKey[] => [itemKeyOf(object)]
+const itemKeysOf = (object: Readonly<CSIStorageCapacity>): ItemKey[] => [itemKeyOf(object)]
 
 /** The same for whoever looks. */
 function byAge({ metadata: a }: Capacity, { metadata: b }: Capacity): number {
-  const [left, right] = [a, b].map(({ creationTimestamp = '', name = '' }) => `${creationTimestamp} ${name}`)
+  const [left, right] = [a, b].map(({ creationTimestamp = '', name }) => `${creationTimestamp} ${name}`)
   return left! < right! ? -1 : 1
 }

@@ -229,8 +229,9 @@ async function saveOverEdits(
       return await save(writesFor(now), context)
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 409 || edits === EDITS_MAX) throw error
-      now = await context.client.get(persistentVolumeClaimKind, { ...(namespace ? { namespace } : {}), name })
-      context.claims.learn(now)
+      const read = await context.client.get(persistentVolumeClaimKind, { ...(namespace ? { namespace } : {}), name })
+      context.claims.learn(read)
+      now = read
       const isSame =
         now.metadata.uid === uid && stateOf(now) === stateOf(claim) && allocatedStorage(now) === allocatedStorage(claim)
       if (!isSame) throw error

@@ -104,7 +104,7 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
   await client.create(resourceQuotaKind, { metadata: { namespace: 'default', name: 'team' }, spec: { hard } } as never)
   await patchStatus(resourceQuotaKind, 'team', { hard, used: { 'requests.storage': '0' } })
 
-  function patchStatus(kind: Kind<any>, name: string, status: object, type: 'merge' | 'strategic' = 'merge') {
+  function patchStatus(kind: Kind, name: string, status: object, type: 'merge' | 'strategic' = 'merge') {
     const ref = kind.namespaced ? { namespace: 'default', name } : { name }
     return client.patch(kind, ref, { type, body: { status } }, { subresource: 'status' })
   }

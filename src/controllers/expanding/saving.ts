@@ -1,5 +1,6 @@
 // The writes of a growth: what the claim says, and what the volume says, through the leader's fence and back into the
 // caches, so that the next look is not at the past.
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -13,15 +14,18 @@ type Claim = Readonly<PersistentVolumeClaim>
 type Volume = Readonly<PersistentVolume>
 
 /** Throws an ApiError. */
-export async function save(writes: readonly CommitWrite[], context: ExpandingContext): Promise<Claim | undefined> {
+export async function save(
+  writes: readonly CommitWrite[],
+  context: ExpandingContext,
+): Promise<Stored<Claim> | undefined> {
   const committed = await commitAsLeader(context, writes)
   if (committed.is === 'failed') throw committed.error
-  let claim: Claim | undefined
+  let claim: Stored<Claim> | undefined
   for (const [index, left] of committed.left.entries()) {
     if (!left) continue
-    if (writes[index]?.kind === persistentVolumeKind) context.volumes.learn(left as Volume)
+    if (writes[index]?.kind === persistentVolumeKind) context.volumes.learn(left as Stored<Volume>)
     else {
-      claim = left as Claim
+      claim = left as Stored<Claim>
       context.claims.learn(claim)
     }
   }

@@ -1,4 +1,5 @@
 // The writes of a step: only the leader's, and what they left behind is known here before the watch tells it.
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -24,7 +25,7 @@ export type Written =
 export async function writeStatus(subject: Subject, patch: StatusPatch, context: ModifyingContext): Promise<Written> {
   const committed = await commitAsLeader(context, [statusWrite(subject.claim, patch)])
   if (committed.is === 'failed') return ended(committed.error)
-  const claim = committed.left[0] as Claim | undefined
+  const claim = committed.left[0] as Stored<Claim> | undefined
   if (!claim) return { is: 'gone' }
   context.claims.learn(claim)
   return { is: 'written', subject: { ...subject, claim } }
@@ -46,7 +47,7 @@ export async function writeBoth(
     if (committed.write === 1) await commitAsLeader(context, [first])
     return how
   }
-  const [volume, claim] = committed.left as [Volume | undefined, Claim | undefined]
+  const [volume, claim] = committed.left as [Stored<Volume> | undefined, Stored<Claim> | undefined]
   if (volume) context.volumes.learn(volume)
   if (claim) context.claims.learn(claim)
   return volume && claim ? { is: 'written', subject: { claim, volume } } : { is: 'gone' }

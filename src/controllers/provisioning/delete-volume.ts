@@ -1,6 +1,6 @@
 // Moves one volume closer to its end: once released it is looked at live, its storage is deleted, and only then the
 // object. Also keeps the finalizer that makes people's deletes wait for that.
-import type { Kind, KubeObject } from '../../api/kind.ts'
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -181,7 +181,7 @@ async function read<T extends KubeObject>(
   kind: Kind<T>,
   ref: ObjectRef,
   { client }: ProvisioningContext,
-): Promise<Readonly<T> | undefined> {
+): Promise<Readonly<Stored<T>> | undefined> {
   try {
     return await client.get(kind, ref)
   } catch (error) {

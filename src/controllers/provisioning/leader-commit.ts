@@ -1,6 +1,6 @@
 // A commit that only the leader gets through: where the server commits atomically, the lease is checked in the same
 // transaction; elsewhere, right before. How it failed is data, and counts the caller's own writes.
-import type { KubeObject } from '../../api/kind.ts'
+import type { Stored } from '../../api/kind.ts'
 import { type Client, type CommitWrite, failedWrite } from '../../client/index.ts'
 import { type LeaderElection, NotLeaderError } from '../../runtime/index.ts'
 
@@ -10,7 +10,7 @@ export interface LeaderCommitDeps {
 }
 
 export type Committed =
-  | { readonly is: 'committed'; readonly left: readonly (Readonly<KubeObject> | undefined)[] }
+  | { readonly is: 'committed'; readonly left: readonly (Readonly<Stored> | undefined)[] }
   /** `write`: which one, from 0; nothing when it is about none in particular. */
   | { readonly is: 'failed'; readonly write: number | undefined; readonly error: unknown }
 

@@ -1,6 +1,6 @@
 // Saves a volume that was made, and lets go of its claim in the same commit, which may bind the two as well. The reply to an earlier try may have been
 // lost, and another provisioner may have been faster: a volume of that name that is there already is looked at.
-import type { KubeObject } from '../../api/kind.ts'
+import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
@@ -55,9 +55,9 @@ async function bindingIn(
 }
 
 /** The volume's create was the first of the writes; the claim, where it was written, comes last. */
-function saved(left: readonly (Readonly<KubeObject> | undefined)[], { claims }: ProvisioningContext): Saved {
+function saved(left: readonly (Readonly<Stored> | undefined)[], { claims }: ProvisioningContext): Saved {
   const claim = left.length > 1 ? left.at(-1) : undefined
-  if (claim) claims.learn(claim as Readonly<PersistentVolumeClaim>)
+  if (claim) claims.learn(claim as Stored<PersistentVolumeClaim>)
   return { is: 'saved', resourceVersion: left[0]?.metadata.resourceVersion ?? '0' }
 }
 

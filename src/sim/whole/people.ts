@@ -50,7 +50,7 @@ export interface Acknowledged {
   readonly gone: boolean
 }
 
-const KINDS: Readonly<Record<KindName, Kind<any>>> = {
+const KINDS: Readonly<Record<KindName, Kind>> = {
   claim: persistentVolumeClaimKind,
   pod: podKind,
   volume: persistentVolumeKind,

@@ -57,7 +57,7 @@ export type Word = keyof Kept
 export type Of<W extends Word> = Readonly<Kept[W]>
 export type Shelf<W extends Word> = ReadonlyMap<string, Of<W>>
 
-const KINDS: Readonly<Record<Word, Kind<any>>> = {
+const KINDS: Readonly<Record<Word, Kind>> = {
   claim: persistentVolumeClaimKind,
   volume: persistentVolumeKind,
   pod: podKind,

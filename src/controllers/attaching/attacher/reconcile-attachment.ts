@@ -2,6 +2,7 @@
 // effect: the finalizers on volume and attachment are saved before the driver is asked, so whatever dies, the next
 // process knows what may be published.
 
+import type { Stored } from '../../../api/kind.ts'
 import type { VolumeAttachment } from '../../../api/kinds/shared/storage-schema.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
@@ -153,10 +154,11 @@ async function saveIntent(
   const left = await client.commit(writes)
   let held = attachment
   for (const [index, one] of left.entries()) {
-    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(one as PersistentVolume)
+    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(one as Stored<PersistentVolume>)
     else {
-      held = one as VolumeAttachment
-      attachments.learn(held)
+      const written = one as Stored<VolumeAttachment>
+      held = written
+      attachments.learn(written)
     }
   }
   return held

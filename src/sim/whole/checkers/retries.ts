@@ -43,7 +43,7 @@ export function followRetries(): Retries {
         return times > TRIES_MAX ? [{ rule: 'tries for ever', text }] : []
       }),
     aroundClient: (process, client): Client => {
-      const nameOf = (verb: string, { plural }: Kind<any>, ref: Ref = {}) => {
+      const nameOf = (verb: string, { plural }: Kind, ref: Ref = {}) => {
         const key = ref.namespace ? `${ref.namespace}/${ref.name}` : ref.name
         return `${process}: ${verb} ${plural} ${key}`
       }
