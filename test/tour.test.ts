@@ -1,0 +1,182 @@
+// Runs the console blocks of the README and of docs/tutorial/tour.md in one shell, in order, and compares what each command
+// prints with what the page shows. Ages, uids, ports, node numbers and rates vary from run to run and are masked.
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { probeThisMachine, skipReason } from './allowed-skips.ts'
+import { buildProgram } from './helpers/build.ts'
+import { programMissing } from './helpers/programs.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const START = 'npm start -- '
+const MATCH_MS_MAX = 60_000
+const RETRY_MS = 300
+/** Commands that only read may run until they print what the page shows. */
+const READS = /^(kubectl (get|events|--kubeconfig \S+ get)|tail|cat ~|find|findmnt)\b/
+
+interface Step {
+  readonly command: string
+  readonly output: readonly string[]
+}
+
+const skip =
+  programMissing('kubectl', ['version', '--client']) ??
+  skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs', 'limits'])
+let home: string
+let shell: Shell
+
+beforeAll(async () => {
+  if (skip) return
+  await buildProgram()
+  home = await mkdtemp(join(tmpdir(), 'stowage-tour-'))
+  await symlink(join(ROOT, 'dist'), join(home, 'dist'))
+  shell = startShell(home)
+})
+
+afterAll(async () => {
+  if (skip) return
+  await shell.end()
+  releaseDevices(home) // left mounted if a step failed
+  await rm(home, { recursive: true, force: true })
+})
+
+for (const [page, until] of [
+  ['README.md', 'sleep 1; kubectl get pods,pvc,pv'],
+  ['docs/tutorial/tour.md', undefined],
+] as const) {
+  it.skipIf(skip)(`SYS-1 ${page} shows what its commands print${skip ? ` (${skip})` : ''}`, async () => {
+    const steps = stepsOf(await readFile(join(ROOT, page), 'utf8'))
+    expect(steps.length).toBeGreaterThan(5)
+    for (const step of steps) {
+      await expectOutput(step)
+      if (step.command === until) break // the next command stops the server, which the longer tour still needs
+    }
+  })
+}
+
+async function expectOutput({ command, output }: Step): Promise<void> {
+  const expected = masked(output)
+  if (command.startsWith(START)) {
+    const flags = command.slice(START.length).replace(/ *&$/, '')
+    shell.type(`${process.execPath} dist/stowage.js up --listen 127.0.0.1:0 ${flags} &`)
+    await shell.until((text) => expected.every((line) => masked(text.split('\n')).includes(line)))
+    return
+  }
+  // Other tests of this run have mounts and devices too: look for our own.
+  const ours = command.replaceAll('grep stowage/', `grep ${home}/`)
+  const [, pause, bare] = /^(sleep \d+; )?([\s\S]*)$/.exec(ours)!
+  const mayRetry = pause !== undefined || READS.test(command)
+  const deadline = Date.now() + MATCH_MS_MAX
+  for (;;) {
+    const printed = await shell.run(bare!)
+    const actual = masked(printed.split('\n'))
+    const isSame = JSON.stringify(actual) === JSON.stringify(expected)
+    if (isSame) return
+    if (!mayRetry || Date.now() > deadline) return expect(actual, command).toEqual(expected)
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+  }
+}
+
+/** Each `$ ` line of the console blocks with what follows it; a here-document belongs to its command. */
+function stepsOf(markdown: string): Step[] {
+  const steps: { command: string; output: string[] }[] = []
+  for (const [, block] of markdown.matchAll(/```console\n([\s\S]*?)```/g)) {
+    let isInDocument = false
+    for (const line of block!.trimEnd().split('\n')) {
+      const last = steps.at(-1)
+      if (isInDocument) {
+        last!.command += `\n${line}`
+        isInDocument = line !== 'END'
+      } else if (line.startsWith('$ ')) {
+        steps.push({ command: line.slice(2), output: [] })
+        isInDocument = line.includes("<<'END'")
+      } else last!.output.push(line)
+    }
+  }
+  return steps
+}
+
+function masked(lines: readonly string[]): string[] {
+  return lines
+    .map((line) =>
+      line
+        .replaceAll(home, '~')
+        .replaceAll('/root/', '~/')
+        .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
+        .replace(/\b\d+ ms\b/g, 'N ms')
+        .replace(/(?<=^|\s)(\d+m)?\d+s(?=\s|$)/g, 'AGE')
+        .replace(/\bnode-\d\b/g, 'node-N')
+        .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:PORT')
+        .replace(/copied, [\d.]+ s, [\d.]+ \w+\/s/, 'copied')
+        .replace(/\} \d+$/, '} N')
+        .replace(/ from default namespace$/, '')
+        .replace(/\s+/g, ' ')
+        .trim(),
+    )
+    .filter(Boolean)
+    .sort()
+}
+
+function releaseDevices(dir: string): void {
+  const read = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' }).split('\n')
+  for (const target of read('findmnt', '-rno', 'TARGET').reverse()) {
+    if (target.startsWith(dir)) execFileSync('umount', [target])
+  }
+  for (const line of read('losetup', '-l', '-n', '-O', 'NAME,BACK-FILE')) {
+    if (line.includes(dir)) execFileSync('losetup', ['-d', line.split(' ')[0]!])
+  }
+}
+
+interface Shell {
+  /** Runs a command in the foreground; what it and background jobs printed until it ended. */
+  run(command: string): Promise<string>
+  type(command: string): void
+  until(condition: (text: string) => boolean): Promise<void>
+  end(): Promise<void>
+}
+
+/** One bash, so that variables, files and background jobs of earlier commands remain. */
+function startShell(dir: string): Shell {
+  const { KUBECONFIG: _, XDG_DATA_HOME: __, ...env } = process.env
+  const bash: ChildProcessWithoutNullStreams = spawn('bash', ['--norc'], { cwd: dir, env: { ...env, HOME: dir } })
+  let text = ''
+  const waiting = new Set<() => void>()
+  bash.stdout.setEncoding('utf8').on('data', (more: string) => {
+    text += more
+    for (const look of waiting) look()
+  })
+  const type = (command: string): void => void bash.stdin.write(`${command}\n`)
+  const until = (condition: (text: string) => boolean): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`The shell printed only:\n${text}`)), MATCH_MS_MAX)
+      const look = () => {
+        if (!condition(text)) return
+        clearTimeout(timer)
+        waiting.delete(look)
+        resolve()
+      }
+      waiting.add(look)
+      look()
+    })
+  let count = 0
+  type('exec 2>&1')
+  return {
+    type,
+    until,
+    async run(command) {
+      const mark = `--- command ${++count} ended ---`
+      text = ''
+      type(`${command}\nprintf '\\n%s\\n' '${mark}'`)
+      await until((soFar) => soFar.includes(mark))
+      return text.slice(0, text.indexOf(mark))
+    },
+    async end() {
+      const gone = new Promise((resolve) => bash.once('exit', resolve))
+      bash.stdin.end('kubectl delete pods,pvc --all --timeout=30s; kill %1; wait\n') // processes of pods outlive the server
+      await gone
+    },
+  }
+}
