@@ -35,5 +35,5 @@ export const defineForeignKind = <T extends KubeObject = KubeObject>({
     nameErrors: () => [],
     validate() {},
     columns: [nameColumn, createdAtColumn],
-    deleteAnswersObject: false,
+    deleteReturnsObject: false,
   }) as Kind<T>

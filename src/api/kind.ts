@@ -55,7 +55,7 @@ export interface ColumnContext {
 
 export interface StatusRules<T> {
   /** Whether /status also takes labels, annotations and finalizers from the body (most kinds do). */
-  readonly takesMetadata: boolean
+  readonly acceptsMetadata: boolean
   /** Status sent with a create is kept (a node registers with its status). */
   readonly keptOnCreate?: true
   /** After spec was restored from the stored object. */
@@ -106,7 +106,7 @@ export interface Kind<T extends KubeObject = KubeObject> {
   /** An update of an object that does not exist creates it. Default false. */
   readonly createOnUpdate?: boolean
   /** DELETE answers the object; otherwise a Status. */
-  readonly deleteAnswersObject: boolean
+  readonly deleteReturnsObject: boolean
   /** The part whose change raises metadata.generation; absent: the kind has no generation. */
   generationOf?(object: T): unknown
   /** When the object goes away by itself (events). */
@@ -115,12 +115,12 @@ export interface Kind<T extends KubeObject = KubeObject> {
   gracePeriodSeconds?(object: T, asked: number | undefined): number
 
   /** A question: POST is answered (src/apiserver/reviews.ts), nothing is stored, and there is nothing to read. */
-  readonly isQuestion?: true
+  readonly isReview?: true
   /** Not ours: served as empty lists and quiet watches for clients that wait for them, and announced nowhere. */
   readonly isForeign?: true
 
   /** This kind is another face of a stored kind (events.k8s.io shows core events). */
-  readonly faceOf?: {
+  readonly viewOf?: {
     readonly kind: Kind
     toStored(object: T): KubeObject
     fromStored(stored: any): T

@@ -53,7 +53,7 @@ export async function handleCommit(deps: ObjectDeps, { request, user, authorize 
 
 function resultBytes(resource: Resource, { deleted, value, revision }: Written): Buffer {
   if (deleted) return NULL
-  if (!resource.kind.faceOf) return answerBytes(resource, value, revision)
+  if (!resource.kind.viewOf) return answerBytes(resource, value, revision)
   return Buffer.from(JSON.stringify(faceOf(resource, decodeStored({ value, modRevision: revision }))))
 }
 
@@ -152,12 +152,12 @@ const commitKind = defineKind({
   plural: PLURAL,
   singular: 'commit',
   namespaced: false,
-  isQuestion: true,
+  isReview: true,
   type: object('dev.stowage.v1.Commit', 'Several writes that are done together or not at all.', {
     metadata: req(1, objectMeta, 'Not used.'),
   }) as ObjectType<any>,
   nameErrors: () => [],
   validate: () => {},
   columns: [],
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
 })

@@ -3,7 +3,7 @@
 
 import type { JsonValue } from '../api/json-value.ts'
 import type { KubeObject } from '../api/kind.ts'
-import { deleteOptions } from '../api/kinds/shared/deleting-schema.ts'
+import { deleteOptions } from '../api/kinds/shared/delete-options-schema.ts'
 import { badRequest, methodNotAllowed, noSuchPath, type StatusDetails } from '../api/status-error.ts'
 import type { Entry } from '../store/index.ts'
 import { findSubresource, verbsOf } from './discovery/index.ts'
@@ -44,7 +44,7 @@ export interface ResourceCall {
 /** `reviews` answers the kinds that are questions. */
 export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiAnswer> {
   checkScope(call)
-  if (call.resource.kind.isQuestion) return handleReview(reviews, call)
+  if (call.resource.kind.isReview) return handleReview(reviews, call)
   switch (call.route.verb) {
     case 'get':
       return handleGet(deps, call)
@@ -193,7 +193,7 @@ async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiAn
   const accepted = accept(request, ['table', 'partial'])
   const options = await deleteOptionsOf(request)
   const written = await deleteObject(deps, targetOf(call, options), options)
-  if (resource.kind.deleteAnswersObject || !written.deleted) {
+  if (resource.kind.deleteReturnsObject || !written.deleted) {
     return objectAnswer(deps, call, accepted, 200, written.value, written.revision, [])
   }
   const uid = JSON.parse(Buffer.from(written.value).toString('utf8')).metadata.uid
@@ -270,7 +270,7 @@ function objectAnswer(
   warnings: readonly string[],
 ): ApiAnswer | Promise<ApiAnswer> {
   const headers = warningHeaders(warnings)
-  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.faceOf) {
+  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
     return bytesAnswer(status, answerBytes(resource, value, revision), headers)
   }
   const stored = JSON.parse(Buffer.from(value).toString('utf8'))
@@ -311,7 +311,7 @@ async function listAnswer(
     ...(listed.remaining ? { remainingItemCount: listed.remaining } : {}),
   }
   const head = { kind: `${resource.kind.kind}List`, apiVersion: resource.apiVersion, metadata: meta }
-  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.faceOf) {
+  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
     return bytesAnswer(200, listBytes(head, listed.entries))
   }
   const objects = listed.entries.map((entry) => faceOf(resource, deps.objects.decode(entry)))

@@ -37,7 +37,7 @@ export function createResources(kinds: readonly Kind[], runtimeConfig: RuntimeCo
         version,
         plural: kind.plural,
         apiVersion: kind.group ? `${kind.group}/${version}` : version,
-        stored: kind.faceOf?.kind ?? kind,
+        stored: kind.viewOf?.kind ?? kind,
       }
       if (kind.isForeign) {
         byPath.set(`${kind.group}/${version}/${kind.plural}`, resource)

@@ -1,9 +1,9 @@
 // `stowage migrate`: moves the claims of one attributes class to another, so many a second, follows each to its end, pauses
 // when too many fail, and goes back on request. The state is on the claims (migrate-record.ts): any machine can go on.
 import { volumeAttributesClassKind } from '../api/kinds/attributes-class/attributes-class.ts'
+import type { VolumeAttributesClass } from '../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
-import type { VolumeAttributesClass } from '../api/kinds/shared/storage-schema.ts'
 import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { ApiError, isNotServed } from '../api/status-error.ts'
 import type { Random } from '../base/clock.ts'

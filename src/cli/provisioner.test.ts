@@ -222,7 +222,7 @@ describe('stowage provisioner', () => {
 
 /** Every object but secrets, as text. */
 async function everything(client: Client): Promise<string[]> {
-  const kinds = ALL_KINDS.filter((kind) => !kind.isQuestion && !kind.isForeign && kind.kind !== 'Secret')
+  const kinds = ALL_KINDS.filter((kind) => !kind.isReview && !kind.isForeign && kind.kind !== 'Secret')
   const lists = await Promise.all(kinds.map((kind) => client.list(kind)))
   return lists.flatMap(({ items }) => items.map((item) => JSON.stringify(item)))
 }

@@ -1,8 +1,8 @@
 // The objects that a system begins with, so that a claim can be made at once. Their owner may change them, or delete them
 // for good: they are made when a store is new, and those of the local driver when it first has nodes.
 import { csiDriverKind } from '../api/kinds/csi-driver/csi-driver.ts'
-import type { StorageClass } from '../api/kinds/shared/storage-schema.ts'
 import { storageClassKind } from '../api/kinds/storage-class/storage-class.ts'
+import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { FirstObject } from '../apiserver/index.ts'
 import type { Client } from '../client/index.ts'

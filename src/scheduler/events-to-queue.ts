@@ -3,10 +3,13 @@
 // keys a change is about, `helps` whether it is a change for the better.
 
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
+import type { CSIDriver } from '../api/kinds/csi-driver/csi-driver-schema.ts'
+import type { CSINode } from '../api/kinds/csi-node/csi-node-schema.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
 import { annotationOf, claimClassName, volumeClassName } from '../api/kinds/shared/class-names.ts'
-import type { CSIDriver, CSINode, StorageClass, VolumeAttachment } from '../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
+import type { VolumeAttachment } from '../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import { claimKeyOf } from '../volumes/claim-requirements.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../volumes/names.ts'

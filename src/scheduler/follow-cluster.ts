@@ -1,9 +1,12 @@
 // Keeps what the scheduler believes in step with the watched objects, and tells the queue of every change that could
 // help a waiting pod: belief first, queue second, so that a pod is never tried on the state before the change.
 
+import type { CSIDriver } from '../api/kinds/csi-driver/csi-driver-schema.ts'
+import type { CSINode } from '../api/kinds/csi-node/csi-node-schema.ts'
+import type { CSIStorageCapacity } from '../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { Node } from '../api/kinds/node/node-schema.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
-import type { CSIDriver, CSINode, CSIStorageCapacity, VolumeAttachment } from '../api/kinds/shared/storage-schema.ts'
+import type { VolumeAttachment } from '../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 import type { Cache } from '../runtime/index.ts'
 import type { CapacityIndex } from './capacity/capacity-index.ts'

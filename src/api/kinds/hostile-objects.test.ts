@@ -44,7 +44,7 @@ describe('rules under hostile objects', () => {
           if (kind.status) tryStatus(kind, object, (other as { status?: object }).status ?? {})
           row(kind, object)
           for (const field of Object.values(kind.selectableFields ?? {})) expect(field(object)).toBeTypeOf('string')
-          kind.faceOf?.toStored(object)
+          kind.viewOf?.toStored(object)
         }),
         { numRuns: 150 },
       )

@@ -1,4 +1,5 @@
-// Every kind that is served. Adding one: a declaration in ../types, rules in a file here, and a line below.
+// The list of all kinds that the API server serves. Adding one takes a folder here, with <kind>-schema.ts for its fields
+// and <kind>.ts for its declaration, and a line below.
 import type { Kind } from '../kind.ts'
 import { volumeAttributesClassKind } from './attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from './claim/claim.ts'

@@ -7,36 +7,41 @@ import { allGatesOn, type FeatureGates } from '../feature-gates.ts'
 import { FieldErrors } from '../field-errors.ts'
 import type { Kind, KubeObject, RuleContext } from '../kind.ts'
 
-export interface Trial<T> {
+export interface RuleResult<T> {
   readonly object: T
   /** `spec.x: Required value`, in the order found. */
   readonly errors: readonly string[]
 }
 
-export interface TrialOptions {
+export interface RuleOptions {
   readonly gates?: FeatureGates
   readonly nowMs?: number
 }
 
-export const TRIAL_NOW_MS = Date.parse('2026-01-02T03:04:05Z')
+export const FIXTURE_NOW_MS = Date.parse('2026-01-02T03:04:05Z')
 
-export function tryCreate<T extends KubeObject>(kind: Kind<T>, body: object, options?: TrialOptions): Trial<T> {
+export function tryCreate<T extends KubeObject>(kind: Kind<T>, body: object, options?: RuleOptions): RuleResult<T> {
   const object = decoded(kind, body)
   const context = contextOf(options)
   if (kind.status && !kind.status.keptOnCreate) delete (object as { status?: unknown }).status
   kind.defaults?.(object)
   kind.prepareForCreate?.(object, context)
-  return judged(object, (errors) => kind.validate(object, errors, context))
+  return validated(object, (errors) => kind.validate(object, errors, context))
 }
 
 /** The body of a PUT against what is stored. */
-export function tryUpdate<T extends KubeObject>(kind: Kind<T>, old: T, body: object, options?: TrialOptions): Trial<T> {
+export function tryUpdate<T extends KubeObject>(
+  kind: Kind<T>,
+  old: T,
+  body: object,
+  options?: RuleOptions,
+): RuleResult<T> {
   const next = decoded(kind, body)
   const context = contextOf(options)
   if (kind.status) Object.assign(next, { status: clone((old as { status?: unknown }).status) })
   kind.defaults?.(next)
   kind.prepareForUpdate?.(next, old, context)
-  return judged(next, (errors) => {
+  return validated(next, (errors) => {
     kind.validate(next, errors, context, old)
     kind.validateUpdate?.(next, old, errors, context)
   })
@@ -47,17 +52,17 @@ export function tryStatus<T extends KubeObject>(
   kind: Kind<T>,
   old: T,
   status: object,
-  options?: TrialOptions,
-): Trial<T> {
+  options?: RuleOptions,
+): RuleResult<T> {
   const next = decoded(kind, { ...clone(old), status })
   const context = contextOf(options)
   kind.defaults?.(next)
   kind.status?.prepare?.(next, old, context)
-  return judged(next, (errors) => kind.status?.validate?.(next, old, errors, context))
+  return validated(next, (errors) => kind.status?.validate?.(next, old, errors, context))
 }
 
 /** The cells of one row, by column name. */
-export function row<T extends KubeObject>(kind: Kind<T>, object: T, nowMs = TRIAL_NOW_MS): Record<string, unknown> {
+export function row<T extends KubeObject>(kind: Kind<T>, object: T, nowMs = FIXTURE_NOW_MS): Record<string, unknown> {
   return Object.fromEntries(kind.columns.map((column) => [column.name, column.cell(object, { nowMs })]))
 }
 
@@ -68,10 +73,10 @@ function decoded<T extends KubeObject>(kind: Kind<T>, body: object): T {
   return object
 }
 
-function judged<T>(object: T, judge: (errors: FieldErrors) => void): Trial<T> {
+function validated<T>(object: T, judge: (errors: FieldErrors) => void): RuleResult<T> {
   const errors = new FieldErrors()
   judge(errors)
   return { object, errors: errors.list.map(({ field, message }) => `${field}: ${message}`) }
 }
 
-const contextOf = ({ gates = allGatesOn, nowMs = TRIAL_NOW_MS }: TrialOptions = {}): RuleContext => ({ gates, nowMs })
+const contextOf = ({ gates = allGatesOn, nowMs = FIXTURE_NOW_MS }: RuleOptions = {}): RuleContext => ({ gates, nowMs })

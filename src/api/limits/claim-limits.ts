@@ -3,7 +3,7 @@
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { limitsClaims } from '../kinds/limit-range/limit-range.ts'
-import type { LimitRange, LimitRangeItem } from '../kinds/resource-quota/quota-schema.ts'
+import type { LimitRange, LimitRangeItem } from '../kinds/limit-range/limit-range-schema.ts'
 import { amountOf, isIoResource, withClaimIoInBytes } from '../kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity, parseQuantity, type Quantity } from '../quantity.ts'
 import { tooFarApart, tooLittle, tooMuchRequested } from './bounds.ts'

@@ -1,7 +1,7 @@
 // LimitRange items for pods: Container items fill in and bound each container, Pod items bound the whole.
 import { limitsClaims } from '../kinds/limit-range/limit-range.ts'
+import type { LimitRange, LimitRangeItem } from '../kinds/limit-range/limit-range-schema.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
-import type { LimitRange, LimitRangeItem } from '../kinds/resource-quota/quota-schema.ts'
 import { parseQuantity, type Quantity } from '../quantity.ts'
 import { podResources } from '../quota/index.ts'
 import { tooFarApart, tooLittle, tooMuch } from './bounds.ts'

@@ -1,8 +1,10 @@
 // For tests: bodies as kubectl 1.33 sends them, captured on the wire, and what they say.
 
+import { configMap } from '../kinds/config-map/config-map-schema.ts'
 import { namespace } from '../kinds/namespace/namespace-schema.ts'
-import { resourceQuota } from '../kinds/resource-quota/quota-schema.ts'
-import { configMap, secret, serviceAccount } from '../kinds/shared/config-schema.ts'
+import { resourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
+import { secret } from '../kinds/secret/secret-schema.ts'
+import { serviceAccount } from '../kinds/service-account/service-account-schema.ts'
 import type { ObjectType } from '../schema.ts'
 
 export interface ProtobufSample {

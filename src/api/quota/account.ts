@@ -1,7 +1,7 @@
 // A quota with its bounds and its use as numbers: what charging works on (charge.ts). In a busy namespace one write follows
 // the other, and only the last of a group commit is put into words again.
 
-import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
+import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { canonicalQuantity, compareQuantities, formatQuantity, parseQuantity, type Quantity } from '../quantity.ts'
 
 export class QuotaAccount {

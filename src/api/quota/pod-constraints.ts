@@ -1,7 +1,7 @@
 // A quota on cpu or memory makes every container of a new pod say how much it wants: clients know it so.
 
 import type { Pod } from '../kinds/pod/pod-schema.ts'
-import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
+import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { parseQuantity } from '../quantity.ts'
 import { keysOfResources } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'

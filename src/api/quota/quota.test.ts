@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../kinds/index.ts'
-import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
+import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { changesOf, chargeQuota, kindsOfKeys, podResources, QuotaAccount, tally, textOf } from './index.ts'
 import { isInScope } from './scopes.ts'
 import { usageOf } from './usage.ts'
@@ -69,8 +69,8 @@ describe('what an object uses', () => {
       metadata: {},
       spec: { containers: [{ name: 'c', resources: { requests, limits: { cpu: '1', memory: '1' } } }] },
     }
-    for (const { group, plural, namespaced, isForeign, isQuestion } of ALL_KINDS) {
-      if (!namespaced || isForeign || isQuestion || plural === 'events') continue
+    for (const { group, plural, namespaced, isForeign, isReview } of ALL_KINDS) {
+      if (!namespaced || isForeign || isReview || plural === 'events') continue
       const object = plural === 'pods' ? pod : claim
       for (const key of usageOf({ group, plural }, object).keys()) {
         expect(kindsOfKeys([key]), key).toEqual([{ group, plural }])

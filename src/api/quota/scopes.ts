@@ -4,7 +4,7 @@
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { qosClassOf } from '../kinds/pod/pod-qos.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
-import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
+import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { CLAIMS, type CountedKind, isSameKind, PODS } from './usage.ts'
 
 interface Requirement {

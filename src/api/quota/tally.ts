@@ -2,7 +2,7 @@
 // Charging adds up the same amounts write by write (charge.ts); this is for quotas that are new or changed, and for
 // seeing whether that went right.
 
-import type { ResourceQuota } from '../kinds/resource-quota/quota-schema.ts'
+import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { addQuantities, compareQuantities, type Quantity } from '../quantity.ts'
 import { CLASS_SUFFIX, isLargestKey } from './claim-usage.ts'
 import { isPodKey } from './pod-usage.ts'

@@ -1,8 +1,8 @@
 // Gives a new claim that names no class at all the default one. A claim that asks for the class "" asks for none and
 // keeps it. Claims that are older than the default class get it from the binder.
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
 import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { AdmissionPlugin } from './admission.ts'
 
 export const defaultStorageClass: AdmissionPlugin = {

@@ -5,7 +5,8 @@
 //    saw still holds when it is done, whichever server changes them meanwhile. `list` alone would promise nothing.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
-import type { LimitRange, ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
+import type { LimitRange } from '../../api/kinds/limit-range/limit-range-schema.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { QuotaAccount } from '../../api/quota/index.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'

@@ -12,7 +12,7 @@
 //     changed and the count would be made again.
 
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
-import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import {
   type Change,
   type Contents,

@@ -23,7 +23,7 @@ describe('subresources', () => {
   })
 
   it('leave questions only to be asked', () => {
-    const isQuestion = ALL_KINDS.filter((kind) => kind.isQuestion)
+    const isQuestion = ALL_KINDS.filter((kind) => kind.isReview)
     expect(isQuestion.map(({ kind }) => kind)).toContain('TokenReview')
     for (const kind of isQuestion) expect(verbsOf(kind), kind.kind).toEqual(['create'])
   })

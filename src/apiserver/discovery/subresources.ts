@@ -30,7 +30,7 @@ export const EXTRA_SUBRESOURCES: Readonly<Record<string, readonly Subresource[]>
 }
 
 export function verbsOf(kind: Kind): readonly Verb[] {
-  if (kind.isQuestion) return ['create']
+  if (kind.isReview) return ['create']
   if (kind.isForeign) return ['get', 'list', 'watch']
   return FEWER_VERBS[keyOf(kind)] ?? ALL_VERBS
 }

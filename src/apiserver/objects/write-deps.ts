@@ -85,9 +85,9 @@ export function timestamp(ms: number): string {
 let lastTimestamp = { second: 0, text: '1970-01-01T00:00:00Z' }
 
 /** The object as the requested kind shows it: itself, or the face of what is stored. */
-export const faceOf = (resource: Resource, stored: Shared): any => resource.kind.faceOf?.fromStored(stored) ?? stored
+export const faceOf = (resource: Resource, stored: Shared): any => resource.kind.viewOf?.fromStored(stored) ?? stored
 export const storedOf = (resource: Resource, object: any): KubeObject =>
-  resource.kind.faceOf?.toStored(object) ?? object
+  resource.kind.viewOf?.toStored(object) ?? object
 
 export function admissionRequest(
   deps: ObjectDeps,

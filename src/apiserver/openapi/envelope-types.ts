@@ -2,7 +2,7 @@
 // Declared like kinds, so that they are published the same way.
 
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
-import { deleteOptions, eviction } from '../../api/kinds/shared/deleting-schema.ts'
+import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import { int32, int64, list, type ObjectType, object, opt, ptr, rawJson, req, string } from '../../api/schema.ts'
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1'

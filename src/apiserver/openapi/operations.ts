@@ -2,7 +2,7 @@
 // document-v3.ts and document-v2.ts write them down, each in its dialect.
 
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
-import { deleteOptions, eviction } from '../../api/kinds/shared/deleting-schema.ts'
+import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import type { ObjectType } from '../../api/schema.ts'
 import { resourcesOf, type Subresource, subresourcesOf, verbsOf } from '../discovery/index.ts'
 import type { Verb } from '../http/route.ts'
@@ -134,9 +134,9 @@ function listOperation(resource: Resource, schemas: Schemas, id: string): Operat
 }
 
 function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Schemas): PathItem['operations'] {
-  const { kind, deleteAnswersObject } = resource.kind
+  const { kind, deleteReturnsObject } = resource.kind
   const name = schemas.kind(resource)
-  const answered = deleteAnswersObject ? name : schemas.type(status)
+  const answered = deleteReturnsObject ? name : schemas.type(status)
   return {
     ...readAndWrite(resource, verbs, schemas, { suffix: '', what: `the ${kind}` }),
     ...(verbs.includes('delete')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deleteOptions } from '../../api/kinds/shared/deleting-schema.ts'
+import { deleteOptions } from '../../api/kinds/shared/delete-options-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import {
   boolean,

@@ -109,7 +109,7 @@ function decodeConfig(given: JsonObject, target: WriteTarget): any {
 function scoped(config: any, { resource: { kind }, subresource }: WriteTarget): any {
   if (subresource === 'status') {
     const { name, namespace, uid, resourceVersion } = config.metadata
-    const metadata = kind.status?.takesMetadata
+    const metadata = kind.status?.acceptsMetadata
       ? config.metadata
       : withoutAbsent({ name, namespace, uid, resourceVersion })
     return withoutAbsent({ metadata, status: config.status })

@@ -2,7 +2,7 @@
 // the step that lets a namespace go. What /status may change is in update-object.ts.
 import { FieldErrors } from '../../api/field-errors.ts'
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
-import { eviction } from '../../api/kinds/shared/deleting-schema.ts'
+import { eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import { validateMeta } from '../../api/meta.ts'
 import { badRequest, conflict, invalid, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'

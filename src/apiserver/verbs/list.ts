@@ -169,7 +169,7 @@ export function selectorOf(
   return (object) => {
     if (!anyLabels && !matchesLabels(labels, object.metadata.labels)) return false
     if (fields.length === 0) return true
-    const face = resource.kind.faceOf?.fromStored(object) ?? object
+    const face = resource.kind.viewOf?.fromStored(object) ?? object
     return matchesFields(fields, (field) => selectable.get(field)!(face))
   }
 }

@@ -203,7 +203,7 @@ function merged(target: WriteTarget, update: Update, asked: any, old: any): any 
   if (update.merge) return update.merge(asked, old)
   const rules = target.resource.kind.status
   if (target.subresource === 'status') {
-    const { metadata } = rules?.takesMetadata ? asked : old
+    const { metadata } = rules?.acceptsMetadata ? asked : old
     return draftOf({ ...old, metadata, status: asked.status })
   }
   return draftOf(rules ? { ...asked, status: old.status } : asked)

@@ -221,7 +221,7 @@ class WatchStream {
 
   #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
     const { accepted, resource, include } = this.#request
-    if (accepted.form === 'object' && !resource.kind.faceOf) return framed(type, answerBytes(resource, value, revision))
+    if (accepted.form === 'object' && !resource.kind.viewOf) return framed(type, answerBytes(resource, value, revision))
     const object = faceOf(resource, decode())
     switch (accepted.form) {
       case 'table': {

@@ -1,6 +1,7 @@
 // How attachments and volumes are found: one set of indexes for all controllers and attachers of a process.
-import type { CSIDriver, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
 

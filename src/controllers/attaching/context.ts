@@ -1,9 +1,11 @@
 // What the steps of attaching and detaching stand on, put together once by attaching-controllers.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
+import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import type { CSIDriver, CSINode, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'

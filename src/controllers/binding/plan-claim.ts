@@ -1,7 +1,7 @@
 // What should happen to one claim, as data: bind it, ask a provisioner, give it the default class, give it up, or wait
 // and say why. Pure; reconcile-claim.ts gathers the situation and carries the plan out.
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { Happening } from '../../runtime/index.ts'
 import { STORAGE_GOES, whyUnfit } from '../../volumes/choose-volume.ts'
 import {

@@ -3,7 +3,7 @@
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { onTestFinished } from 'vitest'
 import type { Kind } from '../../api/kind.ts'
-import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../apiserver/index.ts'
 import { createServerFixture, type ServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../base/log.ts'

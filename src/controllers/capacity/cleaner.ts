@@ -4,7 +4,8 @@
 // How long it is missing is counted from when this cleaner first saw it missing: after a restart it is counted anew, so
 // that nothing is ever deleted too early.
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
-import type { CSINode, CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'

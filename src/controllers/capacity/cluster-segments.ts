@@ -4,8 +4,9 @@
 //   CSINode n1: keys zone, rack     Node n1: zone=a rack=1 …  →  {rack: 1, zone: a}
 //   a label or the Node is missing                            →  n1 is in no segment until it appears
 //   the driver names no keys                                  →  the one segment that every node is in
+
+import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
-import type { CSINode } from '../../api/kinds/shared/storage-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { type Segment, type Segments, segmentOf } from './segments.ts'
 

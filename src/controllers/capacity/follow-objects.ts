@@ -1,6 +1,6 @@
 // Wakes an item when others did something to its object: deleted it, changed what it says, took our labels or owner off,
 // or made a second one. What the producer wrote itself says what was last reported, and wakes nobody.
-import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { type ItemKey, itemKeyOf } from './items.ts'
 import { isAsReported, type Marks } from './plan-object.ts'

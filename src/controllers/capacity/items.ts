@@ -1,7 +1,8 @@
 // What one capacity object is about: a class in a segment. Its key is made of values, so that however often and by
 // whomever an item is named, it is worked on once; an object of ours has the key of the item it reports on.
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
-import type { CSIStorageCapacity, StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { type Segment, segmentOf } from './segments.ts'
 

@@ -1,8 +1,8 @@
 // What should become of an item's object once the driver has answered. Pure: what there is and what was said in, what to
 // write out.
 
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { OwnerReference } from '../../api/kinds/shared/meta-schema.ts'
-import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import { formatQuantity, isQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import type { Item } from './items.ts'
 import { DRIVER_NAME_LABEL, MANAGED_BY_LABEL } from './managed-by.ts'

@@ -1,7 +1,8 @@
 // Keeps the objects of one driver true: what there should be (wanted-items.ts), what is there (published.ts), and a queue
 // of items between the two, woken by nodes, classes, volumes, snapshots, the objects themselves, and time.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import type { CSIStorageCapacity, StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'

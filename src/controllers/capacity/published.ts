@@ -1,7 +1,7 @@
 // The objects of this producer as they are on the server, by the item they report on. An object that was made a moment
 // ago counts before the watch tells of it, or the next look would make a second one.
 import type { Stored } from '../../api/kind.ts'
-import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { isOlder } from '../../runtime/reflector.ts'

@@ -1,6 +1,6 @@
 // Which items there should be: every segment with every class of the driver whose volumes wait for a pod, or, when
 // asked for, of any class. Nothing is multiplied out in memory; rows and columns are told when something changes.
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { type Item, type ItemKey, keyOfItem, partsOfKey } from './items.ts'
 import type { Segments } from './segments.ts'

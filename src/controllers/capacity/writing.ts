@@ -5,7 +5,7 @@
 //   refused    400, 413, 422                          the server will not have this one object; others may be fine
 //   pause      everything else                        the server, its rules or the namespace; nothing else would fare better
 
-import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { backOff, done, type LeaderElection, type Outcome } from '../../runtime/index.ts'

@@ -1,7 +1,9 @@
 // Whether there is room for a larger volume, where that is known: the driver opted in to capacity tracking, and objects
 // tell of the place the volume is in and of its class. Not known, or not for sure, counts as room: the driver decides.
+
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { volumeClassName } from '../../api/kinds/shared/class-names.ts'
-import type { CSIDriver, CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
 import { type LabelSelector, labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'

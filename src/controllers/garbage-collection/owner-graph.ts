@@ -28,7 +28,7 @@ export const nodeKey = (
 ): string => `${group}/${plural} ${namespace}/${name}`
 
 export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 'outlinesOf'>): OwnerGraph {
-  const stored = kinds.filter((kind) => !kind.faceOf && !kind.isQuestion && !kind.isForeign)
+  const stored = kinds.filter((kind) => !kind.viewOf && !kind.isReview && !kind.isForeign)
   const caches = new Map(
     stored.map((kind) => {
       const cache = shared.outlinesOf(kind)
@@ -43,8 +43,8 @@ export function createOwnerGraph(kinds: readonly Kind[], shared: Pick<CacheSet, 
   )
   // Events are the same objects under two groups.
   for (const kind of kinds)
-    if (kind.faceOf)
-      for (const version of kind.versions) byKind.set(`${kind.group}/${version} ${kind.kind}`, kind.faceOf.kind)
+    if (kind.viewOf)
+      for (const version of kind.versions) byKind.set(`${kind.group}/${version} ${kind.kind}`, kind.viewOf.kind)
 
   return {
     caches: [...caches.values()].map(({ cache }) => cache),

@@ -1,8 +1,8 @@
 // Storage classes of volumes that change: what they were made with, and which secret they name. Read when needed and
 // remembered for a while; a process without the right to read them goes without.
 
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { Recent } from '../../base/recent.ts'

@@ -38,7 +38,7 @@ export function createNamespaceController(options: NamespaceControllerOptions) {
   const { client, kinds, clock, random, log, metrics } = options
   const caches = options.caches ?? createCacheSet(options)
   const namespaces = caches.of(namespaceKind)
-  const contents = kinds.filter((kind) => kind.namespaced && !kind.faceOf && !kind.isQuestion && !kind.isForeign)
+  const contents = kinds.filter((kind) => kind.namespaced && !kind.viewOf && !kind.isReview && !kind.isForeign)
   const residents = contents.map((kind) => caches.outlinesOf(kind))
   const controller = createController({
     name: NAME,

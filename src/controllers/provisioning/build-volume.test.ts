@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
 import { buildVolume } from './build-volume.ts'

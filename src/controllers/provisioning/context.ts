@@ -1,7 +1,8 @@
 // What the steps of provisioning and deleting stand on, put together once by provisioning-controllers.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import type { StorageClass, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'

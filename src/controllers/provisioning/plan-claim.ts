@@ -3,7 +3,7 @@
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
 import type { Attempt, Stage } from './attempts.ts'

@@ -3,7 +3,7 @@
 // It knows storage; which claims, when again, events, the PV object and its finalizers are provision-claim.ts and
 // delete-volume.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
 
 export interface Provisioner {

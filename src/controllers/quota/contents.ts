@@ -1,6 +1,6 @@
 // What a namespace holds of the kinds that some quotas count, as a count needs it.
 import type { Kind, KubeObject } from '../../api/kind.ts'
-import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { type Contents, kindsOfKeys } from '../../api/quota/index.ts'
 import type { Client } from '../../client/index.ts'
 
@@ -19,7 +19,7 @@ export async function readContents(
   const found = new Map<string, readonly Readonly<KubeObject>[]>()
   for (const { group, plural } of kindsOfKeys(keys)) {
     const kind = kinds.find((one) => one.group === group && one.plural === plural)
-    if (!kind?.namespaced || kind.isForeign || kind.isQuestion) continue // nothing of it can be here
+    if (!kind?.namespaced || kind.isForeign || kind.isReview) continue // nothing of it can be here
     found.set(`${plural}.${group}`, (await client.list<KubeObject>(kind, { namespace })).items)
   }
   return ({ group, plural }) => found.get(`${plural}.${group}`) ?? []

@@ -2,8 +2,8 @@
 // then on; a write that comes before us counts by itself, and then there is nothing left to do. Bounds that somebody wrote
 // into the status are put right as well: nothing judges by them, but people read them.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
-import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { tally, textOf } from '../../api/quota/index.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { type Client, refOfKey } from '../../client/index.ts'

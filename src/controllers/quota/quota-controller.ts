@@ -1,8 +1,8 @@
 // Looks after quotas beside the API server, which does the charging (src/apiserver/admission/resource-quota.ts): counts
 // those that are new or changed (count-quota.ts), and now and then verifies all of them (verify-quotas.ts).
 import type { Kind } from '../../api/kind.ts'
-import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import type { Cache } from '../../runtime/index.ts'

@@ -1,8 +1,8 @@
 // Compares what the quotas of a namespace say with what its objects add up to. They cannot differ: whatever changes the
 // one changes the other in the same transaction. So a difference is a bug: logged, counted, and repaired.
 
-import type { ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { tally, textOf } from '../../api/quota/index.ts'
 import type { Logger } from '../../base/log.ts'

@@ -2,10 +2,11 @@
 // given to the pod's group. Each step is recorded before the driver is asked and may be repeated at any time; after a
 // final refusal nothing is owed, after an uncertain one everything is undone later as if it had worked.
 
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import type { CSIDriver, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Client } from '../../client/index.ts'
 import { CsiError, isUncertain } from '../../csi/index.ts'

@@ -1,6 +1,7 @@
 // Whose group the files of a volume get. Pure: the pod's wish and the driver's policy in, what the agent has to do out.
+
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import type { CSIDriver } from '../../api/kinds/shared/storage-schema.ts'
 import type { NodeCapability } from '../../csi/index.ts'
 import type { GroupOptions } from '../disk/disk.ts'
 import type { CsiVolume } from './csi-volume.ts'

@@ -1,9 +1,9 @@
 // Tells the cluster which drivers this node has: CSINode, the node's topology labels, and the older annotation with node
 // ids. A label that says otherwise already is somebody's statement about this node, so the driver is refused instead.
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import type { CSINode, CSINodeDriver } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
-import type { CSINode, CSINodeDriver } from '../../api/kinds/shared/storage-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'

@@ -1,10 +1,11 @@
 // Wakes the reconcile of pods on this node: for the pod itself, its claims and their volumes, attachments, what is said to
 // be attached to the node, and drivers that come or go. Pods are known by their uid, so that what a deleted pod left is still found.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import type { CSIDriver, VolumeAttachment } from '../../api/kinds/shared/storage-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { keyOfObject, keyOfRef } from '../../client/index.ts'

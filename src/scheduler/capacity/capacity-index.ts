@@ -5,7 +5,7 @@
 //   class → label keys → values on the node → reports
 //   fast  → [zone]     → b                  → csisc-1, csisc-7
 
-import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { matchesLabels } from '../../api/selectors.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrMake } from '../get-or-make.ts'

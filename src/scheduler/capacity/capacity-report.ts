@@ -1,7 +1,7 @@
 // A CSIStorageCapacity object as the scheduler reads it: which class, which nodes, how much. What it cannot make sense
 // of (an amount that is none, a selector that is none) counts as unknown, and unknown is never enough.
 
-import type { CSIStorageCapacity } from '../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { type LabelSelector, labelSelectorFromObject } from '../../api/selectors.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'

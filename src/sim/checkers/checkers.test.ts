@@ -1,6 +1,6 @@
 // The checkers, shown the crimes they are there for. A checker that never convicts proves nothing.
 import { describe, expect, it } from 'vitest'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Client } from '../../client/index.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER } from '../../volumes/names.ts'

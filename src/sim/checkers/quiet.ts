@@ -1,7 +1,7 @@
 // What must hold once nothing moves any more: nothing leaked, nothing is stuck, and whoever can have a volume has one.
 // Pure: what the store and the storage hold goes in, what is wrong comes out.
 import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../../api/selectors.ts'
 import { keyOfObject } from '../../client/index.ts'

@@ -1,8 +1,8 @@
 // The people of the scenario: users who make, edit and delete claims, and administrators who make volumes and classes,
 // take them away, change policies, and give released volumes back. Each act is a roll of the dice.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { Random } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'

@@ -3,8 +3,8 @@
 // Promise: on the way no volume is bound twice and no data destroyed that should stay; once it is quiet nothing has
 // leaked, nothing is stuck, and every claim is bound or says why not.
 import { eventKind } from '../../api/kinds/event/event.ts'
-import type { StorageClass } from '../../api/kinds/shared/storage-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
 import { answerTo } from '../answer.ts'

@@ -2,34 +2,33 @@
 // server, with the indexes that people and checkers ask for. Reads the store alone, and nothing that a controller says.
 import type { Kind } from '../../api/kind.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import type { VolumeAttributesClass } from '../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
+import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
+import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import { csiStorageCapacityKind } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
+import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
 import type { Event } from '../../api/kinds/event/event-schema.ts'
 import { limitRangeKind } from '../../api/kinds/limit-range/limit-range.ts'
+import type { LimitRange } from '../../api/kinds/limit-range/limit-range-schema.ts'
 import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import type { Namespace } from '../../api/kinds/namespace/namespace-schema.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
-import type { LimitRange, ResourceQuota } from '../../api/kinds/resource-quota/quota-schema.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
-import type {
-  CSIDriver,
-  CSINode,
-  CSIStorageCapacity,
-  StorageClass,
-  VolumeAttachment,
-  VolumeAttributesClass,
-} from '../../api/kinds/shared/storage-schema.ts'
+import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
 import { followStore, type Stored } from '../checkers/follow-store.ts'
 import type { StoreView } from '../checkers/store-view.ts'

@@ -3,8 +3,8 @@ import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { sameValue } from '../shared/changed-fields.ts'
-import { type VolumeAttributesClass, volumeAttributesClass } from '../shared/storage-schema.ts'
-import { validateActorName, validateParameters } from '../storage-class/class-parameters.ts'
+import { validateActorName, validateParameters } from '../shared/class-parameters.ts'
+import { type VolumeAttributesClass, volumeAttributesClass } from './attributes-class-schema.ts'
 
 export const volumeAttributesClassKind = defineKind<VolumeAttributesClass>({
   group: 'storage.k8s.io',
@@ -38,5 +38,5 @@ export const volumeAttributesClassKind = defineKind<VolumeAttributesClass>({
     },
     ageColumn,
   ],
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })

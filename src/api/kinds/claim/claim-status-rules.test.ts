@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryStatus } from '../shared/try-write.ts'
+import { tryCreate, tryStatus } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 import type { PersistentVolumeClaimStatus } from './claim-schema.ts'
 
@@ -21,7 +21,7 @@ const KNOWN_STATUSES =
 
 describe('the status of a claim', () => {
   it('takes labels and annotations along, but no spec', () => {
-    expect(kind.status?.takesMetadata).toBe(true)
+    expect(kind.status?.acceptsMetadata).toBe(true)
     const claim = aClaim()
     const { object } = tryStatus(kind, claim, (draft) => (draft.spec.volumeName = 'stolen'))
     expect(object.spec).toEqual(claim.spec)

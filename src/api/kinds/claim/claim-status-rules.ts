@@ -8,7 +8,7 @@ import { conditionReasonProblems } from '../shared/condition-reason.ts'
 import { IO_RESOURCES, isIoResource } from '../shared/provisioned-io.ts'
 import { ALLOCATED_RESOURCE_STATUSES, type PersistentVolumeClaim } from './claim-schema.ts'
 import { withProvenMark } from './high-water-mark.ts'
-import { withKeptIo } from './kept-io.ts'
+import { withRetainedIo } from './retained-io.ts'
 
 export function prepareClaimStatus(
   next: PersistentVolumeClaim,
@@ -34,7 +34,7 @@ export function prepareClaimStatus(
   next.status = status
   if (!next.spec) return
   next.spec = withProvenMark(next, context)
-  next.spec = withKeptIo(next, old)
+  next.spec = withRetainedIo(next, old)
 }
 
 export function validateClaimStatus(

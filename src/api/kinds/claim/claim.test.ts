@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../shared/try-write.ts'
+import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 import type { PersistentVolumeClaim } from './claim-schema.ts'
 

@@ -13,7 +13,7 @@ import { validateClaimSpec } from './claim-spec-rules.ts'
 import { prepareClaimStatus, validateClaimStatus } from './claim-status-rules.ts'
 import { validateClaimUpdate } from './claim-update-rules.ts'
 import { withHighWaterMark, withProvenMark } from './high-water-mark.ts'
-import { withKeptIo } from './kept-io.ts'
+import { withRetainedIo } from './retained-io.ts'
 
 export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   group: '',
@@ -36,7 +36,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   prepareForUpdate(next, old, context) {
     next.spec = preparedSpec(next.spec ?? {}, old.spec ?? {}, context)
     next.spec = withProvenMark(next, context)
-    next.spec = withKeptIo(next, old)
+    next.spec = withRetainedIo(next, old)
   },
   validate(claim, errors, { gates }, old) {
     validateClaimSpec(
@@ -52,7 +52,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
   },
   validateUpdate: validateClaimUpdate,
   warnings: (claim) => claimWarnings(claim),
-  status: { takesMetadata: true, prepare: prepareClaimStatus, validate: validateClaimStatus },
+  status: { acceptsMetadata: true, prepare: prepareClaimStatus, validate: validateClaimStatus },
 
   selectableFields: { name: (claim) => claim.metadata.name ?? '' },
   columns: [
@@ -96,7 +96,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
     ageColumn,
     volumeModeColumn,
   ],
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 function preparedSpec(

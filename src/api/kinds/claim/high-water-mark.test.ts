@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compareQuantities } from '../../quantity.ts'
-import { tryCreate, tryStatus, tryUpdate } from '../shared/try-write.ts'
+import { tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 
 const OFF = { gates: 'RecoverExpansionFailure=false' }

@@ -2,8 +2,8 @@
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'
-import { type ConfigMap, configMap } from '../shared/config-schema.ts'
 import { base64ByteLength, CONTENT_BYTES_MAX, validateImmutableContent } from '../shared/content-rules.ts'
+import { type ConfigMap, configMap } from './config-map-schema.ts'
 
 export const configMapKind = defineKind<ConfigMap>({
   group: '',
@@ -43,5 +43,5 @@ export const configMapKind = defineKind<ConfigMap>({
     },
     ageColumn,
   ],
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../shared/try-write.ts'
+import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { csiDriverKind as kind } from './csi-driver.ts'
 
 const aDriver = (spec: object = {}) => ({ metadata: { name: 'csi.example.com' }, spec })

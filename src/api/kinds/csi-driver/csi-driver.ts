@@ -4,7 +4,7 @@ import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { mustNotChange, sameValue } from '../shared/changed-fields.ts'
-import { type CSIDriver, type CSIDriverSpec, csiDriver, csiDriverSpec } from '../shared/storage-schema.ts'
+import { type CSIDriver, type CSIDriverSpec, csiDriver, csiDriverSpec } from './csi-driver-schema.ts'
 
 export const csiDriverKind = defineKind<CSIDriver>({
   group: 'storage.k8s.io',
@@ -110,7 +110,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
     ageColumn,
   ],
   unconditionalUpdate: false,
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
   generationOf: ({ spec }) => spec,
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryStatus, tryUpdate } from '../shared/try-write.ts'
+import { tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { csiNodeKind as kind } from './csi-node.ts'
 
 const aDriver = (fields: object = {}) => ({ name: 'csi.example.com', nodeID: 'n1', topologyKeys: ['zone'], ...fields })
@@ -73,7 +73,7 @@ describe('the storage health a node reports', () => {
   })
 
   it('is taken through /status, without metadata', () => {
-    expect(kind.status?.takesMetadata).toBe(false)
+    expect(kind.status?.acceptsMetadata).toBe(false)
     expect(
       report({ name: 'd', healthConditions: [{ ...unreachable, accessMode: 'ReadWriteOnce', volumeMode: 'Block' }] }),
     ).toEqual([])

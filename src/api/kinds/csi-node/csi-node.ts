@@ -5,8 +5,8 @@ import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
 import { sameValue } from '../shared/changed-fields.ts'
-import { validateStorageHealth } from '../shared/storage-health-rules.ts'
-import { type CSINode, type CSINodeDriver, csiNode, csiNodeDriver } from '../shared/storage-schema.ts'
+import { type CSINode, type CSINodeDriver, csiNode, csiNodeDriver } from './csi-node-schema.ts'
+import { validateStorageHealth } from './storage-health-rules.ts'
 
 export const csiNodeKind = defineKind<CSINode>({
   group: 'storage.k8s.io',
@@ -43,7 +43,7 @@ export const csiNodeKind = defineKind<CSINode>({
     }
   },
   status: {
-    takesMetadata: false,
+    acceptsMetadata: false,
     validate: (node, _old, errors) => validateStorageHealth(node.status?.storageHealth, errors),
   },
 
@@ -58,7 +58,7 @@ export const csiNodeKind = defineKind<CSINode>({
     ageColumn,
   ],
   unconditionalUpdate: false,
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 const NODE_ID_BYTES_MAX = 256

@@ -7,7 +7,7 @@ import { dns1123SubdomainProblems } from '../../names.ts'
 import { quantitySign } from '../../quantity.ts'
 import { changedFields } from '../shared/changed-fields.ts'
 import { labelSelectorWarnings } from '../shared/deprecated-labels.ts'
-import { type CSIStorageCapacity, csiStorageCapacity } from '../shared/storage-schema.ts'
+import { type CSIStorageCapacity, csiStorageCapacity } from './csi-storage-capacity-schema.ts'
 
 export const csiStorageCapacityKind = defineKind<CSIStorageCapacity>({
   group: 'storage.k8s.io',
@@ -51,5 +51,5 @@ export const csiStorageCapacityKind = defineKind<CSIStorageCapacity>({
     },
   ],
   unconditionalUpdate: false,
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
 })

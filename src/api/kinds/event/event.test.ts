@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { allGatesOn } from '../../feature-gates.ts'
-import { row, TRIAL_NOW_MS, tryCreate, tryUpdate } from '../kind.fixture.ts'
+import { FIXTURE_NOW_MS, row, tryCreate, tryUpdate } from '../kind.fixture.ts'
 import { eventKind } from './event.ts'
 import { EVENT_LIFETIME_MS } from './event-rules.ts'
 import type { Event } from './event-schema.ts'
@@ -75,8 +75,8 @@ describe('Event of the core group', () => {
 
   it('is gone an hour after it was last written', () => {
     const { object } = tryCreate(eventKind, oldStyle())
-    const context = { nowMs: TRIAL_NOW_MS, gates: allGatesOn }
-    expect(eventKind.expiresAtMs?.(object, context)).toBe(TRIAL_NOW_MS + EVENT_LIFETIME_MS)
+    const context = { nowMs: FIXTURE_NOW_MS, gates: allGatesOn }
+    expect(eventKind.expiresAtMs?.(object, context)).toBe(FIXTURE_NOW_MS + EVENT_LIFETIME_MS)
     expect(EVENT_LIFETIME_MS).toBe(3_600_000)
   })
 
@@ -149,7 +149,7 @@ describe('Event of events.k8s.io', () => {
   })
 
   it('shows every stored event and takes it back unchanged', () => {
-    const { toStored, fromStored } = eventsEventKind.faceOf!
+    const { toStored, fromStored } = eventsEventKind.viewOf!
     const text = fc.string({ minLength: 1 })
     const times = fc.constantFrom('2026-01-02T03:04:05Z', '2026-01-02T03:04:06Z')
     const reference = fc.record({ kind: text, name: text, namespace: text }, { requiredKeys: [] })
@@ -182,6 +182,6 @@ describe('Event of events.k8s.io', () => {
 
   it('is listed as the same event of the core group is', () => {
     const stored = tryCreate(eventKind, oldStyle()).object
-    expect(row(eventsEventKind, eventsEventKind.faceOf!.fromStored(stored))).toEqual(row(eventKind, stored))
+    expect(row(eventsEventKind, eventsEventKind.viewOf!.fromStored(stored))).toEqual(row(eventKind, stored))
   })
 })

@@ -34,6 +34,6 @@ export const eventKind = defineKind<Event>({
   },
   columns: eventColumns<Event>((object) => object),
   createOnUpdate: true,
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
   expiresAtMs: (_object, { nowMs }) => nowMs + EVENT_LIFETIME_MS,
 })

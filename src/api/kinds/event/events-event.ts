@@ -40,10 +40,10 @@ export const eventsEventKind = defineKind<Event>({
   },
   columns: eventColumns(toStored),
   createOnUpdate: true,
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
   expiresAtMs: (_object, { nowMs }) => nowMs + EVENT_LIFETIME_MS,
 
-  faceOf: { kind: eventKind, toStored, fromStored },
+  viewOf: { kind: eventKind, toStored, fromStored },
 })
 
 function toStored(object: Event): StoredEvent {

@@ -42,7 +42,7 @@ export const leaseKind = defineKind<Lease>({
   ],
   unconditionalUpdate: false,
   createOnUpdate: true,
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
 })
 
 const STRATEGIES = ['OldestEmulationVersion']

@@ -7,10 +7,10 @@ import { defineKind, type RuleContext } from '../../kind.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
 import { quantityIsInteger, quantitySign } from '../../quantity.ts'
 import { normalizeThroughput } from '../../throughput.ts'
-import { type LimitRange, type LimitRangeItem, limitRange } from '../resource-quota/quota-schema.ts'
 import { amountOf, isIoResource } from '../shared/provisioned-io.ts'
 import { isThroughputName, validateContainerResourceName, validateResourceName } from '../shared/resource-names.ts'
 import { validateOrder } from './limit-order.ts'
+import { type LimitRange, type LimitRangeItem, limitRange } from './limit-range-schema.ts'
 
 export const limitRangeKind = defineKind<LimitRange>({
   group: '',
@@ -43,7 +43,7 @@ export const limitRangeKind = defineKind<LimitRange>({
 
   columns: [nameColumn, createdAtColumn],
   createOnUpdate: true,
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
 })
 
 /** Whether the item bounds claims: it says so, or it is a Container item about iops and throughput only. */

@@ -37,7 +37,7 @@ export const namespaceKind = defineKind<Namespace>({
     for (const name of object.spec?.finalizers ?? []) validateNamespaceFinalizer(name, 'spec.finalizers', errors)
   },
   status: {
-    takesMetadata: true,
+    acceptsMetadata: true,
     validate(next, _old, errors) {
       const phase = next.status?.phase ?? ''
       if (!next.metadata.deletionTimestamp && phase !== 'Active') {
@@ -60,7 +60,7 @@ export const namespaceKind = defineKind<Namespace>({
     },
     ageColumn,
   ],
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 /** A finalizer is a well-known name or one in someone's own domain. Used for `finalize` too. */

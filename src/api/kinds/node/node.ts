@@ -25,7 +25,7 @@ export const nodeKind = defineKind<Node>({
   validate: (object, errors) => validateNode(object, errors),
   validateUpdate: validateNodeUpdate,
   status: {
-    takesMetadata: true,
+    acceptsMetadata: true,
     keptOnCreate: true,
     validate: (next, _old, errors) => validateNodeStatus(next, errors),
   },
@@ -44,7 +44,7 @@ export const nodeKind = defineKind<Node>({
     },
     ...wideColumns(),
   ],
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
 })
 
 /** podCIDR is the first of podCIDRs under an older name; where they disagree the older name wins. */

@@ -44,7 +44,7 @@ export const podKind = defineKind<Pod>({
   },
   validateUpdate: validatePodUpdate,
   status: {
-    takesMetadata: true,
+    acceptsMetadata: true,
     prepare(next, old) {
       if (old.status?.qosClass) next.status = { ...next.status, qosClass: next.status?.qosClass ?? old.status.qosClass }
     },
@@ -64,7 +64,7 @@ export const podKind = defineKind<Pod>({
     'status.nominatedNodeName': (object) => object.status?.nominatedNodeName ?? '',
   },
   columns: podColumns,
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
   generationOf: (object) => object.spec,
   gracePeriodSeconds,
 })

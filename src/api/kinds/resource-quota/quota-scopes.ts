@@ -3,7 +3,7 @@
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Infer } from '../../schema.ts'
 import { IO_QUOTA_RESOURCES } from '../shared/resource-names.ts'
-import type { scopeSelector } from './quota-schema.ts'
+import type { scopeSelector } from './resource-quota-schema.ts'
 
 interface ScopesUnderCheck {
   scopes: readonly string[]

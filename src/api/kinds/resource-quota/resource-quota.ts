@@ -13,8 +13,8 @@ import {
   validateQuotaResourceName,
   validateResourceAmount,
 } from '../shared/resource-names.ts'
-import { type ResourceQuota, resourceQuota } from './quota-schema.ts'
 import { validateScopeSelector, validateScopes } from './quota-scopes.ts'
+import { type ResourceQuota, resourceQuota } from './resource-quota-schema.ts'
 
 export const resourceQuotaKind = defineKind<ResourceQuota>({
   group: '',
@@ -50,7 +50,7 @@ export const resourceQuotaKind = defineKind<ResourceQuota>({
     if (!same) errors.invalid('spec.scopes', next.spec?.scopes ?? null, 'field is immutable')
   },
   status: {
-    takesMetadata: true,
+    acceptsMetadata: true,
     validate(next, _old, errors) {
       validateAmounts(next.status?.hard, 'status.hard', errors)
       validateAmounts(next.status?.used, 'status.used', errors)
@@ -73,7 +73,7 @@ export const resourceQuotaKind = defineKind<ResourceQuota>({
     },
     ageColumn,
   ],
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 function validateAmounts(amounts: Record<string, string> | undefined, field: string, errors: FieldErrors): void {

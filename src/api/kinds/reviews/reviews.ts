@@ -24,11 +24,11 @@ const question = <T extends KubeObject>(
     singular: kind.toLowerCase(),
     namespaced,
     type,
-    isQuestion: true,
+    isReview: true,
     nameErrors: () => [],
     validate() {},
     columns: [nameColumn, createdAtColumn],
-    deleteAnswersObject: false,
+    deleteReturnsObject: false,
   })
 
 export const REVIEW_KINDS: readonly Kind[] = [

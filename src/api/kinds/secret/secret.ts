@@ -5,8 +5,8 @@ import { setOwn } from '../../decode.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'
-import { type Secret, secret } from '../shared/config-schema.ts'
 import { base64ByteLength, CONTENT_BYTES_MAX, validateImmutableContent } from '../shared/content-rules.ts'
+import { type Secret, secret } from './secret-schema.ts'
 
 export const secretKind = defineKind<Secret>({
   group: '',
@@ -40,7 +40,7 @@ export const secretKind = defineKind<Secret>({
     { name: 'Data', type: 'string', doc: 'Number of keys.', cell: (object) => Object.keys(object.data ?? {}).length },
     ageColumn,
   ],
-  deleteAnswersObject: false,
+  deleteReturnsObject: false,
 })
 
 function mergeStringData(object: Secret): void {

@@ -2,7 +2,7 @@
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
-import { type ServiceAccount, serviceAccount } from '../shared/config-schema.ts'
+import { type ServiceAccount, serviceAccount } from './service-account-schema.ts'
 
 export const serviceAccountKind = defineKind<ServiceAccount>({
   group: '',
@@ -20,7 +20,7 @@ export const serviceAccountKind = defineKind<ServiceAccount>({
   validate() {},
 
   columns: [nameColumn, ageColumn],
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 /** The secrets are of the same namespace; whatever else a reference says is not kept. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind as claimKind } from '../claim/claim.ts'
+import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeKind as volumeKind } from '../volume/volume.ts'
-import { tryCreate, tryUpdate } from './try-write.ts'
 
 const OFF = { gates: 'VolumeProvisionedIO=false' }
 

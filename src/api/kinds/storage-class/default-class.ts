@@ -2,7 +2,7 @@
 // first by name. Admission, the binder and the class table all ask here.
 
 import { annotationOf } from '../shared/class-names.ts'
-import type { StorageClass } from '../shared/storage-schema.ts'
+import type { StorageClass } from './storage-class-schema.ts'
 
 const DEFAULT_ANNOTATIONS = [
   'storageclass.kubernetes.io/is-default-class',

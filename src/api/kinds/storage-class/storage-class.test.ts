@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { StorageClass } from '../shared/storage-schema.ts'
-import { tryCreate, tryUpdate } from '../shared/try-write.ts'
+import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { storageClassKind as kind } from './storage-class.ts'
+import type { StorageClass } from './storage-class-schema.ts'
 
 const aClass = (fields: object = {}) => ({ metadata: { name: 'fast' }, provisioner: 'csi.example.com', ...fields })
 const term = (...requirements: [string, string[]][]) => ({

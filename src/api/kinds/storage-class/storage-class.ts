@@ -3,11 +3,11 @@ import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind, type KubeObject } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { mustNotChange } from '../shared/changed-fields.ts'
+import { validateActorName, validateParameters } from '../shared/class-parameters.ts'
 import { deprecatedLabelWarning } from '../shared/deprecated-labels.ts'
-import { type StorageClass, storageClass } from '../shared/storage-schema.ts'
-import { validateTopologyTerms } from '../shared/topology-terms.ts'
-import { validateActorName, validateParameters } from './class-parameters.ts'
 import { effectiveDefaultClass } from './default-class.ts'
+import { type StorageClass, storageClass } from './storage-class-schema.ts'
+import { validateTopologyTerms } from './topology-terms.ts'
 
 export const storageClassKind = defineKind<StorageClass>({
   group: 'storage.k8s.io',
@@ -80,7 +80,7 @@ export const storageClassKind = defineKind<StorageClass>({
     },
     ageColumn,
   ],
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 const RECLAIM_POLICIES: readonly string[] = ['Delete', 'Retain']

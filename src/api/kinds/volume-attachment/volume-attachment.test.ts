@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryStatus, tryUpdate } from '../shared/try-write.ts'
+import { tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { volumeAttachmentKind as kind } from './volume-attachment.ts'
 
 const anAttachment = (spec: object = {}) => ({
@@ -81,7 +81,7 @@ describe('an attachment', () => {
   })
 
   it('SYS-18 is told by its status how far it has come', () => {
-    expect(kind.status?.takesMetadata).toBe(false)
+    expect(kind.status?.acceptsMetadata).toBe(false)
     const status = {
       attached: true,
       attachmentMetadata: { devicePath: '/dev/xvdb' },

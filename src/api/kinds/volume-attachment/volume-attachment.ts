@@ -5,13 +5,13 @@ import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
 import { mustNotChange } from '../shared/changed-fields.ts'
+import { validateInlineVolumeSpec } from '../volume/volume-spec-rules.ts'
 import {
   type VolumeAttachment,
   type VolumeAttachmentStatus,
   volumeAttachment,
   volumeAttachmentSpec,
-} from '../shared/storage-schema.ts'
-import { validateInlineVolumeSpec } from '../volume/volume-spec-rules.ts'
+} from './volume-attachment-schema.ts'
 
 export const volumeAttachmentKind = defineKind<VolumeAttachment>({
   group: 'storage.k8s.io',
@@ -35,7 +35,7 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
     mustNotChange({ field: 'spec', type: volumeAttachmentSpec, before: old.spec, after: next.spec }, errors)
   },
   status: {
-    takesMetadata: false,
+    acceptsMetadata: false,
     prepare(next) {
       next.status ??= { attached: false }
     },
@@ -66,7 +66,7 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
     ageColumn,
   ],
   unconditionalUpdate: false,
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 const EXACTLY_ONE = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'

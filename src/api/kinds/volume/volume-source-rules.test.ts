@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate } from '../shared/try-write.ts'
+import { tryCreate } from '../try-write.fixture.ts'
 import { persistentVolumeKind as kind } from './volume.ts'
 import { persistentVolumeSource } from './volume-schema.ts'
 import { volumeSources } from './volume-source-rules.ts'

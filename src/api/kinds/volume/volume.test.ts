@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryStatus } from '../shared/try-write.ts'
+import { tryCreate, tryStatus } from '../try-write.fixture.ts'
 import { persistentVolumeKind as kind } from './volume.ts'
 import type { PersistentVolume } from './volume-schema.ts'
 

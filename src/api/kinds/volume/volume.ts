@@ -50,7 +50,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
   validateUpdate: validateVolumeUpdate,
   warnings: (volume) => volumeWarnings(volume),
   status: {
-    takesMetadata: true,
+    acceptsMetadata: true,
     prepare(next, old, { nowMs }) {
       next.status = { ...next.status }
       next.status.phase ??= 'Pending'
@@ -114,7 +114,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     ageColumn,
     volumeModeColumn,
   ],
-  deleteAnswersObject: true,
+  deleteReturnsObject: true,
 })
 
 function preparedSpec(

@@ -1,6 +1,7 @@
 // What the steps of an attacher stand on, put together once by attacher.ts.
-import type { CSINode, VolumeAttachment } from '../../../api/kinds/shared/storage-schema.ts'
+import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
+import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { Client } from '../../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../../csi/index.ts'

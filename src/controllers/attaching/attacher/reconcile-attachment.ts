@@ -3,10 +3,10 @@
 // process knows what may be published.
 
 import type { Stored } from '../../../api/kind.ts'
-import type { VolumeAttachment } from '../../../api/kinds/shared/storage-schema.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
+import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import type { CommitWrite } from '../../../client/index.ts'
 import { CsiError, isUncertain, redactCredentials } from '../../../csi/index.ts'

@@ -3,9 +3,9 @@
 
 import type { FeatureGates } from '../../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
+import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { amountOf } from '../../../api/kinds/shared/provisioned-io.ts'
-import type { VolumeAttributesClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { isQuantity, quantityIsInteger, quantitySign, quantityToBytes } from '../../../api/quantity.ts'
 import { ApiError } from '../../../api/status-error.ts'
 import { normalizeThroughput } from '../../../api/throughput.ts'

@@ -2,10 +2,10 @@
 // prepare-request.ts says what is asked for, build-volume.ts what became of it, src/csi/errors.ts what failures mean.
 
 import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
+import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
-import type { VolumeAttributesClass } from '../../../api/kinds/shared/storage-schema.ts'
 import { storageClassKind } from '../../../api/kinds/storage-class/storage-class.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { Clock, Random } from '../../../base/clock.ts'

@@ -1,7 +1,7 @@
 // Credentials for deleting a volume, whose claim is gone and whose class may be. Never written on the volume by us;
 // looked for, in this order, in the provisioner's own, in references that another provisioner wrote, in the class.
 
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { Client } from '../../../client/index.ts'
 import { type Credentials, readCredentials, UnreadableSecretError } from '../../../volumes/credentials.ts'

@@ -1,8 +1,8 @@
 // The nodes as topology.ts sees them: of the whole cluster, from watched Nodes and CSINodes, or the one node that a
 // per-node provisioner runs on, from what its driver says about it.
 
+import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import type { Node } from '../../../api/kinds/node/node-schema.ts'
-import type { CSINode } from '../../../api/kinds/shared/storage-schema.ts'
 import type { Random } from '../../../base/clock.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import { type NodeTopologies, sortedTerms, type Term, termOf } from './topology.ts'

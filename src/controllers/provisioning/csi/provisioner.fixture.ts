@@ -1,7 +1,7 @@
 // For tests: a CSI provisioner on a trial server and a stub driver, and the objects it is asked about.
 import { onTestFinished } from 'vitest'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
 import { createServerFixture } from '../../../apiserver/server.fixture.ts'
 import { type Logger, silentLog } from '../../../base/log.ts'

@@ -1,6 +1,6 @@
 // For tests: a claim, its class and the request they make, naming only what matters.
 import type { PersistentVolumeClaimSpec } from '../../../api/kinds/claim/claim-schema.ts'
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 
 export interface RequestParts {

@@ -3,7 +3,7 @@
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { ProvisionRequest as LifecycleRequest } from '../provisioner.ts'
 import type { AccessMode, ProvisionerPlugin, ProvisionRequest, VolumeMode } from './contract.ts'

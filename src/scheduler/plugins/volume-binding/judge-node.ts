@@ -2,7 +2,7 @@
 // or why neither can be. Prepared once per pod, asked for every node.
 
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { chooseVolume } from '../../../volumes/choose-volume.ts'
 import { type Volume, type Wish, wishOf } from '../../../volumes/claim-requirements.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'

@@ -6,7 +6,7 @@
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { ObjectKey } from '../../../client/index.ts'

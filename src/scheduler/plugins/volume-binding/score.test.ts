@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { CSIStorageCapacity, StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { capacityReport } from '../../capacity/capacity-report.ts'
 import { gi } from '../../scheduler.fixture.ts'
 import type { NodePlan } from './judge-node.ts'

@@ -3,7 +3,7 @@
 // tightly they fit, and volumes that would be made are left out.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'
 import type { Reservations } from '../../capacity/reservations.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { StorageClass } from '../../../api/kinds/shared/storage-schema.ts'
+import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import type { BoundClaim } from './pod-volumes.ts'
 import { waysOut } from './trapped.ts'
 

@@ -2,8 +2,10 @@
 // nodes that lack a driver which insists on being there. Counted are the volumes of pods on the node or on their way to
 // it, each once, and those still attached though no pod uses them any more.
 
+import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
+import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
-import type { CSIDriver, CSINode, VolumeAttachment } from '../../../api/kinds/shared/storage-schema.ts'
+import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import { claimKeyOf } from '../../../volumes/claim-requirements.ts'

@@ -1,7 +1,7 @@
 // The topologies a storage class is restricted to: a list of terms, no two of which may say the same.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
-import type { TopologySelectorLabelRequirement, TopologySelectorTerm } from './references-schema.ts'
+import type { TopologySelectorLabelRequirement, TopologySelectorTerm } from '../shared/references-schema.ts'
 
 export function validateTopologyTerms(terms: readonly TopologySelectorTerm[] = [], errors: FieldErrors): void {
   const seen = new Set<string>(['[]']) // a term that says nothing is refused, in the words for a repetition

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryStatus, tryUpdate } from '../shared/try-write.ts'
+import { tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 import type { PersistentVolumeClaim } from './claim-schema.ts'
 

@@ -9,14 +9,14 @@
 import { amountOf, IO_RESOURCES, isIoResource, type ResourceList } from '../shared/provisioned-io.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from './claim-schema.ts'
 
-export function withKeptIo(next: PersistentVolumeClaim, old: PersistentVolumeClaim): PersistentVolumeClaimSpec {
+export function withRetainedIo(next: PersistentVolumeClaim, old: PersistentVolumeClaim): PersistentVolumeClaimSpec {
   const { allocatedResources = {}, ...spec } = next.spec ?? {}
   const others = Object.entries(allocatedResources).filter(([name]) => !isIoResource(name))
-  const marks: ResourceList = { ...keptIo(next, old), ...Object.fromEntries(others) }
+  const marks: ResourceList = { ...retainedIo(next, old), ...Object.fromEntries(others) }
   return Object.keys(marks).length > 0 ? { ...spec, allocatedResources: marks } : spec
 }
 
-function keptIo({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
+function retainedIo({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
   const kept: ResourceList = {}
   for (const name of IO_RESOURCES) {
     const provided = amountOf(status?.capacity, name)

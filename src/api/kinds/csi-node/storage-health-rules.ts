@@ -1,8 +1,8 @@
 // What a node may report about the health of the storage behind its drivers.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
-import { conditionReasonProblems } from './condition-reason.ts'
-import type { CSINode } from './storage-schema.ts'
+import { conditionReasonProblems } from '../shared/condition-reason.ts'
+import type { CSINode } from './csi-node-schema.ts'
 
 type StorageHealth = NonNullable<NonNullable<CSINode['status']>['storageHealth']>[number]
 type HealthCondition = NonNullable<StorageHealth['healthConditions']>[number]

@@ -1,14 +1,14 @@
 // For tests: takes a write through decoding, defaults and a kind's own rules, as the API server does, and answers
 // what would be stored, what is wrong with it, and the warnings. The stored object is frozen, so a rule that writes
 // to it fails its test.
-import { clone } from '../../../base/clone.ts'
-import { decode } from '../../decode.ts'
-import { applyDefaults } from '../../defaults.ts'
-import { parseFeatureGates } from '../../feature-gates.ts'
-import { FieldErrors } from '../../field-errors.ts'
-import type { ExpansionQuota, Kind, KubeObject, RuleContext } from '../../kind.ts'
+import { clone } from '../../base/clone.ts'
+import { decode } from '../decode.ts'
+import { applyDefaults } from '../defaults.ts'
+import { parseFeatureGates } from '../feature-gates.ts'
+import { FieldErrors } from '../field-errors.ts'
+import type { ExpansionQuota, Kind, KubeObject, RuleContext } from '../kind.ts'
 
-export interface Tried<T> {
+export interface WriteResult<T> {
   readonly object: T
   /** `field: message`, in the order found. */
   readonly errors: readonly string[]
@@ -22,7 +22,11 @@ export interface TryOptions {
   readonly now?: string
 }
 
-export function tryCreate<T extends KubeObject>(kind: Kind<T>, body: unknown, options: TryOptions = {}): Tried<T> {
+export function tryCreate<T extends KubeObject>(
+  kind: Kind<T>,
+  body: unknown,
+  options: TryOptions = {},
+): WriteResult<T> {
   const context = contextOf(options)
   const object = decode(kind.type, clone(body)).object as T & { status?: unknown }
   if (kind.status && !kind.status.keptOnCreate) delete object.status
@@ -40,7 +44,7 @@ export function tryUpdate<T extends KubeObject>(
   stored: T,
   change: (draft: any) => void,
   options: TryOptions = {},
-): Tried<T> {
+): WriteResult<T> {
   const context = contextOf(options)
   const old = frozen(stored)
   const next = edited(kind, stored, change) as T & { status?: unknown }
@@ -57,7 +61,7 @@ export function tryStatus<T extends KubeObject>(
   stored: T,
   change: (draft: any) => void,
   options: TryOptions = {},
-): Tried<T> {
+): WriteResult<T> {
   const context = contextOf(options)
   const old = frozen(stored)
   const next = { ...clone(stored), status: (edited(kind, stored, change) as { status?: unknown }).status }
@@ -82,7 +86,7 @@ const contextOf = (options: TryOptions): RuleContext => ({
   ...(options.expansionQuota ? { expansionQuota: options.expansionQuota } : {}),
 })
 
-function tried<T>(object: T, errors: FieldErrors, warnings: readonly string[] = []): Tried<T> {
+function tried<T>(object: T, errors: FieldErrors, warnings: readonly string[] = []): WriteResult<T> {
   return { object, errors: errors.list.map(({ field, message }) => `${field}: ${message}`), warnings }
 }
 

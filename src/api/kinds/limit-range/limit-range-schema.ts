@@ -1,0 +1,33 @@
+// The fields of LimitRange. Its rules are in limit-range.ts and limit-order.ts.
+import { type Infer, list, map, object, opt, quantity, req, string } from '../../schema.ts'
+import { objectMeta } from '../shared/meta-schema.ts'
+
+export const limitRangeItem = object(
+  'io.k8s.api.core.v1.LimitRangeItem',
+  'Bounds and defaults for one type of object.',
+  {
+    type: req(1, string, 'What is bounded: Pod, Container or PersistentVolumeClaim.'),
+    max: opt(2, map(quantity), 'Most that one object may ask for, by resource.'),
+    min: opt(3, map(quantity), 'Least that one object may ask for, by resource.'),
+    default: opt(4, map(quantity), 'Limits given to objects that state none.'),
+    defaultRequest: opt(5, map(quantity), 'Requests given to objects that state none.'),
+    maxLimitRequestRatio: opt(6, map(quantity), 'How many times its request a limit may be, by resource.'),
+  },
+)
+
+export type LimitRangeItem = Infer<typeof limitRangeItem>
+
+export const limitRangeSpec = object('io.k8s.api.core.v1.LimitRangeSpec', 'The bounds of a LimitRange.', {
+  limits: req(1, list(limitRangeItem), 'Bounds and defaults, one item per type of object.'),
+})
+
+export const limitRange = object(
+  'io.k8s.api.core.v1.LimitRange',
+  'Bounds and defaults for single objects of a namespace.',
+  {
+    metadata: req(1, objectMeta, 'Name, namespace, labels, annotations and the rest of what every object carries.'),
+    spec: opt(2, limitRangeSpec, 'The bounds and defaults.'),
+  },
+)
+
+export type LimitRange = Infer<typeof limitRange>
