@@ -1,5 +1,5 @@
 // The fields of CSIDriver. Its rules are in csi-driver.ts.
-import { boolean, type Infer, int64, list, object, opt, ptr, req, string, time } from '../../schema.ts'
+import { boolean, type Infer, int64, list, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
 export const tokenRequest = object(
