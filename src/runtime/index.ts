@@ -6,4 +6,5 @@ export { createEventRecorder, type EventRecorder, type Happening } from './event
 export { createLeaderElection, type LeaderElection, NotLeaderError } from './leader-election.ts'
 export { type ClientMetrics, createClientMetrics } from './metrics.ts'
 export { backOff, done, type Outcome, retryAfter, stuck } from './outcome.ts'
+export { createSaver, type SavedObjects, type SaveResult, type Saver } from './save.ts'
 export { createWorkQueue, type WorkQueue } from './work-queue.ts'

@@ -15,7 +15,7 @@ import type { StorageClass } from '../../api/kinds/storage-class/storage-class-s
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { createController, createEventRecorder, type EventRecorder, source } from '../../runtime/index.ts'
+import { createController, createEventRecorder, createSaver, type EventRecorder, source } from '../../runtime/index.ts'
 import { type Claim, claimKeyOf, type Volume } from '../../volumes/claim-requirements.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { type BindingContext, PODS_BY_CLAIM } from './context.ts'
@@ -65,6 +65,7 @@ export function createBindingControllers(options: BindingOptions) {
   const timed = { clock, metrics: bindingMetrics }
   const context: BindingContext = {
     client,
+    save: createSaver({ client, caches: [claims, volumes] }).save,
     claims,
     volumes,
     classes,

@@ -9,9 +9,9 @@ import type { StorageClass } from '../../api/kinds/storage-class/storage-class-s
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError, isNotFound } from '../../api/status-error.ts'
-import type { Client, CommitWrite, ObjectRef } from '../../client/index.ts'
+import type { Client, ObjectRef } from '../../client/index.ts'
 import { keyOfObject } from '../../client/index.ts'
-import type { Cache, EventRecorder } from '../../runtime/index.ts'
+import type { Cache, EventRecorder, Saver } from '../../runtime/index.ts'
 import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
 import type { Matchmaker } from './matchmaker.ts'
 import type { BindingMetrics } from './metrics.ts'
@@ -21,6 +21,7 @@ import type { VolumeIndex } from './volume-index.ts'
 
 export interface BindingContext {
   readonly client: Client
+  readonly save: Saver['save']
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
   readonly classes: Cache<StorageClass>
@@ -36,16 +37,6 @@ export interface BindingContext {
 }
 
 export const PODS_BY_CLAIM = 'binding/claim'
-
-/** Saves, and lets the caches know at once: the next look must not be at the past. */
-export async function save({ client, claims, volumes }: BindingContext, writes: readonly CommitWrite[]): Promise<void> {
-  const left = await client.commit(writes)
-  for (const [index, object] of left.entries()) {
-    if (!object) continue
-    if (writes[index]?.kind === persistentVolumeKind) volumes.learn(object as Stored<Volume>)
-    else claims.learn(object as Stored<Claim>)
-  }
-}
 
 export const readClaim = (context: BindingContext, ref: ObjectRef): Promise<Claim | undefined> =>
   readAndLearn(() => context.client.get(persistentVolumeClaimKind, ref), context.claims)

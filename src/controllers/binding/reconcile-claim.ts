@@ -10,7 +10,7 @@ import { type Claim, type Volume, wishOf } from '../../volumes/claim-requirement
 import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { statusWithoutVolume } from './claim-status.ts'
-import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume, save } from './context.ts'
+import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume } from './context.ts'
 import { mergePatches } from './merge-patches.ts'
 import { type ClaimAction, planClaim } from './plan-claim.ts'
 
@@ -82,7 +82,7 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
     case 'give up': {
       const status = statusWithoutVolume(claim, 'Lost')
       if (claim.status?.phase !== 'Lost') {
-        await save(context, mergePatches(persistentVolumeClaimKind, claim, { status }))
+        await context.save(mergePatches(persistentVolumeClaimKind, claim, { status }))
         events.record(persistentVolumeClaimKind, claim, action.tell)
       }
       return stuck(action.tell.message)
@@ -109,7 +109,7 @@ async function bind(volume: Volume, claim: Claim, context: BindingContext): Prom
     const { name = '' } = volume.metadata
     index.assume(name)
     try {
-      await save(context, writes)
+      await context.save(writes)
     } catch (error) {
       if (isConflict(error)) await readVolume(context, name)
       throw error
@@ -123,7 +123,7 @@ async function bind(volume: Volume, claim: Claim, context: BindingContext): Prom
 
 async function assignClass(storageClassName: string, claim: Claim, context: BindingContext): Promise<Outcome> {
   try {
-    await save(context, mergePatches(persistentVolumeClaimKind, claim, { main: { spec: { storageClassName } } }))
+    await context.save(mergePatches(persistentVolumeClaimKind, claim, { main: { spec: { storageClassName } } }))
     context.metrics?.assignedDefaultClass(true)
     return done // the claim has changed, which begins its next pass
   } catch (error) {
@@ -146,7 +146,7 @@ async function saveOrTell(
   claim: Claim,
   context: BindingContext,
 ): Promise<Outcome> {
-  if (writes.length > 0) await save(context, writes)
+  if (writes.length > 0) await context.save(writes)
   else if (tell) context.events.record(persistentVolumeClaimKind, claim, tell)
   return stuck(because)
 }

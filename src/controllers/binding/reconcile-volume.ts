@@ -7,7 +7,7 @@ import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { type Claim, claimKeyOf, type Volume } from '../../volumes/claim-requirements.ts'
 import { BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
-import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume, save } from './context.ts'
+import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume } from './context.ts'
 import { modeMismatchOnClaim, modeMismatchOnVolume } from './events.ts'
 import { mergePatches, type PatchParts } from './merge-patches.ts'
 import type { Reclaim } from './plan-reclaim.ts'
@@ -63,17 +63,17 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
   switch (action.do) {
     case 'set phase': {
       const status = phasePatch(volume, action.phase)
-      if (status) await save(context, mergePatches(persistentVolumeKind, volume, { status }))
+      if (status) await context.save(mergePatches(persistentVolumeKind, volume, { status }))
       return done
     }
     case 'give back': {
       const status = phasePatch(volume, 'Available')
-      await save(context, mergePatches(persistentVolumeKind, volume, { main: givenBack(volume, action), status }))
+      await context.save(mergePatches(persistentVolumeKind, volume, { main: givenBack(volume, action), status }))
       return done
     }
     case 'hold back': {
       const status = phasePatch(volume, 'Released')
-      if (status) await save(context, mergePatches(persistentVolumeKind, volume, { status }))
+      if (status) await context.save(mergePatches(persistentVolumeKind, volume, { status }))
       events.record(persistentVolumeKind, volume, action.tell)
       return stuck(action.tell.message)
     }
@@ -109,7 +109,7 @@ async function reclaim(how: Reclaim, volume: Volume, context: BindingContext): P
     case 'impossible': {
       const status = phasePatch(volume, 'Failed', how.tell.message)
       if (!status) return stuck(how.tell.message)
-      await save(context, mergePatches(persistentVolumeKind, volume, { status }))
+      await context.save(mergePatches(persistentVolumeKind, volume, { status }))
       events.record(persistentVolumeKind, volume, how.tell)
       if (volume.spec?.persistentVolumeReclaimPolicy === 'Delete') {
         deleting.begin(volume.metadata.name ?? '', 'N/A')

@@ -6,7 +6,7 @@ import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-
 import type { Clock, Random } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
-import type { Cache, EventRecorder, LeaderElection } from '../../runtime/index.ts'
+import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
 import type { Attempts } from './attempts.ts'
 import type { ProvisioningMetrics } from './metrics.ts'
 import type { ProvisioningSettings } from './options.ts'
@@ -18,6 +18,7 @@ export interface ProvisioningContext {
   /** The finalizer on claims that says: something may exist in the storage. */
   readonly intent: string
   readonly client: Client
+  readonly trySave: Saver['trySave']
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger

@@ -12,7 +12,6 @@ import { DELETION_ASKED, isDeletionAsked } from '../../volumes/deletion-asked.ts
 import type { ProvisioningContext } from './context.ts'
 import { deletingFailed } from './events.ts'
 import { isGone } from './intent.ts'
-import { commitAsLeader } from './leader-commit.ts'
 import { planVolume, whyWanted } from './plan-volume.ts'
 import type { Deleted } from './provisioner.ts'
 
@@ -138,8 +137,8 @@ async function removeObject(volume: Readonly<PersistentVolume>, context: Provisi
     ref: { name },
     patch: { type: 'strategic', body: { metadata: withoutFinalizer(volume, finalizer) } },
   }
-  const answer = await commitAsLeader(context, finalizers?.includes(finalizer) ? [remove, drop] : [remove])
-  if (answer.is === 'committed' || isGone(answer.error)) return done
+  const answer = await context.trySave(finalizers?.includes(finalizer) ? [remove, drop] : [remove])
+  if (answer.is === 'saved' || isGone(answer.error)) return done
   throw answer.error
 }
 

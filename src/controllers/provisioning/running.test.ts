@@ -114,7 +114,7 @@ describe('a leader', () => {
     await leads('second')
     open()
     await world.until(() => first.standing('default/data')?.is === 'waiting', 'the refusal')
-    expect(first.standing('default/data')?.because).toContain('someone else leads now')
+    expect(first.standing('default/data')?.because).toContain('another process leads now')
     expect(await world.volumes()).toEqual([])
     expect(world.storage.deletes).toEqual([])
     world.start({ election: electionOf('second', () => true) })

@@ -1,16 +1,15 @@
 // Saves a volume that was made, and lets go of its claim in the same commit, which may bind the two as well. The reply to an earlier try may have been
 // lost, and another provisioner may have been faster: a volume of that name that is there already is looked at.
-import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { CommitWrite } from '../../client/index.ts'
+import type { SavedObjects } from '../../runtime/index.ts'
 import { bindingOfNew } from '../binding/index.ts'
 import { isSameStorage } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
 import { dropIntentWrite, holdsIntent } from './intent.ts'
-import { commitAsLeader } from './leader-commit.ts'
 
 export type Saved =
   | { readonly is: 'saved'; readonly resourceVersion: string }
@@ -30,17 +29,17 @@ export async function saveVolume(
   const create = { do: 'create', kind: persistentVolumeKind, object: volume } as const
   const binding = await bindingIn(volume, claim, context)
   if (binding) {
-    const bound = await commitAsLeader(context, [create, ...binding])
-    if (bound.is === 'committed') return saved(bound.left, context)
+    const bound = await context.trySave([create, ...binding])
+    if (bound.is === 'saved') return savedAt(bound.objects)
     // Is it about the claim, which has changed or may not be written by us, the binder will see to it.
     if (!bound.write) return explain(bound.error, volume, context)
   }
   const letGo = holdsIntent(claim, context.intent) ? [dropIntentWrite(claim, context.intent)] : []
-  let answer = await commitAsLeader(context, [create, ...letGo])
+  let answer = await context.trySave([create, ...letGo])
   // The claim is gone, or does not let itself be changed. The volume comes first; the claim is looked at again anyway.
-  if (answer.is === 'failed' && answer.write === 1) answer = await commitAsLeader(context, [create])
+  if (answer.is === 'failed' && answer.write === 1) answer = await context.trySave([create])
   if (answer.is === 'failed') return explain(answer.error, volume, context)
-  return saved(answer.left, context)
+  return savedAt(answer.objects)
 }
 
 /** The writes that bind them at once, if that is wanted and can be one transaction with the volume's create. */
@@ -54,12 +53,11 @@ async function bindingIn(
   return bindingOfNew(volume, claim, { letsGoOf: intent, bindsAttributesClasses })
 }
 
-/** The volume's create was the first of the writes; the claim, where it was written, comes last. */
-function saved(left: readonly (Readonly<Stored> | undefined)[], { claims }: ProvisioningContext): Saved {
-  const claim = left.length > 1 ? left.at(-1) : undefined
-  if (claim) claims.learn(claim as Stored<PersistentVolumeClaim>)
-  return { is: 'saved', resourceVersion: left[0]?.metadata.resourceVersion ?? '0' }
-}
+/** The volume's create is always the first write. */
+const savedAt = ([volume]: SavedObjects): Saved => ({
+  is: 'saved',
+  resourceVersion: volume?.metadata.resourceVersion ?? '0',
+})
 
 async function explain(error: unknown, volume: PersistentVolume, context: ProvisioningContext): Promise<Saved> {
   if (!(error instanceof ApiError)) throw error
