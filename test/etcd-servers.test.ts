@@ -70,7 +70,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect(await untilReady(200)).toBe('ok')
     etcd.members[0]?.signal('SIGSTOP')
     try {
-      expect(await untilReady(503)).toContain('\n[-]etcd failed: it does not answer\nreadyz check failed\n')
+      expect(await untilReady(503)).toContain('\n[-]etcd failed: not responding\nreadyz check failed\n')
       expect((await server.call('GET', '/livez')).text).toBe('ok')
       expect((await server.call('GET', '/readyz?exclude=etcd')).text).toBe('ok')
     } finally {

@@ -1,7 +1,7 @@
 // Turns parsed JSON into an object of a declared type: strict about types, canonical in form.
 // Unknown fields are dropped and reported; nulls and empty optional values are dropped; times, quantities
 // and base64 are checked and rewritten canonically. What values mean is validation's job (kinds/).
-import { Recent } from '../base/recent.ts'
+import { LruCache } from '../base/lru-cache.ts'
 import { canonicalQuantity } from './quantity.ts'
 import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
 
@@ -199,7 +199,7 @@ function decodeQuantity(value: unknown, path: string): string {
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i
 
 /** Whole seconds that were found right: the objects of a moment share theirs. */
-const rightTimes = new Recent<string, string>(200)
+const rightTimes = new LruCache<string, string>(200)
 
 function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string | undefined {
   if (value === '') return undefined

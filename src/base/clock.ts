@@ -1,16 +1,16 @@
-// Time and chance as values that are handed in. Only main.ts and sim/ make real or simulated ones;
-// everything else takes a Clock and a Random, so that one seed replays a whole cluster.
+// Clock and Random: time and randomness, which callers pass in. Only main.ts and sim/ create them, so that one seed
+// reproduces the run of a whole cluster.
 
 export interface Clock {
-  /** Milliseconds since the epoch. May jump: use it for timestamps, never to measure a duration. */
+  /** Milliseconds since the Unix epoch. May jump: use it for timestamps, not to measure durations. */
   nowMs(): number
-  /** Milliseconds from some fixed point; never goes back. */
+  /** Milliseconds since an arbitrary fixed point. Never decreases. */
   monotonicMs(): number
-  /** Settles after `ms`, or rejects with the signal's reason. */
+  /** Resolves after `ms`, or rejects with the signal's reason. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `run` once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void
-  /** Settles when everything that is ready has had its turn: long work stops here to let others in. */
+  /** Yields to the event loop: long computations call it so that I/O and timers can run. */
   nextTurn(): Promise<void>
 }
 

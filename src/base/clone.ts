@@ -1,4 +1,4 @@
-// A deep copy of plain JSON data: several times faster than structuredClone, and keeps a `__proto__` key a key.
+// Deep copy of plain JSON data. Several times faster than structuredClone; copies `__proto__` as an ordinary key.
 export function clone<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(clone) as T

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Fifo } from './fifo.ts'
 
-describe('first in, first out', () => {
-  it('gives everything in the order it came, whatever the turns', () => {
+describe('Fifo', () => {
+  it('returns items in insertion order for any sequence of calls', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { maxLength: 200 }), (turns) => {
         const fifo = new Fifo<number>()
@@ -19,7 +19,7 @@ describe('first in, first out', () => {
     )
   })
 
-  it('keeps its order when it gives back the places of thousands that were taken', () => {
+  it('keeps the order when it compacts its array', () => {
     const fifo = new Fifo<number>()
     const taken: (number | undefined)[] = []
     for (let number = 0; number < 5_000; number++) fifo.add(number)

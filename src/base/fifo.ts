@@ -1,5 +1,5 @@
-// First in, first out. Taking costs the same however many wait: a Set or an array would walk over, or move, what has
-// been taken before.
+// A FIFO queue with constant-time take(). Array.shift() moves all remaining items, and the first item of a Set is found
+// only after skipping the deleted ones.
 export class Fifo<T> {
   #items: T[] = []
   #head = 0
@@ -15,7 +15,7 @@ export class Fifo<T> {
   take(): T | undefined {
     if (this.size === 0) return undefined
     const item = this.#items[this.#head]
-    this.#items[this.#head++] = undefined as T // nothing is kept alive by having waited here
+    this.#items[this.#head++] = undefined as T // release the reference
     if (this.#head > TAKEN_MAX && this.#head > this.#items.length / 2) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0
@@ -29,5 +29,5 @@ export class Fifo<T> {
   }
 }
 
-/** Places of taken items are given back when there are this many of them, and more than still wait. */
+/** The array is compacted once this many items have been taken and they are more than half of it. */
 const TAKEN_MAX = 1_024

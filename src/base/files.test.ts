@@ -12,7 +12,7 @@ function aDirectory(): string {
 const modeOf = (path: string) => statSync(path).mode & 0o777
 
 describe('writePrivateFile', () => {
-  it('leaves exactly the text, readable by the owner alone, and nothing beside it', async () => {
+  it('writes the text to a file that only its owner can read, and leaves no other file', async () => {
     const dir = aDirectory()
     await writePrivateFile(join(dir, 'key'), 'secret')
     expect(readFileSync(join(dir, 'key'), 'utf8')).toBe('secret')
@@ -20,7 +20,7 @@ describe('writePrivateFile', () => {
     expect(readdirSync(dir)).toEqual(['key'])
   })
 
-  it('replaces a file that others could read by one they cannot', async () => {
+  it('restricts the mode of an existing file', async () => {
     const path = join(aDirectory(), 'key')
     writeFileSync(path, 'old', { mode: 0o644 })
     chmodSync(path, 0o644)
@@ -29,7 +29,7 @@ describe('writePrivateFile', () => {
     expect(modeOf(path)).toBe(0o600)
   })
 
-  it('throws away what a crash left half written', async () => {
+  it('deletes a temporary file left by a crash', async () => {
     const dir = aDirectory()
     writeFileSync(join(dir, 'key.tmp'), 'a much longer half-written secret', { mode: 0o666 })
     await writePrivateFile(join(dir, 'key'), 'secret')
@@ -38,23 +38,23 @@ describe('writePrivateFile', () => {
     expect(readdirSync(dir)).toEqual(['key'])
   })
 
-  it('keeps the old file when the new one cannot be written', async () => {
+  it('keeps the old file if the new one cannot be written', async () => {
     const dir = aDirectory()
     writeFileSync(join(dir, 'key'), 'old')
-    mkdirSync(join(dir, 'key.tmp')) // in the way
+    mkdirSync(join(dir, 'key.tmp')) // blocks the temporary file
     await expect(writePrivateFile(join(dir, 'key'), 'new')).rejects.toThrow()
     expect(readFileSync(join(dir, 'key'), 'utf8')).toBe('old')
   })
 })
 
 describe('ensurePrivateDirectory', () => {
-  it('makes the directory and its parents, closed to others', async () => {
+  it('creates the directory and its parents with mode 0700', async () => {
     const path = join(aDirectory(), 'data', 'pki')
     await ensurePrivateDirectory(path)
     expect(modeOf(path)).toBe(0o700)
   })
 
-  it('closes a directory that stood open, and keeps what is in it', async () => {
+  it('restricts the mode of an existing directory and keeps its content', async () => {
     const path = aDirectory()
     chmodSync(path, 0o755)
     writeFileSync(join(path, 'kept'), '')
@@ -65,15 +65,15 @@ describe('ensurePrivateDirectory', () => {
 })
 
 describe('readTextIfPresent', () => {
-  it('tells a missing file from one it cannot read', async () => {
+  it('returns undefined for a missing file and throws for an unreadable one', async () => {
     const dir = aDirectory()
     expect(await readTextIfPresent(join(dir, 'missing'))).toBeUndefined()
     await expect(readTextIfPresent(dir)).rejects.toThrow('EISDIR')
   })
 })
 
-describe('ensurePrivateDirectory where nothing can be made', () => {
-  it('SYS-10 fails at once where the system makes no directories, and where a file stands in the way', async () => {
+describe('ensurePrivateDirectory under difficult conditions', () => {
+  it('SYS-10 fails on a file system that allows no directories, and if a path component is a file', async () => {
     await expect(ensurePrivateDirectory('/proc/stowage-cannot-be-here/data')).rejects.toThrow(
       '/proc/stowage-cannot-be-here',
     )
@@ -83,7 +83,7 @@ describe('ensurePrivateDirectory where nothing can be made', () => {
     await expect(ensurePrivateDirectory(join(dir, 'file', 'below'))).rejects.toThrow()
   })
 
-  it('makes a deep path at once, also when two want it', async () => {
+  it('creates a deep path concurrently', async () => {
     for (let round = 0; round < 50; round++) {
       const deep = join(aDirectory(), 'a', 'b', 'c')
       await Promise.all(Array.from({ length: 4 }, () => ensurePrivateDirectory(deep)))

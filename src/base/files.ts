@@ -1,5 +1,5 @@
-// Small durable files: written whole or not at all, readable by their owner alone.
-// For keys, tokens and kubeconfigs. The store has its own files and its own rules.
+// Small private files (keys, tokens, kubeconfigs): replaced atomically and durably, readable only by their owner.
+// The store manages its own files (store/lmdb.ts).
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
@@ -8,9 +8,9 @@ const OWNER_ONLY_DIRECTORY = 0o700
 const OTHERS = 0o077
 
 /**
- * Replaces `path` with `text`, mode 0600. A crash at any point leaves the old file or the new one, never a part:
- * the text goes to `<path>.tmp`, is flushed, takes the name, and then the name itself is flushed.
- * A `.tmp` left by an earlier crash is thrown away.
+ * Replaces the content of `path`, mode 0600. A crash at any point leaves either the old or the new file: the text is
+ * written to `<path>.tmp` and synced, the file is renamed, and the directory is synced.
+ * Deletes a `.tmp` file left by an earlier crash.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.tmp`
@@ -27,20 +27,20 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   await syncDirectory(dirname(path))
 }
 
-/** Makes `path` and its parents if missing, and closes `path` to everyone but its owner. */
+/** Creates `path` and its parents if missing, and restricts `path` to its owner. */
 export async function ensurePrivateDirectory(path: string): Promise<void> {
   await ensureDirectory(path)
   const { mode } = await stat(path)
   if (mode & OTHERS) await chmod(path, OWNER_ONLY_DIRECTORY)
 }
 
-/** Makes `path` and its parents if missing, for the owner alone. A directory that was there before is left as it is. */
+/** Creates `path` and its parents if missing, accessible only by the owner. Existing directories are not changed. */
 export async function ensureDirectory(path: string): Promise<void> {
-  const firstMade = await makeDirectories(resolve(path))
-  if (!firstMade) return
+  const outermostCreated = await createDirectories(resolve(path))
+  if (!outermostCreated) return
 
-  // Each new name lives in its parent: flush them from the innermost to the first that was there before.
-  const outermost = dirname(firstMade)
+  // A new name is an entry of its parent: sync the parents, from the innermost to the first that existed before.
+  const outermost = dirname(outermostCreated)
   for (let parent = dirname(resolve(path)); ; parent = dirname(parent)) {
     await syncDirectory(parent)
     if (parent === outermost) return
@@ -48,10 +48,10 @@ export async function ensureDirectory(path: string): Promise<void> {
 }
 
 /**
- * The outermost directory that had to be made, if any. Not node's own recursive mkdir: where the system lets nobody
- * make directories though their parent is there (/proc), that one tries for ever.
+ * Returns the outermost directory that was created, if any. Node's own recursive mkdir loops forever if a directory
+ * cannot be created although its parent exists (/proc).
  */
-async function makeDirectories(path: string, tries = DIRECTORY_DEPTH_MAX): Promise<string | undefined> {
+async function createDirectories(path: string, tries = DIRECTORY_DEPTH_MAX): Promise<string | undefined> {
   try {
     await mkdir(path, { mode: OWNER_ONLY_DIRECTORY })
     return path
@@ -62,19 +62,19 @@ async function makeDirectories(path: string, tries = DIRECTORY_DEPTH_MAX): Promi
     const parent = dirname(path)
     const isParentMissing = (await stat(parent).catch(() => undefined)) === undefined
     if (code !== 'ENOENT' || tries === 0) throw error
-    if (!isParentMissing) return makeDirectories(path, Math.min(tries, RACES_MAX) - 1) // someone made it just now
-    const outermost = await makeDirectories(parent, tries - 1)
-    return (await makeDirectories(path, RACES_MAX)) === undefined ? outermost : (outermost ?? path)
+    if (!isParentMissing) return createDirectories(path, Math.min(tries, RACES_MAX) - 1) // created concurrently
+    const outermost = await createDirectories(parent, tries - 1)
+    return (await createDirectories(path, RACES_MAX)) === undefined ? outermost : (outermost ?? path)
   }
 }
 
-/** A parent that is there, and still nothing can be made in it: not a race, but a place that takes no directories. */
+/** After this many failures with an existing parent, the cause is not a race: the file system allows no directories. */
 const RACES_MAX = 5
 
-/** More parents than this cannot be missing from any path a system takes. */
+/** More than the number of components in any valid path. */
 const DIRECTORY_DEPTH_MAX = 1_000
 
-/** The file's text, or nothing if there is no such file. Every other failure is thrown. */
+/** The text of the file; undefined if it does not exist. */
 export async function readTextIfPresent(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
@@ -84,7 +84,7 @@ export async function readTextIfPresent(path: string): Promise<string | undefine
   }
 }
 
-/** Makes the names in a directory survive a loss of power. */
+/** Syncs a directory, so that its entries survive a power failure. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r')
   try {

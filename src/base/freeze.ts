@@ -1,4 +1,4 @@
-// Makes plain data unchangeable all the way down, so that it can be shared. What is frozen already is left alone.
+// Freezes plain data recursively, so that it can be shared. Objects that are already frozen are not visited.
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)

@@ -1,4 +1,4 @@
-// Names made from handed-in chance: UIDs, and the suffix of a generated name.
+// Random identifiers: UIDs, and names from `metadata.generateName`.
 import type { Random } from './clock.ts'
 
 /** A version 4 UUID. */
@@ -12,7 +12,7 @@ export function randomUuid(random: Random): string {
   return `${hex()}${hex()}-${hex()}-${version}-${variant}-${hex()}${hex()}${hex()}`
 }
 
-/** No vowels, so that no suffix spells a word; no digits that look like letters. */
+/** As in Kubernetes: no vowels, so that no suffix spells a word, and no digits that look like letters. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
 const SUFFIX_LENGTH = 5
 const NAME_LENGTH_MAX = 63

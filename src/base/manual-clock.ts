@@ -1,4 +1,4 @@
-// A clock moved by hand, for tests. Timers fire in order of their due time while `advance` runs.
+// A clock for tests that advances only on request. advance() fires timers in order of their due time.
 import type { Clock } from './clock.ts'
 
 interface Timer {
@@ -8,7 +8,7 @@ interface Timer {
 }
 
 export interface ManualClock extends Clock {
-  /** Moves time forward, firing what falls due, in order. Pending microtasks run between timers. */
+  /** Advances the time and fires due timers in order, with a turn of the event loop after each. */
   advance(ms: number): Promise<void>
 }
 

@@ -1,5 +1,4 @@
-// What a process is called among others that do the same work: by its machine, and by chance, so that no process ever has
-// the name of one before it.
+// The identity of a process in leader election: host name and a random UUID, unique across restarts.
 import { hostname } from 'node:os'
 import type { Random } from './clock.ts'
 import { randomUuid } from './identifiers.ts'

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { SortedList } from './sorted-list.ts'
 
-describe('the list in order', () => {
-  it('keeps what a sorted array would, whatever is added and removed', () => {
+describe('SortedList', () => {
+  it('behaves like a sorted array for any additions and removals', () => {
     const steps = fc.array(fc.record({ isAdded: fc.boolean(), value: fc.integer({ min: 0, max: 20 }) }))
     fc.assert(
       fc.property(steps, fc.integer({ min: 0, max: 20 }), (done, from) => {

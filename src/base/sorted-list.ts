@@ -1,5 +1,5 @@
-// Items in order, found by halving. Adding and removing move what comes after, which for the tens of thousands kept
-// here is faster than any tree.
+// A sorted array with binary search. Insertions and removals move the items behind them, which for tens of thousands of
+// items is faster than a tree.
 
 export class SortedList<T> {
   readonly #items: T[] = []
@@ -22,14 +22,14 @@ export class SortedList<T> {
     this.#items.splice(at, 0, item)
   }
 
-  /** By what it compares equal to. */
+  /** Removes the item that compares equal. */
   remove(item: T): void {
     const at = this.#firstWhere((other) => this.#compare(other, item) >= 0)
     const found = this.#items[at]
     if (found !== undefined && this.#compare(found, item) === 0) this.#items.splice(at, 1)
   }
 
-  /** From the first item on for which the condition holds; it must hold for all that come after. */
+  /** Items from the first one that satisfies the condition. The condition must hold for all items after it. */
   *from(isReached: (item: T) => boolean): Generator<T> {
     for (let at = this.#firstWhere(isReached); at < this.#items.length; at++) yield this.#items[at] as T
   }

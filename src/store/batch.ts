@@ -1,6 +1,6 @@
-// Decides the transactions of one group commit, one after the other, each seeing the writes of those before it.
-// Nothing here is durable or visible yet: revisioned-store.ts writes `records` and then applies `changes`, or,
-// if the medium refuses them, forgets this batch.
+// Batch runs the transactions of one group commit in order, each on the state that the previous one left.
+// Nothing is durable or visible yet: revisioned-store.ts writes records() to the medium and then applies `changes`,
+// or discards the batch if the medium did not write it.
 import type { KeyIndex } from './key-index.ts'
 import type { MediumRecord } from './medium.ts'
 import { entryOfPut } from './put-entry.ts'
@@ -15,8 +15,8 @@ import {
 } from './store.ts'
 import type { Version } from './version.ts'
 
-export const KEY_LENGTH_MAX = 4_096 // a longer key is refused
-export const TRANSACTION_BYTES_MAX = 64 * 1024 * 1024 // a larger transaction is refused
+const KEY_LENGTH_MAX = 4_096 // a transaction with a longer key is rejected
+const TRANSACTION_BYTES_MAX = 64 * 1024 * 1024 // a larger transaction is rejected
 
 export type Outcome =
   | ({ readonly is: 'written' } & Transacted)
@@ -34,14 +34,14 @@ const NO_VALUE = new Uint8Array(0)
 
 export class Batch {
   readonly #changes: Version[] = []
-  /** Versions of this batch that may be left out if their key is put again, and where they stand in `#changes`. */
-  readonly #passing = new Map<Version, number>()
-  readonly #passed = new Set<number>()
+  /** Coalescable versions of this batch, with their index in `#changes`. */
+  readonly #coalescable = new Map<Version, number>()
+  readonly #coalesced = new Set<number>()
   readonly #options: BatchOptions
-  /** The newest version of every key this batch has looked at. */
+  /** The newest version of every key that this batch has read or written. */
   readonly #newest = new Map<string, Version | undefined>()
   readonly #entries = new Map<Version, Entry>()
-  /** The keys below every prefix this batch has listed, kept up to date, so that listing again costs what it finds. */
+  /** The keys below each listed prefix, updated by every write, so that repeated lists do not scan the index. */
   readonly #listed = new Map<string, { readonly keys: Set<string>; sorted: readonly string[] | undefined }>()
   readonly #view: TransactionView
   #revision: Revision
@@ -53,19 +53,19 @@ export class Batch {
     this.#view = { get: (key) => this.#get(key), list: (prefix) => this.#list(prefix) }
   }
 
-  /** The new versions, in order. */
+  /** The new versions in revision order, without those that were coalesced. */
   get changes(): readonly Version[] {
-    return this.#passed.size === 0 ? this.#changes : this.#changes.filter((_, at) => !this.#passed.has(at))
+    return this.#coalesced.size === 0 ? this.#changes : this.#changes.filter((_, at) => !this.#coalesced.has(at))
   }
 
-  /** What is to be written, once everything is decided. */
+  /** The records to write, once all transactions have run. */
   records(): MediumRecord[] {
     return this.changes.map((version) => {
       const { key, revision, createRevision, expiresAtMs, deleted } = version
       const entry = this.#entries.get(version)
       const value = entry?.value ?? NO_VALUE
-      // It has stopped passing; whoever is shown it later sees bytes like any others.
-      if (entry?.passing) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
+      // No longer coalescable: watchers get a plain entry with these bytes.
+      if (entry?.coalescable) this.#entries.set(version, { key, value, modRevision: revision, createRevision })
       return { key, revision, createRevision, expiresAtMs, deleted, value }
     })
   }
@@ -87,7 +87,7 @@ export class Batch {
     return { is: this.#revision > before ? 'written' : 'unchanged', revision: this.#revision, revisions }
   }
 
-  /** The entry a version stands for, if this batch wrote or has read it. */
+  /** The entry of a version that this batch has written or read. */
   entryOf(version: Version): Entry | undefined {
     return this.#entries.get(version)
   }
@@ -141,7 +141,7 @@ export class Batch {
     const deleted = 'delete' in write
     const key = deleted ? write.delete : write.put
     const superseded = this.#newestOf(key)
-    const previous = superseded && !deleted && this.#pass(superseded) ? superseded.previous : superseded
+    const previous = superseded && !deleted && this.#coalesce(superseded) ? superseded.previous : superseded
     const version: Version = {
       key,
       revision,
@@ -156,30 +156,30 @@ export class Batch {
       listed.keys.add(key)
       listed.sorted = undefined
     }
-    if (!deleted && write.isPassing) this.#passing.set(version, this.#changes.length)
+    if (!deleted && write.isCoalescable) this.#coalescable.set(version, this.#changes.length)
     this.#changes.push(version)
     if (!deleted) this.#entries.set(version, entryOfPut(write, version.revision, version.createRevision))
     this.#bytes += bytesOf(write)
     return revision
   }
 
-  /** Leaves out a passing version that is being superseded; answers whether it was one. */
-  #pass(version: Version): boolean {
-    const at = this.#passing.get(version)
-    // One that created its key stays: the new state would otherwise seem to change what watchers never heard of.
+  /** Drops a coalescable version that a put supersedes. Returns whether it was dropped. */
+  #coalesce(version: Version): boolean {
+    const at = this.#coalescable.get(version)
+    // Keep a version that creates its key: without it, watchers would see an update of a key they do not know.
     if (at === undefined || !version.previous || version.previous.deleted) return false
-    this.#passing.delete(version)
-    this.#passed.add(at)
+    this.#coalescable.delete(version)
+    this.#coalesced.add(at)
     return true
   }
 }
 
 function bytesOf(write: Write): number {
   if ('delete' in write) return write.delete.length
-  return write.put.length + (write.isPassing ? 0 : write.value.length)
+  return write.put.length + (write.isCoalescable ? 0 : write.value.length)
 }
 
-/** Refuses what no store could keep. */
+/** Throws if the writes violate a limit that all stores share. */
 export function checkWrites(writes: readonly Write[]): void {
   let bytes = 0
   for (const write of writes) {
@@ -187,7 +187,7 @@ export function checkWrites(writes: readonly Write[]): void {
     bytes += bytesOf(write)
   }
   if (bytes > TRANSACTION_BYTES_MAX) {
-    throw new Error(`A transaction may hold ${TRANSACTION_BYTES_MAX} bytes; this one has ${bytes}.`)
+    throw new Error(`A transaction may hold at most ${TRANSACTION_BYTES_MAX} bytes; this one has ${bytes}.`)
   }
   if (writes.length < 2 || (writes.length === 2 && keyOfWrite(writes[0]!) !== keyOfWrite(writes[1]!))) return
   const keys = new Set<string>()
@@ -201,8 +201,8 @@ export function checkWrites(writes: readonly Write[]): void {
 function checkKey(key: string): void {
   if (key === '') throw new Error('A key may not be empty.')
   if (key.length > KEY_LENGTH_MAX) {
-    throw new Error(`A key may be ${KEY_LENGTH_MAX} characters long; "${key.slice(0, 64)}…" has ${key.length}.`)
+    throw new Error(`A key may have at most ${KEY_LENGTH_MAX} characters; "${key.slice(0, 64)}…" has ${key.length}.`)
   }
-  // A lone surrogate has no UTF-8 form: it would come back from the disk as another key.
-  if (!key.isWellFormed()) throw new Error(`The key "${key}" is not well-formed text.`)
+  // A lone surrogate has no UTF-8 encoding: the key would be read back from disk as a different one.
+  if (!key.isWellFormed()) throw new Error(`The key "${key}" is not well-formed Unicode.`)
 }

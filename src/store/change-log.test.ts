@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ChangeLog } from './change-log.ts'
 import type { Version } from './version.ts'
 
-/** A log filled from words like `a@1` and `b@5†` (a tombstone), all made at the same moment. */
+/** A log of changes written like `a@1` and `b@5†` (a tombstone), all appended at `nowMs`. */
 function aLog(words: string, { keepMs = 1_000, entriesMax = 1_000, nowMs = 0 } = {}) {
   const log = new ChangeLog({ keepMs, entriesMax, floor: 0 })
   const newest = new Map<string, Version>()
@@ -29,23 +29,23 @@ const shown = (versions: Version[]) =>
 const compactAll = { nowMs: 1_000, revisionMax: 100, dropsMax: 100 }
 
 describe('ChangeLog', () => {
-  it('drops, change by change, what only older readers could see', () => {
+  it('retires changes in order and drops the records that only older readers could see', () => {
     const { log } = aLog('a@1 b@2 a@4 b@5†')
-    const passUpTo = (revisionMax: number) => shown(log.compact({ ...compactAll, revisionMax }))
+    const compactUpTo = (revisionMax: number) => shown(log.compact({ ...compactAll, revisionMax }))
     expect(log.entries).toBe(3)
-    expect([passUpTo(2), log.floor, log.entries]).toEqual(['', 2, 3])
-    expect([passUpTo(4), log.floor, log.entries]).toEqual(['a@1', 4, 2])
-    expect([passUpTo(5), log.floor, log.entries]).toEqual(['b@2 b@5†', 5, 0])
+    expect([compactUpTo(2), log.floor, log.entries]).toEqual(['', 2, 3])
+    expect([compactUpTo(4), log.floor, log.entries]).toEqual(['a@1', 4, 2])
+    expect([compactUpTo(5), log.floor, log.entries]).toEqual(['b@2 b@5†', 5, 0])
     expect(log.dueAtMs()).toBeUndefined()
   })
 
-  it('drops a tombstone once, also when the key lives again', () => {
+  it('drops a tombstone only once if its key is created again', () => {
     const { log } = aLog('a@1 a@2† a@3 a@4')
     expect(shown(log.compact(compactAll))).toBe('a@1 a@2† a@3')
     expect(log.entries).toBe(0)
   })
 
-  it('keeps everything for keepMs, counted from the last change of a group', () => {
+  it('keeps changes for keepMs after the last change of their age group', () => {
     const { log, add } = aLog('a@1 a@2')
     add('a@3', 50)
     expect(log.dueAtMs()).toBe(1_050)
@@ -54,21 +54,21 @@ describe('ChangeLog', () => {
     expect(shown(log.compact({ ...compactAll, nowMs: 1_050 }))).toBe('a@1 a@2')
   })
 
-  it('keeps no more than entriesMax, whatever the age', () => {
+  it('keeps at most entriesMax entries, whatever their age', () => {
     const { log } = aLog('a@1 a@2 a@3 a@4 a@5', { entriesMax: 2 })
     expect(log.dueAtMs()).toBe(Number.NEGATIVE_INFINITY)
     expect(shown(log.compact({ ...compactAll, nowMs: 0 }))).toBe('a@1 a@2')
     expect([log.floor, log.entries, log.dueAtMs()]).toEqual([3, 2, 1_000])
   })
 
-  it('is bounded under creations too, which supersede nothing', () => {
+  it('bounds the log under creates, which supersede nothing', () => {
     const words = Array.from({ length: 50 }, (_, at) => `k${at}@${at + 1}`).join(' ')
     const { log } = aLog(words, { entriesMax: 3 })
     log.compact({ ...compactAll, nowMs: 0 })
     expect([log.length, log.floor]).toEqual([30, 20])
   })
 
-  it('does a bounded amount of work at a time', () => {
+  it('drops at most dropsMax versions per call', () => {
     const { log } = aLog('a@1 a@2 a@3 a@4 a@5')
     expect(shown(log.compact({ ...compactAll, dropsMax: 2 }))).toBe('a@1 a@2')
     expect(log.floor).toBe(3)

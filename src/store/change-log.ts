@@ -1,18 +1,18 @@
-// The changes that are still kept, oldest first, and the floor below which they are gone.
-// Watches replay from here; compaction takes from the old end, a few at a time.
-// A store has one log for ordinary keys and one for the `brief` ones, so each class of keys has its own floor.
+// ChangeLog: the kept changes in revision order, and the floor, the oldest revision that can be read or watched from.
+// Watches replay from the log; compaction retires changes from its old end, a bounded number at a time.
+// A store has one log for ordinary keys and one for `brief` keys, so that each class has its own floor.
 //
-// Passing a change raises the floor to its revision and drops what only older readers could see:
-// the state it superseded, and, if it is a tombstone, the tombstone too.
-//   log             a@1  b@2  a@4  b@5†          floor 0
-//   pass a@1, b@2             a@4  b@5†          floor 2   nothing to drop: both states are still current at 2
-//   pass a@4                       b@5†          floor 4   drops a@1
-//   pass b@5†                                    floor 5   drops b@2 and b@5†; a@4 stays, it is the state of a
+// Retiring a change raises the floor to its revision and drops the records that only older readers could see: the
+// version it superseded and, if the change is a tombstone, the tombstone itself.
+//   log               a@1  b@2  a@4  b@5†        floor 0
+//   retire a@1, b@2             a@4  b@5†        floor 2   drops nothing: both are current at revision 2
+//   retire a@4                       b@5†        floor 4   drops a@1
+//   retire b@5†                                  floor 5   drops b@2 and b@5†; keeps a@4, the current state of a
 import type { Revision } from './store.ts'
 import { type Version, versionBefore } from './version.ts'
 
-const CHANGES_PER_ENTRY_MAX = 10 // creations supersede nothing, yet fill the log: beyond 10 x entriesMax the oldest go
-const AGES_PER_KEEP = 16 // changes are dated in groups of keepMs / 16: the last of a group sets its age
+const CHANGES_PER_ENTRY_MAX = 10 // creates supersede nothing but fill the log: it holds at most 10 x entriesMax changes
+const AGES_PER_KEEP = 16 // ages are tracked per group of keepMs / 16; the last change of a group sets its age
 
 export interface ChangeLogOptions {
   readonly keepMs: number
@@ -20,7 +20,7 @@ export interface ChangeLogOptions {
   readonly floor: Revision
 }
 
-/** All changes up to `revision` (and after the group before) were made at `atMs` or before. */
+/** All changes after the previous group, up to `revision`, were made between `sinceMs` and `atMs`. */
 interface AgeGroup {
   readonly sinceMs: number
   atMs: number
@@ -42,12 +42,12 @@ export class ChangeLog {
     this.#floor = floor
   }
 
-  /** Reads and watches from this revision on are possible; earlier ones are compacted. */
+  /** The oldest revision that can be read or watched from; earlier ones are compacted. */
   get floor(): Revision {
     return this.#floor
   }
 
-  /** Superseded states and tombstones that are kept. */
+  /** The number of kept superseded versions and tombstones. */
   get entries(): number {
     return this.#entries
   }
@@ -58,7 +58,7 @@ export class ChangeLog {
 
   append(version: Version, nowMs: number): void {
     this.#versions.push(version)
-    this.#entries += droppedBy(version)
+    this.#entries += countDrops(version)
     const age = this.#ages.at(-1)
     if (age && nowMs - age.sinceMs <= this.#keepMs / AGES_PER_KEEP) {
       age.atMs = nowMs
@@ -68,7 +68,7 @@ export class ChangeLog {
     }
   }
 
-  /** Passes what has had its time, as far as `revisionMax`, and answers the versions whose records may go. */
+  /** Retires old changes up to `revisionMax` and returns the versions whose records can be deleted. */
   compact({ nowMs, revisionMax, dropsMax }: { nowMs: number; revisionMax: Revision; dropsMax: number }): Version[] {
     const dropped: Version[] = []
     const agedRevision = this.#agedRevision(nowMs)
@@ -76,7 +76,7 @@ export class ChangeLog {
       const version = this.#versions[this.#head]
       if (!version || version.revision > revisionMax) break
       if (version.revision > agedRevision && !this.#isOverfull()) break
-      this.#pass(version, dropped)
+      this.#retire(version, dropped)
     }
     if (this.#head > 1_024 && this.#head > this.#versions.length / 2) {
       this.#versions = this.#versions.slice(this.#head)
@@ -87,14 +87,14 @@ export class ChangeLog {
     return dropped
   }
 
-  /** When there will be something to pass, if nothing else changes; undefined when the log is empty. */
+  /** When the oldest change can be retired, if nothing is appended; undefined if the log is empty. */
   dueAtMs(): number | undefined {
     if (this.length === 0) return undefined
     if (this.#isOverfull()) return Number.NEGATIVE_INFINITY
     return (this.#ages[0] as AgeGroup).atMs + this.#keepMs
   }
 
-  /** A cursor to the first kept change after that revision. It is good until the next compact(). */
+  /** The position of the first kept change after a revision. Valid until the next compact(). */
   positionAfter(revision: Revision): number {
     let low = this.#head
     let high = this.#versions.length
@@ -123,8 +123,8 @@ export class ChangeLog {
     return revision
   }
 
-  #pass(version: Version, dropped: Version[]): void {
-    this.#entries -= droppedBy(version)
+  #retire(version: Version, dropped: Version[]): void {
+    this.#entries -= countDrops(version)
     const before = versionBefore(version)
     if (before) dropped.push(before)
     if (version.deleted) dropped.push(version)
@@ -134,6 +134,6 @@ export class ChangeLog {
   }
 }
 
-function droppedBy(version: Version): number {
+function countDrops(version: Version): number {
   return (versionBefore(version) ? 1 : 0) + (version.deleted ? 1 : 0)
 }

@@ -1,9 +1,9 @@
-// Lets one process at a time use a directory. The lock dies with its holder, however that ends.
+// An exclusive lock on a directory, released by the kernel when the process exits or crashes.
 //
-// Each holder listens on a socket in the directory, named lock-<pid>-…; a socket that refuses connections belongs to
-// a dead process. Everyone announces itself first and looks for others second, so of two that come at the same time
-// at least one sees the other: both may be turned away, never both let in. Process ids are only for the message, so
-// reusing them, or having two sets of them (containers), does no harm.
+// Each holder listens on a Unix socket in the directory, named lock-<pid>-…; a socket that refuses connections was left
+// by a process that has exited. A process first listens, then looks for other sockets, so of two that start at the same
+// time at least one sees the other: both may fail, but never both succeed. Process ids appear only in the error message,
+// so pid reuse and pid namespaces (containers) are harmless.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { open, readdir, rename, rm } from 'node:fs/promises'
@@ -15,7 +15,7 @@ export interface DirectoryLock {
 
 export async function lockDirectory(dir: string): Promise<DirectoryLock> {
   const handle = await open(dir, 'r')
-  const socket = (name: string) => `/proc/self/fd/${handle.fd}/${name}` // socket paths are short, directories may not be
+  const socket = (name: string) => `/proc/self/fd/${handle.fd}/${name}` // `dir` may be longer than a socket path can be
   const own = `lock-${process.pid}-${randomUUID().slice(0, 8)}`
   const server = createServer((peer) => peer.destroy()).unref()
 
@@ -25,12 +25,12 @@ export async function lockDirectory(dir: string): Promise<DirectoryLock> {
     await handle.close()
   }
   try {
-    // It gets its name when it already listens: nobody can take it for a dead one.
+    // Rename the socket once it listens: until then another process would take it for a stale one and delete it.
     server.listen(socket(`${own}.new`))
     await once(server, 'listening').catch((error) => {
       throw new Error(`Cannot lock the directory ${dir}: ${error.message}`, { cause: error })
     })
-    server.on('error', () => {}) // a caller that could not be accepted has found out what it wanted all the same
+    server.on('error', () => {}) // failed to accept a peer: its connect() succeeded, which is all that it needs
     await rename(`${dir}/${own}.new`, `${dir}/${own}`)
     for (const name of await readdir(dir)) {
       const holder = LOCK_NAME.exec(name)
@@ -49,7 +49,7 @@ export async function lockDirectory(dir: string): Promise<DirectoryLock> {
   return { release }
 }
 
-/** Whether a living process has the directory now. */
+/** Whether a running process holds the lock on the directory. */
 export async function isDirectoryInUse(dir: string): Promise<boolean> {
   const handle = await open(dir, 'r')
   try {
@@ -70,7 +70,7 @@ async function isListening(path: string): Promise<boolean> {
     await once(peer, 'connect')
     return true
   } catch (error) {
-    // ECONNREFUSED: nobody listens any more. ENOENT: removed since we looked. Anything else: it may well be alive.
+    // ECONNREFUSED: the process has exited. ENOENT: the socket was removed meanwhile. Otherwise assume it is running.
     const code = (error as NodeJS.ErrnoException).code
     return code !== 'ECONNREFUSED' && code !== 'ENOENT'
   } finally {

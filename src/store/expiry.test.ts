@@ -13,7 +13,7 @@ const aVersion = (key: string, expiresAtMs: number): Version => ({
 })
 
 describe('ExpiryQueue', () => {
-  it('gives out what is due, earliest first, without what was superseded', () => {
+  it('returns expired versions, earliest first, and skips superseded ones', () => {
     const moment = fc.nat({ max: 1_000 })
     fc.assert(
       fc.property(
@@ -37,7 +37,7 @@ describe('ExpiryQueue', () => {
     )
   })
 
-  it('takes no more than asked', () => {
+  it('returns at most `max` versions', () => {
     const queue = new ExpiryQueue({ isNewest: () => true })
     for (const key of ['a', 'b', 'c']) queue.add(aVersion(key, 5))
     expect(queue.takeDue({ nowMs: 4, max: 2 })).toHaveLength(0)

@@ -1,9 +1,9 @@
-// Which keys to delete when: a heap of versions by their moment.
-// A version that was superseded meanwhile is skipped when its turn comes, so renewing a key costs one push.
+// ExpiryQueue: a heap of versions ordered by expiry time, and the transaction that deletes expired keys.
+// Superseded versions stay in the heap and are skipped when they are due, so renewing a key costs one push.
 import type { Store } from './store.ts'
 import type { Version } from './version.ts'
 
-const STALE_MIN = 1_024 // superseded versions are swept out once they are this many and the majority
+const STALE_MIN = 1_024 // superseded versions are removed once there are this many and they are the majority
 
 export class ExpiryQueue {
   readonly #isNewest: (version: Version) => boolean
@@ -14,7 +14,7 @@ export class ExpiryQueue {
     this.#isNewest = isNewest
   }
 
-  /** Takes note of a version that expires. */
+  /** Adds a version that has an expiry time. */
   add(version: Version): void {
     this.#heap.push(version)
     this.#rise(this.#heap.length - 1)
@@ -27,7 +27,7 @@ export class ExpiryQueue {
     return this.#heap[0]?.expiresAtMs
   }
 
-  /** Takes out up to `max` versions whose moment has come, earliest first. */
+  /** Removes and returns up to `max` expired versions, earliest first. */
   takeDue({ nowMs, max }: { nowMs: number; max: number }): Version[] {
     const due: Version[] = []
     while (due.length < max && (this.nextMs() ?? Number.POSITIVE_INFINITY) <= nowMs) {
@@ -39,7 +39,7 @@ export class ExpiryQueue {
 
   #sweep(): void {
     const versions = this.#heap.filter(this.#isNewest)
-    versions.sort((a, b) => momentOf(a) - momentOf(b)) // a sorted array is a heap
+    versions.sort((a, b) => expiryOf(a) - expiryOf(b)) // a sorted array is a heap
     this.#heap = versions
     this.#lengthAfterSweep = versions.length
   }
@@ -73,7 +73,7 @@ export class ExpiryQueue {
   }
 
   #isEarlier(a: number, b: number): boolean {
-    return momentOf(this.#heap[a] as Version) < momentOf(this.#heap[b] as Version)
+    return expiryOf(this.#heap[a] as Version) < expiryOf(this.#heap[b] as Version)
   }
 
   #swap(a: number, b: number): void {
@@ -83,11 +83,11 @@ export class ExpiryQueue {
   }
 }
 
-const momentOf = (version: Version): number => version.expiresAtMs ?? Number.POSITIVE_INFINITY
+const expiryOf = (version: Version): number => version.expiresAtMs ?? Number.POSITIVE_INFINITY
 
 /**
- * Deletes what is due and has not changed since. Each key in a transaction of its own, so that one that
- * changes meanwhile does not hold up the others; they are durable together anyway (a group commit).
+ * Deletes the expired keys that have not changed since. One transaction per key, so that a conflict on one key does
+ * not delay the others; group commit makes them durable together anyway.
  */
 export async function deleteExpired({ transact }: Pick<Store, 'transact'>, due: readonly Version[]): Promise<void> {
   const expire = ({ key, revision }: Version) =>

@@ -1,5 +1,5 @@
-// The two change logs of a store, ordinary and brief, and what is asked of both: which of them a key or prefix
-// belongs to, how far back it reaches, and what may be dropped next. How one log works is in change-log.ts.
+// History: the change logs of a store, one for ordinary keys and one for `brief` prefixes (HistoryOptions).
+// Maps a key or prefix to its logs, its floor, and the versions to compact next. A single log is change-log.ts.
 import { ChangeLog } from './change-log.ts'
 import type { Floors } from './medium.ts'
 import type { HistoryOptions, Revision } from './store.ts'
@@ -13,10 +13,10 @@ export class History {
   readonly #ordinary: ChangeLog
   readonly #brief: ChangeLog
 
-  /** `floors` as they were written last. */
+  /** `floors`: as the medium last stored them. */
   constructor({ keepMs = KEEP_MS, entriesMax = ENTRIES_MAX, brief }: HistoryOptions, floors: Floors) {
     this.#briefPrefixes = brief?.prefixes ?? []
-    // A key may have changed its class since: then only what both floors promise can be promised to it.
+    // If the brief prefixes have changed, keys may have moved between the logs: only the higher floor holds for all.
     const isSameSplit = this.#briefPrefixes.join('\n') === floors.briefPrefixes.join('\n')
     const both = Math.max(floors.ordinary, floors.brief)
     this.#ordinary = new ChangeLog({ keepMs, entriesMax, floor: isSameSplit ? floors.ordinary : both })
@@ -39,13 +39,13 @@ export class History {
     this.#logOf(version.key).append(version, nowMs)
   }
 
-  /** For a version found on the medium: it is part of history unless it is just the state a key has long had. */
+  /** Adds a version read from the medium, unless it is the only kept version of its key and at or below the floor. */
   restore(version: Version, nowMs: number): void {
     const log = this.#logOf(version.key)
     if (version.revision > log.floor || version.previous || version.deleted) log.append(version, nowMs)
   }
 
-  /** From which revision on keys under this prefix can be listed and watched. */
+  /** The oldest revision at which keys under this prefix can be listed and watched. */
   floorOf(prefix: string): Revision {
     return Math.max(...this.logsFor(prefix).map((log) => log.floor))
   }
@@ -60,7 +60,7 @@ export class History {
     return [...this.#ordinary.compact(limits), ...this.#brief.compact(limits)]
   }
 
-  /** When compact() will have something to do, if nothing else changes. */
+  /** When compact() will next have work, if nothing is appended; undefined if the logs are empty. */
   dueAtMs(): number | undefined {
     const due = [this.#ordinary.dueAtMs(), this.#brief.dueAtMs()].filter((ms) => ms !== undefined)
     return due.length > 0 ? Math.min(...due) : undefined

@@ -1,4 +1,4 @@
-// The door of the store: everything else in this folder is private to it.
+// The public interface of the store. Everything else in this folder is private to it.
 export { type EtcdStoreOptions, type EtcdTls, openEtcdStore } from './etcd/index.ts'
 export { type LmdbStoreOptions, openLmdbStore } from './lmdb.ts'
 export { copyLmdbStore, STORE_FILE } from './lmdb-copy.ts'

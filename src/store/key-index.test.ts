@@ -4,7 +4,7 @@ import { KeyIndex } from './key-index.ts'
 import { type Version, versionAt } from './version.ts'
 
 describe('KeyIndex', () => {
-  it('holds, scans and counts like a sorted list, through any inserts, tombstones and removals', () => {
+  it('gets, scans and counts like a sorted list after any inserts, tombstones and deletes', () => {
     const key = fc.tuple(fc.constantFrom('a/', 'b/', 'c/'), fc.nat({ max: 3_000 })).map(([dir, n]) => `${dir}${n}`)
     const step = fc.record({ key, do: fc.constantFrom('put', 'put', 'put', 'tombstone', 'delete') })
     const range = fc.record({
@@ -55,7 +55,7 @@ describe('KeyIndex', () => {
     )
   })
 
-  it('made at once is as good as one made key by key', () => {
+  it('bulk-loads the same index that inserting key by key builds', () => {
     const versions = Array.from({ length: 3_000 }, (_, at) =>
       aVersion({ key: `k/${(at * 7_919) % 3_001}`, revision: at, deleted: at % 5 === 0 }),
     )
@@ -76,7 +76,7 @@ describe('KeyIndex', () => {
     expect(index.get('k/1/new')).toBeDefined()
   })
 
-  it('stops scanning when it is told to', () => {
+  it('stops a scan when the visitor returns false', () => {
     const index = new KeyIndex()
     for (const key of ['a', 'b', 'c']) index.set(aVersion({ key }))
     const seen: string[] = []

@@ -1,18 +1,18 @@
-// All keys in order, each with its newest version: point lookups, ordered scans, and counts that skip.
-// A sorted array cut into chunks: inserting moves at most one chunk, and whole chunks are counted at once.
-// Tombstones stay in the index until their history is compacted; change-log.ts decides when.
+// KeyIndex: all keys in order, each with its newest version, for lookups, range scans and range counts.
+// A sorted array in chunks: an insert moves at most one chunk, and a count takes whole chunks at once.
+// Tombstones stay in the index until they are compacted (change-log.ts).
 import type { Revision } from './store.ts'
 import { type Version, versionAt } from './version.ts'
 
-const CHUNK_KEYS_MAX = 512 // a fuller chunk is split in two
-const CHUNK_KEYS_LOADED = 384 // chunks that are made full leave room for more
+const CHUNK_KEYS_MAX = 512 // a larger chunk is split in two
+const CHUNK_KEYS_LOADED = 384 // size of bulk-loaded chunks, with room for inserts
 
 interface Chunk {
   /** Never empty. */
   versions: Version[]
-  /** How many of them are not tombstones. */
+  /** Number of versions that are not tombstones. */
   live: number
-  /** No version in this chunk is newer; so at this revision or later, `live` is what a reader sees. */
+  /** Upper bound of the revisions in this chunk: a reader at this revision or later sees exactly `live` keys. */
   newestRevision: Revision
 }
 
@@ -26,19 +26,19 @@ export class KeyIndex {
   #chunks: Chunk[] = []
   #live = 0
 
-  /** An index of these newest versions, made at once: several times faster than one by one. */
+  /** Bulk-loads an index from the newest version of each key; several times faster than calling set() for each. */
   static of(newest: ReadonlyMap<string, Version>): KeyIndex {
     const keys = [...newest.keys()].sort()
     const index = new KeyIndex()
     for (let at = 0; at < keys.length; at += CHUNK_KEYS_LOADED) {
-      const chunk = aChunk(keys.slice(at, at + CHUNK_KEYS_LOADED).map((key) => newest.get(key) as Version))
+      const chunk = createChunk(keys.slice(at, at + CHUNK_KEYS_LOADED).map((key) => newest.get(key) as Version))
       index.#chunks.push(chunk)
       index.#live += chunk.live
     }
     return index
   }
 
-  /** Keys that exist, tombstones not counted. */
+  /** The number of keys that exist, without tombstones. */
   get live(): number {
     return this.#live
   }
@@ -54,7 +54,7 @@ export class KeyIndex {
     const chunkAt = this.#chunkOf(version.key)
     const chunk = this.#chunks[chunkAt]
     if (!chunk) {
-      this.#chunks.push(aChunk([version]))
+      this.#chunks.push(createChunk([version]))
       this.#live += version.deleted ? 0 : 1
       return
     }
@@ -86,7 +86,7 @@ export class KeyIndex {
     else chunk.versions.splice(at, 1)
   }
 
-  /** Visits the newest versions in the range in key order, tombstones included, until `visit` answers false. */
+  /** Visits the newest versions in the range in key order, tombstones included, until `visit` returns false. */
   scan(range: KeyRange, visit: (newest: Version) => boolean): void {
     let { chunkAt, at } = this.#start(range)
     for (let chunk = this.#chunks[chunkAt]; chunk; chunk = this.#chunks[++chunkAt], at = 0) {
@@ -97,7 +97,7 @@ export class KeyIndex {
     }
   }
 
-  /** How many keys of the range exist at that revision. */
+  /** The number of keys in the range that exist at a revision. */
   count(range: KeyRange, revision: Revision): number {
     let count = 0
     let { chunkAt, at } = this.#start(range)
@@ -125,7 +125,7 @@ export class KeyIndex {
     return { chunkAt, at: excluded && versions[at]?.key === from ? at + 1 : at }
   }
 
-  /** The last chunk that begins at or before the key: the only one that can hold it. */
+  /** The last chunk whose first key is not after `key`: the only one that can hold it. */
   #chunkOf(key: string): number {
     let low = 0
     let high = this.#chunks.length - 1
@@ -140,13 +140,13 @@ export class KeyIndex {
 
   #split(chunkAt: number): void {
     const chunk = this.#chunks[chunkAt] as Chunk
-    const upper = aChunk(chunk.versions.splice(chunk.versions.length >>> 1))
+    const upper = createChunk(chunk.versions.splice(chunk.versions.length >>> 1))
     chunk.live -= upper.live
     this.#chunks.splice(chunkAt + 1, 0, upper)
   }
 }
 
-function aChunk(versions: Version[]): Chunk {
+function createChunk(versions: Version[]): Chunk {
   let live = 0
   let newestRevision = 0
   for (const version of versions) {

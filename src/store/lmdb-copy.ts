@@ -1,5 +1,5 @@
-// Copies the store of a directory as it is at one moment, also while another process writes to it: LMDB lets readers
-// keep the state they began with. The copy holds nothing but that state, and opens like any other store.
+// Copies the LMDB store in a directory, for `stowage backup`. Works while another process writes to it: the copy runs in
+// one LMDB read transaction, so it holds a consistent snapshot. The copy opens like any other store.
 import { chmod, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { open as openLmdb } from 'lmdb'
@@ -7,16 +7,16 @@ import { ensurePrivateDirectory, syncDirectory } from '../base/files.ts'
 import { isDirectoryInUse } from './directory-lock.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
 
-/** The file of a store in its directory. */
+/** The name of the store's file in its directory. */
 export const STORE_FILE = 'store.mdb'
 
-/** Both are directories of a store; `to` has none yet. Resolves with the size of the copy once the disk has it. */
+/** Copies the store in directory `from` to directory `to`. Resolves with the size of the copy once it is durable. */
 export async function copyLmdbStore({ from, to }: { readonly from: string; readonly to: string }): Promise<number> {
   const source = join(from, STORE_FILE)
   const target = join(to, STORE_FILE)
-  // Whoever has it open has looked at it. While it grows under our eyes, a whole file would seem to be cut.
+  // A process that has the store open has checked the file; and while it writes, an intact file can look truncated.
   if (!(await isDirectoryInUse(from))) await checkLmdbFile(source)
-  await ensurePrivateDirectory(to) // before the file is there: LMDB makes it readable for everyone
+  await ensurePrivateDirectory(to) // first, because LMDB creates the file world-readable
   const db = openLmdb({ path: source, noSubdir: true, readOnly: true, maxDbs: 1 })
   try {
     await db.backup(target, true)

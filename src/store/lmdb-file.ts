@@ -1,9 +1,9 @@
-// Looks at an LMDB file before LMDB does: LMDB maps the file, and touching a page that is not there kills the process.
-// A file may rightly be shorter than its last page number says (free pages at the end are never written), so a short
-// file is walked: every page its trees refer to must be there.
+// Checks an LMDB file before it is opened: LMDB maps the file into memory, and access to a missing page raises SIGBUS,
+// which kills the process. An intact file can be shorter than its last page number implies, because free pages at the
+// end are never written; so in a short file every page that the trees refer to is checked.
 import { type FileHandle, open } from 'node:fs/promises'
 
-// Of the file format, what is needed here. All numbers are little-endian; node pointers count from the header's end.
+// The parts of the file format used here. Integers are little-endian; node pointers are relative to the header's end.
 //   page   number (8), transaction (8), - (2), flags (2), end of pointers (2), - (2) | pointers to nodes (2 each) …
 //   meta   a page, then: magic (4), version (4), - (16), free tree (48), main tree (48), last page (8), transaction (8)
 //   tree   page size (4, free tree only), - (36), root page (8)
@@ -26,7 +26,7 @@ interface Meta {
   readonly roots: readonly bigint[]
 }
 
-/** Throws unless the file is absent, empty, or an LMDB file with all its pages. */
+/** Throws unless the file does not exist, is empty, or is an LMDB file with all its pages. */
 export async function checkLmdbFile(path: string): Promise<void> {
   const file = await open(path, 'r').catch((error) => {
     if (error.code === 'ENOENT') return undefined
@@ -88,7 +88,7 @@ async function walk(
   for (const child of refersTo.children) await walk(within, { page: child, depth: depth + 1 })
 }
 
-/** What a page of a tree refers to: the pages below it, and the last page of each of its large data. */
+/** The pages that a tree page refers to: its child pages, and the last page of each value on overflow pages. */
 function pagesOf(path: string, bytes: Buffer): { children: number[]; data: number[] } {
   const children: number[] = []
   const data: number[] = []
@@ -104,7 +104,7 @@ function pagesOf(path: string, bytes: Buffer): { children: number[]; data: numbe
       }
     }
   } catch (error) {
-    if (error instanceof RangeError) throw damaged(path) // it points outside of itself
+    if (error instanceof RangeError) throw damaged(path) // a pointer outside the page
     throw error
   }
   return { children, data }
@@ -113,4 +113,4 @@ function pagesOf(path: string, bytes: Buffer): { children: number[]; data: numbe
 const truncated = (path: string) =>
   new Error(`${path} is damaged: it ends before its last page. Restore it from a backup.`)
 
-const damaged = (path: string) => new Error(`${path} is damaged: its pages make no sense. Restore it from a backup.`)
+const damaged = (path: string) => new Error(`${path} is damaged: it has an invalid page. Restore it from a backup.`)

@@ -10,18 +10,18 @@ import { storeContract } from './store.contract.ts'
 import { passTimeUntil, put, text } from './testing/helpers.ts'
 import { bundleChild, type Child, type ChildProgram, runChild } from './testing/run-child.ts'
 
-const madeDirs: string[] = []
+const dirs: string[] = []
 const children: Child[] = []
 const programs: ChildProgram[] = []
 afterEach(async () => {
   for (const child of children.splice(0)) child.process.kill('SIGKILL')
   await Promise.all(programs.splice(0).map((program) => program.remove()))
-  await Promise.all(madeDirs.splice(0).map((dir) => rm(dir, { recursive: true, force: true })))
+  await Promise.all(dirs.splice(0).map((dir) => rm(dir, { recursive: true, force: true })))
 })
 
 async function newDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-store-'))
-  madeDirs.push(dir)
+  dirs.push(dir)
   return dir
 }
 
@@ -48,7 +48,7 @@ describe('LMDB store', () => {
     { runs: 15 },
   )
 
-  it('makes its directory, readable for its owner alone', async () => {
+  it('creates its directory, readable only by its owner', async () => {
     const dir = join(await newDir(), 'deeper', 'still')
     const store = await openLmdbStore({ dir, clock })
     await put(store, 'a')
@@ -58,7 +58,7 @@ describe('LMDB store', () => {
     expect(await readdir(dir)).toEqual(['store.mdb', 'store.mdb-lock'])
   })
 
-  it('uses the space of what was compacted again', async () => {
+  it('reuses the disk space of compacted records', async () => {
     const ownClock = manualClock()
     const store = await openLmdbStore({ dir: await newDir(), clock: ownClock, history: { entriesMax: 200 } })
     const overwriteAll = async (round: number) => {
@@ -75,7 +75,7 @@ describe('LMDB store', () => {
 })
 
 describe('a directory in use', () => {
-  it('is refused to a second process, which learns who holds it, until the first is gone', async () => {
+  it('cannot be opened by a second process, whose error names the holder, until the holder exits', async () => {
     const dir = await newDir()
     const program = await bundle('hold-child.ts')
     const holder = start([...program.command, dir])
@@ -86,13 +86,13 @@ describe('a directory in use', () => {
     )
     holder.process.kill('SIGKILL')
     await holder.exited()
-    expect((await readdir(dir)).filter((name) => name.startsWith('lock-'))).toHaveLength(1) // left behind, and no obstacle
+    expect((await readdir(dir)).filter((name) => name.startsWith('lock-'))).toHaveLength(1) // a stale lock
     const store = await openLmdbStore({ dir, clock })
     await put(store, 'a')
     await store.close()
   })
 
-  it('is refused to a second store of the same process', async () => {
+  it('cannot be opened by a second store of the same process', async () => {
     const dir = await newDir()
     const store = await openLmdbStore({ dir, clock })
     await expect(openLmdbStore({ dir, clock })).rejects.toThrow(`(pid ${process.pid})`)
@@ -101,7 +101,7 @@ describe('a directory in use', () => {
     await (await openLmdbStore({ dir, clock })).close()
   })
 
-  it('is never given to two of many that come at the same time', async () => {
+  it('is opened by at most one of many concurrent attempts', async () => {
     const dir = await newDir()
     const opened = await Promise.allSettled(Array.from({ length: 8 }, () => openLmdbStore({ dir, clock })))
     const stores = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
@@ -111,7 +111,7 @@ describe('a directory in use', () => {
   })
 })
 
-describe('a file that cannot be used', () => {
+describe('opening a file that is not a valid store', () => {
   async function filledDir(): Promise<string> {
     const dir = await newDir()
     const store = await openLmdbStore({ dir, clock })
@@ -123,7 +123,7 @@ describe('a file that cannot be used', () => {
   }
   const opening = async (dir: string) => (await openLmdbStore({ dir, clock })).close()
 
-  it('is named when it is something else', async () => {
+  it('fails if the file is not an LMDB file', async () => {
     const dir = await newDir()
     await writeFile(join(dir, 'store.mdb'), 'This is not a database. '.repeat(1_000))
     await expect(opening(dir)).rejects.toThrow(`${dir}/store.mdb is not a Stowage store: it is not an LMDB file.`)
@@ -131,7 +131,7 @@ describe('a file that cannot be used', () => {
     await expect(opening(dir)).rejects.toThrow('is not a Stowage store')
   })
 
-  it('is named when it belongs to another program', async () => {
+  it('fails if the LMDB file belongs to another program', async () => {
     const dir = await newDir()
     const other = openLmdb({ path: join(dir, 'store.mdb'), noSubdir: true })
     await other.put('some key', { some: 'value' })
@@ -139,18 +139,18 @@ describe('a file that cannot be used', () => {
     await expect(opening(dir)).rejects.toThrow('it is an LMDB file of another program')
   })
 
-  it.each([0.1, 0.3, 0.5, 0.7, 0.9, 0.99])('is named when only %f of it is left', async (part) => {
+  it.each([0.1, 0.3, 0.5, 0.7, 0.9, 0.99])('fails if the file is truncated to %f of its size', async (part) => {
     const dir = await filledDir()
     const path = join(dir, 'store.mdb')
     await truncate(path, Math.floor((await stat(path)).size * part))
     await expect(opening(dir)).rejects.toThrow(`${path} is damaged: it ends before its last page`)
   })
 
-  it('is opened when only free pages are missing at its end', async () => {
+  it('succeeds if only free pages are missing at the end', async () => {
     const dir = await filledDir()
     const path = join(dir, 'store.mdb')
     const whole = await readFile(path)
-    // A meta page that counts one page more than there is; no tree refers to it.
+    // Meta pages that count one page more than exists; no tree refers to it.
     for (const meta of [0, 4_096]) {
       const at = meta + 24 + 120
       whole.writeBigUInt64LE(whole.readBigUInt64LE(at) + 1n, at)
@@ -164,8 +164,8 @@ describe('a file that cannot be used', () => {
 
   it.each([
     ['the store', [0, 0], JSON.stringify({ store: 'stowage', format: 7 }), 'is a store of format 7; this version'],
-    ['a record', [1, 5], '\u0009 …', 'it has a record of format 9; this version of Stowage reads format 1'],
-  ])('is named when %s has a format we do not know', async (_, name, content, message) => {
+    ['a record', [1, 5], '\u0009 …', 'a record has format 9; this version of Stowage reads format 1'],
+  ])('fails if %s has an unknown format', async (_, name, content, message) => {
     const dir = await filledDir()
     const key = Buffer.alloc(7)
     key[0] = name[0] as number
@@ -178,7 +178,7 @@ describe('a file that cannot be used', () => {
 })
 
 describe('durability', () => {
-  it('SYS-1 a write is acknowledged only after the disk has synced it', async (test) => {
+  it('SYS-1 acknowledges a write only after it is synced to disk', async (test) => {
     if (!hasStrace() && !process.env.CI) test.skip('strace is not installed')
     const program = await bundle('durability-child.ts')
     const dir = await newDir()
@@ -202,7 +202,7 @@ describe('durability', () => {
     expectSyncedBeforeAcknowledged(await readFile(log, 'latin1'), 40)
   })
 
-  it('SYS-1 no acknowledged write is lost, and none is half there, when the process is killed', async () => {
+  it('SYS-1 keeps every acknowledged transaction, completely, when the process is killed', async () => {
     const program = await bundle('crash-child.ts')
     const dir = await newDir()
     const acknowledged = new Map<string, number>()
@@ -216,7 +216,7 @@ describe('durability', () => {
       expect((await child.exited()).signal, child.errors()).toBe('SIGKILL')
       for (const line of child.lines.slice(1)) {
         const [, writer, n] = /^ack (\d+) (\d+)$/.exec(line) ?? []
-        if (writer) acknowledged.set(writer, Number(n)) // the last line may be cut
+        if (writer) acknowledged.set(writer, Number(n)) // the last line may be truncated
       }
       total += child.lines.length - 1
 
@@ -233,14 +233,14 @@ describe('durability', () => {
     expect(total).toBeGreaterThan(4_000)
   })
 
-  it('a full disk refuses writes, and nothing else', async () => {
+  it('rejects only writes while the disk is full', async () => {
     const program = await bundle('full-disk-child.ts')
     const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2048; exec "$@"', 'sh', ...program.command, await newDir()]
     const child = start(limited)
     await child.exited()
     const [refused, written, ...rest] = child.lines
     expect(refused).toMatch(
-      /^refused WriteRefusedError nothing was written: .*store\.mdb: (the file may not grow|a write was cut short)/,
+      /^refused WriteRefusedError nothing was written: .*store\.mdb: (the file has reached the file size limit|a write was incomplete)/,
     )
     expect(written).toMatch(/^written (\d+) revision \1 keys \1$/)
     expect(rest).toEqual(['read 10000', 'small true'])
@@ -257,9 +257,9 @@ function hasStrace(): boolean {
 }
 
 /**
- * Reads a trace by what it must show for each transaction n, in this order: its bytes are written to the data file;
- * the data file is synced; the meta page is written, synchronously, as that file descriptor was opened with O_DSYNC;
- * `ack n` is printed. A call that another thread interrupts counts when it is resumed, that is, when it has returned.
+ * Expects the trace to show for each transaction n, in this order: its bytes are written to the data file; the data file
+ * is synced; the meta page is written through a descriptor opened with O_DSYNC; `ack n` is printed. A system call that
+ * strace splits into "unfinished" and "resumed" counts when it is resumed, that is, when it returns.
  */
 function expectSyncedBeforeAcknowledged(trace: string, transactions: number): void {
   const stateOf = new Map<number, 'written' | 'synced' | 'valid'>()

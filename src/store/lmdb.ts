@@ -1,15 +1,16 @@
-// A store in a directory, on LMDB: what it has acknowledged survives the process and the power.
-// This file is only the medium; everything a store does with it is in revisioned-store.ts.
+// The LMDB store: acknowledged writes survive a crash of the process and a power failure.
+// This file implements only the Medium; transactions, watches and compaction are in revisioned-store.ts.
 //
-// One tree holds everything, in this order: a description of the store, the headers of all records, their values.
-// Separate trees would cost every commit several pages more.
+// A single LMDB tree holds, in key order: the store's description, the headers of all records, and their values.
+// Separate trees would add several pages to every commit.
 
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
-import { chmod, mkdir, open as openFile } from 'node:fs/promises'
+import { chmod, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { open as openLmdb, type RootDatabase } from 'lmdb'
 import type { Clock } from '../base/clock.ts'
+import { syncDirectory } from '../base/files.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { STORE_FILE } from './lmdb-copy.ts'
 import { checkLmdbFile } from './lmdb-file.ts'
@@ -32,22 +33,22 @@ const STORE_FORMAT = 2
 const DESCRIPTION_NAME: RecordName = [DESCRIPTION, 0]
 const HEADERS: { start: RecordName; end: RecordName } = { start: [HEADER, 0], end: [VALUE, 0] }
 
-/** What is put is bytes; what a range gives back is headers, decoded in place without copying each one first. */
+/** Values are put as bytes; a range returns headers, decoded in place without a copy. */
 type Db = RootDatabase<Uint8Array | HeaderFields, RecordName>
 
-/** Errors of a commit after which LMDB has kept nothing and goes on working: the disk or a quota is full. */
+/** Commit errors after which LMDB has written nothing and stays usable: the disk or a quota is full. */
 const REFUSALS: ReadonlyMap<number, string> = new Map([
   [28, 'the disk is full (ENOSPC)'],
   [122, 'the disk quota is used up (EDQUOT)'],
-  [27, 'the file may not grow any further (EFBIG)'],
-  // LMDB's word for half a write; the page that makes a commit valid is written last, so none of it is kept.
-  [5, 'a write was cut short: the disk is full, or failing (EIO)'],
+  [27, 'the file has reached the file size limit (EFBIG)'],
+  // LMDB reports a short write as EIO. The meta page, which makes a commit valid, is written last, so nothing is kept.
+  [5, 'a write was incomplete: the disk is full or failing (EIO)'],
   [12, 'there is not enough memory (ENOMEM)'],
-  [-30792, 'the store has reached its largest size (MDB_MAP_FULL)'],
+  [-30792, 'the store has reached its maximum size (MDB_MAP_FULL)'],
 ])
 
 export interface LmdbStoreOptions {
-  /** Made if it does not exist. One process at a time may use it. */
+  /** Created if it does not exist. Only one process at a time can use it. */
   readonly dir: string
   readonly clock: Clock
   readonly history?: HistoryOptions
@@ -64,7 +65,7 @@ export async function openLmdbStore({ dir, clock, history }: LmdbStoreOptions): 
 }
 
 async function openLmdbMedium(dir: string): Promise<Medium> {
-  const topmostMade = await mkdir(dir, { recursive: true, mode: 0o700 })
+  const topmostCreated = await mkdir(dir, { recursive: true, mode: 0o700 })
   const lock = await lockDirectory(dir)
   const path = join(dir, STORE_FILE)
   let db: Db | undefined
@@ -76,16 +77,16 @@ async function openLmdbMedium(dir: string): Promise<Medium> {
       keyEncoder: { writeKey: writeName, readKey: readName },
       encoder: { encode: (bytes: Uint8Array) => bytes, decode: decodeHeader },
       maxDbs: 1,
-      eventTurnBatching: false, // every write() is a batch of its own; one around it would fail without being heard
-      // A commit then is: data, fdatasync, and the page that makes it valid through a file opened with O_DSYNC. The
-      // promise settles after that. Overlapping it with the next commit gains nothing, as there is one at a time.
+      eventTurnBatching: false, // every write() is one batch; errors of an implicit outer batch would go unreported
+      // A commit writes the data pages, calls fdatasync, writes the meta page through a descriptor opened with O_DSYNC,
+      // and then settles the promise. Overlapping commits would gain nothing: there is only one at a time.
       overlappingSync: false,
     })
-    await chmod(path, 0o600) // there are secrets in it
+    await chmod(path, 0o600) // the store contains Secrets
     const medium = new LmdbMedium({ db, path, lock })
     await medium.describe()
-    await syncDirectory(dir) // or a power cut could take the file itself
-    if (topmostMade) await syncDirectory(dirname(topmostMade))
+    await syncDirectory(dir) // otherwise a power failure could remove the file itself
+    if (topmostCreated) await syncDirectory(dirname(topmostCreated))
     return medium
   } catch (error) {
     await db?.close()
@@ -112,7 +113,7 @@ class LmdbMedium implements Medium {
     this.#lock = lock
   }
 
-  /** Reads what the store says about itself; a new one is given its description. */
+  /** Reads and checks the store's description; writes one to a new store. */
   async describe(): Promise<void> {
     const bytes = this.#db.getBinary(DESCRIPTION_NAME)
     if (bytes) {
@@ -121,7 +122,7 @@ class LmdbMedium implements Medium {
       return
     }
     const { entryCount } = this.#db.getStats() as { entryCount: number }
-    if (entryCount > 0) throw foreign(this.#path)
+    if (entryCount > 0) throw foreignFile(this.#path)
     await this.#db.put(DESCRIPTION_NAME, encodeDescription(NO_FLOORS))
   }
 
@@ -154,17 +155,17 @@ class LmdbMedium implements Medium {
     })
     try {
       const [, ...isStored] = await Promise.all([committed, ...stored])
-      assert(isStored.every(Boolean), 'values are appended in order')
+      assert(isStored.every(Boolean), 'a value was not appended after all others')
     } catch (error) {
       throw await this.#explain(error)
     }
   }
 
   read(revision: Revision): Uint8Array {
-    const lent = this.#db.getBinaryFast([VALUE, revision]) // until the next read
-    if (!lent) throw new Error(`record ${revision} is missing from ${this.#path}`)
-    const value = Buffer.allocUnsafe(lent.length)
-    value.set(new Uint8Array(lent.buffer, lent.byteOffset, lent.length))
+    const shared = this.#db.getBinaryFast([VALUE, revision]) // valid until the next read
+    if (!shared) throw new Error(`record ${revision} is missing from ${this.#path}`)
+    const value = Buffer.allocUnsafe(shared.length)
+    value.set(new Uint8Array(shared.buffer, shared.byteOffset, shared.length))
     return value
   }
 
@@ -184,7 +185,7 @@ class LmdbMedium implements Medium {
     return new AppendRefusedError(`${this.#path}: ${refusal}`, { cause })
   }
 
-  /** After some errors LMDB refuses every further transaction; then it also cannot tell what became of the last. */
+  /** After some errors LMDB rejects all further transactions; then the outcome of the last one is unknown too. */
   #isUsable(): boolean {
     try {
       this.#db.transactionSync(() => {})
@@ -196,15 +197,15 @@ class LmdbMedium implements Medium {
 }
 
 /**
- * Puts behind everything there is. LMDB then fills its pages to the end instead of splitting them in half, which
- * makes the file half as large. Resolves with false if the name was not the last one.
+ * Puts a value after all others (MDB_APPEND). LMDB then fills pages completely instead of splitting them in half, so the
+ * file is half as large. Resolves with false if the name does not sort last.
  */
 function putLast(db: Db, name: RecordName, value: Uint8Array): Promise<boolean> {
-  const options = { append: true } as unknown as number // lmdb's types know these options only for putSync
+  const options = { append: true } as unknown as number // lmdb declares these options only for putSync
   return db.put(name, value, options)
 }
 
-/** lmdb rejects with a general error, and says later, on a promise of that error, what it was. */
+/** lmdb rejects with a generic error; the cause is in the error's `commitError` promise. */
 async function commitErrorOf(error: unknown): Promise<NodeJS.ErrnoException> {
   const { commitError } = error as { commitError?: Promise<never> }
   if (!commitError) return error as Error
@@ -224,9 +225,7 @@ function parseDescription(path: string, bytes: Buffer): Description {
   try {
     description = JSON.parse(bytes.toString())
   } catch {}
-  if (description?.store !== 'stowage') {
-    throw foreign(path)
-  }
+  if (description?.store !== 'stowage') throw foreignFile(path)
   if (description.format !== STORE_FORMAT) {
     throw new Error(
       `${path} is a store of format ${description.format}; this version of Stowage reads format ${STORE_FORMAT}.`,
@@ -235,13 +234,5 @@ function parseDescription(path: string, bytes: Buffer): Description {
   return description as Description
 }
 
-const foreign = (path: string) => new Error(`${path} is not a Stowage store: it is an LMDB file of another program.`)
-
-async function syncDirectory(dir: string): Promise<void> {
-  const handle = await openFile(dir, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
+const foreignFile = (path: string) =>
+  new Error(`${path} is not a Stowage store: it is an LMDB file of another program.`)

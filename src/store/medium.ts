@@ -1,9 +1,9 @@
-// What a revisioned store stands on: a place that keeps batches of records, all of a batch or none of it.
-// memory.ts and lmdb.ts implement it; the simulator wraps one to make it fail. The store above it is
-// revisioned-store.ts, which alone decides what is written and what may be dropped.
+// Medium: the durable storage under revisioned-store.ts, which writes batches of records atomically.
+// memory.ts and lmdb.ts implement it; the simulator wraps one to inject faults. The store above it decides which
+// records are written and which are dropped.
 import type { Revision } from './store.ts'
 
-/** What a record says about its key; all that is kept in memory. Its revision names it. */
+/** A record without its value: the part that the store keeps in memory. Records are identified by their revision. */
 export interface RecordHeader {
   readonly key: string
   readonly revision: Revision
@@ -17,32 +17,32 @@ export interface MediumRecord extends RecordHeader {
   readonly value: Uint8Array
 }
 
-/** From which revision on history is complete. */
+/** The compacted revision of each class of keys: history is complete from there on. Persisted by the medium. */
 export interface Floors {
   readonly ordinary: Revision
+  /** For keys below `briefPrefixes`. */
   readonly brief: Revision
-  /** The prefixes `brief` speaks of. */
   readonly briefPrefixes: readonly string[]
 }
 
 export interface MediumBatch {
-  /** In order of their revisions, all of them after everything appended before. */
+  /** In revision order, and after every record appended before. */
   readonly append: readonly MediumRecord[]
-  /** Dropping what is not there is no error. */
+  /** Records to delete. A record that does not exist is ignored. */
   readonly drop: readonly Revision[]
-  /** Given whenever something is dropped. */
+  /** Set whenever `drop` is not empty. */
   readonly floors?: Floors
 }
 
 export interface Medium {
-  /** Visits every record in order of their revisions and answers the floors last written. Called once, first. */
+  /** Visits all records in revision order and returns the floors last written. Called once, before any other method. */
   scan(visit: (header: RecordHeader) => void): Floors
   /**
-   * Resolves once the whole batch would survive a power cut. Rejects with AppendRefusedError if none of it was or
-   * will be kept; any other error means that nobody can know, and the store ends.
+   * Resolves once the whole batch would survive a power failure. Rejects with AppendRefusedError if none of it was
+   * written or will be. After any other error the batch may or may not have been written, and the store closes.
    */
   write(batch: MediumBatch): Promise<void>
-  /** The value of a record that was written and not dropped. */
+  /** The value of a record that was written and has not been dropped. */
   read(revision: Revision): Uint8Array
   bytesOnDisk(): number
   close(): Promise<void>
@@ -50,6 +50,7 @@ export interface Medium {
 
 export const NO_FLOORS: Floors = { ordinary: 0, brief: 0, briefPrefixes: [] }
 
+/** The medium wrote nothing of the batch and remains usable. */
 export class AppendRefusedError extends Error {
   override readonly name = 'AppendRefusedError'
 }

@@ -1,3 +1,4 @@
+// Runs the store contract on the in-memory store.
 import { describe } from 'vitest'
 import { memoryMedium, openMemoryStore } from './memory.ts'
 import { storeContract } from './store.contract.ts'

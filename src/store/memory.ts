@@ -1,5 +1,5 @@
-// A store that forgets everything with its process: for tests, and for simulated clusters.
-// Its medium can be kept and handed to the next store, as a disk would be.
+// The in-memory store, for tests and simulations. Nothing outlives the process.
+// A test can pass the medium of a closed store to the next one, as if it were a disk.
 import type { Clock } from '../base/clock.ts'
 import { type Medium, type MediumRecord, NO_FLOORS } from './medium.ts'
 import { openRevisionedStore } from './revisioned-store.ts'
@@ -39,7 +39,7 @@ export function memoryMedium(): Medium {
     },
     read(revision) {
       const record = records.get(revision)
-      if (!record) throw new Error(`record ${revision} is not on the medium`)
+      if (!record) throw new Error(`record ${revision} does not exist or was dropped`)
       return record.value
     },
     bytesOnDisk: () => bytes,

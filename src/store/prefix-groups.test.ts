@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { PrefixGroups } from './prefix-groups.ts'
 
-it('PrefixGroups finds every member whose prefix fits the key, until it is removed', () => {
+it('PrefixGroups returns every member whose prefix matches the key, until the member is removed', () => {
   const groups = new PrefixGroups<string>()
   for (const [prefix, member] of Object.entries({ '': 'all', a: 'a', 'a/': 'a/', 'a/b': 'a/b', b: 'b' })) {
     groups.add(prefix, member)

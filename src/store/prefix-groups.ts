@@ -1,5 +1,5 @@
-// Finds, for a key, everything that was registered under one of its prefixes.
-// The work per key grows with the number of different prefix lengths, not with the number of members.
+// PrefixGroups: members registered under key prefixes, and for a key the groups whose prefix matches it.
+// A lookup costs one hash access per distinct prefix length, whatever the number of members.
 
 export interface PrefixGroup<Member> {
   readonly prefix: string
@@ -8,7 +8,7 @@ export interface PrefixGroup<Member> {
 
 export class PrefixGroups<Member> {
   readonly #groups = new Map<string, PrefixGroup<Member>>()
-  /** Prefix length → how many groups have it. */
+  /** Number of groups for each prefix length. */
   readonly #lengths = new Map<number, number>()
 
   add(prefix: string, member: Member): void {

@@ -1,27 +1,28 @@
-// A put as a transaction after it sees it. The bytes of a passing one are asked for only if somebody reads them.
+// The entry that later transactions of a group commit read for a put. For a coalescable put the entry calls the
+// `value` getter only when it is read.
 import type { Entry, Put, Revision } from './store.ts'
 
 export function entryOfPut(put: Put, modRevision: Revision, createRevision: Revision): Entry {
-  if (put.isPassing) return new PassingEntry(put, modRevision, createRevision)
+  if (put.isCoalescable) return new CoalescableEntry(put, modRevision, createRevision)
   return { key: put.put, value: put.value, modRevision, createRevision }
 }
 
-class PassingEntry implements Entry {
-  readonly passing: Put
+class CoalescableEntry implements Entry {
+  readonly coalescable: Put
   readonly modRevision: Revision
   readonly createRevision: Revision
 
   constructor(passing: Put, modRevision: Revision, createRevision: Revision) {
-    this.passing = passing
+    this.coalescable = passing
     this.modRevision = modRevision
     this.createRevision = createRevision
   }
 
   get key(): string {
-    return this.passing.put
+    return this.coalescable.put
   }
 
   get value(): Uint8Array {
-    return this.passing.value
+    return this.coalescable.value
   }
 }

@@ -1,18 +1,18 @@
-// Remembers the newest events, so that watchers which reconnect share one object (and what is cached on it).
-// Bounded by the bytes of their values: a full generation becomes the old one, and the old one is forgotten.
-// What is forgotten is built anew when somebody asks for it.
+// RecentEvents caches the newest events, so that all watchers, including those that reconnect, share one object per change.
+// Two generations bounded by the size of the values: a full young generation replaces the old one.
+// An event that was evicted is built again on demand.
 import type { StoreEvent } from './store.ts'
 import type { Version } from './version.ts'
 
 const GENERATION_BYTES_MAX = 2 * 1024 * 1024
-const EVENT_BYTES = 200 // what an event takes besides its values, roughly
+const EVENT_BYTES = 200 // approximate size of an event without its values
 
 export class RecentEvents {
   #young = new Map<Version, StoreEvent>()
   #old = new Map<Version, StoreEvent>()
   #youngBytes = 0
 
-  /** The event of this version, made by `build` unless it is remembered. */
+  /** The cached event of this version, or the result of `build`. */
   of(version: Version, build: () => StoreEvent): StoreEvent {
     const known = this.#young.get(version) ?? this.#old.get(version)
     if (known) return known

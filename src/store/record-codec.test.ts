@@ -6,7 +6,7 @@ const revision = fc.nat({ max: 2 ** 48 - 1 })
 const name = fc.tuple(fc.nat({ max: 2 }), revision) as fc.Arbitrary<RecordName>
 
 describe('record codec', () => {
-  it('gives back every name, and sorts them by kind and revision', () => {
+  it('round-trips names, and their encodings sort by kind and revision', () => {
     const encode = (it: RecordName) => {
       const bytes = Buffer.alloc(20)
       return bytes.subarray(0, writeName(it, bytes, 0))
@@ -21,7 +21,7 @@ describe('record codec', () => {
     )
   })
 
-  it('gives back every header', () => {
+  it('round-trips headers', () => {
     const header = fc.record({
       key: fc.string({ minLength: 1, unit: 'grapheme' }),
       createRevision: revision,
@@ -31,7 +31,7 @@ describe('record codec', () => {
     fc.assert(fc.property(header, (it) => void expect(decodeHeader(encodeHeader(it))).toEqual(it)))
   })
 
-  it('refuses a format it does not know, and a header cut short', () => {
+  it('rejects an unknown format and a truncated header', () => {
     const bytes = encodeHeader({ key: 'k', createRevision: 1, expiresAtMs: undefined, deleted: false })
     expect(() => decodeHeader(bytes.subarray(0, 12))).toThrow('damaged')
     bytes[0] = 9

@@ -1,15 +1,15 @@
-// The bytes of a record and of its names, as lmdb.ts stores them: header and value apart, so that opening a store
-// reads the headers without touching the values.
+// Encodes records for lmdb.ts. Header and value are stored under separate names, so that opening a store reads the
+// headers without the values. Sizes in bytes:
 //
-//   name    kind (1), revision (6, big-endian, so that records sort by it)
-//   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double, if flagged), key (the rest)
-//   value   as it was given; a tombstone has none
+//   name    kind (1), revision (6, big-endian, so that names sort by it)
+//   header  format (1), flags (1), createRevision (6), expiresAtMs (8, a double; only if flagged), key (the rest)
+//   value   the bytes of the put; a tombstone has no value
 import type { RecordHeader } from './medium.ts'
 import type { Revision } from './store.ts'
 
 export type RecordName = [kind: number, revision: Revision]
 
-/** Names sort by kind first: the values are last, so that new ones always come at the end of everything. */
+/** Names sort by kind first. Values are the last kind, so that a new value always sorts after all existing names. */
 export const DESCRIPTION = 0
 export const HEADER = 1
 export const VALUE = 2
@@ -19,7 +19,7 @@ const FLAG_DELETED = 1
 const FLAG_EXPIRES = 2
 const KEY_START = 16
 
-/** Writes the name at `start` and answers where it ends. */
+/** Writes the name at `start` and returns the end offset. */
 export function writeName([kind, revision]: RecordName, target: Buffer, start: number): number {
   target[start] = kind
   return target.writeUIntBE(revision, start + 1, 6)
@@ -41,12 +41,12 @@ export function encodeHeader({ key, createRevision, expiresAtMs, deleted }: Head
   return bytes
 }
 
-/** `bytes` may be lent: nothing in the answer refers to it. */
+/** Copies everything it returns: `bytes` may be memory that LMDB reuses. */
 export function decodeHeader(bytes: Buffer): HeaderFields {
   if (bytes[0] !== HEADER_FORMAT) {
-    throw new Error(`it has a record of format ${bytes[0]}; this version of Stowage reads format ${HEADER_FORMAT}`)
+    throw new Error(`a record has format ${bytes[0]}; this version of Stowage reads format ${HEADER_FORMAT}`)
   }
-  if (bytes.length <= KEY_START) throw new Error(`it has a damaged record: the header ends after ${bytes.length} bytes`)
+  if (bytes.length <= KEY_START) throw new Error(`a record is damaged: its header ends after ${bytes.length} bytes`)
   const flags = bytes[1] as number
   return {
     key: bytes.toString('utf8', KEY_START, bytes.length),

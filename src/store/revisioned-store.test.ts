@@ -1,23 +1,23 @@
-// What the contract cannot show: the store while a write is under way, and when its medium fails.
+// What store.contract.ts does not cover: the state of the store during a write, and failures of its medium.
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../base/manual-clock.ts'
 import { AppendRefusedError, type Medium, type MediumBatch } from './medium.ts'
 import { memoryMedium } from './memory.ts'
-import { openRevisionedStore, WAITING_MAX } from './revisioned-store.ts'
+import { openRevisionedStore, PENDING_MAX } from './revisioned-store.ts'
 import { type HistoryOptions, StoreBusyError, StoreClosedError, WriteRefusedError } from './store.ts'
 import { bytes, collect, passTimeUntil, put, remove, show, text, until } from './testing/helpers.ts'
 
-/** A store whose medium does as it is told: `fate` is asked before, and may wait, let pass, or fail each write. */
+/** A store whose medium calls `control.beforeWrite` before each write, which can delay the write or make it fail. */
 async function setUp(history?: HistoryOptions) {
   const clock = manualClock()
   const memory = memoryMedium()
   const batches: MediumBatch[] = []
-  const control = { fate: async (): Promise<void> => {} }
+  const control = { beforeWrite: async (): Promise<void> => {} }
   const medium: Medium = {
     ...memory,
     async write(batch) {
       batches.push(batch)
-      await control.fate()
+      await control.beforeWrite()
       await memory.write(batch)
     },
   }
@@ -29,7 +29,7 @@ const diskFull = async () => {
   throw new AppendRefusedError('the disk is full')
 }
 
-/** A gate that writes wait at. */
+/** `wait` resolves once `open` is called. */
 function gate() {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -39,12 +39,12 @@ function gate() {
 }
 
 describe('while a batch is being written', () => {
-  it('SYS-1 nothing of it is readable or watched', async () => {
+  it('SYS-1 hides it from reads and watches', async () => {
     const { control, batches, store } = await setUp()
     await put(store, 'a', 'old')
     const { events } = collect(store)
     const barrier = gate()
-    control.fate = barrier.wait
+    control.beforeWrite = barrier.wait
     const writing = put(store, 'a', 'new')
     await until(() => batches.length === 2)
 
@@ -58,10 +58,10 @@ describe('while a batch is being written', () => {
     expect(events.map(show)).toEqual(['put a@2=new<old'])
   })
 
-  it('what comes meanwhile is the next batch, as a whole', async () => {
+  it('collects new transactions into the next batch', async () => {
     const { control, batches, store } = await setUp()
     const barrier = gate()
-    control.fate = barrier.wait
+    control.beforeWrite = barrier.wait
     const first = put(store, 'a')
     await until(() => batches.length === 1)
     const rest = Promise.all(['b', 'c', 'd'].map((key) => put(store, key)))
@@ -70,14 +70,14 @@ describe('while a batch is being written', () => {
     expect(batches.map(({ append }) => append.length)).toEqual([1, 3])
   })
 
-  it('running totals that nobody could see are left out, and every transaction still built on the one before it', async () => {
+  it('coalesces superseded running totals, while each transaction reads the total of the one before', async () => {
     const { batches, store, open } = await setUp()
-    const add = (key: string, isPassing: boolean) =>
+    const add = (key: string, isCoalescable: boolean) =>
       store.transact((view) => {
         const total = String(Number(text(view.get('total')) ?? 0) + 1)
         return [
           { put: key, value: bytes(key) },
-          { put: 'total', value: bytes(total), isPassing },
+          { put: 'total', value: bytes(total), isCoalescable },
         ]
       })
     await add('k/first', true)
@@ -109,60 +109,60 @@ describe('while a batch is being written', () => {
     ])
   })
 
-  it('the bytes of a running total are made only for what is kept, and who comes next sees the total itself', async () => {
+  it('encodes a coalescable put only if it is kept, and passes the put itself to the next transaction', async () => {
     const { store } = await setUp()
     await put(store, 'total')
-    let made = 0
+    let encoded = 0
     class Total {
       readonly put = 'total'
-      readonly isPassing = true
+      readonly isCoalescable = true
       readonly sum: number
       constructor(sum: number) {
         this.sum = sum
       }
       get value() {
-        made++
+        encoded++
         return bytes(String(this.sum))
       }
     }
     const { events } = collect(store)
     const add = () =>
       store.transact((view) => {
-        const { passing } = view.get('total') ?? {}
-        return [new Total(passing instanceof Total ? passing.sum + 1 : 1)]
+        const { coalescable } = view.get('total') ?? {}
+        return [new Total(coalescable instanceof Total ? coalescable.sum + 1 : 1)]
       })
     await Promise.all(Array.from({ length: 50 }, add))
-    expect(made).toBe(1)
+    expect(encoded).toBe(1)
     expect(text(await store.get('total'))).toBe('50')
     expect(events.map(show)).toEqual(['put total@51=50<total'])
-    expect(events[0]?.entry?.passing).toBeUndefined()
-    const seen: { text?: string | undefined; passing?: unknown }[] = []
+    expect(events[0]?.entry?.coalescable).toBeUndefined()
+    const seen: { text?: string | undefined; coalescable?: unknown }[] = []
     const look = () =>
       store.transact((view) => {
         const entry = view.get('total')
-        seen.push({ text: text(entry), passing: entry?.passing })
+        seen.push({ text: text(entry), coalescable: entry?.coalescable })
         return []
       })
     await Promise.all([add(), look()])
     await look()
     expect(seen).toEqual([
-      { text: '1', passing: expect.any(Total) },
-      { text: '1', passing: undefined },
+      { text: '1', coalescable: expect.any(Total) },
+      { text: '1', coalescable: undefined },
     ])
   })
 
-  it('running totals that create their key, or come after its end, are told', async () => {
+  it('keeps coalescable puts that create their key or precede its delete', async () => {
     const { store } = await setUp()
     const { events } = collect(store)
-    const total = (value: string) => store.transact(() => [{ put: 'n', value: bytes(value), isPassing: true }])
+    const total = (value: string) => store.transact(() => [{ put: 'n', value: bytes(value), isCoalescable: true }])
     await Promise.all([total('1'), total('2'), total('3'), remove(store, 'n'), total('4'), total('5')])
     expect(events.map(show)).toEqual(['put n@1=1', 'put n@3=3<1', 'delete n@4<3', 'put n@5=4', 'put n@6=5<4'])
   })
 
-  it('a transaction that only saw part of it waits until that is durable', async () => {
+  it('settles a transaction that read from it only once it is durable', async () => {
     const { control, batches, store } = await setUp()
     const barrier = gate()
-    control.fate = barrier.wait
+    control.beforeWrite = barrier.wait
     const settled: string[] = []
     const writing = put(store, 'a').then(() => settled.push('writer'))
     const looking = store.transact((view) => (view.get('a') ? [] : [])).then(() => settled.push('reader'))
@@ -178,13 +178,13 @@ describe('while a batch is being written', () => {
     expect(settled.sort()).toEqual(['reader', 'thrower', 'writer'])
   })
 
-  it('so many may wait, and no more', async () => {
+  it('rejects transactions beyond the limit with StoreBusyError', async () => {
     const { control, batches, store } = await setUp()
     const barrier = gate()
-    control.fate = barrier.wait
+    control.beforeWrite = barrier.wait
     const writing = put(store, 'a')
     await until(() => batches.length === 1)
-    const waiting = Array.from({ length: WAITING_MAX }, () => store.transact(() => []))
+    const waiting = Array.from({ length: PENDING_MAX }, () => store.transact(() => []))
     await expect(put(store, 'b')).rejects.toThrow(StoreBusyError)
     barrier.open()
     await Promise.all([writing, ...waiting])
@@ -192,12 +192,12 @@ describe('while a batch is being written', () => {
   })
 })
 
-describe('a medium that refuses a write', () => {
-  it('leaves nothing visible, and the store goes on', async () => {
+describe('after the medium rejects a write', () => {
+  it('shows nothing of the write and continues with later ones', async () => {
     const { control, store, open } = await setUp()
     await put(store, 'a', 'old')
     const { events } = collect(store)
-    control.fate = diskFull
+    control.beforeWrite = diskFull
     const results = await Promise.allSettled([put(store, 'a', 'new'), put(store, 'b')])
     for (const result of results) expect(result).toMatchObject({ reason: expect.any(WriteRefusedError) })
     expect(results[0]).toMatchObject({ reason: { message: 'nothing was written: the disk is full' } })
@@ -205,16 +205,16 @@ describe('a medium that refuses a write', () => {
     expect(await store.get('b')).toBeUndefined()
     expect(store.revision).toBe(1)
 
-    control.fate = async () => {}
+    control.beforeWrite = async () => {}
     expect(await put(store, 'a', 'newer')).toBe(2)
     expect(events.map(show)).toEqual(['put a@2=newer<old'])
     await store.close()
     expect(text(await (await open()).get('a'))).toBe('newer')
   })
 
-  it('lets those look again who saw what was refused', async () => {
+  it('reruns transactions that read from the rejected batch', async () => {
     const { control, store } = await setUp()
-    control.fate = diskFull
+    control.beforeWrite = diskFull
     const create = (key: string) =>
       store.transact((view) => {
         if (view.get(key)) throw new Error(`${key} exists`)
@@ -233,48 +233,48 @@ describe('a medium that refuses a write', () => {
     expect(results[2]).toMatchObject({ value: { revision: 0 } })
   })
 
-  it('SYS-11 is said to be unwell until it takes a write', async () => {
+  it('SYS-11 reports a problem until a write succeeds', async () => {
     const { control, store } = await setUp()
     expect(await store.problem?.()).toBeUndefined()
-    const takeIt = control.fate
-    control.fate = diskFull
+    const succeed = control.beforeWrite
+    control.beforeWrite = diskFull
     await expect(put(store, 'a')).rejects.toThrow(WriteRefusedError)
-    expect(await store.problem?.()).toBe('the last write was refused')
-    control.fate = takeIt
-    expect(await store.problem?.()).toBe('the last write was refused')
+    expect(await store.problem?.()).toBe('the last write failed')
+    control.beforeWrite = succeed
+    expect(await store.problem?.()).toBe('the last write failed')
     await put(store, 'a')
     expect(await store.problem?.()).toBeUndefined()
   })
 
-  it('SYS-11 is tried now and then where nobody writes because it is unwell', async () => {
+  it('SYS-11 probes the medium every 10 s if there are no writes', async () => {
     const { clock, control, batches, store } = await setUp()
-    const takeIt = control.fate
-    control.fate = diskFull
+    const succeed = control.beforeWrite
+    control.beforeWrite = diskFull
     await expect(put(store, 'a')).rejects.toThrow(WriteRefusedError)
-    const wellAfter = async (ms: number) => {
+    const isHealthyAfter = async (ms: number) => {
       await clock.advance(ms)
       await store.problem?.()
       await clock.nextTurn()
       return (await store.problem?.()) === undefined
     }
-    expect(await wellAfter(9_999)).toBe(false)
+    expect(await isHealthyAfter(9_999)).toBe(false)
     expect(batches).toHaveLength(1)
-    expect(await wellAfter(1)).toBe(false)
+    expect(await isHealthyAfter(1)).toBe(false)
     expect(batches).toHaveLength(2)
-    control.fate = takeIt
-    expect(await wellAfter(9_999)).toBe(false)
-    expect(await wellAfter(1)).toBe(true)
+    control.beforeWrite = succeed
+    expect(await isHealthyAfter(9_999)).toBe(false)
+    expect(await isHealthyAfter(1)).toBe(true)
     expect([batches.length, store.revision]).toEqual([3, 0])
   })
 
-  it('is asked again to drop old records', async () => {
+  it('retries compaction', async () => {
     const { clock, control, batches, store, open } = await setUp({ keepMs: 1_000 })
     await put(store, 'a', '1')
     await put(store, 'a', '2')
     await remove(store, 'a')
-    control.fate = diskFull
+    control.beforeWrite = diskFull
     await passTimeUntil(clock, () => batches.some(({ drop }) => drop.length > 0))
-    control.fate = async () => {}
+    control.beforeWrite = async () => {}
     const dropping = () => batches.filter(({ drop }) => drop.length > 0)
     await passTimeUntil(clock, () => dropping().length === 2)
     expect(dropping()[1]?.drop).toEqual(dropping()[0]?.drop)
@@ -283,11 +283,11 @@ describe('a medium that refuses a write', () => {
     expect(again.stats()).toMatchObject({ keys: 0, historyEntries: 0, revision: 3 })
   })
 
-  it('is asked again to delete what has expired', async () => {
+  it('retries the deletion of expired keys', async () => {
     const { clock, control, store } = await setUp()
     await store.transact(() => [{ put: 'a', value: bytes(''), expiresAtMs: clock.nowMs() + 1_000 }])
     let refused = 0
-    control.fate = async () => {
+    control.beforeWrite = async () => {
       if (refused++ < 3) await diskFull()
     }
     await passTimeUntil(clock, () => store.stats().keys === 0)
@@ -295,13 +295,13 @@ describe('a medium that refuses a write', () => {
   })
 })
 
-describe('a medium that fails without saying whether it wrote', () => {
-  it('ends the store, its watchers, and all who wait', async () => {
+describe('after a write with unknown outcome', () => {
+  it('closes the store, ends its watchers and rejects pending transactions', async () => {
     const { control, batches, store, open } = await setUp()
     await put(store, 'a', 'old')
     const { events, ended } = collect(store)
     const barrier = gate()
-    control.fate = async () => {
+    control.beforeWrite = async () => {
       await barrier.wait()
       throw new Error('input/output error')
     }
@@ -319,14 +319,14 @@ describe('a medium that fails without saying whether it wrote', () => {
     expect(events).toEqual([])
     await store.close()
 
-    control.fate = async () => {}
+    control.beforeWrite = async () => {}
     const again = await open()
     expect(text(await again.get('a'))).toBe('old')
   })
 })
 
 describe('compaction', () => {
-  it('keeps pace with any load, a little with every batch', async () => {
+  it('keeps up with any load by dropping a bounded number of records with every batch', async () => {
     const { batches, store } = await setUp({ entriesMax: 100 })
     for (let round = 0; round < 20; round++) {
       await Promise.all(Array.from({ length: 1_000 }, (_, at) => put(store, `k/${at}`, String(round))))
@@ -337,15 +337,15 @@ describe('compaction', () => {
 })
 
 describe('expiry', () => {
-  it('spares a key that is renewed at the last moment', async () => {
+  it('keeps a key that is renewed while its deletion is pending', async () => {
     const { clock, control, batches, store } = await setUp()
     await store.transact(() => [{ put: 'a', value: bytes('old'), expiresAtMs: clock.nowMs() + 1_000 }])
     const barrier = gate()
-    control.fate = barrier.wait
+    control.beforeWrite = barrier.wait
     const busy = put(store, 'other')
     await until(() => batches.length === 2)
     const renewing = put(store, 'a', 'renewed')
-    await clock.advance(2_000) // now the store wants to delete it, after the renewal
+    await clock.advance(2_000) // the store queues the deletion, after the renewal
     barrier.open()
     await Promise.all([busy, renewing])
     await store.transact(() => [])

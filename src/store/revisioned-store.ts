@@ -1,7 +1,11 @@
-// The store itself, over any medium: group commit, reads, watches, compaction and expiry.
-// One loop writes. It takes all transactions that wait, decides them (batch.ts), writes them in one durable step,
-// and only then makes them visible: to readers (key-index.ts), to watchers (watch-hub.ts), to their callers.
-// What waits while a batch is being written becomes the next batch.
+// The store over any Medium: group commit, reads, watches, compaction and expiry.
+//
+// Group commit: a single loop takes all pending transactions, runs them in order on one Batch (batch.ts), writes the
+// batch to the medium in one durable step, and only then makes it visible: to readers (key-index.ts), to watchers
+// (watch-hub.ts) and to the callers of transact(). Transactions that arrive during the write form the next batch.
+//
+// Recovery: opening a store scans the record headers, rebuilds the version chains, and continues after the newest
+// revision. A batch is written completely or not at all, so there is nothing to repair.
 import type { Clock } from '../base/clock.ts'
 import { Batch, type Outcome } from './batch.ts'
 import { deleteExpired, ExpiryQueue } from './expiry.ts'
@@ -32,17 +36,17 @@ import {
 import { type Version, versionAt, versionBefore } from './version.ts'
 import { WatchHub } from './watch-hub.ts'
 
-export const WAITING_MAX = 100_000 // more waiting transactions are refused with StoreBusyError
-const BATCH_TRANSACTIONS_MAX = 1_000 // the rest waits for the next batch, so that other work is not held up
-const BATCH_BYTES_MAX = 8 * 1024 * 1024 // likewise; a single larger transaction is a batch of its own
-const LIST_ENTRIES_PER_TURN = 1_000 // a longer list lets other work in between
-const COMPACT_DROPS_PER_BATCH = 500 // or two per record written, if that is more: compaction keeps pace with any load
-const COMPACT_PAUSE_MS = 10 // between batches that do nothing but compact
-const COMPACT_LOOK_MS_MAX = 3_600_000 // timers cannot wait for ever
+export const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
+const BATCH_TRANSACTIONS_MAX = 1_000 // the rest waits for the next batch, so that a batch does not block the event loop
+const BATCH_BYTES_MAX = 8 * 1024 * 1024 // likewise; a larger transaction ends its batch
+const LIST_ENTRIES_PER_TURN = 1_000 // a longer list yields to the event loop in between
+const COMPACT_DROPS_PER_BATCH = 500 // or two per record written, if that is more, so that compaction keeps up with any load
+const COMPACT_PAUSE_MS = 10 // between batches that only compact
+const COMPACT_TIMER_MS_MAX = 3_600_000 // longer delays exceed what timers support
 const EXPIRE_KEYS_PER_TRANSACTION = 1_000
-const EXPIRE_LOOK_MS_MAX = 10_000 // the clock may jump: look at least this often
-const RETRY_MS = 1_000 // after the medium has refused a compaction or an expiry
-const TRIAL_AFTER_MS = 10_000 // without a write since one was refused, somebody must find out
+const EXPIRE_CHECK_MS_MAX = 10_000 // check at least this often, because the wall clock may jump
+const RETRY_MS = 1_000 // after a failed compaction or expiry
+const PROBE_AFTER_MS = 10_000 // after a failed write, probe the medium if there was no other write for this long
 
 export interface RevisionedStoreOptions {
   readonly medium: Medium
@@ -50,19 +54,19 @@ export interface RevisionedStoreOptions {
   readonly history?: HistoryOptions
 }
 
-/** Opens what the medium holds. The store owns the medium from here on, and closes it. */
+/** Opens a store on the medium. The store owns the medium and closes it. */
 export async function openRevisionedStore(options: RevisionedStoreOptions): Promise<Store> {
   return new RevisionedStore(options)
 }
 
-interface Waiting {
+interface PendingTransaction {
   readonly decide: Decide
   readonly resolve: (result: Transacted) => void
   readonly reject: (error: unknown) => void
 }
 
 interface Decided {
-  readonly transaction: Waiting
+  readonly transaction: PendingTransaction
   readonly outcome: Outcome
 }
 
@@ -77,24 +81,24 @@ class RevisionedStore implements Store {
   readonly #recentEvents = new RecentEvents()
   #revision: Revision = 0
 
-  #waiting: Waiting[] = []
-  /** Dropped from memory, not yet from the medium. */
+  #pending: PendingTransaction[] = []
+  /** Compacted in memory, not yet dropped from the medium. */
   #toDrop: Revision[] = []
   #isWriting = false
   #writing: Promise<void> = Promise.resolve()
-  /** When the medium refused the last batch; undefined: it took it. */
+  /** When the medium rejected the last batch; undefined if it wrote it. */
   #refusedAtMs: number | undefined
-  /** The next batch is written even if it is empty: it shows whether the medium takes anything again. */
-  #isTrialDue = false
-  /** The batch that is being made visible: its values need not be read back. */
+  /** Write the next batch even if it is empty, to find out whether the medium is writable again. */
+  #isProbeDue = false
+  /** The batch that is being made visible; its values are in memory and need not be read back. */
   #publishing: Batch | undefined
-  /** Lists under way; what they show is not compacted. */
+  /** Lists in progress. Compaction keeps the revisions that they read. */
   readonly #lists = new Set<{ readonly revision: Revision; readonly done: Promise<unknown> }>()
 
   #cancelCompaction = () => {}
   #cancelExpiry = () => {}
   #isExpiring = false
-  /** Why no call is served any more. */
+  /** Set once the store is closed or has failed: the error of every later call. */
   #closedBecause: StoreClosedError | undefined
   #closing: Promise<void> | undefined
 
@@ -112,7 +116,7 @@ class RevisionedStore implements Store {
     this.#index = KeyIndex.of(newest)
     this.#expiry = new ExpiryQueue({ isNewest: (version) => this.#index.get(version.key) === version })
     this.#history = new History(history, floors)
-    // A tombstone that was the newest record may have been compacted: then the floor is all that is left of it.
+    // If the newest record was a tombstone that has been compacted, only the floor still holds its revision.
     this.#revision = Math.max(floors.ordinary, floors.brief, found.at(-1)?.revision ?? 0)
     const nowMs = clock.monotonicMs()
     for (const version of found) {
@@ -169,9 +173,9 @@ class RevisionedStore implements Store {
 
   transact(decide: Decide): Promise<Transacted> {
     if (this.#closedBecause) return Promise.reject(this.#closedBecause)
-    if (this.#waiting.length >= WAITING_MAX) return Promise.reject(new StoreBusyError(this.#waiting.length))
+    if (this.#pending.length >= PENDING_MAX) return Promise.reject(new StoreBusyError(this.#pending.length))
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ decide, resolve, reject })
+      this.#pending.push({ decide, resolve, reject })
       this.#startWriting()
     })
   }
@@ -194,14 +198,15 @@ class RevisionedStore implements Store {
   }
 
   async problem(): Promise<string | undefined> {
-    if (this.#closedBecause) return 'it has ended'
+    if (this.#closedBecause) return 'the store is closed'
     if (this.#refusedAtMs === undefined) return undefined
-    // Who is not asked to write, because it cannot, would never learn that it can again.
-    if (this.#clock.monotonicMs() - this.#refusedAtMs >= TRIAL_AFTER_MS) {
-      this.#isTrialDue = true
+    // Probe with an empty write: an unready server gets no requests, so without a probe the store would never find out
+    // that the disk has recovered.
+    if (this.#clock.monotonicMs() - this.#refusedAtMs >= PROBE_AFTER_MS) {
+      this.#isProbeDue = true
       this.#startWriting()
     }
-    return 'the last write was refused'
+    return 'the last write failed'
   }
 
   close(): Promise<void> {
@@ -218,10 +223,10 @@ class RevisionedStore implements Store {
   }
 
   async #writeBatches(): Promise<void> {
-    await Promise.resolve() // those who ask in the same breath share the first batch
+    await Promise.resolve() // calls of transact() in the same turn share the first batch
     do {
       await this.#writeBatch()
-    } while (this.#waiting.length > 0 || this.#isTrialDue)
+    } while (this.#pending.length > 0 || this.#isProbeDue)
     this.#isWriting = false
   }
 
@@ -238,8 +243,8 @@ class RevisionedStore implements Store {
       await this.#write(batch)
       this.#apply(batch)
     } catch (error) {
-      if (error instanceof AppendRefusedError) this.#refuse(decided, error)
-      else this.#break(decided, error)
+      if (error instanceof AppendRefusedError) this.#rejectBatch(decided, error)
+      else this.#fail(decided, error)
       return
     }
     for (const { transaction, outcome } of decided) settle(transaction, outcome)
@@ -249,21 +254,21 @@ class RevisionedStore implements Store {
 
   #decide(batch: Batch): Decided[] {
     const decided: Decided[] = []
-    for (const transaction of this.#waiting) {
+    for (const transaction of this.#pending) {
       if (decided.length >= BATCH_TRANSACTIONS_MAX || batch.bytes >= BATCH_BYTES_MAX) break
       decided.push({ transaction, outcome: batch.run(transaction.decide) })
     }
-    this.#waiting = this.#waiting.slice(decided.length)
+    this.#pending = this.#pending.slice(decided.length)
     return decided
   }
 
   async #write(batch: Batch): Promise<void> {
-    const isTrial = this.#isTrialDue
-    this.#isTrialDue = false
+    const isProbe = this.#isProbeDue
+    this.#isProbeDue = false
     const drop = this.#toDrop
     const records = batch.records()
-    if (records.length === 0 && drop.length === 0 && !isTrial) return
-    const floors = drop.length > 0 || isTrial ? this.#history.floors : undefined
+    if (records.length === 0 && drop.length === 0 && !isProbe) return
+    const floors = drop.length > 0 || isProbe ? this.#history.floors : undefined
     const startedMs = this.#clock.monotonicMs()
     await this.#medium.write({ append: records, drop, floors })
     this.#refusedAtMs = undefined
@@ -287,30 +292,30 @@ class RevisionedStore implements Store {
     this.#publishing = undefined
   }
 
-  /** The medium took nothing. Who wanted to write is told so; who only looked may have seen what never was: again. */
-  #refuse(decided: readonly Decided[], error: AppendRefusedError): void {
+  /** The batch was not written. Reject its writers; rerun its other transactions, which may have read unwritten data. */
+  #rejectBatch(decided: readonly Decided[], error: AppendRefusedError): void {
     this.#refusedAtMs = this.#clock.monotonicMs()
-    const again: Waiting[] = []
+    const retry: PendingTransaction[] = []
     for (const { transaction, outcome } of decided) {
       if (outcome.is === 'written') transaction.reject(new WriteRefusedError(error.message, error))
-      else again.push(transaction)
+      else retry.push(transaction)
     }
-    this.#waiting.unshift(...again)
+    this.#pending.unshift(...retry)
     this.#scheduleCompaction({ notBeforeMs: this.#clock.monotonicMs() + RETRY_MS })
   }
 
-  /** Nobody knows what is on the medium now, so nothing can be promised about it any more. */
-  #break(decided: readonly Decided[], error: unknown): void {
+  /** It is unknown whether the batch was written, so no further read would be reliable: close the store. */
+  #fail(decided: readonly Decided[], error: unknown): void {
     const because = error instanceof Error ? error.message : String(error)
     const reason = new StoreClosedError(
-      `the store has ended: a write failed and may or may not have been kept (${because}); open it again`,
+      `the store is closed: a write failed and may or may not have been persisted (${because}); reopen it`,
     )
     reason.cause = error
     this.#closedBecause = reason
     for (const { transaction } of decided) transaction.reject(reason)
-    for (const transaction of this.#waiting.splice(0)) transaction.reject(reason)
+    for (const transaction of this.#pending.splice(0)) transaction.reject(reason)
     this.#closing ??= this.#close(reason)
-    this.#closing.catch(() => {}) // whoever calls close() hears of it
+    this.#closing.catch(() => {}) // reported to the caller of close()
   }
 
   // Reading
@@ -320,7 +325,7 @@ class RevisionedStore implements Store {
     return { key, value: this.#medium.read(modRevision), modRevision, createRevision }
   }
 
-  /** Reads the values, some per turn. Compaction leaves what this revision shows alone until all are read. */
+  /** Reads the values in slices, one per turn of the event loop. Compaction keeps this revision until all are read. */
   async #readAll(versions: readonly Version[], revision: Revision): Promise<Entry[]> {
     if (versions.length <= LIST_ENTRIES_PER_TURN) return versions.map((version) => this.#read(version))
     const entries: Entry[] = []
@@ -362,11 +367,11 @@ class RevisionedStore implements Store {
     if (this.#closedBecause) throw this.#closedBecause
   }
 
-  // Forgetting
+  // Compaction and expiry
 
   /**
-   * Memory forgets first, the medium with the next write: a reader never looks for a record that is gone.
-   * If that write is lost in a crash, the records are found again, and so are the floors that go with them.
+   * Drops versions from memory first and from the medium with the next write, so that no reader looks for a record that
+   * has been deleted. A crash before that write loses nothing: the records are still there, and so are the old floors.
    */
   #compact(dropsMax: number): void {
     if (this.#toDrop.length >= dropsMax) return
@@ -384,7 +389,7 @@ class RevisionedStore implements Store {
     const nowMs = this.#clock.monotonicMs()
     const dueAtMs = this.#toDrop.length > 0 ? nowMs : this.#history.dueAtMs()
     if (dueAtMs === undefined) return
-    const delayMs = Math.min(Math.max(COMPACT_PAUSE_MS, dueAtMs - nowMs, notBeforeMs - nowMs), COMPACT_LOOK_MS_MAX)
+    const delayMs = Math.min(Math.max(COMPACT_PAUSE_MS, dueAtMs - nowMs, notBeforeMs - nowMs), COMPACT_TIMER_MS_MAX)
     this.#cancelCompaction = this.#clock.after(delayMs, () => this.#startWriting())
   }
 
@@ -394,7 +399,7 @@ class RevisionedStore implements Store {
     const nextMs = this.#expiry.nextMs()
     if (nextMs === undefined) return
     const nowMs = this.#clock.nowMs()
-    const delayMs = Math.max(0, Math.min(Math.max(nextMs, notBeforeMs) - nowMs, EXPIRE_LOOK_MS_MAX))
+    const delayMs = Math.max(0, Math.min(Math.max(nextMs, notBeforeMs) - nowMs, EXPIRE_CHECK_MS_MAX))
     this.#cancelExpiry = this.#clock.after(delayMs, () => void this.#expire())
   }
 
@@ -406,7 +411,7 @@ class RevisionedStore implements Store {
       try {
         await deleteExpired({ transact: (decide) => this.transact(decide) }, due)
       } catch {
-        // Refused for now, or the store has ended: the keys are still due.
+        // The write failed or the store is closed: the keys are still due.
         for (const version of due) this.#expiry.add(version)
         notBeforeMs = this.#clock.nowMs() + RETRY_MS
       }
@@ -415,7 +420,7 @@ class RevisionedStore implements Store {
     this.#scheduleExpiry({ notBeforeMs })
   }
 
-  // Ending
+  // Closing
 
   async #close(reason: StoreClosedError): Promise<void> {
     this.#closedBecause ??= reason
@@ -428,7 +433,7 @@ class RevisionedStore implements Store {
   }
 }
 
-function settle(transaction: Waiting, outcome: Outcome): void {
+function settle(transaction: PendingTransaction, outcome: Outcome): void {
   if (outcome.is === 'refused') transaction.reject(outcome.error)
   else transaction.resolve({ revision: outcome.revision, revisions: outcome.revisions })
 }

@@ -1,25 +1,24 @@
-// The contract of every store: ordered revisions, atomic transactions, and watches that replay.
-// A store knows keys and bytes, nothing else. Backends: memory.ts, lmdb.ts, etcd/;
-// contract.ts is the one test all of them pass.
+// The Store interface: revisions, atomic multi-key transactions, and watches that replay history.
+// A store holds keys and bytes and knows nothing of API objects. memory.ts, lmdb.ts and etcd/ implement it;
+// store.contract.ts is the test that all of them pass.
 //
-// Revisions are whole numbers that rise with every write: by one in the embedded stores, with gaps between transactions
-// on etcd, where writes are numbered within the revisions of etcd that they share. The writes of one transaction have
-// consecutive revisions in their order, so a watcher can resume after any of them; they are done and shown together, and
-// only who asks for a revision between them sees a part. What is readable is durable: neither reads nor watches ever
-// show a write that a power cut could take back.
+// Every write has a revision of its own, and revisions increase: by one in the embedded stores; with gaps on etcd, where
+// one etcd revision can hold a group of transactions. The writes of a transaction have consecutive revisions, in order,
+// so that a watcher can resume after any of them. They become visible together: only a read at a revision between them
+// shows a part. Everything readable is durable: no read or watch shows a write that a power failure could undo.
 
 export type Revision = number
 
 export interface Entry {
   readonly key: string
-  /** Shared with other readers: never change these bytes. */
+  /** Shared with other readers; must not be modified. */
   readonly value: Uint8Array
-  /** Revision of the write that this is. */
+  /** Revision of the last write to this key. */
   readonly modRevision: Revision
-  /** Revision of the write that created this key (since its last deletion). */
+  /** Revision of the write that created this key, since it was last deleted. */
   readonly createRevision: Revision
-  /** For a transaction that sees a passing write of its own group commit: that write. Absent everywhere else. */
-  readonly passing?: Put
+  /** Set only in a transaction that reads a coalescable put of its own group commit: that put. */
+  readonly coalescable?: Put
 }
 
 export type Write = Put | { readonly delete: string }
@@ -28,90 +27,90 @@ export const keyOfWrite = (write: Write): string => ('put' in write ? write.put 
 
 export interface Put {
   readonly put: string
-  /** Belongs to the store from here on: it is shared, not copied, so it must not change any more. */
+  /** Owned by the store once passed in: it is shared, not copied, so the caller must not modify it. */
   readonly value: Uint8Array
-  /** The key is deleted by the store once this moment (clock.nowMs) has passed; each put sets or clears it anew. */
+  /** The store deletes the key after this time (clock.nowMs). Every put sets or clears it. */
   readonly expiresAtMs?: number
   /**
-   * A running total, rewritten by many transactions: one that is superseded in the same group commit, before
-   * anybody could see it, need not be kept. Its revision then shows no change. Default: every state is kept.
-   * Its `value` may be a getter, which is asked only for what is kept or read, and must not throw; it should be small,
-   * as it does not count for what a transaction or a group commit may hold.
+   * For running totals that many transactions rewrite, such as quota usage. If a later put of the same group commit
+   * supersedes this one, only the later one is kept, and this one's revision shows no change. Default: every put is kept.
+   * `value` may then be a getter; the store calls it only for puts that are kept or read. It must not throw, and the value
+   * should be small, because it does not count towards the size limits of a transaction or a group commit.
    */
-  readonly isPassing?: boolean
+  readonly isCoalescable?: boolean
 }
 
-/** What a transaction sees: the newest state, including transactions before it in the same group commit. */
+/** The state that a transaction reads: the newest, including earlier transactions of the same group commit. */
 export interface TransactionView {
   get(key: string): Entry | undefined
   /**
-   * Everything below a prefix, in key order. A look, not a condition: where several servers share the store, one of
-   * these may change or appear before the transaction is done. What must still hold by then is asked for with `get`.
+   * All entries below a prefix, in key order. Unlike `get`, this adds no condition to the commit: if several servers share
+   * the store, an entry may change or appear before the transaction commits. Use `get` for keys that must not change.
    */
   list(prefix: string): readonly Entry[]
 }
 
 /**
- * Decides, synchronously and without side effects, what to write; it may be run more than once.
- * Throwing refuses the transaction: nothing is written and the caller gets the error.
- * Deleting a key that does not exist is no write. No writes at all means no new revision.
- * Each key may be written once per transaction; a second write of it refuses the transaction.
+ * Computes the writes of a transaction, synchronously and without side effects. The store may call it more than once.
+ * If it throws, nothing is written and transact() rejects with that error.
+ * Deleting a key that does not exist is not a write; a transaction without writes creates no revision.
+ * A transaction may write each key only once.
  */
 export type Decide = (view: TransactionView) => readonly Write[]
 
 export interface ListOptions {
   readonly prefix: string
-  /** Only keys greater than this one (for paging). */
+  /** Only keys greater than this one, for paging. */
   readonly after?: string
   readonly limit?: number
-  /** Read as of this revision; throws CompactedError when it is no longer kept, FutureRevisionError when not yet there. */
+  /** Read as of this revision. Throws CompactedError if it is no longer kept, FutureRevisionError if it does not exist yet. */
   readonly atRevision?: Revision
 }
 
 export interface ListResult {
-  /** In key order, which is the order of JavaScript strings (for ASCII keys: of their bytes). */
+  /** In key order, as JavaScript compares strings (for ASCII keys: byte order). */
   readonly entries: readonly Entry[]
-  /** The revision the list shows: every write up to it is in, none after it. */
+  /** The revision of the list: it includes every write up to this revision and none after it. */
   readonly revision: Revision
-  /** Whether entries beyond `limit` exist; `remaining` is how many. */
+  /** Whether there are entries beyond `limit`; `remaining` is their number. */
   readonly more: boolean
   readonly remaining: number
 }
 
-/** One key's change. The same object is given to every watcher, so derived bytes can be cached on its identity. */
+/** A change of one key. All watchers receive the same object, so that encoded forms can be cached by its identity. */
 export interface StoreEvent {
   readonly type: 'put' | 'delete'
   readonly key: string
   readonly revision: Revision
   /** The new state; absent for a delete. */
   readonly entry?: Entry
-  /** The state before; absent when the key was created. */
+  /** The state before the change; absent if the change created the key. */
   readonly previous?: Entry
 }
 
 export interface WatchOptions {
   readonly prefix: string
-  /** Changes after this revision are delivered, oldest first, without gap or repeat. */
+  /** Deliver the changes after this revision, oldest first, without gaps or duplicates. */
   readonly afterRevision: Revision
   /**
-   * Called with changes in revision order; those of a transaction that is done while this watches come in one call.
-   * Never called re-entrantly, nor before watch() has returned, nor after close(). Must not throw.
+   * Called with changes in revision order; a transaction that commits during the watch is delivered in one call.
+   * Never called re-entrantly, before watch() has returned, or after close(). Must not throw.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void
-  /** The store can no longer follow this watcher (compacted under it, or the store was closed or broke). Called at most once. */
+  /** The store ended the watch: compaction overtook it, or the store was closed or failed. Called at most once. */
   readonly onEnd: (reason: Error) => void
 }
 
 export interface Watch {
-  /** Everything up to this revision has been delivered to onEvents (also when nothing matched the prefix). */
+  /** All matching changes up to this revision have been delivered; advances even if none match the prefix. */
   readonly revision: Revision
   close(): void
 }
 
 export interface Transacted {
-  /** That of the last write; without writes, the revision the transaction saw. */
+  /** The revision of the last write; without writes, the revision that the transaction read. */
   readonly revision: Revision
-  /** For each write that was decided, in that order: its revision, or 0 for a delete that found nothing. */
+  /** One revision per write, in order; 0 for the delete of a key that did not exist. */
   readonly revisions: readonly Revision[]
 }
 
@@ -121,29 +120,32 @@ export interface Store {
   get(key: string): Promise<Entry | undefined>
   list(options: ListOptions): Promise<ListResult>
   /**
-   * Resolves once the writes are durable and readable, with their revisions.
-   * Rejects with what `decide` threw, with WriteRefusedError when the medium took none of it, with StoreBusyError
-   * when too many transactions wait, with StoreUnavailableError when the medium cannot be reached, and with
-   * StoreClosedError when the store was closed or broke. The writes may have been kept after StoreClosedError, and
-   * after StoreUnavailableError if it says so; never otherwise.
+   * Resolves with the revisions of the writes once they are durable and readable. Rejects with
+   *   the error that `decide` threw;
+   *   WriteRefusedError       the storage wrote nothing, for example because the disk is full;
+   *   StoreBusyError          too many transactions are pending;
+   *   StoreUnavailableError   the storage cannot be reached;
+   *   StoreClosedError        the store was closed or failed.
+   * The writes may have been persisted after StoreClosedError, and after StoreUnavailableError with `mayBeWritten`.
+   * With any other error nothing was written.
    */
   transact(decide: Decide): Promise<Transacted>
   /**
-   * Throws CompactedError if changes after `afterRevision` are no longer kept for that prefix, and
-   * FutureRevisionError if `afterRevision` is not yet there.
+   * Throws CompactedError if changes after `afterRevision` are no longer kept for that prefix, and FutureRevisionError if
+   * `afterRevision` does not exist yet.
    */
   watch(options: WatchOptions): Watch
-  /** Numbers for /metrics. */
+  /** Values for /metrics. */
   stats(): StoreStats
-  /** Why nothing can be written at the moment, if so, in words that give nothing away; for /readyz. Answers within seconds. */
+  /** Why the store cannot write at the moment, if so; for /readyz, so without paths or addresses. Settles within seconds. */
   problem?(): Promise<string | undefined>
-  /** Told of every commit that reached the disk. */
+  /** Calls the listener after every durable commit. */
   onCommit?(listener: CommitListener): void
-  /** Waits for what was accepted, then releases everything. Later calls fail with StoreClosedError. */
+  /** Waits for accepted transactions, then releases all resources. Later calls fail with StoreClosedError. */
   close(): Promise<void>
 }
 
-/** How long the disk took, and how many writes shared it. */
+/** How long a commit took, and how many writes it held. */
 export type CommitListener = (seconds: number, writes: number) => void
 
 export interface StoreStats {
@@ -151,19 +153,19 @@ export interface StoreStats {
   readonly revision: Revision
   /** The oldest revision that can still be listed or watched from (outside `brief` prefixes). */
   readonly compactedRevision: Revision
-  /** Superseded states still kept for watches and old reads. */
+  /** Superseded states that are kept for watches and for reads at old revisions. */
   readonly historyEntries: number
   readonly bytesOnDisk: number
   readonly watchers: number
 }
 
-/** How much history a backend keeps. Ages are counted anew when a store is opened. The same options for every backend that keeps its own history. */
+/** How much history a store keeps. Ages count from when the store was opened. */
 export interface HistoryOptions {
-  /** Superseded states are kept at least this long (unless entriesMax is exceeded). Default 5 minutes. */
+  /** Superseded states are kept at least this long, unless entriesMax is exceeded. Default 5 minutes. */
   readonly keepMs?: number
-  /** At most this many superseded states; beyond it the oldest go first whatever their age. Default 100,000. */
+  /** Beyond this number of superseded states the oldest are compacted, whatever their age. Default 100,000. */
   readonly entriesMax?: number
-  /** Keys whose history is not worth that much (heartbeats, events): kept `keepMs` only, with an own limit. */
+  /** Prefixes of keys that change often and are rarely replayed (leases, events), with limits of their own. */
   readonly brief?: { readonly prefixes: readonly string[]; readonly keepMs: number; readonly entriesMax: number }
 }
 
@@ -197,22 +199,22 @@ export class StoreClosedError extends Error {
 export class StoreBusyError extends Error {
   override readonly name = 'StoreBusyError'
   constructor(waiting: number) {
-    super(`${waiting} transactions are already waiting to be written; try again later`)
+    super(`${waiting} transactions are already waiting to be written; retry later`)
   }
 }
 
-/** The medium cannot be reached at the moment; later calls may succeed. */
+/** The storage cannot be reached at the moment; later calls may succeed. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError'
-  /** Whether the writes of this transaction may have been kept all the same: the answer was lost. */
+  /** The response was lost, so the writes of this transaction may have been committed. */
   readonly mayBeWritten: boolean
   constructor(because: string, { mayBeWritten = false } = {}) {
-    super(`the store is unavailable: ${because}${mayBeWritten ? '; the write may or may not have been kept' : ''}`)
+    super(`the store is unavailable: ${because}${mayBeWritten ? '; the write may or may not have been committed' : ''}`)
     this.mayBeWritten = mayBeWritten
   }
 }
 
-/** The medium took none of the transaction: nothing of it is visible, now or after a restart. */
+/** The storage wrote nothing of the transaction: it is not visible now and will not be after a restart. */
 export class WriteRefusedError extends Error {
   override readonly name = 'WriteRefusedError'
   constructor(because: string, cause?: unknown) {

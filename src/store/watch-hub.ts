@@ -1,13 +1,13 @@
-// Brings changes to watchers. A watcher is replaying (reads the change log, in slices) or live (is called when a
-// batch has become durable). It turns live in the same step in which it has read the last logged change, so there
-// is no gap; from then on it is called with newer batches only, so there is no repeat.
+// WatchHub delivers changes to watchers. A watcher is either replaying (it reads the change log in slices) or live (it
+// receives every batch when that becomes durable). It becomes live synchronously with reading the last change of the
+// log, so no change is missed; from then on it receives only newer batches, so none is delivered twice.
 import type { Clock } from '../base/clock.ts'
 import type { ChangeLog } from './change-log.ts'
 import { type PrefixGroup, PrefixGroups } from './prefix-groups.ts'
 import { CompactedError, type Revision, type StoreEvent, type Watch, type WatchOptions } from './store.ts'
 import type { Version } from './version.ts'
 
-// Per turn of the event loop, for all replaying watchers together; then other work gets its chance.
+// Limits of one turn of the event loop, for all replaying watchers together.
 const REPLAY_EVENTS_PER_TURN = 500
 const REPLAY_CHANGES_PER_TURN = 20_000
 
@@ -15,14 +15,14 @@ export interface WatchHubOptions {
   readonly clock: Pick<Clock, 'nextTurn'>
   /** The newest durable revision. */
   readonly revision: () => Revision
-  /** The logs in which changes under that prefix are found. */
+  /** The logs that hold the changes under a prefix. */
   readonly logsFor: (prefix: string) => readonly ChangeLog[]
   readonly eventOf: (version: Version) => StoreEvent
 }
 
 interface Watcher extends WatchOptions {
-  state: 'replaying' | 'live' | 'called' | 'closed' // called: live, but not yet given the batch being published
-  /** What has been delivered; for a live watcher that is everything, and this number is not kept. */
+  state: 'replaying' | 'live' | 'publishing' | 'closed' // publishing: live, but the current batch is yet to be delivered
+  /** Everything up to here has been delivered. Not updated while live: then everything has. */
   deliveredRevision: Revision
 }
 
@@ -30,7 +30,7 @@ export class WatchHub {
   readonly #options: WatchHubOptions
   readonly #watchers = new Set<Watcher>()
   readonly #live = new PrefixGroups<Watcher>()
-  /** Served in turn, the first one next. */
+  /** Round-robin queue; the first watcher is next. */
   readonly #replaying: Watcher[] = []
   #isReplayRunning = false
 
@@ -42,7 +42,7 @@ export class WatchHub {
     return this.#watchers.size
   }
 
-  /** The caller has checked that `afterRevision` exists and that the changes after it are kept. */
+  /** The caller has checked that `afterRevision` exists and is not compacted. */
   watch(options: WatchOptions): Watch {
     const watcher: Watcher = { ...options, state: 'replaying', deliveredRevision: options.afterRevision }
     this.#watchers.add(watcher)
@@ -58,7 +58,7 @@ export class WatchHub {
     }
   }
 
-  /** Delivers what has just become durable, in order, to the live watchers. */
+  /** Delivers versions that have just become durable to the live watchers. */
   publish(versions: readonly Version[]): void {
     const eventsOfGroup = new Map<PrefixGroup<Watcher>, StoreEvent[]>()
     for (const version of versions) {
@@ -72,17 +72,17 @@ export class WatchHub {
       }
     }
 
-    // Who gets what is settled before the first call, because watchers come and go during the calls.
+    // Collect all deliveries before the first callback: callbacks may add and close watchers.
     const calls: { watcher: Watcher; events: StoreEvent[] }[] = []
     for (const [group, events] of eventsOfGroup) {
       for (const watcher of group.members) {
-        watcher.state = 'called'
+        watcher.state = 'publishing'
         watcher.deliveredRevision = (versions[0] as Version).revision - 1
         calls.push({ watcher, events })
       }
     }
     for (const { watcher, events } of calls) {
-      if (watcher.state !== 'called') continue // closed meanwhile
+      if (watcher.state !== 'publishing') continue // closed by an earlier callback
       watcher.state = 'live'
       this.#deliver(watcher, events)
     }
@@ -151,8 +151,8 @@ export class WatchHub {
     try {
       watcher.onEvents(events)
     } catch (error) {
-      // Our own mistake above the store; the other watchers and the writers must not suffer from it.
-      this.#end(watcher, new Error(`the watcher of "${watcher.prefix}" failed`, { cause: error }))
+      // A bug in the callback: end this watcher, so that other watchers and writers are not affected.
+      this.#end(watcher, new Error(`the onEvents callback of the watch on "${watcher.prefix}" threw`, { cause: error }))
     }
   }
 
@@ -171,7 +171,7 @@ export class WatchHub {
   }
 }
 
-/** The changes of several logs as one sequence. */
+/** Merges the changes of several logs in revision order. */
 function* changesAfter(revision: Revision, logs: readonly ChangeLog[]): Generator<Version> {
   const cursors = logs.map((log) => ({ log, position: log.positionAfter(revision) }))
   for (;;) {

@@ -2,7 +2,7 @@
 // only if no later write of the same group commit replaces it. Whoever comes next, in that commit or soon after it, goes
 // on from the running form itself, by way of `AdmissionRequest.listRunning`.
 import type { KubeObject } from '../../api/kind.ts'
-import { Recent } from '../../base/recent.ts'
+import { LruCache } from '../../base/lru-cache.ts'
 import type { Entry, Put } from '../../store/index.ts'
 import { encodeStored, type Shared, type StoredObjects, sameBytes } from './stored-object.ts'
 
@@ -12,7 +12,7 @@ export interface Running {
 }
 
 export class RunningWrite implements Put {
-  readonly isPassing = true
+  readonly isCoalescable = true
   readonly put: string
   readonly running: Running
   #value: Uint8Array | undefined
@@ -32,11 +32,11 @@ export class RunningWrite implements Put {
 }
 
 /** What was put into bytes last, by key. It may not have been kept, or have been changed: only the same bytes count. */
-const lasts = new Recent<string, RunningWrite>(1_000)
+const lasts = new LruCache<string, RunningWrite>(1_000)
 
 /** What an earlier write left running, or else the object. */
 export function runningOr(entry: Entry, objects: StoredObjects): Running | Shared {
-  if (entry.passing instanceof RunningWrite) return entry.passing.running
+  if (entry.coalescable instanceof RunningWrite) return entry.coalescable.running
   const last = lasts.get(entry.key)
   return last && sameBytes(last.value, entry.value) ? last.running : objects.decode(entry)
 }

@@ -5,7 +5,7 @@
 import { jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import { deepFreeze } from '../../base/freeze.ts'
-import { Recent } from '../../base/recent.ts'
+import { LruCache } from '../../base/lru-cache.ts'
 import type { Entry } from '../../store/index.ts'
 import type { Resource } from '../resources.ts'
 
@@ -19,7 +19,7 @@ export type Shared<T extends KubeObject = KubeObject> = Readonly<T>
  * What was written last, by its bytes: most of it is read at once by whoever wrote it and by those who watch. So many as
  * are written at once, and no more: what is kept longer than that is moved about by the garbage collector.
  */
-const written = new Recent<Uint8Array, Shared>(500)
+const written = new LruCache<Uint8Array, Shared>(500)
 /** After so many writes that nobody decoded, none is kept until somebody does: that is cheaper for the collector still. */
 const UNREAD_MAX = 2_000
 let unread = 0
@@ -69,7 +69,7 @@ function settle<T extends object>(value: T): T {
  * The transactions of a group commit ask for the same few entries again and again: these are known by themselves.
  */
 export function createStoredObjects(rememberedMax = 8_000) {
-  const remembered = new Recent<string, { readonly value: Uint8Array; readonly object: Shared }>(rememberedMax)
+  const remembered = new LruCache<string, { readonly value: Uint8Array; readonly object: Shared }>(rememberedMax)
   const lately: { readonly entry: Entry; readonly object: Shared }[] = []
   let oldest = 0
   const look = (entry: Entry): Shared => {

@@ -2,7 +2,7 @@
 // Credentials that do not hold are refused, never taken for none. What a known user may do is authorize.ts.
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
-import { Recent } from '../../base/recent.ts'
+import { LruCache } from '../../base/lru-cache.ts'
 import { UID_ATTRIBUTE } from './certificate.ts'
 import { type Refusal, unauthorized } from './errors.ts'
 import type { ClientCertificate } from './tls.ts'
@@ -41,7 +41,7 @@ export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOpti
   const ca = new X509Certificate(caCert)
   const { publicKey: caKey } = ca // once: every read makes a new key object
   const identities = new WeakMap<ClientCertificate, Identity>()
-  const readings = new Recent<string, Reading>(CERTIFICATES_REMEMBERED_MAX)
+  const readings = new LruCache<string, Reading>(CERTIFICATES_REMEMBERED_MAX)
   const usersByTokenHash = new Map(tokens.map((record) => [hashOf(record.token), userOfToken(record)]))
 
   const authenticateToken = (token: string) => usersByTokenHash.get(hashOf(token))

@@ -2,7 +2,7 @@
 // change that was begun counts as not answered, and one that was refused is tried once more.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Clock } from '../../base/clock.ts'
-import { Recent } from '../../base/recent.ts'
+import { LruCache } from '../../base/lru-cache.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
 
@@ -21,7 +21,7 @@ interface Answer {
 
 export class Answers {
   readonly #clock: Pick<Clock, 'monotonicMs'>
-  readonly #byUid = new Recent<string, Answer>(REMEMBERED_MAX)
+  readonly #byUid = new LruCache<string, Answer>(REMEMBERED_MAX)
 
   constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock

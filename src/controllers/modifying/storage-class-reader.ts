@@ -5,7 +5,7 @@ import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
-import { Recent } from '../../base/recent.ts'
+import { LruCache } from '../../base/lru-cache.ts'
 import type { Client } from '../../client/index.ts'
 
 /** Undefined when there is none, or none that may be read. Throws ApiError where the server cannot tell now. */
@@ -15,7 +15,7 @@ const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 1_000
 
 export function storageClassReader({ client, clock }: { client: Client; clock: Clock }): StorageClassReader {
-  const known = new Recent<string, { readonly found: Readonly<StorageClass> | undefined; readonly atMs: number }>(
+  const known = new LruCache<string, { readonly found: Readonly<StorageClass> | undefined; readonly atMs: number }>(
     REMEMBERED_MAX,
   )
   return async (name, signal) => {

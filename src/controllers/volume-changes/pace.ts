@@ -6,7 +6,7 @@ import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.t
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
-import { Recent } from '../../base/recent.ts'
+import { LruCache } from '../../base/lru-cache.ts'
 import type { Happening } from '../../runtime/index.ts'
 import type { Subject } from './change.ts'
 
@@ -51,7 +51,7 @@ interface Known {
 
 export function createPace(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>, options: PaceOptions): Pace {
   const { budget, cooldownMs = 0 } = options
-  const volumes = new Recent<string, Known>(REMEMBERED_MAX)
+  const volumes = new LruCache<string, Known>(REMEMBERED_MAX)
   const places = budget && createPlaces(clock, budget)
 
   const knownOf = ({ metadata }: Readonly<PersistentVolume>): Known | undefined =>

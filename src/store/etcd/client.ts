@@ -1,6 +1,6 @@
-// etcd's calls over gRPC: which member is asked, how long an answer may take, and what a failure means.
-// Reads are repeated, at the next member, until the time is up. A write is sent once: when its answer is lost, nobody
-// knows whether it was kept, and the caller is told so. Only what certainly never left this process is sent again.
+// etcd's gRPC calls: choice of the member, timeout, retries, and the meaning of errors.
+// Reads are retried at the next member until the timeout. A write is sent once: if its response is lost, it may have been
+// committed, and the error says so (`mayBeWritten`). A write is retried only if it certainly did not reach etcd's log.
 import {
   create,
   type DescMessage,
@@ -43,20 +43,20 @@ const RETRY_MS_MIN = 20 // doubled with every attempt
 const RETRY_MS_MAX = 500
 
 const CHANNEL_OPTIONS: ClientOptions = {
-  'grpc.max_receive_message_length': -1, // etcd limits what can be written; whatever it kept can be read
+  'grpc.max_receive_message_length': -1, // etcd limits the size of writes; everything it stored must be readable
   'grpc.max_send_message_length': -1,
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1_000,
-  'grpc.keepalive_time_ms': 10_000, // a member that vanished without a word is noticed
+  'grpc.keepalive_time_ms': 10_000, // detects a member that disappeared without closing the connection
   'grpc.keepalive_timeout_ms': 5_000,
-  'grpc.enable_retries': 0, // we repeat ourselves what may be repeated
+  'grpc.enable_retries': 0, // #call decides what is retried
   'grpc.enable_channelz': 0,
 }
 
 export interface EtcdTls {
-  /** PEM. Default: the certificate authorities Node knows. */
+  /** PEM. Default: the root certificates of Node.js. */
   readonly ca?: string
-  /** PEM of our own certificate and its key, when etcd asks its clients for one. */
+  /** PEM of the client certificate and its key, if etcd requires one. */
   readonly cert?: string
   readonly key?: string
 }
@@ -66,7 +66,7 @@ export interface EtcdClientOptions {
   readonly endpoints: readonly string[]
   readonly tls?: EtcdTls
   readonly clock: Clock
-  /** How long a call may take, repetitions included. */
+  /** How long a call may take, including retries. */
   readonly requestTimeoutMs: number
 }
 
@@ -76,7 +76,7 @@ export interface WatchHandlers {
   readonly onEnd: (because: string) => void
 }
 
-/** etcd understood the call and refused it: nothing was done. */
+/** etcd rejected the call and did nothing. */
 export class EtcdRefusedError extends Error {
   override readonly name = 'EtcdRefusedError'
   get isCompacted(): boolean {
@@ -99,7 +99,7 @@ export class EtcdClient {
       ? credentials.createSsl(asBuffer(tls.ca), asBuffer(tls.key), asBuffer(tls.cert))
       : credentials.createInsecure()
     this.#members = options.endpoints.map((endpoint) => new Client(endpoint, channelCredentials, CHANNEL_OPTIONS))
-    this.#metadata.set('hasleader', 'true') // a member cut off from the others must say so, not stay silent
+    this.#metadata.set('hasleader', 'true') // a member without a leader fails the call instead of blocking
   }
 
   range(request: MessageInitShape<typeof RangeRequestSchema>): Promise<RangeResponse> {
@@ -121,7 +121,7 @@ export class EtcdClient {
     return this.#call(path, StatusRequestSchema, StatusResponseSchema, {}, { isRead: true })
   }
 
-  /** Follows changes at the current member. The answered function cancels it. */
+  /** Opens a watch at the current member and returns a function that cancels it. */
   watch(request: MessageInitShape<typeof WatchCreateRequestSchema>, handlers: WatchHandlers): () => void {
     const member = this.#current
     const stream: ClientDuplexStream<WatchRequest, WatchResponse> = this.#member(member).makeBidiStreamRequest(
@@ -142,7 +142,7 @@ export class EtcdClient {
       if (!isOver) handlers.onResponse(response)
     })
     stream.on('error', (error) => end(error.message))
-    stream.on('end', () => end('the stream has ended'))
+    stream.on('end', () => end('the watch stream ended'))
     stream.write(create(WatchRequestSchema, { requestUnion: { case: 'createRequest', value: request } }))
     return () => {
       isOver = true
@@ -177,10 +177,10 @@ export class EtcdClient {
         const isUntouched = isRead || wasNotSent(details)
         const isLate = clock.monotonicMs() - startedMs + pauseMs >= requestTimeoutMs
         if (!isUntouched || isLate || this.#closed.signal.aborted) {
-          throw new StoreUnavailableError(`etcd does not answer: ${details}`, { mayBeWritten: !isUntouched })
+          throw new StoreUnavailableError(`etcd is not responding: ${details}`, { mayBeWritten: !isUntouched })
         }
       }
-      await clock.sleep(pauseMs, this.#closed.signal).catch(() => {}) // closed: the next attempt fails at once
+      await clock.sleep(pauseMs, this.#closed.signal).catch(() => {}) // closed: the next attempt fails immediately
     }
   }
 
@@ -213,7 +213,7 @@ export class EtcdClient {
     return this.#members[at] as Client
   }
 
-  /** The next call goes to the next member, unless another call has moved on already. */
+  /** Sends the next calls to the next member, unless another call has switched already. */
   #leave(member: number): void {
     if (member === this.#current) this.#current = (member + 1) % this.#members.length
   }
@@ -221,7 +221,7 @@ export class EtcdClient {
 
 const TRANSIENT: readonly status[] = [
   status.UNAVAILABLE,
-  status.CANCELLED, // by ourselves, when the time was up
+  status.CANCELLED, // by our own timeout
   status.DEADLINE_EXCEEDED,
   status.INTERNAL,
   status.UNKNOWN,
@@ -229,5 +229,5 @@ const TRANSIENT: readonly status[] = [
 ]
 const isTransient = (code: status | undefined) => code !== undefined && TRANSIENT.includes(code)
 
-/** Failures that come before a call reaches etcd's log: no connection, or a member that knows of no leader. */
+/** Failures before a call reaches etcd's log: no connection, or a member without a leader. */
 const wasNotSent = (details: string) => /No connection established|Name resolution failed|no leader/.test(details)

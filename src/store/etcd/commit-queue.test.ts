@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { type ManualClock, manualClock } from '../../base/manual-clock.ts'
 import { StoreUnavailableError, WriteRefusedError } from '../store.ts'
-import { type Commit, CommitQueue, MEMBERS_MAX, type Member } from './commit-queue.ts'
+import { CommitQueue, type CommitResult, type ConditionalWrite, GROUP_TRANSACTIONS_MAX } from './commit-queue.ts'
 
-const keysOf = (group: readonly Member[]) => group.map(({ reads }) => [...reads.keys()].join('+')).join(' ')
-const member = (keys: string, valueBytes = 1): Member => ({
+const keysOf = (group: readonly ConditionalWrite[]) => group.map(({ reads }) => [...reads.keys()].join('+')).join(' ')
+const member = (keys: string, valueBytes = 1): ConditionalWrite => ({
   reads: new Map(keys.split('+').map((key) => [key, 0])),
   writes: keys.split('+').map((put) => ({ put, value: Buffer.alloc(valueBytes) })),
 })
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A queue whose calls end when they are told to. */
+/** A queue whose calls the test completes through `calls`. */
 function setUp({ operationsMax = 128 } = {}) {
   const calls: { keys: string; end: (error?: Error) => Promise<unknown> }[] = []
   const clock: ManualClock = manualClock()
@@ -22,15 +22,15 @@ function setUp({ operationsMax = 128 } = {}) {
       new Promise((resolve, reject) => {
         const end = (error?: Error) => {
           if (error) reject(error)
-          else resolve(group.map((_, at): Commit => ({ isDone: true, revision: at })))
+          else resolve(group.map((_, at): CommitResult => ({ committed: true, revision: at })))
           return turn()
         }
         calls.push({ keys: keysOf(group), end })
       }),
   })
-  const commit = (keys: string, valueBytes?: number): Promise<Commit | Error> =>
+  const commit = (keys: string, valueBytes?: number): Promise<CommitResult | Error> =>
     queue.commit(member(keys, valueBytes)).catch((error) => error)
-  /** Two calls that keep the others waiting. */
+  /** Starts two calls, so that further transactions wait. */
   const keepBusy = async () => {
     for (const keys of ['busy-1', 'busy-2']) {
       void commit(keys)
@@ -40,8 +40,8 @@ function setUp({ operationsMax = 128 } = {}) {
   return { calls, clock, commit, keepBusy, sent: () => calls.map(({ keys }) => keys) }
 }
 
-describe('the commit queue', () => {
-  it('sends a lone transaction at once, and those of the same breath together', async () => {
+describe('CommitQueue', () => {
+  it('sends a single transaction immediately, and those of the same turn together', async () => {
     const { commit, sent } = setUp()
     void commit('a')
     await Promise.resolve()
@@ -51,30 +51,30 @@ describe('the commit queue', () => {
     expect(sent()).toEqual(['a', 'b c'])
   })
 
-  it('gathers while two calls are under way, in order, and answers each member', async () => {
+  it('groups transactions in order while two calls are in flight, and resolves each with its result', async () => {
     const { calls, commit, keepBusy, sent } = setUp()
     await keepBusy()
-    const keys = Array.from({ length: MEMBERS_MAX + 1 }, (_, at) => `k${at}`)
+    const keys = Array.from({ length: GROUP_TRANSACTIONS_MAX + 1 }, (_, at) => `k${at}`)
     const commits = keys.map((key) => commit(key))
     await turn()
     expect(sent()).toEqual(['busy-1', 'busy-2'])
     await calls[1]?.end()
     await calls[0]?.end()
-    expect(sent().slice(2)).toEqual([keys.slice(0, MEMBERS_MAX).join(' '), keys.at(-1)])
+    expect(sent().slice(2)).toEqual([keys.slice(0, GROUP_TRANSACTIONS_MAX).join(' '), keys.at(-1)])
     await calls[2]?.end()
     await calls[3]?.end()
-    const places = keys.map((_, at) => at % MEMBERS_MAX)
-    expect(await Promise.all(commits)).toEqual(places.map((revision) => ({ isDone: true, revision })))
+    const revisions = keys.map((_, at) => at % GROUP_TRANSACTIONS_MAX)
+    expect(await Promise.all(commits)).toEqual(revisions.map((revision) => ({ committed: true, revision })))
   })
 
-  it('keeps groups within what etcd takes: operations, with room for what the group itself needs', async () => {
+  it('limits groups to the operations that etcd allows, including those of the group itself', async () => {
     const { commit, sent } = setUp({ operationsMax: 6 })
     for (const keys of ['a', 'b', 'c', 'd+e+f+g+h', 'i']) void commit(keys)
     await turn()
     expect(sent()).toEqual(['a b c', 'd+e+f+g+h'])
   })
 
-  it('keeps groups within what etcd takes: bytes', async () => {
+  it('limits groups to the bytes that etcd allows', async () => {
     const { commit, sent } = setUp()
     for (const [key, bytes] of [
       ['a', 400_000],
@@ -86,7 +86,7 @@ describe('the commit queue', () => {
     expect(sent()).toEqual(['a b', 'c'])
   })
 
-  it('sends a group that was refused one by one, so that only those at fault fail', async () => {
+  it('resends the transactions of a rejected group one by one, so that only the invalid ones fail', async () => {
     const { calls, commit, sent } = setUp()
     const commits = ['a', 'b', 'c'].map((key) => commit(key))
     await turn()
@@ -95,12 +95,12 @@ describe('the commit queue', () => {
     await calls[1]?.end()
     await calls[2]?.end(new WriteRefusedError('b is too large'))
     await calls[3]?.end()
-    const done = { isDone: true, revision: 0 }
+    const done = { committed: true, revision: 0 }
     expect(await Promise.all(commits)).toEqual([done, new WriteRefusedError('b is too large'), done])
     expect(sent()).toHaveLength(4)
   })
 
-  it('tells every member when nobody knows what became of the group, and sends nothing twice', async () => {
+  it('rejects every transaction of a group with unknown outcome, and resends none', async () => {
     const { calls, commit, sent } = setUp()
     const commits = ['a', 'b'].map((key) => commit(key))
     await turn()
@@ -110,7 +110,7 @@ describe('the commit queue', () => {
     expect(sent()).toEqual(['a b'])
   })
 
-  it('refuses, unsent, who has waited too long', async () => {
+  it('rejects, unsent, a transaction that has waited too long', async () => {
     const { calls, clock, commit, keepBusy, sent } = setUp()
     await keepBusy()
     const late = commit('late')

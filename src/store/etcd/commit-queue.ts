@@ -1,39 +1,39 @@
-// Transactions that wait at the same time are sent to etcd together: one call and one entry in its log for all of them.
-// A lone one goes at once; while calls are under way, others gather. The order of asking is kept within a group.
-// What etcd may be unable to take in one piece goes in smaller ones, in the end alone.
+// Group commit on etcd: pending transactions are sent together in one call, which is one entry of etcd's log.
+// A transaction is sent immediately if fewer than CALLS_MAX calls are in flight, and otherwise joins the next group.
+// Groups keep the order of commit() calls. If etcd rejects a group, its transactions are sent one by one.
 import type { Clock } from '../../base/clock.ts'
 import { type Revision, StoreUnavailableError, type Write, WriteRefusedError } from '../store.ts'
-import { SPAN } from './numbering.ts'
+import { SUB_REVISIONS } from './revision-mapping.ts'
 
-export const MEMBERS_MAX = 100 // with etcd's default of 128 operations, each may have more than one
-const GROUP_BYTES_MAX = 1024 * 1024 // etcd takes 1.5 MiB at once (--max-request-bytes)
-const CALLS_MAX = 2 // one is on its way to the disk while the next is prepared
+export const GROUP_TRANSACTIONS_MAX = 100 // leaves operations for larger transactions, of etcd's default of 128
+const GROUP_BYTES_MAX = 1024 * 1024 // etcd's default limit is 1.5 MiB (--max-request-bytes)
+const CALLS_MAX = 2 // etcd syncs one group to disk while it receives the next
 
-/** What a transaction has decided: to write, if every key read still has the revision it had (0: does not exist). */
-export interface Member {
+/** The outcome of a transaction function: writes, on condition that every key read still has the same revision (0: absent). */
+export interface ConditionalWrite {
   readonly reads: ReadonlyMap<string, Revision>
   readonly writes: readonly Write[]
 }
 
-export interface Commit {
-  readonly isDone: boolean
-  /** That of its first write, the others follow; the replica shows them already. Or when it was found to be impossible. */
+export interface CommitResult {
+  readonly committed: boolean
+  /** If committed, the revision of the first write, which the replica has applied. Otherwise the revision of the conflict. */
   readonly revision: Revision
 }
 
 export interface CommitQueueOptions {
-  /** Answers for each member. A WriteRefusedError concerns all of them: none was written. */
-  readonly send: (group: readonly Member[]) => Promise<readonly Commit[]>
-  /** etcd's --max-txn-ops: members, and what the largest of them compares or writes, together. */
+  /** Resolves with one result per transaction. Rejects with WriteRefusedError if none of them was written. */
+  readonly send: (group: readonly ConditionalWrite[]) => Promise<readonly CommitResult[]>
+  /** etcd's --max-txn-ops. A group uses one operation per transaction, plus those of the largest transaction. */
   readonly operationsMax: number
   readonly clock: Clock
-  /** Who has waited longer when the turn comes is refused, so that a queue does not outlive its callers. */
+  /** A transaction that has waited longer is rejected unsent, because its caller has probably given up. */
   readonly waitMsMax: number
 }
 
-interface Waiting extends Member {
+interface Waiting extends ConditionalWrite {
   readonly sinceMs: number
-  readonly resolve: (commit: Commit) => void
+  readonly resolve: (commit: CommitResult) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -47,23 +47,24 @@ export class CommitQueue {
     this.#options = options
   }
 
-  commit({ reads, writes }: Member): Promise<Commit> {
-    if (writes.length > SPAN) {
-      return Promise.reject(new WriteRefusedError(`a transaction may hold ${SPAN} writes, not ${writes.length}`))
+  commit({ reads, writes }: ConditionalWrite): Promise<CommitResult> {
+    if (writes.length > SUB_REVISIONS) {
+      const limit = `a transaction may hold at most ${SUB_REVISIONS} writes; this one has ${writes.length}`
+      return Promise.reject(new WriteRefusedError(limit))
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ reads, writes, sinceMs: this.#options.clock.monotonicMs(), resolve, reject })
       if (this.#isAboutToSend || this.#calls >= CALLS_MAX) return
       this.#isAboutToSend = true
       queueMicrotask(() => {
-        this.#isAboutToSend = false // those who asked in the same breath go together
+        this.#isAboutToSend = false // calls of commit() in the same turn form one group
         this.#sendNext()
       })
     })
   }
 
   #sendNext(): void {
-    this.#refuseLate()
+    this.#rejectLate()
     while (this.#waiting.length > 0 && this.#calls < CALLS_MAX) {
       const group = this.#waiting.splice(0, countFitting(this.#waiting, this.#options.operationsMax))
       this.#calls++
@@ -74,22 +75,22 @@ export class CommitQueue {
     }
   }
 
-  #refuseLate(): void {
+  #rejectLate(): void {
     const { clock, waitMsMax } = this.#options
     const nowMs = clock.monotonicMs()
     const isLate = ({ sinceMs }: Waiting) => nowMs - sinceMs > waitMsMax
     while (this.#waiting[0] && isLate(this.#waiting[0])) {
-      this.#waiting.shift()?.reject(new StoreUnavailableError('etcd is too slow: others are still waiting before this'))
+      this.#waiting.shift()?.reject(new StoreUnavailableError('etcd is too slow: the write was not sent in time'))
     }
   }
 
   async #send(group: readonly Waiting[]): Promise<void> {
     try {
       const commits = await this.#options.send(group)
-      for (const [at, { resolve }] of group.entries()) resolve(commits[at] as Commit)
+      for (const [at, { resolve }] of group.entries()) resolve(commits[at] as CommitResult)
     } catch (error) {
       if (error instanceof WriteRefusedError && group.length > 1) {
-        await Promise.all(group.map((member) => this.#send([member]))) // perhaps only one of them is too much
+        await Promise.all(group.map((member) => this.#send([member]))) // perhaps only one of them exceeds a limit
       } else {
         for (const { reject } of group) reject(error)
       }
@@ -97,29 +98,29 @@ export class CommitQueue {
   }
 }
 
-/** How many of the first go into one group: at least one. */
-function countFitting(waiting: readonly Member[], operationsMax: number): number {
+/** How many of the first transactions fit into one group: at least one. */
+function countFitting(waiting: readonly ConditionalWrite[], operationsMax: number): number {
   let count = 0
   let operations = 0
-  let places = 0
+  let subRevisions = 0
   let bytes = 0
   for (const member of waiting) {
-    if (count >= MEMBERS_MAX) break
+    if (count >= GROUP_TRANSACTIONS_MAX) break
     operations = Math.max(operations, operationsOf(member))
-    places += member.writes.length
+    subRevisions += member.writes.length
     bytes += bytesOf(member)
-    const isTooMuch = count + 2 + operations > operationsMax || places > SPAN || bytes > GROUP_BYTES_MAX
+    const isTooMuch = count + 2 + operations > operationsMax || subRevisions > SUB_REVISIONS || bytes > GROUP_BYTES_MAX
     if (isTooMuch && count > 0) break
     count++
   }
   return count
 }
 
-const operationsOf = ({ reads, writes }: Member) => Math.max(reads.size, writes.length + 1)
+const operationsOf = ({ reads, writes }: ConditionalWrite) => Math.max(reads.size, writes.length + 1)
 
-function bytesOf({ reads, writes }: Member): number {
+function bytesOf({ reads, writes }: ConditionalWrite): number {
   let bytes = 0
-  for (const key of reads.keys()) bytes += 2 * key.length // at least; every key written is among those read
+  for (const key of reads.keys()) bytes += 2 * key.length // a key is compared and written; every written key is among the reads
   for (const write of writes) if ('put' in write) bytes += write.value.length
   return bytes
 }

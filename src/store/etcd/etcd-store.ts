@@ -1,10 +1,10 @@
-// A store on etcd, which several API servers can share. Writes are etcd transactions (transactor.ts), sent in groups
-// (commit-queue.ts, group.ts); reads and watches are answered by a replica in memory (replica.ts) that follows etcd (feed.ts). Before a read of the newest state, etcd
-// is asked which revision that is, and the replica must have come that far: so what one server has acknowledged, every
-// server shows.
+// The etcd store, which several API servers can share. Writes are etcd transactions (transactor.ts), sent in groups
+// (commit-queue.ts, group.ts). Reads and watches are served from an in-memory replica (replica.ts) that follows etcd
+// (feed.ts). Reads are linearizable: a read of the newest state first fetches etcd's current revision and waits until the
+// replica has reached it, so every server shows what any server has acknowledged.
 //
-// etcd's compaction knows no prefixes: `brief` history is short in the replica, and comes back when a store is opened.
-// Compaction concerns all of an etcd cluster, so the cluster should be Stowage's own, or compacted by somebody else.
+// Compaction: etcd cannot compact by prefix, so `brief` history is short only in the replica, and is complete again after
+// a restart. Compaction affects the whole etcd cluster, so it should be dedicated to Stowage, or compacted externally.
 import type { Clock } from '../../base/clock.ts'
 import { deleteExpired } from '../expiry.ts'
 import {
@@ -24,14 +24,14 @@ import {
   WriteRefusedError,
 } from '../store.ts'
 import { EtcdClient, EtcdRefusedError, type EtcdTls } from './client.ts'
-import { type Commit, CommitQueue, type Member } from './commit-queue.ts'
+import { CommitQueue, type CommitResult, type ConditionalWrite } from './commit-queue.ts'
 import { type Feed, type FeedChange, startFeed } from './feed.ts'
 import { Compare_CompareTarget, type KeyValue } from './gen/etcd_pb.js'
 import { groupCommits, groupRequest, lastRevisionIn, readChanges, readValue } from './group.ts'
+import { createHealthCheck } from './health-check.ts'
 import { ABOUT, type Layout, layoutOf } from './layout.ts'
-import { Numbering } from './numbering.ts'
-import { createPulse } from './pulse.ts'
 import { type Change, Replica } from './replica.ts'
+import { RevisionMapping } from './revision-mapping.ts'
 import { sharedRun } from './shared-run.ts'
 import { Transactor } from './transactor.ts'
 
@@ -39,26 +39,26 @@ const PREFIX = '/stowage'
 const REQUEST_TIMEOUT_MS = 5_000
 const COMPACT_EVERY_MS = 5 * 60_000
 const TRANSACTION_WRITES_MAX = 128 // etcd's default of --max-txn-ops
-const REPLAY_REVISIONS_MAX = 200_000 // older history is not read when a store is opened
+const REPLAY_REVISIONS_MAX = 200_000 // older history is not loaded when a store is opened
 const SNAPSHOT_PAGE_KEYS = 2_000
-const TICK_AFTER_MS = 25 // the replica is late: perhaps the revision belongs to somebody else's keys
-const EXPIRE_LOOK_MS_MAX = 10_000 // the clock may jump: look at least this often
-const RETRY_MS = 1_000 // after an expiry or a reload that failed
+const TICK_AFTER_MS = 25 // the replica is behind: perhaps the revision belongs to keys outside the prefix
+const EXPIRE_CHECK_MS_MAX = 10_000 // check at least this often, because the wall clock may jump
+const RETRY_MS = 1_000 // after a failed expiry or reload
 
 export interface EtcdStoreOptions {
   /** `HOST:PORT` of each member. */
   readonly endpoints: readonly string[]
-  /** Everything is kept below it. Default `/stowage`. */
+  /** All keys of the store are below it. Default `/stowage`. */
   readonly prefix?: string
-  /** Default: no encryption. */
+  /** Default: plaintext. */
   readonly tls?: EtcdTls
   readonly clock: Clock
   readonly history?: HistoryOptions
-  /** How long a call of etcd may take before it counts as unavailable. Default 5 seconds. */
+  /** How long an etcd call may take before the store counts as unavailable. Default 5 seconds. */
   readonly requestTimeoutMs?: number
-  /** How often etcd is told to forget what `history` no longer keeps. 0: never, etcd does it itself. Default 5 minutes. */
+  /** How often to compact etcd to the history that `history` keeps. 0: never (etcd compacts itself). Default 5 minutes. */
   readonly compactEveryMs?: number
-  /** How many writes etcd takes at once (--max-txn-ops): expired keys are deleted by so many. Default 128. */
+  /** etcd's --max-txn-ops: the number of operations in one etcd transaction. Default 128. */
   readonly transactionWritesMax?: number
 }
 
@@ -69,18 +69,18 @@ export class EtcdStore implements Store {
   readonly #layout: Layout
   readonly #replica: Replica
   readonly #transactor: Transactor
-  readonly #pulse: () => Promise<string | undefined>
-  readonly #newestRevision = sharedRun(() => this.#askNewestRevision())
+  readonly #checkHealth: () => Promise<string | undefined>
+  readonly #newestRevision = sharedRun(() => this.#fetchNewestRevision())
   readonly #tick = sharedRun(() => this.#writeTick())
   readonly #commits: CommitQueue
-  #numbering = new Numbering({ base: 0 })
+  #mapping = new RevisionMapping({ base: 0 })
   #feed: Feed | undefined
   #bytesOnDisk = 0
   #cancelExpiry = () => {}
   #isExpiring = false
   #cancelCompaction = () => {}
   #compactedRevision: Revision = 0
-  /** Why no call is served any more. */
+  /** Set once the store is closed or has failed: the error of every later call. */
   #closedBecause: StoreClosedError | undefined
   #closing: Promise<void> | undefined
 
@@ -102,13 +102,13 @@ export class EtcdStore implements Store {
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       compactEveryMs: COMPACT_EVERY_MS,
       transactionWritesMax: TRANSACTION_WRITES_MAX,
-      ...definedOf(options),
+      ...omitUndefined(options),
     }
     const { endpoints, clock, history, requestTimeoutMs } = this.#options
     this.#clock = clock
     this.#client = new EtcdClient({ endpoints, tls, clock, requestTimeoutMs })
     this.#layout = layoutOf(this.#options.prefix)
-    this.#pulse = createPulse({ clock, look: () => this.#look(), silence: 'it does not answer' })
+    this.#checkHealth = createHealthCheck({ clock, check: () => this.#probe(), unresponsive: 'not responding' })
     this.#replica = new Replica({ clock, history })
     this.#commits = new CommitQueue({
       clock,
@@ -159,7 +159,7 @@ export class EtcdStore implements Store {
   }
 
   async problem(): Promise<string | undefined> {
-    return this.#closedBecause ? 'the store has ended' : this.#pulse()
+    return this.#closedBecause ? 'the store is closed' : this.#checkHealth()
   }
 
   close(): Promise<void> {
@@ -170,22 +170,22 @@ export class EtcdStore implements Store {
   // Opening
 
   async #start(): Promise<void> {
-    this.#numbering = await this.#findOrCreate()
+    this.#mapping = await this.#findOrCreate()
     await this.#catchUp(await this.#synchronize())
     this.#bytesOnDisk = Number((await this.#client.status()).dbSize)
     this.#scheduleExpiry()
     this.#scheduleCompaction()
   }
 
-  /** Answers how revisions are numbered since this store was created, which may be now. */
-  async #findOrCreate(): Promise<Numbering> {
+  /** Reads the store's description, or creates the store. Returns the revision mapping that its creation defines. */
+  async #findOrCreate(): Promise<RevisionMapping> {
     const key = this.#layout.about
     const { header, succeeded, responses } = await this.#client.txn({
       compare: [{ key, target: Compare_CompareTarget.CREATE, targetUnion: { case: 'createRevision', value: 0n } }],
       success: [{ request: { case: 'requestPut', value: { key, value: Buffer.from(JSON.stringify(ABOUT)) } } }],
       failure: [{ request: { case: 'requestRange', value: { key } } }],
     })
-    if (succeeded) return new Numbering({ base: Number(header?.revision) })
+    if (succeeded) return new RevisionMapping({ base: Number(header?.revision) })
     const found = responses[0]?.response
     const about = found?.case === 'responseRange' ? found.value.kvs[0] : undefined
     const { store, format } = parseAbout(about)
@@ -194,25 +194,25 @@ export class EtcdStore implements Store {
     if (format !== ABOUT.format) {
       throw new Error(`${where} is a store of format ${format}; this version of Stowage reads format ${ABOUT.format}`)
     }
-    return new Numbering({ base: Number(about.createRevision) })
+    return new RevisionMapping({ base: Number(about.createRevision) })
   }
 
   /**
-   * Reads the state at the oldest revision that is kept, and follows etcd from there, so that all kept history passes
-   * through the replica. Answers the newest revision.
+   * Loads the state at the oldest kept revision and follows etcd from there, so that the replica gets all kept history.
+   * Returns the newest revision.
    */
   async #synchronize(): Promise<Revision> {
     for (;;) {
-      const newest = await this.#askNewestRevision()
-      const oldest = this.#numbering.etcdRevisionOf(0)
-      const wanted = Math.max(oldest, this.#numbering.etcdRevisionOf(newest) - REPLAY_REVISIONS_MAX)
+      const newest = await this.#fetchNewestRevision()
+      const oldest = this.#mapping.etcdRevisionOf(0)
+      const wanted = Math.max(oldest, this.#mapping.etcdRevisionOf(newest) - REPLAY_REVISIONS_MAX)
       const from = Math.max(wanted, await this.#compactedAfter(wanted))
       try {
         const group = await this.#client.range({ key: this.#layout.group, revision: BigInt(from) })
         const state = await this.#stateAt(from)
-        this.#replica.load(state, lastRevisionIn(from, group.kvs[0], this.#numbering))
+        this.#replica.load(state, lastRevisionIn(from, group.kvs[0], this.#mapping))
       } catch (error) {
-        if (error instanceof EtcdRefusedError && error.isCompacted) continue // compacted meanwhile: begin later
+        if (error instanceof EtcdRefusedError && error.isCompacted) continue // compacted meanwhile: start at a later revision
         throw error
       }
       this.#feed = startFeed({
@@ -227,7 +227,7 @@ export class EtcdStore implements Store {
     }
   }
 
-  /** The revision etcd is compacted to, if that is after this one; 0 otherwise. Only a watch is told the number. */
+  /** etcd's compacted revision if it is after `revision`, otherwise 0. Only a watch response contains that number. */
   async #compactedAfter(revision: number): Promise<number> {
     try {
       await this.#client.range({ key: this.#layout.about, countOnly: true, revision: BigInt(revision) })
@@ -244,7 +244,7 @@ export class EtcdStore implements Store {
             cancel()
             resolve(Number(compactRevision))
           },
-          onEnd: (because) => reject(new StoreUnavailableError(`etcd does not answer: ${because}`)),
+          onEnd: (because) => reject(new StoreUnavailableError(`etcd is not responding: ${because}`)),
         },
       )
     })
@@ -260,14 +260,14 @@ export class EtcdStore implements Store {
         limit: BigInt(SNAPSHOT_PAGE_KEYS),
         revision: BigInt(revision),
       })
-      for (const kv of kvs) state.push(readValue(kv, this.#layout.storeKey(kv.key) as string, this.#numbering))
+      for (const kv of kvs) state.push(readValue(kv, this.#layout.storeKey(kv.key) as string, this.#mapping))
       const last = kvs.at(-1)
       if (!more || !last) return state
       from = Buffer.concat([last.key, Buffer.of(0)])
     }
   }
 
-  /** etcd was compacted past the replica, after a long silence: watchers end, and everything is read again. */
+  /** etcd was compacted past the replica while it was disconnected: end all watchers and load the state again. */
   async #reload(): Promise<void> {
     while (!this.#closedBecause) {
       try {
@@ -284,37 +284,37 @@ export class EtcdStore implements Store {
 
   #apply(events: readonly FeedChange[]): void {
     try {
-      const { changes, revision } = readChanges(events, { layout: this.#layout, numbering: this.#numbering })
+      const { changes, revision } = readChanges(events, { layout: this.#layout, mapping: this.#mapping })
       this.#replica.apply(changes, revision)
     } catch (error) {
-      this.#break(`what etcd holds under ${this.#options.prefix} cannot be read`, error)
+      this.#fail(`cannot decode a change under ${this.#options.prefix} in etcd: ${(error as Error).message}`, error)
     }
     this.#scheduleExpiry()
   }
 
-  /** Settles once the replica shows everything that was written before the call, on any server. */
+  /** Resolves once the replica has applied everything that any server had written before the call. */
   async #refresh(): Promise<void> {
     await this.#catchUp(await this.#newestRevision())
   }
 
-  /** Answers the first of the store's revisions in etcd's newest: the replica takes all of them at once. */
-  async #askNewestRevision(): Promise<Revision> {
-    const known = this.#numbering.etcdRevisionOf(this.#replica.revision)
+  /** The first revision of etcd's newest one; the replica applies all revisions of one etcd revision at once. */
+  async #fetchNewestRevision(): Promise<Revision> {
+    const known = this.#mapping.etcdRevisionOf(this.#replica.revision)
     const { header } = await this.#client.range({ key: this.#layout.about, countOnly: true })
     const newest = Number(header?.revision)
-    if (newest < known) throw this.#break(`etcd has gone back from revision ${known} to ${newest}`)
-    return this.#numbering.revisionOf(newest)
+    if (newest < known) throw this.#fail(`etcd went back from revision ${known} to ${newest}`)
+    return this.#mapping.revisionOf(newest)
   }
 
-  /** A read that its members agree on: one that is cut off from the others does not answer it. */
-  async #look(): Promise<undefined> {
+  /** A linearizable read, which a member without a quorum cannot serve. */
+  async #probe(): Promise<undefined> {
     await this.#client.range({ key: this.#layout.about, countOnly: true })
     return undefined
   }
 
   /**
-   * Waits for the replica. A revision that was made by somebody else's keys never comes through our feed; a write of
-   * our own after it does, and proves that nothing of ours is missing.
+   * Waits until the replica has reached the revision. A revision that changed only keys outside the prefix never arrives
+   * through the feed; so if it is late, write the tick key: when that arrives, no earlier change can be missing.
    */
   #catchUp(revision: Revision): Promise<void> {
     return this.#reach(revision, { onLate: () => void this.#tick().catch(() => {}) })
@@ -331,9 +331,9 @@ export class EtcdStore implements Store {
       const cancelTimeout = this.#clock.after(this.#options.requestTimeoutMs, () => {
         cancelLate()
         stopWaiting()
-        this.#feed?.renew() // the member it follows may hang
+        this.#feed?.restart() // the member that it watches may hang
         reject(
-          new StoreUnavailableError(`revision ${this.#numbering.etcdRevisionOf(revision)} of etcd has not arrived`),
+          new StoreUnavailableError(`etcd revision ${this.#mapping.etcdRevisionOf(revision)} did not arrive in time`),
         )
       })
       let cancelLate = () => {}
@@ -348,13 +348,13 @@ export class EtcdStore implements Store {
 
   // Writing
 
-  async #send(group: readonly Member[]): Promise<readonly Commit[]> {
+  async #send(group: readonly ConditionalWrite[]): Promise<readonly CommitResult[]> {
     try {
       const get = (key: string) => this.#replica.get(key)
-      const request = groupRequest(group, { layout: this.#layout, numbering: this.#numbering, get })
-      const commits = groupCommits(group, await this.#client.txn(request), this.#numbering)
-      const done = commits.findLast(({ isDone }) => isDone)
-      // If it does not arrive in time it is written all the same; reads wait for it.
+      const request = groupRequest(group, { layout: this.#layout, mapping: this.#mapping, get })
+      const commits = groupCommits(group, await this.#client.txn(request), this.#mapping)
+      const done = commits.findLast(({ committed }) => committed)
+      // A timeout here does not undo the commit; reads wait for the replica themselves.
       if (done) await this.#reach(done.revision).catch(() => {})
       return commits
     } catch (error) {
@@ -362,7 +362,7 @@ export class EtcdStore implements Store {
     }
   }
 
-  // Forgetting
+  // Compaction and expiry
 
   #scheduleExpiry({ notBeforeMs = 0 } = {}): void {
     this.#cancelExpiry()
@@ -370,11 +370,11 @@ export class EtcdStore implements Store {
     const nextMs = this.#replica.nextExpiryMs()
     if (nextMs === undefined) return
     const nowMs = this.#clock.nowMs()
-    const delayMs = Math.max(0, Math.min(Math.max(nextMs, notBeforeMs) - nowMs, EXPIRE_LOOK_MS_MAX))
+    const delayMs = Math.max(0, Math.min(Math.max(nextMs, notBeforeMs) - nowMs, EXPIRE_CHECK_MS_MAX))
     this.#cancelExpiry = this.#clock.after(delayMs, () => void this.#expire())
   }
 
-  /** Every server does this; whoever is first deletes, the others find nothing left to do. */
+  /** Runs on every server; the first one deletes a key, and the others find nothing to do. */
   async #expire(): Promise<void> {
     const due = this.#replica.takeExpired({ nowMs: this.#clock.nowMs(), max: this.#options.transactionWritesMax })
     let notBeforeMs = 0
@@ -383,7 +383,7 @@ export class EtcdStore implements Store {
       try {
         await deleteExpired({ transact: (decide) => this.transact(decide) }, due)
       } catch {
-        this.#replica.giveBackExpired(due) // still due
+        this.#replica.restoreExpired(due) // still due
         notBeforeMs = this.#clock.nowMs() + RETRY_MS
       }
       this.#isExpiring = false
@@ -399,15 +399,15 @@ export class EtcdStore implements Store {
     })
   }
 
-  /** Every server does this, up to what it has itself seen to be old enough: no agreement is needed. */
+  /** Runs on every server, up to the revision that the server itself no longer keeps, so no coordination is needed. */
   async #compact(): Promise<void> {
     const revision = this.#replica.oldestRevision
     try {
-      if (revision > this.#compactedRevision) await this.#client.compact(this.#numbering.etcdRevisionOf(revision))
+      if (revision > this.#compactedRevision) await this.#client.compact(this.#mapping.etcdRevisionOf(revision))
     } catch (error) {
-      if (!(error instanceof EtcdRefusedError)) return // unavailable: next time
+      if (!(error instanceof EtcdRefusedError)) return // unavailable: retry at the next interval
     }
-    this.#compactedRevision = revision // by us, or by another server before us
+    this.#compactedRevision = revision // compacted now, or by another server before
     await this.#client.status().then(
       ({ dbSize }) => {
         this.#bytesOnDisk = Number(dbSize)
@@ -416,15 +416,15 @@ export class EtcdStore implements Store {
     )
   }
 
-  // Ending
+  // Closing
 
   #checkOpen(): void {
     if (this.#closedBecause) throw this.#closedBecause
   }
 
-  /** Nothing that this process believes can be relied on any more. */
-  #break(because: string, cause?: unknown): StoreClosedError {
-    const reason = new StoreClosedError(`the store has ended: ${because}; open it again`)
+  /** The replica can no longer be trusted: close the store. */
+  #fail(because: string, cause?: unknown): StoreClosedError {
+    const reason = new StoreClosedError(`the store is closed: ${because}; reopen it`)
     reason.cause = cause
     this.#closedBecause ??= reason
     this.#closing ??= this.#close(reason)
@@ -450,5 +450,5 @@ function parseAbout(about: KeyValue | undefined): { store?: unknown; format?: un
   }
 }
 
-const definedOf = <T extends object>(options: T): T =>
+const omitUndefined = <T extends object>(options: T): T =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T

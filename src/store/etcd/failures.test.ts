@@ -1,4 +1,4 @@
-// etcd that dies, changes its leader, hangs, loses answers or forgets: what callers and watchers see of it.
+// Failures of etcd (crash, leader change, hang, lost response, compaction, data loss) as callers and watchers see them.
 import { afterEach, describe, expect, it } from 'vitest'
 import { type EtcdOptions, etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { startTcpProxy, type TcpProxy } from '../../../test/helpers/tcp-proxy.ts'
@@ -12,7 +12,7 @@ import { openEtcdStore } from './index.ts'
 const missing = etcdMissing()
 const clock = systemClock()
 
-describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})` : ''}`, () => {
+describe.skipIf(missing)(`etcd store failures${missing ? ` (skipped: ${missing})` : ''}`, () => {
   const endings: (() => unknown)[] = []
   afterEach(async () => {
     for (const end of endings.splice(0).reverse()) await end()
@@ -34,7 +34,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     return proxy
   }
 
-  /** Writers that count, and know for each key how far they certainly and possibly came. */
+  /** Starts writers that write increasing numbers and record the last one tried and the last one acknowledged. */
   function startWriting(store: Store) {
     let isOver = false
     const counts = Array.from({ length: 10 }, () => ({ acknowledged: 0, tried: 0, failed: 0, lost: 0 }))
@@ -88,7 +88,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     }
   }
 
-  it('SYS-1 SYS-3 comes back after a crash: nothing acknowledged is lost, watchers go on', async () => {
+  it('SYS-1 SYS-3 keeps acknowledged writes and watches across a crash of etcd', async () => {
     const etcd = await etcdWith()
     const store = await open(etcd.endpoints)
     const watcher = collect(store)
@@ -107,7 +107,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     expect(replay.events.map(show)).toEqual(watcher.events.map(show))
   })
 
-  it('SYS-1 SYS-3 goes on with another leader when the leader dies', async () => {
+  it('SYS-1 SYS-3 keeps acknowledged writes and watches when the leader crashes', async () => {
     const etcd = await etcdWith({ members: 3 })
     const store = await open(etcd.endpoints, { requestTimeoutMs: 5_000 })
     const other = await open([...etcd.endpoints].reverse(), { requestTimeoutMs: 5_000 })
@@ -129,7 +129,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     expect(watchers[1].events.map(show)).toEqual(watchers[0].events.map(show))
   })
 
-  it('leaves a member that hangs', async () => {
+  it('switches to another member when one hangs', async () => {
     const etcd = await etcdWith({ members: 3 })
     const store = await open(etcd.endpoints, { requestTimeoutMs: 1_000 })
     const { events } = collect(store)
@@ -146,19 +146,19 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     expect(text(events.at(-1)?.entry)).toBe('2')
   })
 
-  it('SYS-11 is said to be unwell while it hangs', async () => {
+  it('SYS-11 reports a problem while etcd hangs', async () => {
     const etcd = await etcdWith()
     const store = await open(etcd.endpoints)
     expect(await store.problem?.()).toBeUndefined()
     etcd.members[0]?.signal('SIGSTOP')
     endings.push(() => etcd.members[0]?.signal('SIGCONT'))
     while (!(await store.problem?.())) await clock.sleep(50)
-    expect(await store.problem?.()).toBe('it does not answer')
+    expect(await store.problem?.()).toBe('not responding')
     etcd.members[0]?.signal('SIGCONT')
     while (await store.problem?.()) await clock.sleep(50)
   })
 
-  it('says that it is unavailable when there is no etcd, within the time that is allowed', async () => {
+  it('fails with StoreUnavailableError within the timeout while etcd is down', async () => {
     const etcd = await etcdWith()
     const store = await open(etcd.endpoints, { requestTimeoutMs: 300 })
     await put(store, 'a')
@@ -168,26 +168,26 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     const refused = await put(store, 'a').catch((error) => error)
     expect(refused).toBeInstanceOf(StoreUnavailableError)
     await expect(openEtcdStore({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 300 })).rejects.toThrow(
-      /the store is unavailable: etcd does not answer/,
+      /the store is unavailable: etcd is not responding/,
     )
     await etcd.members[0]?.start()
     while (!(await store.get('a').catch(() => undefined))) await clock.sleep(20)
     await put(store, 'b')
   })
 
-  it('a write whose answer is lost is neither a success nor tried again', async () => {
+  it('reports a write with a lost response as possibly written, and does not retry it', async () => {
     const etcd = await etcdWith()
     const proxy = await proxyTo(etcd.endpoints[0] as string)
     const direct = await open(etcd.endpoints)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 500 })
     await put(store, 'n', '0')
-    expect(text(await direct.get('n'))).toBe('0') // a read brings it up to date; until then it may be behind
+    expect(text(await direct.get('n'))).toBe('0') // the read brings the replica up to date
     const { events } = collect(direct)
     proxy.muteAnswers()
     const lost = await put(store, 'n', '1').catch((error) => error)
     expect(lost).toBeInstanceOf(StoreUnavailableError)
     expect(lost).toMatchObject({ mayBeWritten: true })
-    expect(lost.message).toContain('the write may or may not have been kept')
+    expect(lost.message).toContain('the write may or may not have been committed')
     expect(text(await direct.get('n'))).toBe('1')
     proxy.cut()
     proxy.mend()
@@ -200,7 +200,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     ])
   })
 
-  it('when the answer for a group is lost, each of its transactions is told so, and nothing is written by halves', async () => {
+  it('reports every transaction of a group with a lost response as possibly written, and writes the group completely', async () => {
     const etcd = await etcdWith()
     const proxy = await proxyTo(etcd.endpoints[0] as string)
     const direct = await open(etcd.endpoints)
@@ -219,7 +219,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     expect(await recovered()).toEqual((await direct.list({ prefix: 'k/' })).entries)
   })
 
-  it('SYS-3 tells watchers when etcd has forgotten what they have not seen, and goes on', async () => {
+  it('SYS-3 ends watchers whose next changes etcd has compacted, and serves new ones', async () => {
     const etcd = await etcdWith()
     const proxy = await proxyTo(etcd.endpoints[0] as string)
     const direct = await open(etcd.endpoints)
@@ -244,7 +244,7 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
     await until(() => after.events.length === 1)
   })
 
-  it('ends the store when etcd has lost what was acknowledged', async () => {
+  it('closes the store when etcd has lost acknowledged revisions', async () => {
     const etcd = await etcdWith()
     const proxy = await proxyTo(etcd.endpoints[0] as string)
     const store = await open([proxy.endpoint], { requestTimeoutMs: 1_000 })
@@ -258,6 +258,6 @@ describe.skipIf(missing)(`an etcd that fails${missing ? ` (skipped: ${missing})`
       reason = await store.get('a').catch((error) => error)
       await clock.sleep(20)
     }
-    expect((reason as Error).message).toMatch(/etcd has gone back from revision \d+ to 1/)
+    expect((reason as Error).message).toMatch(/etcd went back from revision \d+ to 1/)
   })
 })

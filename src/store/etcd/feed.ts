@@ -1,5 +1,5 @@
-// One watch on etcd over everything of this store, kept alive: when it breaks, it goes on after the last revision that
-// was delivered, at another member if need be. So changes come in order, each once, whole transactions at a time.
+// Feed: one etcd watch on all keys of the store. If the watch breaks, it resumes after the last delivered revision, at
+// another member if necessary, so changes arrive in order, once, and in whole etcd transactions.
 import type { Clock } from '../../base/clock.ts'
 import type { EtcdClient } from './client.ts'
 import { type Event, Event_EventType, type KeyValue, type WatchResponse } from './gen/etcd_pb.js'
@@ -12,11 +12,11 @@ export interface FeedOptions {
   readonly client: EtcdClient
   readonly clock: Clock
   readonly span: KeySpan
-  /** In etcd's count. */
+  /** An etcd revision. */
   readonly afterRevision: number
   /** The changes of one or more whole transactions. */
   readonly onChanges: (changes: readonly FeedChange[]) => void
-  /** etcd has dropped changes that were not delivered yet; the feed is over. */
+  /** etcd has compacted changes that were not delivered yet. The feed has stopped. */
   readonly onCompacted: (compactedRevision: number) => void
 }
 
@@ -27,8 +27,8 @@ export interface FeedChange {
 }
 
 export interface Feed {
-  /** Asks anew, where the client now thinks it is answered: nothing has come for too long. */
-  renew(): void
+  /** Opens the watch again at the client's current member, because an expected change did not arrive. */
+  restart(): void
   stop(): void
 }
 
@@ -66,7 +66,7 @@ export function startFeed({ client, clock, span, afterRevision, onChanges, onCom
     }
     failures = 0
     parts.push(...response.events)
-    if (response.fragment) return // the rest of the same transactions is still to come
+    if (response.fragment) return // the rest of these transactions follows
     const changes = parts.map(changeOf).filter(({ revision }) => revision > deliveredRevision)
     parts = []
     const last = changes.at(-1)
@@ -75,7 +75,7 @@ export function startFeed({ client, clock, span, afterRevision, onChanges, onCom
     onChanges(changes)
   }
 
-  function renew(): void {
+  function restart(): void {
     if (isStopped) return
     cancel()
     connect()
@@ -87,7 +87,7 @@ export function startFeed({ client, clock, span, afterRevision, onChanges, onCom
   }
 
   connect()
-  return { renew, stop }
+  return { restart, stop }
 }
 
 function changeOf({ type, kv }: Event): FeedChange {

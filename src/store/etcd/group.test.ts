@@ -1,16 +1,16 @@
-// Groups on a real etcd: that they happen, that they are as good as one transaction after the other, and that every
-// server finds the same revisions in them, now and later.
+// Group commit on a real etcd: transactions are grouped, a group is equivalent to running its transactions one by one,
+// and every server assigns the same revisions, also after a restart.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
 import type { Store, Write } from '../store.ts'
 import { bytes, collect, put, remove, show, text, until } from '../testing/helpers.ts'
 import { EtcdClient } from './client.ts'
-import type { Member } from './commit-queue.ts'
+import type { ConditionalWrite } from './commit-queue.ts'
 import { groupCommits, groupRequest } from './group.ts'
 import { openEtcdStore } from './index.ts'
 import { layoutOf } from './layout.ts'
-import { Numbering, SPAN } from './numbering.ts'
+import { RevisionMapping, SUB_REVISIONS } from './revision-mapping.ts'
 
 const missing = etcdMissing()
 const clock = systemClock()
@@ -19,7 +19,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
   let etcd: RunningEtcd
   let raw: EtcdClient
   let prefix = ''
-  let places = 0
+  let stores = 0
   const opened: Store[] = []
   beforeAll(async () => {
     etcd = await startEtcd()
@@ -30,7 +30,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     await etcd.remove()
   })
   beforeEach(() => {
-    prefix = `/groups-${places++}`
+    prefix = `/groups-${stores++}`
   })
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((store) => store.close()))
@@ -45,9 +45,9 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
   const together = (store: Store, transactions: readonly (readonly Write[])[]) =>
     Promise.all(transactions.map((writes) => store.transact(() => writes).then(({ revision }) => revision)))
   const write = (key: string, value = key): Write => ({ put: key, value: bytes(value) })
-  const groupOf = (revision: number) => Math.floor(revision / SPAN)
+  const groupOf = (revision: number) => Math.floor(revision / SUB_REVISIONS)
 
-  it('many that come at once share few revisions of etcd, and each has a revision of its own', async () => {
+  it('commits concurrent transactions in few etcd revisions, each with its own revision', async () => {
     const store = await open()
     const before = await etcdRevision()
     const revisions = await together(
@@ -59,7 +59,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     expect(Math.max(...revisions)).toBe(store.revision)
   })
 
-  it('SYS-3 every write of a transaction has a revision, also of one that comes alone', async () => {
+  it('SYS-3 assigns a revision to every write of a single transaction', async () => {
     const [a, b] = [await open(), await open()]
     await put(a, 'old')
     const { revision, revisions } = await a.transact(() => [
@@ -68,31 +68,35 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
       { delete: 'old' },
       write('y'),
     ])
-    expect(revisions).toEqual([0, 2 * SPAN, 2 * SPAN + 1, 2 * SPAN + 2])
-    expect(revision).toBe(2 * SPAN + 2)
+    expect(revisions).toEqual([0, 2 * SUB_REVISIONS, 2 * SUB_REVISIONS + 1, 2 * SUB_REVISIONS + 2])
+    expect(revision).toBe(2 * SUB_REVISIONS + 2)
     await raw.compact(await etcdRevision())
     for (const store of [a, b, await open()]) {
-      expect((await store.list({ prefix: '' })).entries.map(({ modRevision }) => modRevision % SPAN)).toEqual([0, 2])
+      expect((await store.list({ prefix: '' })).entries.map(({ modRevision }) => modRevision % SUB_REVISIONS)).toEqual([
+        0, 2,
+      ])
       expect(store.revision).toBe(revision)
     }
   })
 
-  it('a transaction of more writes than a revision of etcd has places is refused', async () => {
+  it('rejects a transaction with more writes than an etcd revision has sub-revisions', async () => {
     const store = await open()
-    const writes = Array.from({ length: SPAN + 1 }, (_, at) => write(`k/${at}`))
-    await expect(store.transact(() => writes)).rejects.toThrow('a transaction may hold 1024 writes, not 1025')
+    const writes = Array.from({ length: SUB_REVISIONS + 1 }, (_, at) => write(`k/${at}`))
+    await expect(store.transact(() => writes)).rejects.toThrow(
+      'a transaction may hold at most 1024 writes; this one has 1025',
+    )
   })
 
-  it('one that comes alone is a plain transaction', async () => {
+  it('commits a single transaction without group metadata', async () => {
     const store = await open()
     const before = await etcdRevision()
-    expect(await put(store, 'a')).toBe(SPAN)
-    expect(await put(store, 'a')).toBe(2 * SPAN)
+    expect(await put(store, 'a')).toBe(SUB_REVISIONS)
+    expect(await put(store, 'a')).toBe(2 * SUB_REVISIONS)
     expect((await etcdRevision()) - before).toBe(2)
     expect((await raw.range({ key: layoutOf(prefix).group })).kvs).toEqual([])
   })
 
-  it('SYS-3 deletes and several writes at once keep their revisions, on every server and after opening again', async () => {
+  it('SYS-3 assigns the same revisions to deletes and puts of a group on every server and after a restart', async () => {
     const [a, b] = [await open(), await open()]
     const watchers = [a, b].map((store) => collect(store, { afterRevision: 0 }))
     await together(
@@ -108,7 +112,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     ])
     const [r0, r1, r2, r3, r4] = revisions
     expect(new Set(revisions.map(groupOf)).size).toBe(1)
-    expect(revisions.map((revision) => revision % SPAN)).toEqual([0, 3, 5, 6, 8])
+    expect(revisions.map((revision) => revision % SUB_REVISIONS)).toEqual([0, 3, 5, 6, 8])
     const before = (revision: number | undefined, writes: number) => Number(revision) - writes
     const expected = [
       `delete a@${r0}<old`,
@@ -136,7 +140,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     expect(await keysAt(r3)).toBe('exyz')
   })
 
-  it('a server that begins after compaction knows every key’s revisions, and the newest, though it was a delete', async () => {
+  it('restores all revisions on a server started after compaction, even if the newest is a delete', async () => {
     const store = await open()
     await together(
       store,
@@ -158,7 +162,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     expect(collect(later, { afterRevision: last }).ended).toEqual([])
   })
 
-  it('a key that is deleted and comes back is created anew', async () => {
+  it('recreates a deleted key with a new creation revision', async () => {
     const store = await open()
     await together(store, [[write('x')], [write('a')]])
     await together(store, [[write('y')], [write('a', '2')]])
@@ -170,7 +174,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     }
   })
 
-  it('two cannot both rely on what the other changes', async () => {
+  it('does not commit two transactions that each read what the other writes', async () => {
     const store = await open()
     const takeUnlessTaken = (mine: string, other: string) =>
       store.transact((view) => (view.get(other) ? [] : [write(mine)]))
@@ -179,7 +183,7 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     for (const n of names) expect((await store.list({ prefix: n })).entries).toHaveLength(1)
   })
 
-  it('SYS-1 each saw exactly what those before it had left, whichever server it ran on', async () => {
+  it('SYS-1 runs transactions of several servers serializably, in revision order', async () => {
     const stores = [await open(), await open()]
     const keys = ['a', 'b', 'c', 'd', 'e', 'f']
     const pick = (n: number, salt: number) => keys[(n * 7 + salt * 13 + ((n * n * salt) % 11)) % keys.length] as string
@@ -207,14 +211,14 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     }
   })
 
-  it('one that comes too late fails alone', async () => {
+  it('fails only the transaction of a group that has a conflict', async () => {
     const store = await open()
     const [, at] = await together(store, [[write('a')], [write('b')]])
     const { createRevision } = (await raw.range({ key: layoutOf(prefix).about })).kvs[0] ?? {}
-    const numbering = new Numbering({ base: Number(createRevision) })
+    const mapping = new RevisionMapping({ base: Number(createRevision) })
     const old = await store.list({ prefix: '' })
     await put(store, 'b', 'changed by another')
-    const group: Member[] = [
+    const group: ConditionalWrite[] = [
       { reads: new Map([['c', 0]]), writes: [write('c')] },
       { reads: new Map([['b', at as number]]), writes: [{ delete: 'b' }, write('d')] },
       { reads: new Map([['a', old.entries[0]?.modRevision as number]]), writes: [{ delete: 'a' }] },
@@ -222,15 +226,15 @@ describe.skipIf(missing)(`groups of transactions on etcd${missing ? ` (skipped: 
     const { events } = collect(store)
     const get = (key: string) => old.entries.find((entry) => entry.key === key)
     const layout = layoutOf(prefix)
-    const commits = groupCommits(group, await raw.txn(groupRequest(group, { layout, numbering, get })), numbering)
-    expect(commits.map(({ isDone }) => isDone)).toEqual([true, false, true])
+    const commits = groupCommits(group, await raw.txn(groupRequest(group, { layout, mapping, get })), mapping)
+    expect(commits.map(({ committed }) => committed)).toEqual([true, false, true])
     await until(() => events.length >= 2)
     expect(events.map(show)).toEqual([`put c@${commits[0]?.revision}=c`, `delete a@${commits[2]?.revision}<a`])
     expect((await store.list({ prefix: '' })).entries.map(text)).toEqual(['changed by another', 'c'])
     expect(store.revision).toBe(commits[2]?.revision)
   })
 
-  it('what is too large for etcd is refused alone', async () => {
+  it('rejects only the transactions of a group that are too large for etcd', async () => {
     const store = await open()
     const outcomes = await Promise.allSettled([
       put(store, 'a'),

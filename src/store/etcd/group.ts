@@ -1,15 +1,18 @@
-// How a group of transactions looks in etcd, and how every server tells its members apart again.
-// A group is one etcd transaction with its members nested in it: each has its own comparisons, and fails alone. Their
-// writes have places, from 0, which make their revisions (numbering.ts). Values carry their place. A delete carries
-// nothing: it has the place after that of the change before it in the same revision of etcd, and a member that begins
-// with a delete begins with a note of its place instead. If there are several places, `group` tells how many, so all
-// servers agree on the newest revision; those of a member that failed stay empty.
+// Encodes a group of transactions as one etcd transaction, and decodes the changes of an etcd revision on every server.
 //
-// etcd compares for all members before it writes for any. That is as good as one after the other, because members stand
-// in the order in which they were decided, and none has read or written a key that one before it writes (key-locks.ts).
+// Each transaction of the group is nested in the etcd transaction, with its own comparisons, so it can fail alone. The
+// writes of a group have sub-revisions from 0, which determine their revisions (revision-mapping.ts). A value stores its
+// sub-revision. A delete stores nothing, so its sub-revision is the one after the preceding change of the same etcd
+// revision; a transaction that starts with a delete writes a marker key with its sub-revision first. If a group has more
+// than one write, the key `group` holds their number, so that all servers agree on the newest revision; sub-revisions of
+// a transaction that failed remain unused.
+//
+// etcd evaluates the comparisons of all nested transactions before it executes any. This is equivalent to running them
+// one by one: they are in the order in which they ran, and none reads or writes a key that an earlier one of the group
+// writes (key-locks.ts).
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Entry, Revision, Write } from '../store.ts'
-import type { Commit, Member } from './commit-queue.ts'
+import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
 import type { FeedChange } from './feed.ts'
 import {
   Compare_CompareTarget,
@@ -19,76 +22,80 @@ import {
   type TxnResponse,
 } from './gen/etcd_pb.js'
 import type { Layout } from './layout.ts'
-import type { Numbering } from './numbering.ts'
 import type { Change } from './replica.ts'
+import type { RevisionMapping } from './revision-mapping.ts'
 import { decodeValue, encodeValue } from './value-codec.ts'
 
 export interface GroupContext {
   readonly layout: Layout
-  readonly numbering: Numbering
-  /** The replica's; if it is late, the comparisons fail and nothing is written. */
+  readonly mapping: RevisionMapping
+  /** Reads from the replica. If the replica is behind, the comparisons fail and nothing is written. */
   readonly get: (key: string) => Entry | undefined
 }
 
 type TxnInit = MessageInitShape<typeof TxnRequestSchema>
 type RequestInit = MessageInitShape<typeof RequestOpSchema>
 
-// Writing
+// Encoding
 
-export function groupRequest(group: readonly Member[], context: GroupContext): TxnInit {
-  const { firsts, places } = placesIn(group)
+export function groupRequest(group: readonly ConditionalWrite[], context: GroupContext): TxnInit {
+  const { firsts, size } = subRevisionsOf(group)
   const members = group.map((member, at) => memberRequest(member, firsts[at] as number, context))
-  const count = places > 1 ? [putRequest(context.layout.group, Buffer.from(String(places)))] : []
+  const count = size > 1 ? [putRequest(context.layout.group, Buffer.from(String(size)))] : []
   const [lone] = members
   if (lone && members.length === 1) return { ...lone, success: [...count, ...lone.success] }
   return { success: [...count, ...members.map((value) => ({ request: { case: 'requestTxn' as const, value } }))] }
 }
 
-/** The place of each member's first write, and how many there are in all. */
-function placesIn(group: readonly Member[]): { firsts: number[]; places: number } {
-  let places = 0
+/** The sub-revision of each transaction's first write, and the number of writes in the group. */
+function subRevisionsOf(group: readonly ConditionalWrite[]): { firsts: number[]; size: number } {
+  let size = 0
   const firsts = group.map(({ writes }) => {
-    const first = places
-    places += writes.length
+    const first = size
+    size += writes.length
     return first
   })
-  return { firsts, places }
+  return { firsts, size }
 }
 
-export function groupCommits(group: readonly Member[], response: TxnResponse, numbering: Numbering): Commit[] {
+export function groupCommits(
+  group: readonly ConditionalWrite[],
+  response: TxnResponse,
+  mapping: RevisionMapping,
+): CommitResult[] {
   const { header, succeeded, responses } = response
-  if (group.length === 1) return [{ isDone: succeeded, revision: numbering.revisionOf(header?.revision) }]
-  return placesIn(group).firsts.map((first, at) => {
-    const member = responses[1 + at]?.response // after that of `group`
-    const isDone = member?.case === 'responseTxn' && member.value.succeeded
-    return { isDone, revision: numbering.revisionOf(header?.revision, first) }
+  if (group.length === 1) return [{ committed: succeeded, revision: mapping.revisionOf(header?.revision) }]
+  return subRevisionsOf(group).firsts.map((first, at) => {
+    const member = responses[1 + at]?.response // responses[0] belongs to the put of `group`
+    const committed = member?.case === 'responseTxn' && member.value.succeeded
+    return { committed, revision: mapping.revisionOf(header?.revision, first) }
   })
 }
 
-function memberRequest({ reads, writes }: Member, first: number, context: GroupContext) {
-  const { layout, numbering, get } = context
-  const createPlaceOf = (key: string, place: number) => {
-    if (!reads.get(key)) return place
-    return numbering.placeOf(get(key)?.createRevision ?? 0)
+function memberRequest({ reads, writes }: ConditionalWrite, first: number, context: GroupContext) {
+  const { layout, mapping, get } = context
+  const createSubOf = (key: string, sub: number) => {
+    if (!reads.get(key)) return sub
+    return mapping.subOf(get(key)?.createRevision ?? 0)
   }
   const requestOf = (write: Write, at: number): RequestInit => {
-    const place = first + at
+    const sub = first + at
     if ('delete' in write) {
       return { request: { case: 'requestDeleteRange', value: { key: layout.etcdKey(write.delete) } } }
     }
     const { put, value, expiresAtMs } = write
-    const stored = encodeValue({ value, expiresAtMs, place, createPlace: createPlaceOf(put, place) })
+    const stored = encodeValue({ value, expiresAtMs, sub, createSub: createSubOf(put, sub) })
     return putRequest(layout.etcdKey(put), stored)
   }
   const needsNote = first > 0 && writes[0] !== undefined && 'delete' in writes[0]
-  const note = needsNote ? [putRequest(layout.placeKey(first), new Uint8Array(0))] : []
+  const note = needsNote ? [putRequest(layout.subKey(first), new Uint8Array(0))] : []
   return {
     compare: [...reads].map(([key, revision]) => ({
       key: layout.etcdKey(key),
       target: Compare_CompareTarget.MOD,
       targetUnion: {
         case: 'modRevision' as const,
-        value: BigInt(revision === 0 ? 0 : numbering.etcdRevisionOf(revision)),
+        value: BigInt(revision === 0 ? 0 : mapping.etcdRevisionOf(revision)),
       },
     })),
     success: [...note, ...writes.map(requestOf)],
@@ -99,50 +106,50 @@ const putRequest = (key: Uint8Array, value: Uint8Array) => ({
   request: { case: 'requestPut' as const, value: { key, value } },
 })
 
-// Reading
+// Decoding
 
-/** What whole revisions of etcd have changed, and the newest revision after them. There must be some. */
+/** The changes of one or more complete etcd revisions, and the newest revision after them. */
 export function readChanges(
   events: readonly FeedChange[],
-  { layout, numbering }: Omit<GroupContext, 'get'>,
+  { layout, mapping }: Omit<GroupContext, 'get'>,
 ): { changes: Change[]; revision: Revision } {
   const changes: Change[] = []
   let etcdRevision = 0
-  let nextPlace = 0
-  let places = 1
+  let nextSub = 0
+  let size = 1
   for (const { is, kv, revision } of events) {
-    if (revision !== etcdRevision) [etcdRevision, nextPlace, places] = [revision, 0, 1]
+    if (revision !== etcdRevision) [etcdRevision, nextSub, size] = [revision, 0, 1]
     const key = layout.storeKey(kv.key)
     if (key === undefined) {
-      nextPlace = layout.placeOf(kv.key) ?? nextPlace
-      if (isGroup(kv, layout)) places = placesOf(kv)
+      nextSub = layout.subOf(kv.key) ?? nextSub
+      if (isGroup(kv, layout)) size = sizeOf(kv)
     } else if (is === 'put') {
-      changes.push(readValue(kv, key, numbering))
-      nextPlace = numbering.placeOf((changes.at(-1) as Change).revision) + 1
+      changes.push(readValue(kv, key, mapping))
+      nextSub = mapping.subOf((changes.at(-1) as Change).revision) + 1
     } else {
-      const at = numbering.revisionOf(revision, nextPlace++)
+      const at = mapping.revisionOf(revision, nextSub++)
       changes.push({ key, revision: at, createRevision: at })
     }
   }
-  return { changes, revision: numbering.revisionOf(etcdRevision, places - 1) }
+  return { changes, revision: mapping.revisionOf(etcdRevision, size - 1) }
 }
 
-export function readValue(kv: KeyValue, key: string, numbering: Numbering): Change {
-  const { value, expiresAtMs, place, createPlace } = decodeValue(kv.value)
+export function readValue(kv: KeyValue, key: string, mapping: RevisionMapping): Change {
+  const { value, expiresAtMs, sub, createSub } = decodeValue(kv.value)
   return {
     key,
-    revision: numbering.revisionOf(kv.modRevision, place),
-    createRevision: numbering.revisionOf(kv.createRevision, createPlace),
+    revision: mapping.revisionOf(kv.modRevision, sub),
+    createRevision: mapping.revisionOf(kv.createRevision, createSub),
     value,
     expiresAtMs,
   }
 }
 
-/** The last of the store's revisions in one of etcd's, by what `group` was then. */
-export function lastRevisionIn(etcdRevision: number, group: KeyValue | undefined, numbering: Numbering): Revision {
-  const places = group && Number(group.modRevision) === etcdRevision ? placesOf(group) : 1
-  return numbering.revisionOf(etcdRevision, places - 1)
+/** The last revision within an etcd revision, given the value of the key `group` at that etcd revision. */
+export function lastRevisionIn(etcdRevision: number, group: KeyValue | undefined, mapping: RevisionMapping): Revision {
+  const size = group && Number(group.modRevision) === etcdRevision ? sizeOf(group) : 1
+  return mapping.revisionOf(etcdRevision, size - 1)
 }
 
 const isGroup = (kv: KeyValue, { group }: Layout) => Buffer.compare(kv.key, group) === 0
-const placesOf = (group: KeyValue) => Number(Buffer.from(group.value).toString())
+const sizeOf = (group: KeyValue) => Number(Buffer.from(group.value).toString())

@@ -1,4 +1,5 @@
-// The door of the etcd store. gRPC is loaded when a store is opened: who keeps data in files does not pay for it.
+// The public interface of the etcd store. The gRPC client is imported when a store is opened, so that servers with an
+// embedded store do not load it.
 import type { Store } from '../store.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
 

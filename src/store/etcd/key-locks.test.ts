@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { KeyLocks } from './key-locks.ts'
 
-describe('key locks', () => {
-  it('pass from one to the next in the order of asking', () => {
+describe('KeyLocks', () => {
+  it('runs waiters in FIFO order', () => {
     const locks = new KeyLocks()
     const turns: number[] = []
     locks.hold(['a'])
@@ -21,7 +21,7 @@ describe('key locks', () => {
     expect(locks.isHeld('a')).toBe(false)
   })
 
-  it('go to the next at once when one does not want them any more', () => {
+  it('runs the next waiter immediately if one does not take the lock', () => {
     const locks = new KeyLocks()
     const turns: number[] = []
     locks.hold(['a'])
@@ -31,7 +31,7 @@ describe('key locks', () => {
     expect(locks.isHeld('a')).toBe(false)
   })
 
-  it('are all free before the first of those who wait is called', () => {
+  it('releases all keys before it runs the first waiter', () => {
     const locks = new KeyLocks()
     const seen: boolean[] = []
     locks.hold(['a', 'b'])
@@ -41,12 +41,12 @@ describe('key locks', () => {
     })
     locks.wait('b', () => seen.push(true))
     locks.release(['a', 'b'])
-    expect(seen).toEqual([false]) // b was taken by the first, so its own waiter still waits
+    expect(seen).toEqual([false]) // the first waiter has taken b, so the waiter of b still waits
     locks.release(['a', 'b'])
     expect(seen).toEqual([false, true])
   })
 
-  it('serve thousands that wait for one key', () => {
+  it('runs thousands of waiters of one key', () => {
     const locks = new KeyLocks()
     let turns = 0
     locks.hold(['a'])

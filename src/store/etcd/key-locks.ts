@@ -1,11 +1,11 @@
-// Keys that a transaction of this process is about to write, and who waits for them, first come first served.
-// Whoever waits holds nothing, so nobody can wait in a circle. Callbacks run within release(): no turn of the event
-// loop lies between one holder and the next, so a newcomer never slips in between.
+// KeyLocks: the keys that transactions of this process are writing, with a FIFO queue of waiters for each.
+// A waiter holds no locks, so there is no deadlock. Waiters run inside release(), without a turn of the event loop in
+// between, so a new transaction cannot take the lock ahead of them.
 
 interface Lock {
   isHeld: boolean
   waiting: (() => void)[]
-  /** Those before have had their turn. */
+  /** Index of the next waiter; earlier ones have run. */
   next: number
 }
 
@@ -17,7 +17,7 @@ export class KeyLocks {
     return this.#locks.get(key)?.isHeld === true
   }
 
-  /** None of them may be held. */
+  /** Locks the keys, none of which may be held. */
   hold(keys: readonly string[]): void {
     for (const key of keys) {
       const lock = this.#locks.get(key)
@@ -26,7 +26,7 @@ export class KeyLocks {
     }
   }
 
-  /** Calls `run` once the key is free and it is its turn. The key must be held. */
+  /** Queues `run` to be called when the key is released. The key must be held. */
   wait(key: string, run: () => void): void {
     this.#locks.get(key)?.waiting.push(run)
   }
@@ -34,10 +34,10 @@ export class KeyLocks {
   release(keys: readonly string[]): void {
     const released = keys.map((key) => ({ key, lock: this.#locks.get(key) }))
     for (const { lock } of released) if (lock) lock.isHeld = false
-    for (const { key, lock } of released) if (lock) this.#passOn(key, lock)
+    for (const { key, lock } of released) if (lock) this.#wakeWaiters(key, lock)
   }
 
-  #passOn(key: string, lock: Lock): void {
+  #wakeWaiters(key: string, lock: Lock): void {
     while (!lock.isHeld && lock.next < lock.waiting.length) lock.waiting[lock.next++]?.()
     if (!lock.isHeld) this.#locks.delete(key)
     else if (lock.next > 1_000 && lock.next > lock.waiting.length / 2) {

@@ -1,20 +1,23 @@
-// Where things are in etcd, below the prefix: `keys/` holds the store's keys, `about` says whose they are and when the
-// store began, `tick` is written when only a new revision is wanted, `group` says how many places the revision that
-// wrote it has, and `place/N` comes before a delete whose place is N (group.ts).
+// The layout of the store in etcd. Below the prefix:
+//   keys/…    the store's keys
+//   about     the format; its creation revision is the store's revision 0 (revision-mapping.ts)
+//   tick      written only to create a new etcd revision
+//   group     the number of writes in the etcd revision that wrote it (group.ts)
+//   place/N   marker before a delete with sub-revision N (group.ts)
 
 export interface Layout {
   readonly about: Uint8Array
   readonly tick: Uint8Array
   readonly group: Uint8Array
-  /** Everything of this store: from `start` up to, not including, `end`. */
+  /** All keys of this store: from `start`, up to but not including `end`. */
   readonly all: KeySpan
   readonly keys: KeySpan
   etcdKey(key: string): Uint8Array
-  placeKey(place: number): Uint8Array
-  /** The store's key, or nothing for a key that is not below `keys/`. */
+  subKey(sub: number): Uint8Array
+  /** The store's key; undefined for an etcd key that is not below `keys/`. */
   storeKey(etcdKey: Uint8Array): string | undefined
-  /** The number of a place key, or nothing for any other. */
-  placeOf(etcdKey: Uint8Array): number | undefined
+  /** The sub-revision of a marker key; undefined for any other etcd key. */
+  subOf(etcdKey: Uint8Array): number | undefined
 }
 
 export interface KeySpan {
@@ -27,7 +30,7 @@ export const ABOUT = { store: 'stowage', format: 3 }
 export function layoutOf(prefix: string): Layout {
   const root = `${prefix.replace(/\/+$/, '')}/`
   const keys = `${root}keys/`
-  const places = `${root}place/`
+  const subs = `${root}place/`
   const nameBelow = (parent: string) => {
     const parentBytes = Buffer.from(parent)
     return (etcdKey: Uint8Array): string | undefined => {
@@ -37,7 +40,7 @@ export function layoutOf(prefix: string): Layout {
       return bytes.toString('utf8', length)
     }
   }
-  const placeName = nameBelow(places)
+  const subName = nameBelow(subs)
   return {
     about: Buffer.from(`${root}about`),
     tick: Buffer.from(`${root}tick`),
@@ -45,14 +48,14 @@ export function layoutOf(prefix: string): Layout {
     all: spanOf(root),
     keys: spanOf(keys),
     etcdKey: (key) => Buffer.from(keys + key),
-    placeKey: (place) => Buffer.from(`${places}${place}`),
+    subKey: (sub) => Buffer.from(`${subs}${sub}`),
     storeKey: nameBelow(keys),
-    placeOf(etcdKey) {
-      const name = placeName(etcdKey)
+    subOf(etcdKey) {
+      const name = subName(etcdKey)
       return name === undefined ? undefined : Number(name)
     },
   }
 }
 
-/** `text` ends in a slash, so the end is the same text with the character after it. */
+/** `text` ends in a slash, so the range ends at the same text with '0', the character after '/'. */
 const spanOf = (text: string): KeySpan => ({ start: Buffer.from(text), end: Buffer.from(`${text.slice(0, -1)}0`) })

@@ -1,7 +1,6 @@
-// Everything under the prefix, in memory, as far as etcd has told us: every key with its value, and the history that is
-// still kept. Reads and watches are answered from here; feed.ts brings the changes, in order and without gaps.
-// The parts are those of the embedded store (key-index.ts, history.ts, watch-hub.ts, expiry.ts): only values live
-// elsewhere, on the versions themselves.
+// Replica: an in-memory copy of the store in etcd, with all values and the kept history. It serves reads and watches;
+// feed.ts delivers the changes, in order and without gaps. It uses the same parts as the embedded store (key-index.ts,
+// history.ts, watch-hub.ts, expiry.ts), but its versions hold their values.
 import type { Clock } from '../../base/clock.ts'
 import { ExpiryQueue } from '../expiry.ts'
 import { History } from '../history.ts'
@@ -25,7 +24,7 @@ import { WatchHub } from '../watch-hub.ts'
 const COMPACT_DROPS_PER_TURN = 2_000
 const COMPACT_PAUSE_MS = 10
 
-/** A key's new state, or its end. */
+/** The new state of a key, or its deletion. */
 export interface Change {
   readonly key: string
   readonly revision: Revision
@@ -75,7 +74,7 @@ export class Replica {
     })
   }
 
-  /** Everything up to this revision is here. */
+  /** All changes up to this revision have been applied. */
   get revision(): Revision {
     return this.#revision
   }
@@ -92,12 +91,12 @@ export class Replica {
     return this.#watches.count
   }
 
-  /** From here on ordinary keys can be listed and watched. */
+  /** The oldest revision at which ordinary keys can be listed and watched. */
   get compactedRevision(): Revision {
     return this.#history.floors.ordinary
   }
 
-  /** Nobody can ask this replica for anything older, whatever the key. */
+  /** The oldest revision that this replica can serve for any key; etcd may be compacted to it. */
   get oldestRevision(): Revision {
     const { ordinary, brief } = this.#history.floors
     return this.#historyOptions.brief ? Math.min(ordinary, brief) : ordinary
@@ -132,10 +131,7 @@ export class Replica {
     return this.#watches.watch(options)
   }
 
-  /**
-   * Begins anew with the state at a revision, nothing older being known. Watchers end: what they would have seen next
-   * may be lost.
-   */
+  /** Replaces everything with the state at a revision. Ends all watchers, because changes before it may be missing. */
   load(state: readonly Change[], revision: Revision): void {
     this.#watches.end(new CompactedError(revision))
     const versions = new Map(state.map((change) => [change.key, versionOf(change, undefined)]))
@@ -147,7 +143,7 @@ export class Replica {
     this.#advance(revision)
   }
 
-  /** Takes the changes of whole transactions. `revision` is at least that of the last change. */
+  /** Applies the changes of complete transactions. `revision` is at least that of the last change. */
   apply(changes: readonly Change[], revision: Revision): void {
     const nowMs = this.#clock.monotonicMs()
     const versions: HeldVersion[] = []
@@ -164,7 +160,7 @@ export class Replica {
     this.#scheduleCompaction()
   }
 
-  /** Settles once everything up to the revision is here; the answered function gives up waiting. */
+  /** Calls `resolve` once the revision has been applied. Returns a function that cancels the wait. */
   reach(revision: Revision, resolve: () => void): () => void {
     const waiting = { revision, resolve }
     this.#waiting.add(waiting)
@@ -176,12 +172,12 @@ export class Replica {
     return this.#expiry.nextMs()
   }
 
-  /** Takes out up to `max` keys whose moment has come; giveBackExpired() undoes it. */
+  /** Removes up to `max` expired versions from the expiry queue; restoreExpired() adds them again. */
   takeExpired(options: { nowMs: number; max: number }): Version[] {
     return this.#expiry.takeDue(options)
   }
 
-  giveBackExpired(versions: readonly Version[]): void {
+  restoreExpired(versions: readonly Version[]): void {
     for (const version of versions) this.#expiry.add(version)
   }
 

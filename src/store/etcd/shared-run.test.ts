@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { sharedRun } from './shared-run.ts'
 
-/** Runs that end when they are told to. */
+/** A shared run whose executions the test completes through `ends`. */
 function runs() {
   const ends: ((result: number | Error) => void)[] = []
   const run = sharedRun(
@@ -14,8 +14,8 @@ function runs() {
   return { run, ends, settled }
 }
 
-describe('a shared run', () => {
-  it('serves everyone who asked before it began, and nobody who came later', async () => {
+describe('sharedRun', () => {
+  it('serves all callers before the start of a run, and later callers with the next run', async () => {
     const { run, ends, settled } = runs()
     const early = [run(), run()]
     await settled()
@@ -32,7 +32,7 @@ describe('a shared run', () => {
     expect(await Promise.all(late)).toEqual([2, 2])
   })
 
-  it('that fails is the failure of those who shared it, and of nobody else', async () => {
+  it('rejects only the callers that shared the failed run', async () => {
     const { run, ends, settled } = runs()
     const first = run()
     await settled()

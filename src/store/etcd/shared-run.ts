@@ -1,16 +1,16 @@
-// Lets many callers share one run of something, such as asking etcd for its newest revision. Who comes while a run is
-// under way shares the next one, so the answer was always found after the question was asked.
+// Lets concurrent callers share one run of an async function, such as fetching etcd's newest revision. A caller that
+// arrives after a run has started shares the next one, so its result is never older than the call.
 
 export function sharedRun<T>(run: () => Promise<T>): () => Promise<T> {
   let current: Promise<T> | undefined
-  let isBegun = false
+  let isStarted = false
   let next: Promise<T> | undefined
 
   function start(): Promise<T> {
     next = undefined
-    isBegun = false
+    isStarted = false
     const running = Promise.resolve().then(() => {
-      isBegun = true // those who asked in the same breath share it too
+      isStarted = true // callers in the same turn share this run
       return run()
     })
     const finish = () => {
@@ -23,7 +23,7 @@ export function sharedRun<T>(run: () => Promise<T>): () => Promise<T> {
 
   return () => {
     if (!current) return start()
-    if (!isBegun) return current
+    if (!isStarted) return current
     next ??= current.then(start, start)
     return next
   }

@@ -1,7 +1,7 @@
-// Runs transactions against the replica and commits them in etcd, which checks that what they read is still so.
-// Transactions on different keys run side by side. Those of this process that touch a key being written wait for it
-// (key-locks.ts); one of another server that was faster makes etcd refuse ours, which is then decided again.
-// A decision that writes nothing, or refuses, counts only if it was made on what etcd says now: the replica may be late.
+// Transactor runs transactions on the replica and commits them to etcd with optimistic concurrency control: etcd compares
+// the revisions of all keys that a transaction read. Transactions on different keys run concurrently. Within this process
+// a transaction waits for keys that another one is writing (key-locks.ts); after a conflict with another server it runs
+// again. A transaction that writes nothing or throws is first confirmed against etcd, because the replica may be behind.
 import { checkWrites } from '../batch.ts'
 import {
   type Decide,
@@ -13,21 +13,21 @@ import {
   type TransactionView,
   type Write,
 } from '../store.ts'
-import type { Commit, Member } from './commit-queue.ts'
+import type { CommitResult, ConditionalWrite } from './commit-queue.ts'
 import { KeyLocks } from './key-locks.ts'
 
-const WAITING_MAX = 100_000 // more unfinished transactions are refused with StoreBusyError
-const ATTEMPTS_MAX = 100 // lost races against other servers; each means that another one has won
+const PENDING_MAX = 100_000 // further transactions are rejected with StoreBusyError
+const ATTEMPTS_MAX = 100 // conflicts with other servers; in each one another transaction has made progress
 
 export interface TransactorOptions {
   readonly get: (key: string) => Entry | undefined
   readonly list: (prefix: string) => readonly Entry[]
   readonly revision: () => Revision
-  /** All or nothing. Called in the order in which transactions are decided; every key written is among those read. */
-  readonly commit: (member: Member) => Promise<Commit>
-  /** Settles once `get` shows everything that was written before the call, on any server. */
+  /** Commits all writes or none. Called in the order in which transactions ran; every written key is among the reads. */
+  readonly commit: (write: ConditionalWrite) => Promise<CommitResult>
+  /** Resolves once `get` shows everything that any server had written before the call. */
   readonly refresh: () => Promise<void>
-  /** Settles once `get` shows that revision. */
+  /** Resolves once `get` shows the revision. */
   readonly catchUp: (revision: Revision) => Promise<void>
 }
 
@@ -40,13 +40,14 @@ interface Transaction {
 
 type Decision =
   | { readonly is: 'busy'; readonly key: string }
-  | { readonly is: 'refused'; readonly error: unknown; readonly reads: Reads }
-  | Made
+  | { readonly is: 'threw'; readonly error: unknown; readonly reads: Reads }
+  | Decided
 
-interface Made {
-  readonly is: 'made'
-  /** As they were decided, and without the deletes that find nothing. */
+interface Decided {
+  readonly is: 'decided'
+  /** The writes that `decide` returned. */
   readonly chosen: readonly Write[]
+  /** `chosen` without deletes of keys that do not exist. */
   readonly writes: readonly Write[]
   readonly reads: Reads
 }
@@ -63,7 +64,7 @@ export class Transactor {
   }
 
   transact(decide: Decide): Promise<Transacted> {
-    if (this.#unfinished.size >= WAITING_MAX) return Promise.reject(new StoreBusyError(this.#unfinished.size))
+    if (this.#unfinished.size >= PENDING_MAX) return Promise.reject(new StoreBusyError(this.#unfinished.size))
     const done = new Promise<Transacted>((resolve, reject) => {
       this.#attempt({ decide, resolve, reject, attempts: 0 }, { isFresh: false })
     })
@@ -73,17 +74,17 @@ export class Transactor {
     return done
   }
 
-  /** Settles when everything accepted so far has ended. */
+  /** Resolves once all accepted transactions have settled. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#unfinished)
   }
 
-  /** isFresh: nothing has been waited for since the replica was refreshed. */
+  /** isFresh: the replica was refreshed in this turn, so the decision needs no confirmation. */
   #attempt(transaction: Transaction, { isFresh }: { isFresh: boolean }): void {
     const decision = this.#decide(transaction.decide)
     if (decision.is === 'busy') {
       this.#locks.wait(decision.key, () => this.#attempt(transaction, { isFresh: false }))
-    } else if (decision.is === 'made' && decision.writes.length > 0) {
+    } else if (decision.is === 'decided' && decision.writes.length > 0) {
       void this.#commit(transaction, decision)
     } else if (isFresh) {
       this.#settle(transaction, decision)
@@ -111,18 +112,18 @@ export class Transactor {
       busy ??= chosen.map(keyOfWrite).find((key) => this.#locks.isHeld(key))
       if (busy !== undefined) return { is: 'busy', key: busy }
       const writes = chosen.filter((write) => read(keyOfWrite(write)) !== undefined || 'put' in write)
-      return { is: 'made', chosen, writes, reads }
+      return { is: 'decided', chosen, writes, reads }
     } catch (error) {
-      return busy === undefined ? { is: 'refused', error, reads } : { is: 'busy', key: busy }
+      return busy === undefined ? { is: 'threw', error, reads } : { is: 'busy', key: busy }
     }
   }
 
-  async #commit(transaction: Transaction, { chosen, writes, reads }: Made): Promise<void> {
+  async #commit(transaction: Transaction, { chosen, writes, reads }: Decided): Promise<void> {
     const keys = writes.map(keyOfWrite)
     this.#locks.hold(keys)
     try {
-      const { isDone, revision } = await this.#options.commit({ reads, writes })
-      if (isDone) return transaction.resolve(transacted(revision, chosen, writes))
+      const { committed, revision } = await this.#options.commit({ reads, writes })
+      if (committed) return transaction.resolve(transacted(revision, chosen, writes))
       if (++transaction.attempts >= ATTEMPTS_MAX) throw new StoreBusyError(this.#unfinished.size)
       await this.#options.catchUp(revision)
     } catch (error) {
@@ -139,25 +140,25 @@ export class Transactor {
     } catch (error) {
       return transaction.reject(error)
     }
-    const isStillSo = [...decision.reads].every(
+    const isUnchanged = [...decision.reads].every(
       ([key, revision]) => (this.#options.get(key)?.modRevision ?? 0) === revision,
     )
-    if (isStillSo) this.#settle(transaction, decision)
+    if (isUnchanged) this.#settle(transaction, decision)
     else this.#attempt(transaction, { isFresh: true })
   }
 
   #settle(transaction: Transaction, decision: Exclude<Decision, { is: 'busy' }>): void {
-    if (decision.is === 'refused') transaction.reject(decision.error)
+    if (decision.is === 'threw') transaction.reject(decision.error)
     else transaction.resolve({ revision: this.#options.revision(), revisions: decision.chosen.map(() => 0) })
   }
 }
 
-/** `first` is the revision of the first of `writes`, which are those of `chosen` that change something. */
+/** `first` is the revision of the first of `writes`; the others are consecutive. */
 function transacted(first: Revision, chosen: readonly Write[], writes: readonly Write[]): Transacted {
   let done = 0
   const revisions = chosen.map((write) => (write === writes[done] ? first + done++ : 0))
   return { revision: first + writes.length - 1, revisions }
 }
 
-/** Leaves `decide` when it asks for a key that is being written; it is run again later. */
+/** Thrown to leave `decide` when it reads a key that is being written; `decide` runs again after that write. */
 const KEY_BUSY = new Error('the key is being written')

@@ -1,40 +1,41 @@
-// How a value is written into etcd: one byte that says whether it expires, the places in their groups (numbering.ts) of
-// the writes that made this value and that created the key, the moment if it expires, then the value.
-// etcd's own leases are not used: they count seconds of etcd's clock, and a key would expire while nobody may see it.
+// Encodes values for etcd: format (1 byte), the sub-revisions (revision-mapping.ts) of the write and of the key's
+// creation (2 each), expiresAtMs if it expires (8), value.
+// Expiry does not use etcd leases: they count in seconds on etcd's clock, and would delete a key without a transaction
+// of the store.
 const PLAIN = 3
 const EXPIRING = 4
-const PLACES_END = 5 // after the format: two places of two bytes
-const MOMENT_BYTES = 8 // milliseconds since the epoch, a double
+const SUBS_END = 5 // after the format and two sub-revisions
+const EXPIRY_BYTES = 8 // milliseconds since the epoch, a double
 
 export interface StoredValue {
   readonly value: Uint8Array
   readonly expiresAtMs: number | undefined
-  readonly place: number
-  readonly createPlace: number
+  readonly sub: number
+  readonly createSub: number
 }
 
-export function encodeValue({ value, expiresAtMs, place, createPlace }: StoredValue): Buffer {
-  const headerBytes = expiresAtMs === undefined ? PLACES_END : PLACES_END + MOMENT_BYTES
+export function encodeValue({ value, expiresAtMs, sub, createSub }: StoredValue): Buffer {
+  const headerBytes = expiresAtMs === undefined ? SUBS_END : SUBS_END + EXPIRY_BYTES
   const bytes = Buffer.allocUnsafe(headerBytes + value.length)
   bytes[0] = expiresAtMs === undefined ? PLAIN : EXPIRING
-  bytes.writeUInt16BE(place, 1)
-  bytes.writeUInt16BE(createPlace, 3)
-  if (expiresAtMs !== undefined) bytes.writeDoubleBE(expiresAtMs, PLACES_END)
+  bytes.writeUInt16BE(sub, 1)
+  bytes.writeUInt16BE(createSub, 3)
+  if (expiresAtMs !== undefined) bytes.writeDoubleBE(expiresAtMs, SUBS_END)
   bytes.set(value, headerBytes)
   return bytes
 }
 
-/** The value is a copy with memory of its own: it may be kept long after the message it came in. */
+/** Copies the value, so that keeping it does not keep the memory of the whole etcd response. */
 export function decodeValue(stored: Uint8Array): StoredValue {
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength)
   const isExpiring = bytes[0] === EXPIRING
   if (!isExpiring && bytes[0] !== PLAIN) {
     throw new Error(`a value has format ${bytes[0]}; this version of Stowage reads formats ${PLAIN} and ${EXPIRING}`)
   }
-  const headerBytes = isExpiring ? PLACES_END + MOMENT_BYTES : PLACES_END
+  const headerBytes = isExpiring ? SUBS_END + EXPIRY_BYTES : SUBS_END
   if (bytes.length < headerBytes) throw new Error(`a value of ${bytes.length} bytes is shorter than its header`)
   const value = Buffer.allocUnsafeSlow(bytes.length - headerBytes)
   value.set(bytes.subarray(headerBytes))
-  const expiresAtMs = isExpiring ? bytes.readDoubleBE(PLACES_END) : undefined
-  return { value, expiresAtMs, place: bytes.readUInt16BE(1), createPlace: bytes.readUInt16BE(3) }
+  const expiresAtMs = isExpiring ? bytes.readDoubleBE(SUBS_END) : undefined
+  return { value, expiresAtMs, sub: bytes.readUInt16BE(1), createSub: bytes.readUInt16BE(3) }
 }

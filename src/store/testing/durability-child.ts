@@ -1,5 +1,5 @@
-// Writes transactions one after the other and prints `ack <n>` when the store says the n-th is durable.
-// Each value holds the text `transaction <n>.`, so that a system call trace shows where it is written.
+// Child process of the durability test: writes transactions one by one and prints `ack <n>` once the n-th is acknowledged.
+// Each value contains `transaction <n>.`, so that the system call trace shows where it is written.
 import { writeSync } from 'node:fs'
 import { systemClock } from '../../base/clock.ts'
 import { openLmdbStore } from '../lmdb.ts'

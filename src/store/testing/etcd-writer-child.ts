@@ -1,5 +1,5 @@
-// Writes to etcd without pause, from several writers, until it is killed. Every transaction writes the same value to
-// three keys of one writer; `ack <writer> <n>` is printed when the store says that the writer's n-th is durable.
+// Child process of the etcd crash test: several writers write to an etcd store until the process is killed. Each
+// transaction writes one value to three keys of its writer, and prints `ack <writer> <n>` once it is acknowledged.
 import { systemClock } from '../../base/clock.ts'
 import { openEtcdStore } from '../etcd/index.ts'
 

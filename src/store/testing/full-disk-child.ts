@@ -1,4 +1,4 @@
-// Writes until the disk (its file size limit) is full, then shows that the store still works.
+// Child process of the full-disk test: writes until the file size limit is reached, then shows that the store still works.
 import { systemClock } from '../../base/clock.ts'
 import { openLmdbStore } from '../lmdb.ts'
 

@@ -1,8 +1,8 @@
-// Small words for store tests: bytes and text, waiting for a condition, collecting what a watch delivers.
+// Helpers for store tests: encode and decode values, wait for a condition, collect the events of a watch.
 import type { ManualClock } from '../../base/manual-clock.ts'
 import type { Entry, Revision, Store, StoreEvent, Watch } from '../store.ts'
 
-const TURNS_MAX = 5_000_000 // some of what is waited for takes a disk or another process
+const TURNS_MAX = 5_000_000 // enough for conditions that depend on a disk or another process
 
 export const bytes = (text: string): Uint8Array => Buffer.from(text)
 export const text = (entry: Entry | undefined): string | undefined => entry && Buffer.from(entry.value).toString()
@@ -13,16 +13,16 @@ export const put = (store: Store, key: string, value = key) =>
 export const remove = (store: Store, key: string) =>
   store.transact(() => [{ delete: key }]).then(({ revision }) => revision)
 
-/** Turns the event loop until the condition holds. */
+/** Polls the condition once per turn of the event loop until it holds. */
 export async function until(condition: () => boolean | Promise<boolean>, what = 'the condition'): Promise<void> {
   for (let turn = 0; turn < TURNS_MAX; turn++) {
     if (await condition()) return
     await new Promise((resolve) => setImmediate(resolve))
   }
-  throw new Error(`${what} did not come true`)
+  throw new Error(`timed out waiting for ${what}`)
 }
 
-/** Lets time pass, in small steps, until the condition holds. */
+/** Advances the clock in small steps until the condition holds. */
 export const passTimeUntil = (clock: ManualClock, condition: () => boolean | Promise<boolean>) =>
   until(async () => {
     if (await condition()) return true
@@ -33,7 +33,7 @@ export const passTimeUntil = (clock: ManualClock, condition: () => boolean | Pro
 export interface Collected {
   readonly events: StoreEvent[]
   readonly watch: Watch
-  /** Why the store ended it. */
+  /** The reasons passed to onEnd: at most one. */
   readonly ended: Error[]
 }
 
@@ -49,7 +49,7 @@ export function collect(store: Store, options: { prefix?: string; afterRevision?
   return { events, watch, ended }
 }
 
-/** An event in one line: `put a@3=new<old`. */
+/** Formats an event as `put a@3=new<old`. */
 export function show({ type, key, revision, entry, previous }: StoreEvent): string {
   return `${type} ${key}@${revision}${entry ? `=${text(entry)}` : ''}${previous ? `<${text(previous)}` : ''}`
 }

@@ -1,4 +1,4 @@
-// The simplest possible store, to compare real ones with: it keeps every state there ever was.
+// A reference model of a store that keeps the state at every revision, and assertions that compare a store with it.
 import { expect } from 'vitest'
 import { CompactedError, type HistoryOptions, type Revision, type Store } from '../store.ts'
 import { collect, show, text, until } from './helpers.ts'
@@ -8,13 +8,13 @@ export type WriteText = { put: string; value: string } | { delete: string }
 export interface HistoryModel {
   /** The state at every revision, from 0 on. */
   readonly states: ReadonlyMap<string, string>[]
-  /** Every change there was, as show() writes it. */
+  /** All changes, formatted like show(). */
   readonly changes: { readonly key: string; readonly revision: Revision; readonly shown: string }[]
   transact(writes: readonly WriteText[]): Revision
   wouldChange(writes: readonly WriteText[]): boolean
 }
 
-export function newModel(): HistoryModel {
+export function createModel(): HistoryModel {
   const states: Map<string, string>[] = [new Map()]
   const changes: HistoryModel['changes'] = []
   const effectiveOf = (writes: readonly WriteText[]) =>
@@ -40,7 +40,7 @@ export function newModel(): HistoryModel {
   }
 }
 
-/** Every read of the store, of any revision, is what the model says, or is refused because it was compacted. */
+/** Expects every list and watch of the store, at any revision, to match the model or to fail with CompactedError. */
 export async function expectModel(store: Store, model: HistoryModel, history: HistoryOptions): Promise<void> {
   expect(store.revision).toBe(model.states.length - 1)
   expect(store.stats().keys).toBe(model.states.at(-1)?.size)
@@ -54,7 +54,7 @@ export async function expectModel(store: Store, model: HistoryModel, history: Hi
   }
 }
 
-/** Compares from the newest revision back and answers the oldest one that is kept. */
+/** Compares lists from the newest revision back and returns the oldest revision that is kept. */
 async function expectStates(store: Store, model: HistoryModel, prefix: string): Promise<Revision> {
   for (let revision = model.states.length - 1; revision >= 0; revision--) {
     const listed = await store.list({ prefix, atRevision: revision }).catch((error) => {

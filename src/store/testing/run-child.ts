@@ -1,5 +1,5 @@
-// Runs one of the child programs beside this file in a process of its own, to be watched, starved or killed.
-// Node does not run TypeScript, so the program is bundled first, into a directory of its own.
+// Runs one of the child programs in this folder as a separate process, which the test can trace, limit or kill.
+// The program is bundled into a temporary directory first, because Node.js does not run TypeScript.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, symlink } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import { build } from 'esbuild'
 
 export interface ChildProgram {
-  /** What to run: `node` and its argument, the bundled program. */
+  /** `node` and the path of the bundle. */
   readonly command: readonly [string, string]
   remove(): Promise<void>
 }
@@ -31,10 +31,10 @@ export async function bundleChild(name: string): Promise<ChildProgram> {
 
 export interface Child {
   readonly process: ChildProcess
-  /** Every line it has printed. */
+  /** All lines printed so far. */
   readonly lines: string[]
   readonly errors: () => string
-  /** Settles with the next line, or with undefined when there will be none. */
+  /** Resolves with the next line, or with undefined at the end of the output. */
   nextLine(): Promise<string | undefined>
   exited(): Promise<{ code: number | null; signal: string | null }>
 }

@@ -1,4 +1,4 @@
-// Several stores on one etcd, as several API servers have them: one order for all, whoever writes and whoever looks.
+// Several stores on one etcd, as with several API servers: all of them see the same writes in the same order.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { etcdMissing, type RunningEtcd, startEtcd } from '../../../test/helpers/etcd.ts'
 import { systemClock } from '../../base/clock.ts'
@@ -9,13 +9,13 @@ import { bundleChild, runChild } from '../testing/run-child.ts'
 import { EtcdClient } from './client.ts'
 import type { EtcdStoreOptions } from './etcd-store.ts'
 import { openEtcdStore } from './index.ts'
-import { SPAN } from './numbering.ts'
+import { SUB_REVISIONS } from './revision-mapping.ts'
 
 const missing = etcdMissing()
 
 describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})` : ''}`, () => {
   let etcd: RunningEtcd
-  let places = 0
+  let stores = 0
   let prefix = ''
   const opened: Store[] = []
   const clock = systemClock()
@@ -33,13 +33,13 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     opened.push(store)
     return store
   }
-  /** Two stores at a new place. */
+  /** Two stores on one new prefix. */
   async function openTwo(): Promise<[Store, Store]> {
-    prefix = `/shared-${places++}`
+    prefix = `/shared-${stores++}`
     return [await open(), await open()]
   }
 
-  it('SYS-1 what one has acknowledged, the other shows at once', async () => {
+  it('SYS-1 reads on one server what another has acknowledged', async () => {
     const [a, b] = await openTwo()
     for (let n = 1; n <= 100; n++) {
       const [writer, reader] = n % 2 ? [a, b] : [b, a]
@@ -57,7 +57,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     }
   })
 
-  it('a refusal is never decided on what the other has changed already', async () => {
+  it('never fails a transaction because of outdated state', async () => {
     const [a, b] = await openTwo()
     for (let n = 1; n <= 50; n++) {
       const revision = await put(a, 'k', String(n))
@@ -68,7 +68,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     }
   })
 
-  it('counts together without losing a step', async () => {
+  it('loses no increment of a counter that two servers update', async () => {
     const [a, b] = await openTwo()
     const increment = (store: Store) =>
       store.transact((view) => [{ put: 'n', value: bytes(String(Number(text(view.get('n')) ?? 0) + 1)) }])
@@ -78,7 +78,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     expect(text(await a.get('n'))).toBe('200')
   })
 
-  it('keeps what two keys promise each other, though each server changes only one of them', async () => {
+  it('preserves an invariant over two keys of which each server writes one', async () => {
     const [a, b] = await openTwo()
     const takeUnlessTaken = (store: Store, mine: string, other: string) =>
       store.transact((view) => (view.get(other) ? [] : [{ put: mine, value: bytes('taken') }]))
@@ -88,7 +88,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     }
   })
 
-  it('SYS-3 shows all watchers the same events in the same order', async () => {
+  it('SYS-3 delivers the same events in the same order to watchers of all servers', async () => {
     const [a, b] = await openTwo()
     const watchers = [a, b].map((store) => collect(store, { afterRevision: 0 }))
     const write = async (store: Store, name: string) => {
@@ -111,7 +111,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     expect(isInOrder(late.events)).toBe(true)
   })
 
-  it('SYS-3 replays more than etcd sends in one piece, whole transactions at a time', async () => {
+  it('SYS-3 replays whole transactions from a history larger than one etcd response', async () => {
     const [a] = await openTwo()
     const value = Buffer.alloc(100_000, 'x')
     for (let n = 0; n < 40; n++) {
@@ -131,7 +131,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     expect(calls.flat().map(({ key }) => key)).toEqual(keys)
   })
 
-  it('refuses what etcd refuses, and nothing of it is kept', async () => {
+  it('writes nothing of a transaction that etcd rejects', async () => {
     const [a] = await openTwo()
     const tooMany = Array.from({ length: 200 }, (_, at) => ({ put: `k/${at}`, value: bytes('') }))
     await expect(a.transact(() => tooMany)).rejects.toThrow(WriteRefusedError)
@@ -141,7 +141,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     expect((await a.list({ prefix: '' })).entries).toEqual([])
   })
 
-  it('refuses a prefix that something else uses, or a newer version', async () => {
+  it('fails to open a prefix that holds foreign data or a newer format', async () => {
     await openTwo()
     const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
     const writeAbout = (value: string) => {
@@ -155,7 +155,7 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     raw.close()
   })
 
-  it('is not disturbed by other keys in the same etcd', async () => {
+  it('ignores keys outside its prefix', async () => {
     const [a] = await openTwo()
     const watcher = collect(a)
     const other = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
@@ -176,11 +176,11 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     other.close()
   })
 
-  it('deletes an expired key once, though every server looks for it', async () => {
-    prefix = `/shared-${places++}`
+  it('deletes an expired key once, although every server checks for it', async () => {
+    prefix = `/shared-${stores++}`
     const shared = manualClock()
-    const patience = { clock: shared, requestTimeoutMs: 1e12 }
-    const [a, b] = [await open(patience), await open(patience)]
+    const options = { clock: shared, requestTimeoutMs: 1e12 }
+    const [a, b] = [await open(options), await open(options)]
     const { events } = collect(a)
     const expiresAtMs = shared.nowMs() + 1_000
     await a.transact(() => Array.from({ length: 100 }, (_, at) => ({ put: `k/${at}`, value: bytes(''), expiresAtMs })))
@@ -188,8 +188,8 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     expect(events.filter(({ type }) => type === 'delete')).toHaveLength(100)
   })
 
-  it('tells etcd to forget what history no longer keeps', async () => {
-    prefix = `/shared-${places++}`
+  it('compacts etcd to the history that is kept', async () => {
+    prefix = `/shared-${stores++}`
     const own = manualClock()
     const store = await open({ clock: own, history: { keepMs: 60_000 }, requestTimeoutMs: 1e12 })
     for (let n = 0; n < 5; n++) await put(store, 'a', String(n))
@@ -199,22 +199,22 @@ describe.skipIf(missing)(`stores on one etcd${missing ? ` (skipped: ${missing})`
     const raw = new EtcdClient({ endpoints: etcd.endpoints, clock, requestTimeoutMs: 5_000 })
     const key = Buffer.from(`${prefix}/keys/a`)
     const first = (await raw.range({ key })).kvs[0]?.createRevision
-    expect(createRevision).toBe(SPAN)
+    expect(createRevision).toBe(SUB_REVISIONS)
     expect((await raw.range({ key, revision: first })).kvs).toHaveLength(1)
     await own.advance(5 * 60_000)
-    const isForgotten = () =>
+    const isCompacted = () =>
       raw.range({ key, revision: first }).then(
         () => false,
         (error) => error.isCompacted,
       )
-    await until(isForgotten)
+    await until(isCompacted)
     const again = await open()
-    expect(again.stats().compactedRevision).toBeGreaterThan(SPAN)
+    expect(again.stats().compactedRevision).toBeGreaterThan(SUB_REVISIONS)
     expect(text(await again.get('a'))).toBe('last')
     raw.close()
   })
 
-  it('SYS-1 a writer killed in mid-write leaves whole transactions, and all that it acknowledged', async () => {
+  it('SYS-1 keeps every acknowledged transaction, completely, when the writer is killed', async () => {
     const program = await bundleChild('etcd-writer-child.ts')
     for (let kill = 0; kill < 3; kill++) {
       prefix = `/killed-${kill}`

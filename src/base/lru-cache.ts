@@ -1,12 +1,12 @@
-// A memory of what was used lately. Entries live in two halves: when the younger is full it becomes the older, and what
-// the older still held is forgotten. So nothing is ever looked for to be thrown out, and use keeps an entry alive.
-//   half size 2:  set a, b → [a b | ]   set c → [c | a b]   get a → [c a | a b]   set d → [d | c a]   b is forgotten
-export class Recent<K, V> {
+// An approximate LRU cache in two generations: a full young generation replaces the old one, whose entries are evicted.
+// get() copies an entry of the old generation to the young one. Eviction needs no search.
+//   half size 2:  set a, b → [a b | ]   set c → [c | a b]   get a → [c a | a b]   set d → [d | c a]   b is evicted
+export class LruCache<K, V> {
   readonly #halfMax: number
   #young = new Map<K, V>()
   #old = new Map<K, V>()
 
-  /** Holds between half and all of this many. */
+  /** Holds at most `max` entries, and at least the most recent half of them. */
   constructor(max: number) {
     this.#halfMax = Math.max(1, Math.floor(max / 2))
   }

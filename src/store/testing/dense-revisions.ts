@@ -1,6 +1,6 @@
-// Shows a store whose revisions leave gaps as one whose revisions rise by one, so that the contract, which counts, can
-// be asked of it. It follows the store and numbers writes as they come; `Counts` outlives the store, as a place
-// does that is opened again.
+// Wraps a store whose revisions have gaps (etcd) so that its revisions increase by one, as store.contract.ts expects.
+// The wrapper watches the store and numbers the writes. `DenseRevisions` outlives the store, so that the numbers stay
+// the same when the store is reopened.
 import {
   CompactedError,
   type Entry,
@@ -13,8 +13,8 @@ import {
   type WatchOptions,
 } from '../store.ts'
 
-export class Counts {
-  /** The store's revisions, of every write so far, in order. */
+export class DenseRevisions {
+  /** The store's revision of every write so far, in order. */
   readonly #known: Revision[] = []
 
   get newest(): Revision {
@@ -25,7 +25,7 @@ export class Counts {
     if (revision > this.newest) this.#known.push(revision)
   }
 
-  counted(revision: Revision): Revision {
+  dense(revision: Revision): Revision {
     let low = 0
     let high = this.#known.length
     while (low < high) {
@@ -36,25 +36,25 @@ export class Counts {
     return low
   }
 
-  /** A number that was not counted yet stays in the future. */
-  original(counted: Revision): Revision {
-    return counted === 0 ? 0 : (this.#known[counted - 1] ?? Number.MAX_SAFE_INTEGER)
+  /** The store's revision for a dense one; for one that does not exist yet, a revision in the future. */
+  sparse(dense: Revision): Revision {
+    return dense === 0 ? 0 : (this.#known[dense - 1] ?? Number.MAX_SAFE_INTEGER)
   }
 }
 
-export function countedStore(store: Store, counts: Counts): Store {
+export function withDenseRevisions(store: Store, mapping: DenseRevisions): Store {
   const follower = store.watch({
     prefix: '',
-    afterRevision: counts.newest,
+    afterRevision: mapping.newest,
     onEvents: (events) => {
-      for (const { revision } of events) counts.add(revision)
+      for (const { revision } of events) mapping.add(revision)
     },
     onEnd: () => {},
   })
 
   async function followed(revision: Revision): Promise<Revision> {
     while (follower.revision < revision) await new Promise((resolve) => setImmediate(resolve))
-    return counts.counted(revision)
+    return mapping.dense(revision)
   }
 
   const entries = new WeakMap<Entry, Entry>()
@@ -62,8 +62,8 @@ export function countedStore(store: Store, counts: Counts): Store {
     const { modRevision, createRevision } = entry
     const known = entries.get(entry) ?? {
       ...entry,
-      modRevision: counts.counted(modRevision),
-      createRevision: counts.counted(createRevision),
+      modRevision: mapping.dense(modRevision),
+      createRevision: mapping.dense(createRevision),
     }
     entries.set(entry, known)
     return known
@@ -74,7 +74,7 @@ export function countedStore(store: Store, counts: Counts): Store {
     const { revision, entry, previous } = event
     const known = events.get(event) ?? {
       ...event,
-      revision: counts.counted(revision),
+      revision: mapping.dense(revision),
       ...(entry && { entry: entryOf(entry) }),
       ...(previous && { previous: entryOf(previous) }),
     }
@@ -83,14 +83,14 @@ export function countedStore(store: Store, counts: Counts): Store {
   }
 
   function errorOf(error: unknown): unknown {
-    if (error instanceof CompactedError) return new CompactedError(counts.counted(error.compactedRevision))
-    if (error instanceof FutureRevisionError) return new FutureRevisionError(error.asked, counts.counted(error.newest))
+    if (error instanceof CompactedError) return new CompactedError(mapping.dense(error.compactedRevision))
+    if (error instanceof FutureRevisionError) return new FutureRevisionError(error.asked, mapping.dense(error.newest))
     return error
   }
 
   return {
     get revision() {
-      return counts.counted(store.revision)
+      return mapping.dense(store.revision)
     },
     async get(key) {
       const entry = await store.get(key)
@@ -98,7 +98,7 @@ export function countedStore(store: Store, counts: Counts): Store {
       return entry && entryOf(entry)
     },
     async list({ atRevision, ...options }: ListOptions) {
-      const at = atRevision === undefined ? undefined : counts.original(atRevision)
+      const at = atRevision === undefined ? undefined : mapping.sparse(atRevision)
       const list = await store.list({ ...options, atRevision: at }).catch((error) => Promise.reject(errorOf(error)))
       const revision = await followed(list.revision)
       return { ...list, revision, entries: list.entries.map(entryOf) }
@@ -113,19 +113,19 @@ export function countedStore(store: Store, counts: Counts): Store {
       })
       const { revision, revisions } = await store.transact((inner) => decide(view(inner)))
       const newest = await followed(revision)
-      return { revision: newest, revisions: revisions.map((each) => (each === 0 ? 0 : counts.counted(each))) }
+      return { revision: newest, revisions: revisions.map((each) => (each === 0 ? 0 : mapping.dense(each))) }
     },
     watch({ prefix, afterRevision, onEvents, onEnd }: WatchOptions) {
       try {
         const watch = store.watch({
           prefix,
-          afterRevision: counts.original(afterRevision),
+          afterRevision: mapping.sparse(afterRevision),
           onEvents: (more) => onEvents(more.map(eventOf)),
           onEnd: (reason) => onEnd(errorOf(reason) as Error),
         })
         return {
           get revision() {
-            return counts.counted(watch.revision)
+            return mapping.dense(watch.revision)
           },
           close: () => watch.close(),
         }
@@ -135,8 +135,8 @@ export function countedStore(store: Store, counts: Counts): Store {
     },
     stats() {
       const stats = store.stats()
-      const compactedRevision = counts.counted(stats.compactedRevision)
-      return { ...stats, revision: counts.counted(stats.revision), compactedRevision, watchers: stats.watchers - 1 }
+      const compactedRevision = mapping.dense(stats.compactedRevision)
+      return { ...stats, revision: mapping.dense(stats.revision), compactedRevision, watchers: stats.watchers - 1 }
     },
     close: () => store.close(),
   }

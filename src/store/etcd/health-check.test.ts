@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../../base/manual-clock.ts'
+import { createHealthCheck } from './health-check.ts'
+
+function setUp() {
+  const clock = manualClock()
+  const checks: { answer(problem?: string): void; fail(): void }[] = []
+  const check = () =>
+    new Promise<string | undefined>((resolve, reject) => {
+      checks.push({ answer: resolve, fail: () => reject(new Error('connection refused')) })
+    })
+  return { clock, checks, checkHealth: createHealthCheck({ clock, check, unresponsive: 'not responding' }) }
+}
+
+describe('health check', () => {
+  it('SYS-11 returns the result of the check', async () => {
+    const { clock, checks, checkHealth } = setUp()
+    const well = checkHealth()
+    checks[0]!.answer()
+    expect(await well).toBeUndefined()
+    await clock.advance(1_000)
+    const ill = checkHealth()
+    checks[1]!.answer('the disk is full')
+    expect(await ill).toBe('the disk is full')
+  })
+
+  it('SYS-11 reports a check that fails, or takes longer than 2 s, as unresponsive', async () => {
+    const { clock, checks, checkHealth } = setUp()
+    const refused = checkHealth()
+    checks[0]!.fail()
+    expect(await refused).toBe('not responding')
+    await clock.advance(1_000)
+    let said: string | undefined
+    void checkHealth().then((problem) => {
+      said = problem
+    })
+    await clock.advance(1_999)
+    expect(said).toBeUndefined()
+    await clock.advance(1)
+    expect(said).toBe('not responding')
+  })
+
+  it('shares one check among concurrent callers, and checks again after a second', async () => {
+    const { clock, checks, checkHealth } = setUp()
+    const asked = [checkHealth(), checkHealth()]
+    checks[0]!.answer('full')
+    expect(await Promise.all([...asked, checkHealth()])).toEqual(['full', 'full', 'full'])
+    expect(checks).toHaveLength(1)
+    await clock.advance(999)
+    await checkHealth()
+    expect(checks).toHaveLength(1)
+    await clock.advance(1)
+    void checkHealth()
+    expect(checks).toHaveLength(2)
+  })
+})

@@ -1,0 +1,42 @@
+// A health check for /readyz, which many clients poll: concurrent callers share one check, its result is cached for a
+// second, and a check that takes too long counts as failed.
+import type { Clock } from '../../base/clock.ts'
+
+const CHECK_MS_MAX = 2_000 // as in kube-apiserver's etcd health check
+const RESULT_AGE_MS_MAX = 1_000
+
+export interface HealthCheckOptions {
+  readonly clock: Clock
+  /** Resolves with the problem, or undefined if there is none. */
+  check(): Promise<string | undefined>
+  /** The problem to report if the check rejects or takes too long. */
+  readonly unresponsive: string
+}
+
+export function createHealthCheck({
+  clock,
+  check,
+  unresponsive,
+}: HealthCheckOptions): () => Promise<string | undefined> {
+  let latest: { readonly result: Promise<string | undefined>; endedMs: number } | undefined
+  return () => {
+    if (latest && clock.monotonicMs() - latest.endedMs < RESULT_AGE_MS_MAX) return latest.result
+    const own = { result: checkWithTimeout(), endedMs: Number.POSITIVE_INFINITY } // shared while it runs
+    latest = own
+    return own.result.finally(() => {
+      own.endedMs = clock.monotonicMs()
+    })
+  }
+
+  function checkWithTimeout(): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      const cancel = clock.after(CHECK_MS_MAX, () => resolve(unresponsive))
+      check()
+        .catch(() => unresponsive)
+        .then((problem) => {
+          cancel()
+          resolve(problem)
+        })
+    })
+  }
+}

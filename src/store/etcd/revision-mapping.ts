@@ -1,0 +1,28 @@
+// Maps the store's revisions to etcd's. One etcd revision can hold a group of transactions (commit-queue.ts), so each
+// write also has a sub-revision, its index in the group:
+//   revision = (etcd revision - etcd revision of the store's creation) x SUB_REVISIONS + sub
+// A new store starts at revision 0 whatever etcd's revision is, and revisions increase with gaps.
+import type { Revision } from '../store.ts'
+
+export const SUB_REVISIONS = 1024 // the maximum number of writes in a group; leaves 2^43 etcd revisions below 2^53
+
+export class RevisionMapping {
+  readonly #base: number
+
+  /** base: the etcd revision in which the store was created. */
+  constructor({ base }: { base: number }) {
+    this.#base = base
+  }
+
+  revisionOf(etcdRevision: number | bigint | undefined, sub = 0): Revision {
+    return (Number(etcdRevision) - this.#base) * SUB_REVISIONS + sub
+  }
+
+  etcdRevisionOf(revision: Revision): number {
+    return Math.floor(revision / SUB_REVISIONS) + this.#base
+  }
+
+  subOf(revision: Revision): number {
+    return revision % SUB_REVISIONS
+  }
+}
