@@ -11,7 +11,7 @@ import type { StorageClass } from '../api/kinds/storage-class/storage-class-sche
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import type { VolumeAttachment } from '../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
-import { claimKeyOf } from '../volumes/claim-requirements.ts'
+import { claimKeyOf } from '../volumes/matching.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../volumes/names.ts'
 import type { CapacityReport } from './capacity/capacity-report.ts'
 import { HOST_PORTS } from './plugins/host-ports/host-ports.ts'

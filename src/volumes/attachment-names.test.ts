@@ -4,8 +4,8 @@ import {
   attachedVolumeNameOf,
   attacherFinalizerOf,
   attachmentNameOf,
-  factsOfAttachedVolume,
   isAttachmentName,
+  parseAttachedVolumeName,
 } from './attachment-names.ts'
 
 describe('names that others derive too', () => {
@@ -21,10 +21,13 @@ describe('names that others derive too', () => {
     const driver = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?$/)
     fc.assert(
       fc.property(driver, fc.string(), (name, handle) => {
-        expect(factsOfAttachedVolume(attachedVolumeNameOf({ driver: name, handle }))).toEqual({ driver: name, handle })
+        expect(parseAttachedVolumeName(attachedVolumeNameOf({ driver: name, handle }))).toEqual({
+          driver: name,
+          handle,
+        })
       }),
     )
-    expect(factsOfAttachedVolume('kubernetes.io/aws-ebs/vol-1')).toBeUndefined()
+    expect(parseAttachedVolumeName('kubernetes.io/aws-ebs/vol-1')).toBeUndefined()
   })
 
   it('SYS-18 the finalizer is spelled as other attachers spell it', () => {

@@ -2,7 +2,7 @@
 // same names from the same facts, so their spelling is part of the API.
 import { createHash } from 'node:crypto'
 
-export interface AttachmentFacts {
+export interface VolumeOnNode {
   readonly driver: string
   /** The driver's name for the volume. */
   readonly handle: string
@@ -10,17 +10,17 @@ export interface AttachmentFacts {
 }
 
 /** The VolumeAttachment of a volume on a node. Whoever makes it a second time finds the first. */
-export const attachmentNameOf = ({ driver, handle, nodeName }: AttachmentFacts): string =>
+export const attachmentNameOf = ({ driver, handle, nodeName }: VolumeOnNode): string =>
   `csi-${createHash('sha256').update(`${handle}${driver}${nodeName}`).digest('hex')}`
 
 export const isAttachmentName = (name: string): boolean => /^csi-[0-9a-f]{64}$/.test(name)
 
 /** A volume in the volumesInUse and volumesAttached of a node's status. */
-export const attachedVolumeNameOf = ({ driver, handle }: Pick<AttachmentFacts, 'driver' | 'handle'>): string =>
+export const attachedVolumeNameOf = ({ driver, handle }: Pick<VolumeOnNode, 'driver' | 'handle'>): string =>
   `${CSI_VOLUME}${driver}^${handle}`
 
 /** What an attached volume's name says; undefined for those of other plugins. */
-export function factsOfAttachedVolume(name: string): Pick<AttachmentFacts, 'driver' | 'handle'> | undefined {
+export function parseAttachedVolumeName(name: string): Pick<VolumeOnNode, 'driver' | 'handle'> | undefined {
   const at = name.indexOf('^')
   if (!name.startsWith(CSI_VOLUME) || at < 0) return undefined
   return { driver: name.slice(CSI_VOLUME.length, at), handle: name.slice(at + 1) }

@@ -2,19 +2,23 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compareQuantities } from '../api/quantity.ts'
 import { labelSelectorFromObject, matchesLabels } from '../api/selectors.ts'
-import { aClaim, aVolume, type ClaimSample, handCache, type VolumeSample } from '../controllers/binding/samples.ts'
 import { createVolumeIndex } from '../controllers/binding/volume-index.ts'
-import { type Choosing, chooseVolume } from './choose-volume.ts'
-import { type Claim, type Volume, wishOf } from './claim-requirements.ts'
-import { DELETION_ASKED } from './deletion-asked.ts'
+import { type ChooseOptions, chooseVolume } from './choose-volume.ts'
+import { aClaim, aVolume, type ClaimSample, fakeVolumeCache, type VolumeSample } from './claims-and-volumes.fixture.ts'
+import { DELETION_REQUESTED } from './deletion-requested.ts'
+import { type Claim, requirementsOf, type Volume } from './matching.ts'
 
-function chosen(claim: ClaimSample, volumes: readonly VolumeSample[], choosing: Choosing = {}): string | undefined {
-  const cache = handCache()
+function chosen(
+  claim: ClaimSample,
+  volumes: readonly VolumeSample[],
+  choosing: ChooseOptions = {},
+): string | undefined {
+  const cache = fakeVolumeCache()
   const index = createVolumeIndex(cache.cache)
   index.follow(() => {})
   for (const volume of volumes) cache.put(aVolume(volume))
   const one = aClaim(claim)
-  return chooseVolume(one, wishOf(one), index, choosing)?.metadata.name
+  return chooseVolume(one, requirementsOf(one), index, choosing)?.metadata.name
 }
 
 const RWO = ['ReadWriteOnce']
@@ -119,7 +123,7 @@ describe('choosing a volume', () => {
   })
 
   it('PROV-14 one whose storage was asked to delete it is nobody’s, not even reserved', () => {
-    const annotations = { [DELETION_ASKED]: '2026-01-01T00:00:00Z' }
+    const annotations = { [DELETION_REQUESTED]: '2026-01-01T00:00:00Z' }
     expect(chosen({}, [{ annotations }])).toBeUndefined()
     expect(chosen({}, [{ annotations, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
     expect(
@@ -253,7 +257,7 @@ describe('choosing a volume', () => {
 })
 
 /** The same rule, written as a table of reasons to pass a volume over, with nothing shared with what it checks. */
-function byLookingAtAll(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: Choosing) {
+function byLookingAtAll(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: ChooseOptions) {
   const wanted = claim.spec!
   const fits = ({ metadata, spec = {} }: Volume): boolean =>
     !excluded?.has(metadata.name!) &&

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { aVolume } from '../controllers/binding/samples.ts'
+import { aVolume } from './claims-and-volumes.fixture.ts'
 import { isReachableFrom } from './node-affinity.ts'
 
 const NODE = { name: 'n1', labels: { zone: 'a', cores: '8', empty: '' } }

@@ -1,7 +1,7 @@
 // From which nodes a volume can be reached: one of its terms must hold, and a term holds when all its conditions do.
 // A term without conditions holds for no node; a volume without affinity can be reached from everywhere.
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../api/kinds/shared/references-schema.ts'
-import type { Volume } from './claim-requirements.ts'
+import type { Volume } from './matching.ts'
 
 export interface NodeFacts {
   readonly name: string

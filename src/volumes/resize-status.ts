@@ -29,7 +29,7 @@ export type ResizeState =
   | 'NodeResizeInfeasible'
 
 /** The reason of a ControllerResizeError of ours: the driver was not asked, because there is no room. */
-export const NO_ROOM = 'NotEnoughFreeStorage'
+export const INSUFFICIENT_STORAGE = 'NotEnoughFreeStorage'
 
 /** A patch of a claim through /status; metadata.annotations are taken along there. */
 export interface StatusPatch {
@@ -56,7 +56,7 @@ export const started = (target: string, now: string): StatusPatch => ({
 })
 
 /** Before it is asked again for what it refused: from here on nobody knows what it did. */
-export const startedAgain = (now: string): StatusPatch => ({
+export const restarted = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: {
     allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
@@ -65,7 +65,7 @@ export const startedAgain = (now: string): StatusPatch => ({
 })
 
 /** It will not do this size. `target` where the claim does not say yet what was wanted. */
-export const refused = (failure: Failure, now: string, target?: string): StatusPatch => ({
+export const infeasible = (failure: Failure, now: string, target?: string): StatusPatch => ({
   status: {
     ...(target === undefined ? {} : { allocatedResources: { storage: target } }),
     allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
@@ -84,7 +84,7 @@ export const failed = (failure: Failure, now: string): StatusPatch => ({
 })
 
 /** The device has grown; the file system on it has not. */
-export const nodesTurn = (now: string): StatusPatch => ({
+export const nodePending = (now: string): StatusPatch => ({
   status: {
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
     conditions: [
@@ -97,25 +97,27 @@ export const nodesTurn = (now: string): StatusPatch => ({
 /**
  * As older resizers say it, without a size that was asked for: nothing was, and nodes of every kind take the volume's.
  */
-export const leftToNode = (now: string): StatusPatch => ({
+export const nodePendingWithoutState = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: { conditions: [condition('FileSystemResizePending', { message: WAITING_FOR_NODE }, now)] },
 })
 
-export const grown = (size: string): StatusPatch => ({
+export const completed = (size: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: 'true' } },
-  status: { capacity: { storage: size }, ...OVER },
+  status: { capacity: { storage: size }, ...NO_RESIZE },
 })
 
-export const grownOnNode = (size: string): StatusPatch => ({ status: { capacity: { storage: size }, ...OVER } })
+export const completedOnNode = (size: string): StatusPatch => ({
+  status: { capacity: { storage: size }, ...NO_RESIZE },
+})
 
-export const cancelled = (): StatusPatch => ({ status: { allocatedResources: { storage: null }, ...OVER } })
+export const cancelled = (): StatusPatch => ({ status: { allocatedResources: { storage: null }, ...NO_RESIZE } })
 
 export const nodeStarted = (): StatusPatch => ({
   status: { allocatedResourceStatuses: { storage: 'NodeResizeInProgress' } },
 })
 
-export const nodeRefused = (failure: Failure, now: string): StatusPatch => ({
+export const nodeInfeasible = (failure: Failure, now: string): StatusPatch => ({
   status: {
     allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' },
     conditions: [condition('NodeResizeError', failure, now)],
@@ -128,9 +130,9 @@ export const nodeFailed = (failure: Failure, now: string): StatusPatch => ({
 
 export const failureText = (because: string): string => `failed to expand pvc with ${because}`
 
-export const stateOf = ({ status }: Claim): string | undefined => status?.allocatedResourceStatuses?.storage
+export const resizeStateOf = ({ status }: Claim): string | undefined => status?.allocatedResourceStatuses?.storage
 
-export const conditionIn = ({ status }: Claim, type: ResizeCondition) =>
+export const resizeCondition = ({ status }: Claim, type: ResizeCondition) =>
   status?.conditions?.find((one) => one.type === type && one.status === 'True')
 
 const WAITING_FOR_NODE = 'Waiting for user to (re-)start a pod to finish file system resize of volume on node.'
@@ -146,7 +148,7 @@ const condition = (type: ResizeCondition, { message = '', reason = '' }: Partial
 
 const without = (...types: readonly ResizeCondition[]) => types.map((type) => ({ type, $patch: 'delete' }))
 
-const OVER = { allocatedResourceStatuses: { storage: null }, conditions: without(...RESIZE_CONDITIONS) }
+const NO_RESIZE = { allocatedResourceStatuses: { storage: null }, conditions: without(...RESIZE_CONDITIONS) }
 
 /** Times on conditions have whole seconds. */
 export const timeText = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`

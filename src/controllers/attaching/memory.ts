@@ -1,6 +1,6 @@
 // What this process remembers of volumes between two looks at them. All of it may be lost at any moment: then a lost
 // node is waited for once more, and an event is told a second time or not at all.
-import type { AttachmentFacts } from '../../volumes/attachment-names.ts'
+import type { VolumeOnNode } from '../../volumes/attachment-names.ts'
 import type { Wait } from './plan-volume.ts'
 
 /** Dropped when it says nothing, so it is bounded by the volumes that are attached, on their way, or waited for. */
@@ -19,7 +19,7 @@ export interface VolumeMemory {
 
 type Waited = NonNullable<Wait['for']>
 
-export interface Creation extends AttachmentFacts {
+export interface Creation extends VolumeOnNode {
   readonly name: string
 }
 

@@ -3,8 +3,8 @@ import type { Node } from '../../api/kinds/node/node-schema.ts'
 import {
   attachedVolumeNameOf,
   attachmentNameOf,
-  factsOfAttachedVolume,
   OUT_OF_SERVICE_TAINT,
+  parseAttachedVolumeName,
 } from '../../volumes/attachment-names.ts'
 import { type Attachment, isMadeFor, type Volume } from './attachment-index.ts'
 
@@ -45,7 +45,7 @@ export function attachedVolumeName(
     return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
   const { volumesInUse = [], volumesAttached = [] } = node?.status ?? {}
   return [...volumesInUse, ...volumesAttached.map(({ name }) => name)].find((name) => {
-    const facts = factsOfAttachedVolume(name)
+    const facts = parseAttachedVolumeName(name)
     return facts && attachmentNameOf({ ...facts, nodeName }) === attachment.metadata.name
   })
 }

@@ -5,7 +5,7 @@ import type { NodeStatus } from '../../api/kinds/node/node-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'
-import { factsOfAttachedVolume } from '../../volumes/attachment-names.ts'
+import { parseAttachedVolumeName } from '../../volumes/attachment-names.ts'
 import { attachmentsOnNode, isAttached, isBeingDeleted } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
 import { attachedVolumeName } from './node-facts.ts'
@@ -41,7 +41,7 @@ function attachedTo(nodeName: string, { attachments, volumes, nodes, leaving }: 
 
 /** New ones come last; those that are no CSI volumes are someone else's to take away. */
 function withOrderOf(reported: AttachedVolumes, attached: ReadonlySet<string>): AttachedVolumes {
-  const kept = reported.filter(({ name }) => attached.has(name) || !factsOfAttachedVolume(name))
+  const kept = reported.filter(({ name }) => attached.has(name) || !parseAttachedVolumeName(name))
   const known = new Set(kept.map(({ name }) => name))
   const added = [...attached].filter((name) => !known.has(name)).sort()
   return [...kept, ...added.map((name) => ({ name, devicePath: '' }))]

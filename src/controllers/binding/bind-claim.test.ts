@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { CommitWrite } from '../../client/index.ts'
-import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
+import { aClaim, aVolume } from '../../volumes/claims-and-volumes.fixture.ts'
+import type { Claim, Volume } from '../../volumes/matching.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
-import { aClaim, aVolume } from './samples.ts'
 
 /** Which of the four writes, by kind and subresource, with their bodies. */
 const described = (writes: readonly CommitWrite[]) =>

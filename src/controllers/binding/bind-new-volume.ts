@@ -2,8 +2,8 @@
 // seen the volume, a transaction and a round of watch events earlier. Pure. Whatever needs a second look, or is for the
 // binder alone to judge, is left to it.
 import type { CommitWrite } from '../../client/index.ts'
-import { whyUnfit } from '../../volumes/choose-volume.ts'
-import { type Claim, isReservedFor, offerOf, type Volume, wishOf } from '../../volumes/claim-requirements.ts'
+import { mismatchReason } from '../../volumes/choose-volume.ts'
+import { type Claim, candidateOf, isReservedFor, requirementsOf, type Volume } from '../../volumes/matching.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { isBindCompleted } from './plan-claim.ts'
 
@@ -23,6 +23,6 @@ export function bindingOfNew(
   const isOpen = !claim.spec?.volumeName && !isBindCompleted(claim) && claim.metadata.deletionTimestamp === undefined
   if (!isOpen || !isReservedFor(volume, claim)) return undefined
   if (claim.spec?.volumeAttributesClassName && !bindsAttributesClasses) return undefined
-  if (whyUnfit(offerOf(volume), wishOf(claim), { isReserved: true }) !== undefined) return undefined
+  if (mismatchReason(candidateOf(volume), requirementsOf(claim), { isReserved: true }) !== undefined) return undefined
   return bindingWrites(volume, claim, letsGoOf)
 }

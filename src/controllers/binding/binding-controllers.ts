@@ -16,11 +16,11 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { createController, createEventRecorder, createSaver, type EventRecorder, source } from '../../runtime/index.ts'
-import { type Claim, claimKeyOf, type Volume } from '../../volumes/claim-requirements.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
+import { type Claim, claimKeyOf, type Volume } from '../../volumes/matching.ts'
+import { createClaimWaker } from './claim-waker.ts'
 import { type BindingContext, PODS_BY_CLAIM } from './context.ts'
 import { COMPONENT } from './events.ts'
-import { createMatchmaker } from './matchmaker.ts'
 import type { BindingMetrics } from './metrics.ts'
 import { createOperationTimes } from './operation-times.ts'
 import { isBindCompleted } from './plan-claim.ts'
@@ -61,7 +61,7 @@ export function createBindingControllers(options: BindingOptions) {
   pods.addIndex(PODS_BY_CLAIM, claimsOfPod)
 
   const index = createVolumeIndex(volumes)
-  const matchmaker = createMatchmaker(index, (key) => claimController.queue.add(key))
+  const claimWaker = createClaimWaker(index, (key) => claimController.queue.add(key))
   const timed = { clock, metrics: bindingMetrics }
   const context: BindingContext = {
     client,
@@ -71,7 +71,7 @@ export function createBindingControllers(options: BindingOptions) {
     classes,
     pods,
     index,
-    matchmaker,
+    claimWaker,
     events: options.events ?? ownEvents!,
     metrics: bindingMetrics,
     provisioning: createOperationTimes('provision', timed),
@@ -108,7 +108,7 @@ export function createBindingControllers(options: BindingOptions) {
   return {
     queues: controllers.map(({ queue }) => queue),
     async run(signal: AbortSignal): Promise<void> {
-      const stops = [matchmaker.start(), bindingMetrics?.count({ claims, volumes })]
+      const stops = [claimWaker.start(), bindingMetrics?.count({ claims, volumes })]
       try {
         await Promise.all([...controllers.map((one) => one.run(signal)), ownEvents?.run(signal)])
       } finally {

@@ -11,7 +11,7 @@ import { silentLog } from '../../base/log.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
-import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
+import type { Claim, Volume } from '../../volumes/matching.ts'
 import { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
 
 export interface BindingTrial {

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
+import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
 import {
   BIND_COMPLETED,
   BOUND_BY_CONTROLLER,
@@ -230,7 +230,7 @@ for (const oneByOne of [false, true]) {
 
     it('PROV-14 a volume whose storage was asked to delete it is given to nobody until its annotation is taken off', async () => {
       await start()
-      const annotations = { [DELETION_ASKED]: '2026-01-01T00:00:00Z' }
+      const annotations = { [DELETION_REQUESTED]: '2026-01-01T00:00:00Z' }
       await world.volume('pv', { annotations, ...AVAILABLE })
       await world.claim('any')
       await world.claim('named', { spec: { volumeName: 'pv' } })
@@ -243,7 +243,7 @@ for (const oneByOne of [false, true]) {
       await world.settle()
       expect(await boundTo('any')).toBeUndefined()
       expect((await world.getClaim('named')).status?.phase).toBe('Pending')
-      await patchVolume('pv', { metadata: { annotations: { [DELETION_ASKED]: null } } })
+      await patchVolume('pv', { metadata: { annotations: { [DELETION_REQUESTED]: null } } })
       await world.settle()
       expect((await world.getClaim('named')).status?.phase).toBe('Bound')
     })

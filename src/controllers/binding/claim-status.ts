@@ -2,7 +2,7 @@
 // there is no patch.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
-import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
+import type { Claim, Volume } from '../../volumes/matching.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 
 export type StatusPatch = Readonly<Record<string, unknown>>

@@ -12,8 +12,8 @@ import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { Client, ObjectRef } from '../../client/index.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { Cache, EventRecorder, Saver } from '../../runtime/index.ts'
-import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
-import type { Matchmaker } from './matchmaker.ts'
+import type { Claim, Volume } from '../../volumes/matching.ts'
+import type { ClaimWaker } from './claim-waker.ts'
 import type { BindingMetrics } from './metrics.ts'
 import type { OperationTimes } from './operation-times.ts'
 import type { InProcessProvisioner } from './plan-reclaim.ts'
@@ -27,7 +27,7 @@ export interface BindingContext {
   readonly classes: Cache<StorageClass>
   readonly pods: Cache<Pod>
   readonly index: VolumeIndex
-  readonly matchmaker: Matchmaker
+  readonly claimWaker: ClaimWaker
   readonly events: EventRecorder
   readonly metrics: BindingMetrics | undefined
   readonly provisioning: OperationTimes

@@ -1,7 +1,7 @@
 // What the binder tells people about claims and volumes. Reasons and wording are what every Kubernetes client and
 // operator already searches for.
 import type { Happening } from '../../runtime/index.ts'
-import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
+import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
 
 export const COMPONENT = 'persistentvolume-controller'
 
@@ -84,7 +84,7 @@ export const modeMismatchOnVolume = (claim: string): Happening =>
 export const deletionAsked = warning(
   'VolumeHeldBack',
   'The storage was asked to delete what is behind this volume and may have done so: no claim is given it, and with the ' +
-    `policy Delete it goes on being deleted. To keep it, set the policy Retain; if its data is still there, take off the annotation ${DELETION_ASKED}`,
+    `policy Delete it goes on being deleted. To keep it, set the policy Retain; if its data is still there, take off the annotation ${DELETION_REQUESTED}`,
 )
 
 export const noDeleter = (volume: string): Happening =>

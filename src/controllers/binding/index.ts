@@ -1,5 +1,5 @@
-export { type Choosing, chooseVolume, type Shelves } from '../../volumes/choose-volume.ts'
-export { wishOf } from '../../volumes/claim-requirements.ts'
+export { type ChooseOptions, chooseVolume, type VolumeCandidates } from '../../volumes/choose-volume.ts'
+export { requirementsOf } from '../../volumes/matching.ts'
 export { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
 export { bindingOfNew } from './bind-new-volume.ts'
 export { type BindingOptions, createBindingControllers } from './binding-controllers.ts'

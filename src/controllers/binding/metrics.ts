@@ -6,7 +6,7 @@ import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-na
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { volumeSources } from '../../api/kinds/volume/volume-source-rules.ts'
 import type { Cache } from '../../runtime/index.ts'
-import type { Volume } from '../../volumes/claim-requirements.ts'
+import type { Volume } from '../../volumes/matching.ts'
 
 export interface BindingMetrics {
   /** Whose volumes and claims are counted, until the returned function is called. */

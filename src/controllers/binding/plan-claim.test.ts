@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { aClaim, aVolume } from '../../volumes/claims-and-volumes.fixture.ts'
 import { BIND_COMPLETED } from '../../volumes/names.ts'
 import { type ClaimSituation, planClaim } from './plan-claim.ts'
-import { aClaim, aVolume } from './samples.ts'
 
 const plan = (situation: Partial<ClaimSituation>) =>
   planClaim({

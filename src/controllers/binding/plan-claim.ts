@@ -3,16 +3,16 @@
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { Happening } from '../../runtime/index.ts'
-import { STORAGE_GOES, whyUnfit } from '../../volumes/choose-volume.ts'
+import { mismatchReason, STORAGE_BEING_DELETED } from '../../volumes/choose-volume.ts'
+import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import {
   type Claim,
+  candidateOf,
   claimKeyOf,
   isReservedFor,
-  offerOf,
+  requirementsOf,
   type Volume,
-  wishOf,
-} from '../../volumes/claim-requirements.ts'
-import { isDeletionAsked } from '../../volumes/deletion-asked.ts'
+} from '../../volumes/matching.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER, IN_TREE_PREFIX, SELECTED_NODE } from '../../volumes/names.ts'
 import {
   attributesClassGateOff,
@@ -94,14 +94,14 @@ function planNamed({ claim, named }: ClaimSituation): ClaimAction {
     return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
   }
   if (!named.spec?.claimRef) {
-    const why = whyUnfit(offerOf(named), wishOf(claim))
+    const why = mismatchReason(candidateOf(named), requirementsOf(claim))
     if (why === undefined) return { do: 'bind', volume: named }
     const tell = volumeMismatch(name, why)
     return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
   }
   if (isReservedFor(named, claim)) {
-    if (!isDeletionAsked(named)) return { do: 'bind', volume: named }
-    const tell = volumeMismatch(name, STORAGE_GOES)
+    if (!isDeletionRequested(named)) return { do: 'bind', volume: named }
+    const tell = volumeMismatch(name, STORAGE_BEING_DELETED)
     return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
   }
   const tell = belongsToAnother(name, claimKeyOf(named) ?? '')

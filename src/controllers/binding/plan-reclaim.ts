@@ -2,7 +2,7 @@
 // so when it is nobody's. Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { Happening } from '../../runtime/index.ts'
-import type { Volume } from '../../volumes/claim-requirements.ts'
+import type { Volume } from '../../volumes/matching.ts'
 import { IN_TREE_PREFIX, MIGRATED_TO, PROVISIONED_BY } from '../../volumes/names.ts'
 import { deleterUnknown, noDeleter, noRecycler, unknownPolicy, usedByPods } from './events.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { aClaim, aVolume, type VolumeSample } from '../../volumes/claims-and-volumes.fixture.ts'
 import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../../volumes/names.ts'
 import { planVolume, type VolumeSituation } from './plan-volume.ts'
-import { aClaim, aVolume, type VolumeSample } from './samples.ts'
 
 const MINE = { claim: { name: 'c', uid: 'uid-c' } }
 const plan = (sample: VolumeSample, situation: Partial<VolumeSituation> = {}) =>

@@ -2,9 +2,9 @@
 // when its claim is gone. Binding it to a claim is the claim's business (plan-claim.ts). Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { Happening } from '../../runtime/index.ts'
-import { whyUnfit } from '../../volumes/choose-volume.ts'
-import { type Claim, claimKeyOf, offerOf, wishOf } from '../../volumes/claim-requirements.ts'
-import { isDeletionAsked } from '../../volumes/deletion-asked.ts'
+import { mismatchReason } from '../../volumes/choose-volume.ts'
+import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
+import { type Claim, candidateOf, claimKeyOf, requirementsOf } from '../../volumes/matching.ts'
 import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../../volumes/names.ts'
 import { deletionAsked } from './events.ts'
 import { planReclaim, type Reclaim, type ReclaimSituation } from './plan-reclaim.ts'
@@ -32,7 +32,7 @@ export function planVolume(situation: VolumeSituation): VolumeAction {
   const { volume, claim, isSure } = situation
   const uid = volume.spec?.claimRef?.uid
   if (!uid) {
-    if (isDeletionAsked(volume)) return { do: 'hold back', tell: deletionAsked }
+    if (isDeletionRequested(volume)) return { do: 'hold back', tell: deletionAsked }
     return { do: 'set phase', phase: 'Available' } // nobody's, or reserved by name for a claim to come
   }
   if (claim?.metadata.uid !== uid) {
@@ -62,13 +62,13 @@ function planUnanswered(situation: VolumeSituation, claim: Claim): VolumeAction 
   if (volume.metadata.deletionTimestamp && volume.status?.phase !== 'Bound') {
     return isSure ? planOrphan(situation) : { do: 'read its claim' }
   }
-  const [offer, wish] = [offerOf(volume), wishOf(claim)]
+  const [offer, wish] = [candidateOf(volume), requirementsOf(claim)]
   const key = claimKeyOf(volume)
   if (offer.volumeMode !== wish.volumeMode) {
     const because = `the claim ${key} that it belongs to wants volumeMode ${wish.volumeMode}, and it is ${offer.volumeMode}`
     return { do: 'tell of mismatch', claim, because }
   }
-  const why = whyUnfit(offer, wish, { isReserved: true })
+  const why = mismatchReason(offer, wish, { isReserved: true })
   if (why) return { do: 'wait', because: `it belongs to the claim ${key}, which cannot be bound to it: ${why}` }
   return { do: 'wait', because: `it belongs to the claim ${key}, which is yet to be bound to it` }
 }

@@ -6,7 +6,7 @@ import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-cla
 import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { chooseVolume } from '../../volumes/choose-volume.ts'
-import { type Claim, type Volume, wishOf } from '../../volumes/claim-requirements.ts'
+import { type Claim, requirementsOf, type Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { statusWithoutVolume } from './claim-status.ts'
@@ -19,7 +19,7 @@ const STARTS_MAX = 3
 
 export async function reconcileClaim(key: ObjectKey, context: BindingContext): Promise<Outcome> {
   for (let starts = 1; ; starts++) {
-    context.matchmaker.begin(key)
+    context.claimWaker.reconcileStarted(key)
     try {
       return await pass(key, context)
     } catch (error) {
@@ -29,7 +29,7 @@ export async function reconcileClaim(key: ObjectKey, context: BindingContext): P
       if (starts >= STARTS_MAX) return backOff('the claim or its volume changed meanwhile')
       await readClaim(context, refOfKey(key))
     } finally {
-      context.matchmaker.end(key)
+      context.claimWaker.reconcileEnded(key)
     }
   }
 }
@@ -52,7 +52,7 @@ function plan(
   known: { readonly named: Volume | undefined; readonly isSure: boolean },
   context: BindingContext,
 ): ClaimAction {
-  const { classes, index, inProcess, matchmaker, gates } = context
+  const { classes, index, inProcess, claimWaker, gates } = context
   const className = claimClassName(claim)
   return planClaim({
     claim,
@@ -60,9 +60,9 @@ function plan(
     storageClass: className ? classes.get(className) : undefined,
     defaultClass: () => effectiveDefaultClass(classes.list()),
     choose({ isDelayed }) {
-      const wish = wishOf(claim)
+      const wish = requirementsOf(claim)
       const chosen = chooseVolume(claim, wish, index, { isDelayed })
-      if (!chosen && !isDelayed) matchmaker.waits(wish, claim.metadata.creationTimestamp ?? '')
+      if (!chosen && !isDelayed) claimWaker.addWaiting(wish, claim.metadata.creationTimestamp ?? '')
       return chosen
     },
     unscheduledPods: () =>
@@ -114,7 +114,7 @@ async function bind(volume: Volume, claim: Claim, context: BindingContext): Prom
       if (isConflict(error)) await readVolume(context, name)
       throw error
     } finally {
-      index.settle(name)
+      index.release(name)
     }
   }
   provisioning.end(keyOfObject(claim))

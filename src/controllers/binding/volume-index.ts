@@ -4,27 +4,27 @@
 //   shelf   class, attributes class, volume mode        group   a set of access modes, by size and then name
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
-import { bySize, type Shelves } from '../../volumes/choose-volume.ts'
+import { bySize, type VolumeCandidates } from '../../volumes/choose-volume.ts'
 import {
   type AccessModes,
+  candidateOf,
   claimKeyOf,
-  type Offer,
-  offerOf,
-  offersModes,
-  shelfOf,
+  includesModes,
+  matchKey,
   type Volume,
-} from '../../volumes/claim-requirements.ts'
+  type VolumeCandidate,
+} from '../../volumes/matching.ts'
 import { GroupedLists } from './grouped-lists.ts'
 
-export interface VolumeIndex extends Shelves {
+export interface VolumeIndex extends VolumeCandidates {
   /** The volume as it stands on its shelf, free for anyone. */
-  offered(name: string): Offer | undefined
+  candidate(name: string): VolumeCandidate | undefined
   /** Takes a volume off its shelf while it is being bound. */
   assume(name: string): void
   /** Its binding is saved or has failed: what the cache shows counts again. */
-  settle(name: string): void
+  release(name: string): void
   /** Follows the cache until the returned function is called. */
-  follow(onOffered: (offer: Offer) => void): () => void
+  follow(onOffered: (offer: VolumeCandidate) => void): () => void
 }
 
 const BY_CLAIM = 'binding/claim'
@@ -36,51 +36,51 @@ export const byClaim = (volume: Volume): string[] => {
 /** Holds a reference per volume of the cache, no more. */
 export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex {
   volumes.addIndex(BY_CLAIM, byClaim)
-  const shelves = new GroupedLists<AccessModes, Offer>(bySize)
-  const placed = new Map<string, Offer>()
+  const candidates = new GroupedLists<AccessModes, VolumeCandidate>(bySize)
+  const byName = new Map<string, VolumeCandidate>()
   const assumed = new Set<string>()
-  let tell: (offer: Offer) => void = () => {}
+  let tell: (offer: VolumeCandidate) => void = () => {}
 
-  function place(volume: Volume): void {
+  function add(volume: Volume): void {
     const { name = '' } = volume.metadata
-    unplace(name)
+    remove(name)
     if (assumed.has(name) || !isFree(volume)) return
-    const offer = offerOf(volume)
-    placed.set(name, offer)
-    shelves.add(shelfOf(offer), offer.modes, offer)
+    const offer = candidateOf(volume)
+    byName.set(name, offer)
+    candidates.add(matchKey(offer), offer.modes, offer)
     tell(offer)
   }
 
-  function unplace(name: string): void {
-    const offer = placed.get(name)
+  function remove(name: string): void {
+    const offer = byName.get(name)
     if (!offer) return
-    placed.delete(name)
-    shelves.remove(shelfOf(offer), offer.modes, offer)
+    byName.delete(name)
+    candidates.remove(matchKey(offer), offer.modes, offer)
   }
 
   return {
     reservedFor: (claimKey) => volumes.byIndex(BY_CLAIM, claimKey),
     *groups(wish) {
-      for (const [modes, group] of shelves.groups(shelfOf(wish))) {
-        if (offersModes(modes, wish.modes)) yield { modes, offers: group.from(({ size }) => size >= wish.size) }
+      for (const [modes, group] of candidates.groups(matchKey(wish))) {
+        if (includesModes(modes, wish.modes)) yield { modes, candidates: group.from(({ size }) => size >= wish.size) }
       }
     },
-    offered: (name) => placed.get(name),
+    candidate: (name) => byName.get(name),
     assume(name) {
       assumed.add(name)
-      unplace(name)
+      remove(name)
     },
-    settle(name) {
+    release(name) {
       assumed.delete(name)
       const volume = volumes.get(name)
-      if (volume) place(volume)
+      if (volume) add(volume)
     },
     follow(onOffered) {
       tell = onOffered
       return volumes.subscribe({
-        added: place,
-        updated: place,
-        deleted: ({ metadata: { name = '' } }) => unplace(name),
+        added: add,
+        updated: add,
+        deleted: ({ metadata: { name = '' } }) => remove(name),
       })
     },
   }

@@ -1,7 +1,7 @@
 // The status the binder gives a volume, as a merge patch: none when it is in that phase already, whatever it says
 // about it, so that the reason of a failure stays for people to see.
 
-import type { Volume } from '../../volumes/claim-requirements.ts'
+import type { Volume } from '../../volumes/matching.ts'
 import type { StatusPatch } from './claim-status.ts'
 
 export type VolumePhase = 'Available' | 'Bound' | 'Released' | 'Failed'

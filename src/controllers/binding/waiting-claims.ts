@@ -4,20 +4,20 @@
 import { formatLabelSelector } from '../../api/selectors.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { satisfies } from '../../volumes/choose-volume.ts'
-import { type Offer, shelfOf, type Wish } from '../../volumes/claim-requirements.ts'
+import { type ClaimRequirements, matchKey, type VolumeCandidate } from '../../volumes/matching.ts'
 import { GroupedLists } from './grouped-lists.ts'
 
 export interface WaitingClaims {
   /** `since` orders them: RFC 3339 text sorts by time. */
-  add(wish: Wish, since: string): void
+  add(wish: ClaimRequirements, since: string): void
   remove(claimKey: ObjectKey): void
   /** The claim that has waited longest of those the volume satisfies. It no longer waits. */
-  take(offer: Offer): ObjectKey | undefined
+  take(offer: VolumeCandidate): ObjectKey | undefined
   readonly size: number
 }
 
 interface Waiting {
-  readonly wish: Wish
+  readonly wish: ClaimRequirements
   readonly since: string
 }
 
@@ -30,7 +30,7 @@ export function createWaitingClaims(): WaitingClaims {
     const one = waiting.get(claimKey)
     if (!one) return
     waiting.delete(claimKey)
-    demands.remove(shelfOf(one.wish), demandOf(one.wish), one)
+    demands.remove(matchKey(one.wish), demandOf(one.wish), one)
   }
 
   return {
@@ -41,12 +41,12 @@ export function createWaitingClaims(): WaitingClaims {
       remove(wish.claimKey)
       const one = { wish, since }
       waiting.set(wish.claimKey, one)
-      demands.add(shelfOf(wish), demandOf(wish), one)
+      demands.add(matchKey(wish), demandOf(wish), one)
     },
     remove,
     take(offer) {
       let oldest: Waiting | undefined
-      for (const [, { first }] of demands.groups(shelfOf(offer))) {
+      for (const [, { first }] of demands.groups(matchKey(offer))) {
         if (!first || (oldest && byAge(oldest, first) < 0)) continue
         if (satisfies(offer, first.wish)) oldest = first
       }
@@ -56,7 +56,7 @@ export function createWaitingClaims(): WaitingClaims {
   }
 }
 
-const demandOf = ({ size, modes, selector }: Wish): string =>
+const demandOf = ({ size, modes, selector }: ClaimRequirements): string =>
   `${size} ${modes} ${selector ? formatLabelSelector(selector) : '*'}`
 
 function byAge(a: Waiting, b: Waiting): number {

@@ -19,14 +19,14 @@ import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
+  completed,
   failed,
   failureText,
-  grown,
-  nodesTurn,
-  refused,
+  infeasible,
+  nodePending,
+  resizeStateOf,
+  restarted,
   started,
-  startedAgain,
-  stateOf,
   timeText,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, volumeCapacity } from '../../volumes/sizes.ts'
@@ -68,7 +68,7 @@ export async function expandVolume(
   if (delay) return retryAfter(delay.afterMs, delay.because)
 
   const now = timeText(clock.nowMs())
-  const start = { anew: () => started(target, now), again: () => startedAgain(now), goesOn: undefined }[begins]
+  const start = { anew: () => started(target, now), again: () => restarted(now), goesOn: undefined }[begins]
   const claim = (start && (await save([claimWrite(before, start())], context))) ?? before
   events.record(persistentVolumeClaimKind, claim, resizing(volumeName))
   answers.asking(claim, target, begins !== 'anew')
@@ -188,8 +188,8 @@ async function notGrown(
   if (isInUse) answers.refusedInUse(claim, target)
   else answers.refused(claim, target)
   // Of a device that has grown already, the claim goes on to say what the node makes of it.
-  const isNodes = stateOf(claim)?.startsWith('Node')
-  await save([claimNote(claim, isInfeasible && !isNodes ? refused(failure, now) : failed(failure, now))], context)
+  const isNodes = resizeStateOf(claim)?.startsWith('Node')
+  await save([claimNote(claim, isInfeasible && !isNodes ? infeasible(failure, now) : failed(failure, now))], context)
   return tried(target, because, { isSlow: isInfeasible })
 }
 
@@ -205,7 +205,7 @@ async function saveGrown({ claim, volume }: Subject, reply: Reply, context: Expa
     ...context.pace?.changed({ claim, volume }),
   }
   const isNews = isLess(said, size) || isLess(size, said) || Object.keys(annotations).length > 0
-  const patch = reply.needsNode ? nodesTurn(timeText(clock.nowMs())) : grown(size)
+  const patch = reply.needsNode ? nodePending(timeText(clock.nowMs())) : completed(size)
   const writes = isNews
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []
@@ -233,7 +233,9 @@ async function saveOverEdits(
       context.claims.learn(read)
       now = read
       const isSame =
-        now.metadata.uid === uid && stateOf(now) === stateOf(claim) && allocatedStorage(now) === allocatedStorage(claim)
+        now.metadata.uid === uid &&
+        resizeStateOf(now) === resizeStateOf(claim) &&
+        allocatedStorage(now) === allocatedStorage(claim)
       if (!isSame) throw error
     }
   }

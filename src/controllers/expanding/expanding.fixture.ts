@@ -28,9 +28,9 @@ import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
-  grownOnNode,
+  completedOnNode,
   nodeFailed,
-  nodeRefused,
+  nodeInfeasible,
   nodeStarted,
   type StatusPatch,
   timeText,
@@ -262,8 +262,8 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
     changeRoom: (name: string, capacity: string) =>
       client.patch(csiStorageCapacityKind, { namespace: 'default', name }, { type: 'merge', body: { capacity } }),
     nodeStarts: (name = 'data') => saveAsNode(nodeStarted(), name),
-    nodeEnds: (size: string, name = 'data') => saveAsNode(grownOnNode(size), name),
-    nodeRefuses: (name = 'data') => saveAsNode(nodeRefused({ message: 'too large for the node' }, now()), name),
+    nodeEnds: (size: string, name = 'data') => saveAsNode(completedOnNode(size), name),
+    nodeRefuses: (name = 'data') => saveAsNode(nodeInfeasible({ message: 'too large for the node' }, now()), name),
     nodeFails: (name = 'data') => saveAsNode(nodeFailed({ message: 'not today' }, now()), name),
     script: (...rules: readonly FakeRule[]) => fake.script.setRules(rules),
     /** The driver answers every growth like this. */

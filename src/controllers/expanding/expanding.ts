@@ -13,7 +13,7 @@ import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
 import { type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
-import { conditionIn, NO_ROOM, stateOf } from '../../volumes/resize-status.ts'
+import { INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { claimCapacity, requestedStorage } from '../../volumes/sizes.ts'
 import { type Change, followUsers, isOver, type Pace } from '../volume-changes/index.ts'
 import { Answers } from './answers.ts'
@@ -114,15 +114,17 @@ export function createExpanding(deps: ExpandingDeps): Change {
 const ANY_CLASS = '*'
 
 const classInNeed = (claim: Claim): string[] =>
-  conditionIn(claim, 'ControllerResizeError')?.reason === NO_ROOM ? [claimClassName(claim) ?? '', ANY_CLASS] : []
+  resizeCondition(claim, 'ControllerResizeError')?.reason === INSUFFICIENT_STORAGE
+    ? [claimClassName(claim) ?? '', ANY_CLASS]
+    : []
 
 /** What the controller itself writes does not cut its backoff short; what users and nodes write does. */
 const isAnotherWish = (next: Claim, old: Claim): boolean =>
   requestedStorage(next) !== requestedStorage(old) ||
   claimCapacity(next) !== claimCapacity(old) ||
   isGoing(next) !== isGoing(old) ||
-  (stateOf(next) === undefined && hasError(next) && !hasError(old)) ||
-  (stateOf(next) !== stateOf(old) && !isOurs(stateOf(next)))
+  (resizeStateOf(next) === undefined && hasError(next) && !hasError(old)) ||
+  (resizeStateOf(next) !== resizeStateOf(old) && !isOurs(resizeStateOf(next)))
 
 const isGoing = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 

@@ -9,7 +9,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { type Client, keyOfObject, type ObjectKey } from '../../client/index.ts'
 import type { Cache, EventRecorder } from '../../runtime/index.ts'
-import { stateOf } from '../../volumes/resize-status.ts'
+import { resizeStateOf } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import type { Subject } from '../volume-changes/index.ts'
 import { LOWERED_REASON, requestLowered } from './events.ts'
@@ -45,7 +45,7 @@ export class LoweredRequests {
   async catchUp(subject: Subject, signal: AbortSignal): Promise<void> {
     const { claim } = subject
     const from = allocatedStorage(claim)
-    if (from === undefined || !isLess(requestedStorage(claim), from) || stateOf(claim) === undefined) return
+    if (from === undefined || !isLess(requestedStorage(claim), from) || resizeStateOf(claim) === undefined) return
     if (this.#told.get(keyOfObject(claim)) === tokenOf(claim)) return
     if (await this.#isTold(claim, signal)) this.#told.set(keyOfObject(claim), tokenOf(claim))
     else this.#tell(subject, from)

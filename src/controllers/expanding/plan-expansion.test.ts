@@ -5,18 +5,18 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   cancelled,
+  completed,
+  completedOnNode,
   failed,
   failureText,
-  grown,
-  grownOnNode,
-  NO_ROOM,
-  nodeRefused,
+  INSUFFICIENT_STORAGE,
+  infeasible,
+  nodeInfeasible,
+  nodePending,
   nodeStarted,
-  nodesTurn,
-  refused,
+  restarted,
   type StatusPatch,
   started,
-  startedAgain,
   timeText,
 } from '../../volumes/resize-status.ts'
 import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
@@ -221,13 +221,17 @@ describe('waiting', () => {
 
   it('PLUS-12 a size for which there is no room is refused, unless the driver may be at work on it', () => {
     const noRoom = { shortageFor: () => '2Gi are missing' }
-    const refusal = { do: 'refuse', target: '5Gi', because: '2Gi are missing', reason: NO_ROOM }
+    const refusal = { do: 'refuse', target: '5Gi', because: '2Gi are missing', reason: INSUFFICIENT_STORAGE }
     expect(plan({ req: 5 }, noRoom)).toEqual(refusal)
     expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, noRoom)).toEqual(expand(5, 'goesOn'))
   })
 
   it('PLUS-12 which is said once, and asked for at once when there is room', () => {
-    const said = { type: 'ControllerResizeError', reason: NO_ROOM, message: failureText('2Gi are missing') }
+    const said = {
+      type: 'ControllerResizeError',
+      reason: INSUFFICIENT_STORAGE,
+      message: failureText('2Gi are missing'),
+    }
     const wish = { req: 5, alloc: 5, state: 'ControllerResizeInfeasible', conditions: [said] }
     expect(plan(wish, { shortageFor: () => '2Gi are missing' })).toEqual({ do: 'wait', because: '2Gi are missing' })
     expect(plan(wish, { shortageFor: () => '1Gi are missing' })).toMatchObject({
@@ -327,15 +331,15 @@ class Play {
           this.isNodeOnly ? this.cap : this.has,
         )
         if (plan.begins === 'anew') this.write(started(plan.target, now))
-        if (plan.begins === 'again') this.write(startedAgain(now))
+        if (plan.begins === 'again') this.write(restarted(now))
         if (answer === 'crash') return this.restart()
         this.known = undefined
-        if (this.isNodeOnly) return this.write(nodesTurn(now), plan.target)
+        if (this.isNodeOnly) return this.write(nodePending(now), plan.target)
         const isThere = this.has >= target
         if (answer === 'refuse' && !isThere) {
           this.known = plan.target
           const isNodes = this.situation.claim.status?.allocatedResourceStatuses?.storage?.startsWith('Node')
-          return this.write(isNodes ? failed({ message: '' }, now) : refused({ message: '' }, now))
+          return this.write(isNodes ? failed({ message: '' }, now) : infeasible({ message: '' }, now))
         }
         if (answer === 'fail' && !isThere) {
           this.known = plan.target
@@ -346,7 +350,7 @@ class Play {
         if (answer === 'lostAfter') return
         if (answer === 'crashAfter') return this.restart()
         const told = size(Math.max(this.has, this.pvcap))
-        return this.write(answer === 'okHere' ? grown(told) : nodesTurn(now), told)
+        return this.write(answer === 'okHere' ? completed(told) : nodePending(now), told)
       }
       case 'refuse':
       case 'hold':
@@ -360,9 +364,9 @@ class Play {
     const state = status?.allocatedResourceStatuses?.storage
     if (state !== 'NodeResizePending' && state !== 'NodeResizeInProgress') return
     if (answer === 'start') return this.write(nodeStarted())
-    if (answer === 'refuse') return this.write(nodeRefused({ message: '' }, timeText(this.nowMs)))
+    if (answer === 'refuse') return this.write(nodeInfeasible({ message: '' }, timeText(this.nowMs)))
     if (this.isNodeOnly) this.has = Math.max(this.has, this.pvcap)
-    this.write(grownOnNode(size(this.pvcap)))
+    this.write(completedOnNode(size(this.pvcap)))
   }
 
   restart() {

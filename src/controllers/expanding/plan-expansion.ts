@@ -6,7 +6,7 @@ import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { quantityToBytes } from '../../api/quantity.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
-import { conditionIn, failureText, NO_ROOM, stateOf } from '../../volumes/resize-status.ts'
+import { failureText, INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, requestedStorage, volumeCapacity } from '../../volumes/sizes.ts'
 import { targetOf } from './target-size.ts'
 
@@ -67,7 +67,7 @@ export function planExpansion(situation: Situation): ExpansionStep {
 
 /** How a growth failed is told whatever became of the claim meanwhile, and so may be told when it is over. */
 function isToldLate({ claim, volume }: Situation): boolean {
-  const [cap, alloc, state] = [claimCapacity(claim), allocatedStorage(claim), stateOf(claim)]
+  const [cap, alloc, state] = [claimCapacity(claim), allocatedStorage(claim), resizeStateOf(claim)]
   if (isLess(cap, volumeCapacity(volume))) return false
   if (state === undefined) return !isLess(cap, requestedStorage(claim)) && hasError(claim)
   return state.startsWith('Node') && alloc !== undefined && !isLess(cap, alloc)
@@ -78,22 +78,23 @@ function isHalfGrown({ claim, volume }: Situation): boolean {
   const pvcap = volumeCapacity(volume)
   return (
     annotationOf(volume, PRE_RESIZE_CAPACITY) !== undefined &&
-    stateOf(claim) === undefined &&
+    resizeStateOf(claim) === undefined &&
     allocatedStorage(claim) === undefined &&
     isLess(claimCapacity(claim), pvcap) &&
     isLess(requestedStorage(claim), pvcap) &&
-    conditionIn(claim, 'FileSystemResizePending') === undefined
+    resizeCondition(claim, 'FileSystemResizePending') === undefined
   )
 }
 
 export const hasError = (claim: Situation['claim']): boolean =>
-  conditionIn(claim, 'ControllerResizeError') !== undefined || conditionIn(claim, 'NodeResizeError') !== undefined
+  resizeCondition(claim, 'ControllerResizeError') !== undefined ||
+  resizeCondition(claim, 'NodeResizeError') !== undefined
 
 /** The claim has what it asks for. What was begun before the request was lowered is ended or undone. */
 function planEnough(situation: Situation): ExpansionStep {
   const { claim, volume, isFinal, isNodeOnly } = situation
   const [cap, alloc] = [claimCapacity(claim), allocatedStorage(claim)]
-  switch (stateOf(claim)) {
+  switch (resizeStateOf(claim)) {
     case 'ControllerResizeInfeasible':
       return { do: 'cancel' }
     case 'ControllerResizeInProgress':
@@ -114,8 +115,8 @@ function planGrowth(situation: Situation): ExpansionStep {
     req: requestedStorage(claim),
     alloc: allocatedStorage(claim),
     pvcap: volumeCapacity(volume),
-    state: stateOf(claim),
-    isWaitingForNode: conditionIn(claim, 'FileSystemResizePending') !== undefined,
+    state: resizeStateOf(claim),
+    isWaitingForNode: resizeCondition(claim, 'FileSystemResizePending') !== undefined,
   }
   const target = targetOf(sizes, { isFinal, isNodeOnly })
   return target === undefined ? NOTHING : planAsking(target, situation)
@@ -128,7 +129,7 @@ function planAsking(target: string, situation: Situation): ExpansionStep {
     const refusal = refusalOf(target, situation)
     if (refusal) {
       const isSaid =
-        begins === 'again' && conditionIn(claim, 'ControllerResizeError')?.message === failureText(refusal.because)
+        begins === 'again' && resizeCondition(claim, 'ControllerResizeError')?.message === failureText(refusal.because)
       return isSaid ? { do: 'wait', because: refusal.because } : { do: 'refuse', target, ...refusal }
     }
   }
@@ -139,7 +140,7 @@ function planAsking(target: string, situation: Situation): ExpansionStep {
 }
 
 function beginningOf(target: string, claim: Situation['claim']): Beginning {
-  const state = stateOf(claim)
+  const state = resizeStateOf(claim)
   if (state === undefined || !isSame(target, allocatedStorage(claim))) return 'anew'
   return state === 'ControllerResizeInfeasible' ? 'again' : 'goesOn'
 }
@@ -147,15 +148,15 @@ function beginningOf(target: string, claim: Situation['claim']): Beginning {
 function refusalOf(target: string, situation: Situation): { because: string; reason?: string } | undefined {
   if (quantityToBytes(target) > BYTES_MAX) return { because: `${target} is more than any volume can have` }
   const because = situation.shortageFor(target)
-  return because === undefined ? undefined : { because, reason: NO_ROOM }
+  return because === undefined ? undefined : { because, reason: INSUFFICIENT_STORAGE }
 }
 
 /** How long a size that was refused, by the driver or by the node, has to wait. Whoever waits for room does not. */
 function slowLeftMs(target: string, { claim, nowMs, slowMs }: Situation): number {
-  const state = stateOf(claim)
+  const state = resizeStateOf(claim)
   if (!state?.endsWith('Infeasible') || !isSame(target, allocatedStorage(claim))) return 0
-  const error = conditionIn(claim, state === 'NodeResizeInfeasible' ? 'NodeResizeError' : 'ControllerResizeError')
-  if (error?.reason === NO_ROOM) return 0
+  const error = resizeCondition(claim, state === 'NodeResizeInfeasible' ? 'NodeResizeError' : 'ControllerResizeError')
+  if (error?.reason === INSUFFICIENT_STORAGE) return 0
   const sinceMs = Date.parse(error?.lastProbeTime ?? error?.lastTransitionTime ?? '')
   if (Number.isNaN(sinceMs)) return 0
   return Math.min(sinceMs + slowMs - nowMs, slowMs) // clocks differ, but nobody waits for more than one interval

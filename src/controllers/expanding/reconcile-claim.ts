@@ -9,11 +9,11 @@ import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/in
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
   cancelled,
+  completedOnNode,
   failureText,
-  grownOnNode,
-  leftToNode,
-  refused,
-  stateOf,
+  infeasible,
+  nodePendingWithoutState,
+  resizeStateOf,
   timeText,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
@@ -72,7 +72,7 @@ async function apply(
   switch (plan.do) {
     case 'nothing':
       answers.forget(keyOfObject(claim))
-      if (stateOf(claim) === undefined) lowered.forget(keyOfObject(claim)) // its growth is over
+      if (resizeStateOf(claim) === undefined) lowered.forget(keyOfObject(claim)) // its growth is over
       return done
     case 'tidy': {
       const annotations = { [PRE_RESIZE_CAPACITY]: null }
@@ -80,10 +80,10 @@ async function apply(
       return changed
     }
     case 'clear':
-      await save([claimWrite(claim, grownOnNode(claimCapacity(claim)))], context)
+      await save([claimWrite(claim, completedOnNode(claimCapacity(claim)))], context)
       return changed
     case 'leaveToNode': {
-      const left = await save([claimWrite(claim, leftToNode(timeText(context.clock.nowMs())))], context)
+      const left = await save([claimWrite(claim, nodePendingWithoutState(timeText(context.clock.nowMs())))], context)
       if (left) events.record(persistentVolumeClaimKind, left, needsNode)
       return changed
     }
@@ -99,7 +99,7 @@ async function apply(
     case 'refuse': {
       const failure = { message: failureText(plan.because), ...(plan.reason ? { reason: plan.reason } : {}) }
       const now = timeText(context.clock.nowMs())
-      await save([claimWrite(claim, refused(failure, now, plan.target))], context)
+      await save([claimWrite(claim, infeasible(failure, now, plan.target))], context)
       const message = `Cannot expand volume ${keyOfObject(volume)} of claim ${keyOfObject(claim)}: ${plan.because}. The driver was not asked.`
       events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
       return changed

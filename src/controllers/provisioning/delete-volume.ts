@@ -8,7 +8,7 @@ import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectKey, ObjectRef } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
-import { DELETION_ASKED, isDeletionAsked } from '../../volumes/deletion-asked.ts'
+import { DELETION_REQUESTED, isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import type { ProvisioningContext } from './context.ts'
 import { deletingFailed } from './events.ts'
 import { isGone } from './intent.ts'
@@ -62,7 +62,8 @@ async function deleteVolume(
   const wanted = whyWanted(volume, await claimOf(volume, context))
   if (wanted !== undefined) return stuck(wanted)
 
-  if (!isDeletionAsked(volume) && !(await noteAsked(volume, context))) return backOff('the volume changed meanwhile')
+  if (!isDeletionRequested(volume) && !(await noteAsked(volume, context)))
+    return backOff('the volume changed meanwhile')
   election?.assertStillLeader()
   const startedMs = clock.monotonicMs()
   const deleted = await ask(volume, context, signal)
@@ -85,7 +86,7 @@ async function noteAsked(
   { metadata: { name = '', uid, resourceVersion } }: Readonly<PersistentVolume>,
   { client, volumes, clock }: ProvisioningContext,
 ): Promise<boolean> {
-  const annotations = { [DELETION_ASKED]: new Date(clock.nowMs()).toISOString() }
+  const annotations = { [DELETION_REQUESTED]: new Date(clock.nowMs()).toISOString() }
   const body = { metadata: { uid, resourceVersion, annotations } }
   try {
     volumes.learn(await client.patch(persistentVolumeKind, { name }, { type: 'merge', body }))

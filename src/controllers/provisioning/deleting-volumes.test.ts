@@ -3,7 +3,7 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import { unavailable } from '../../api/status-error.ts'
-import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
+import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER as FINALIZER, PROVISIONED_BY } from '../../volumes/names.ts'
 import { aWorld, DISKS, type World } from './provisioning.fixture.ts'
 
@@ -103,7 +103,7 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     await world.release('pv')
     let isKept = false
     const intercept = async (verb: string, args: readonly any[]) => {
-      const isSaying = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_ASKED]
+      const isSaying = verb === 'patch' && args[2].body?.metadata?.annotations?.[DELETION_REQUESTED]
       if (!isSaying || isKept) return
       isKept = true
       await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Retain' } })
@@ -112,11 +112,11 @@ describe.each([true, false])('a released volume (one transaction: %s)', (isAtomi
     await world.until(() => isKept, 'the word')
     await world.settle()
     expect(world.storage.deletes).toEqual([])
-    expect((await world.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_ASKED])
+    expect((await world.volume('pv'))?.metadata.annotations).not.toHaveProperty([DELETION_REQUESTED])
     await change('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' } })
     world.storage.deleteScript.push({ is: 'failed', because: 'busy' })
     await world.until(() => world.storage.deletes.length === 1, 'the call')
-    expect((await world.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_ASKED])
+    expect((await world.volume('pv'))?.metadata.annotations).toHaveProperty([DELETION_REQUESTED])
   })
 
   it('PROV-14 given back after its storage was asked goes on being deleted, unless it is kept', async () => {

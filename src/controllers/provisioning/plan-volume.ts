@@ -4,7 +4,7 @@
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { isDeletionAsked } from '../../volumes/deletion-asked.ts'
+import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import { BIND_COMPLETED, PROVISIONED_BY } from '../../volumes/names.ts'
 import type { Provisioner } from './provisioner.ts'
 
@@ -26,7 +26,7 @@ export function planVolume(
   const isGoing = volume.metadata.deletionTimestamp !== undefined
   if (policy !== 'Delete') return { do: isHeld ? 'dropFinalizer' : 'nothing' } // the data stays, whoever deletes the object
   if (phase === 'Bound' && !isHeld && !isGoing) return { do: 'putFinalizer' }
-  const isAsked = isDeletionAsked(volume)
+  const isAsked = isDeletionRequested(volume)
   // Without a claim an administrator is about to give it to another; if there is still something to give. Going and not
   // held, it was let go of before.
   if (phase === 'Released' && (volume.spec?.claimRef || isAsked) && (isHeld || !isGoing)) return { do: 'delete' }
@@ -54,6 +54,6 @@ export function whyWanted(
   const { volumeName } = claim.spec ?? {}
   const isGoing = volume.metadata.deletionTimestamp !== undefined
   if (volumeName ? volumeName !== volume.metadata.name : isGoing) return undefined
-  if (isDeletionAsked(volume) && annotationOf(claim, BIND_COMPLETED) === undefined) return undefined
+  if (isDeletionRequested(volume) && annotationOf(claim, BIND_COMPLETED) === undefined) return undefined
   return `its claim "${claimRef?.namespace}/${claimRef?.name}" still exists and has no other volume`
 }

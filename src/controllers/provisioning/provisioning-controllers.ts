@@ -20,7 +20,7 @@ import {
   source,
   type WorkQueue,
 } from '../../runtime/index.ts'
-import { DELETION_ASKED } from '../../volumes/deletion-asked.ts'
+import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
@@ -174,7 +174,7 @@ const isAnotherState = (next: Readonly<PersistentVolume>, old: Readonly<Persiste
   stateOf(next) !== stateOf(old)
 
 function stateOf({ metadata, spec, status }: Readonly<PersistentVolume>): string {
-  const { [DELETION_ASKED]: _, ...annotations } = metadata.annotations ?? {}
+  const { [DELETION_REQUESTED]: _, ...annotations } = metadata.annotations ?? {}
   return JSON.stringify([
     status?.phase,
     spec?.persistentVolumeReclaimPolicy,

@@ -10,7 +10,7 @@
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { NODE_EXPANSION_NOT_REQUIRED } from '../../volumes/names.ts'
-import { conditionIn, stateOf } from '../../volumes/resize-status.ts'
+import { resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { isLess } from '../../volumes/sizes.ts'
 import type { CsiVolume } from './csi-volume.ts'
 
@@ -37,16 +37,16 @@ export function planGrow({ pv, claim, readOnly }: CsiVolume, seenSize: string | 
   }
   const isShared = pv?.spec?.accessModes?.includes('ReadWriteMany')
   const isBehind = seenSize !== undefined && isLess(seenSize, pvcap)
-  if (!isShared || !isBehind || readOnly || stateOf(claim) !== undefined) return NOTHING
+  if (!isShared || !isBehind || readOnly || resizeStateOf(claim) !== undefined) return NOTHING
   if (annotationOf(claim, NODE_EXPANSION_NOT_REQUIRED) !== undefined) return NOTHING
   return { do: 'grow', claim, size: pvcap, tells: 'nobody' }
 }
 
 function turnOf(claim: Claim): 'state' | 'size' | undefined {
-  const state = stateOf(claim)
+  const state = resizeStateOf(claim)
   if (state === 'NodeResizePending' || state === 'NodeResizeInProgress') return 'state'
   const isOldResizer = state === undefined && claim.status?.allocatedResources?.storage === undefined
-  return isOldResizer && conditionIn(claim, 'FileSystemResizePending') ? 'size' : undefined
+  return isOldResizer && resizeCondition(claim, 'FileSystemResizePending') ? 'size' : undefined
 }
 
 /** A driver may have made the device larger than it was asked to; the file system follows the device. */

@@ -17,13 +17,13 @@ import { backoffMs } from '../../runtime/backoff.ts'
 import type { EventRecorder, Happening } from '../../runtime/index.ts'
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
 import {
+  completedOnNode,
   failureText,
-  grownOnNode,
   nodeFailed,
-  nodeRefused,
+  nodeInfeasible,
   nodeStarted,
+  resizeStateOf,
   type StatusPatch,
-  stateOf,
   timeText,
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, isLess, requestedStorage } from '../../volumes/sizes.ts'
@@ -122,14 +122,14 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
     if (failed?.how === 'final' && plan.tells === 'state' && isLess(requestedStorage(plan.claim), plan.size)) {
       const message = failureText(`${plan.size} failed on the node, and less is asked for by now`)
       known.failed = undefined
-      await save(plan.claim, nodeRefused({ message }, timeText(clock.nowMs())))
+      await save(plan.claim, nodeInfeasible({ message }, timeText(clock.nowMs())))
       return undefined
     }
     const waitMs = known.notBeforeMs - clock.monotonicMs()
     if (waitMs > 0) return waitMs
 
     let claim = plan.claim
-    if (plan.tells === 'state' && stateOf(claim) !== 'NodeResizeInProgress') {
+    if (plan.tells === 'state' && resizeStateOf(claim) !== 'NodeResizeInProgress') {
       const started = await save(claim, nodeStarted(), { isConditional: true })
       if (!started) return undefined // it changed meanwhile, and with that everyone is asked again
       claim = started
@@ -200,7 +200,7 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
       return undefined
     } else if (plan.tells === 'state' && (isInfeasibleExpand(error) || isUnable)) {
       known.failed = undefined
-      await save(plan.claim, nodeRefused(failure, now))
+      await save(plan.claim, nodeInfeasible(failure, now))
       return undefined
     } else {
       known.failed = { size: plan.size, how: 'final' }
@@ -216,7 +216,7 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
     const { namespace = '', name = '', uid } = claim.metadata
     let now = claim
     for (let edits = 0; edits <= EDITS_MAX; edits++) {
-      if (await save(now, grownOnNode(size), { isConditional: true })) return true
+      if (await save(now, completedOnNode(size), { isConditional: true })) return true
       try {
         now = await client.get(persistentVolumeClaimKind, { namespace, name })
       } catch (error) {
@@ -224,7 +224,9 @@ export function createGrowVolume(deps: GrowDeps): GrowVolume {
         throw error
       }
       const isSame =
-        now.metadata.uid === uid && stateOf(now) === stateOf(claim) && allocatedStorage(now) === allocatedStorage(claim)
+        now.metadata.uid === uid &&
+        resizeStateOf(now) === resizeStateOf(claim) &&
+        allocatedStorage(now) === allocatedStorage(claim)
       if (!isSame) return false
     }
     return false

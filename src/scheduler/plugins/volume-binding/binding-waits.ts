@@ -4,7 +4,7 @@
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { ObjectKey } from '../../../client/index.ts'
-import { claimKeyOf, type Volume } from '../../../volumes/claim-requirements.ts'
+import { claimKeyOf, type Volume } from '../../../volumes/matching.ts'
 import { SELECTED_NODE } from '../../../volumes/names.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { ClusterState } from '../../cluster/cluster-state.ts'

@@ -4,7 +4,7 @@
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { annotationOf, claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import { keyOfObject } from '../../../client/index.ts'
-import { claimKeyOf, type Volume } from '../../../volumes/claim-requirements.ts'
+import { claimKeyOf, type Volume } from '../../../volumes/matching.ts'
 import { SELECTED_NODE } from '../../../volumes/names.ts'
 import type { CapacityIndex } from '../../capacity/capacity-index.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'

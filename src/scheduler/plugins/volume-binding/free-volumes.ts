@@ -5,20 +5,20 @@ import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.t
 import { SortedList } from '../../../base/sorted-list.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
-import { bySize, type OfferGroup, type Shelves } from '../../../volumes/choose-volume.ts'
+import { bySize, type CandidateGroup, type VolumeCandidates } from '../../../volumes/choose-volume.ts'
 import {
+  type ClaimRequirements,
+  candidateOf,
   claimKeyOf,
-  type Offer,
-  offerOf,
-  offersModes,
-  shelfOf,
+  includesModes,
+  matchKey,
   type Volume,
-  type Wish,
-} from '../../../volumes/claim-requirements.ts'
+  type VolumeCandidate,
+} from '../../../volumes/matching.ts'
 import type { NodeView } from '../../cluster/node-view.ts'
 import { getOrMake } from '../../get-or-make.ts'
 
-type Groups = Map<number, SortedList<Offer>>
+type Groups = Map<number, SortedList<VolumeCandidate>>
 
 interface Shelf {
   readonly anywhere: Groups
@@ -35,7 +35,7 @@ const claimKeysOf = (volume: Volume): string[] => {
 export class FreeVolumes {
   readonly #cache: Cache<PersistentVolume>
   readonly #shelves = new Map<string, Shelf>()
-  readonly #placed = new Map<string, { offer: Offer; pins: readonly Pin[] }>()
+  readonly #placed = new Map<string, { offer: VolumeCandidate; pins: readonly Pin[] }>()
 
   constructor(cache: Cache<PersistentVolume>) {
     this.#cache = cache
@@ -46,10 +46,10 @@ export class FreeVolumes {
     const { name = '' } = volume.metadata
     this.remove(name)
     if (!isFree(volume)) return
-    const offer = offerOf(volume)
+    const offer = candidateOf(volume)
     const pins = pinsOf(volume)
     this.#placed.set(name, { offer, pins })
-    const id = shelfOf(offer)
+    const id = matchKey(offer)
     const shelf = getOrMake(this.#shelves, id, (): Shelf => ({ anywhere: new Map(), pinned: new Map(), size: 0 }))
     shelf.size++
     for (const groups of groupsOf(shelf, pins)) {
@@ -61,7 +61,7 @@ export class FreeVolumes {
     const known = this.#placed.get(name)
     if (!known) return
     this.#placed.delete(name)
-    const id = shelfOf(known.offer)
+    const id = matchKey(known.offer)
     const shelf = this.#shelves.get(id)
     if (!shelf) return
     for (const groups of groupsOf(shelf, known.pins)) groups.get(known.offer.modes)?.remove(known.offer)
@@ -74,20 +74,20 @@ export class FreeVolumes {
   }
 
   /** Whether there is any volume of the sort at all. */
-  has(wish: Wish): boolean {
-    return this.#shelves.has(shelfOf(wish))
+  has(wish: ClaimRequirements): boolean {
+    return this.#shelves.has(matchKey(wish))
   }
 
   /** The shelves as they look from one node. */
-  from(node: NodeView): Shelves {
+  from(node: NodeView): VolumeCandidates {
     return {
       reservedFor: (claimKey) => this.reservedFor(claimKey),
       groups: (wish) => this.#groups(wish, node),
     }
   }
 
-  *#groups(wish: Wish, { labels }: NodeView): Generator<OfferGroup> {
-    const shelf = this.#shelves.get(shelfOf(wish))
+  *#groups(wish: ClaimRequirements, { labels }: NodeView): Generator<CandidateGroup> {
+    const shelf = this.#shelves.get(matchKey(wish))
     if (!shelf) return
     yield* fitting(shelf.anywhere, wish)
     for (const [key, byValue] of shelf.pinned) {
@@ -97,9 +97,9 @@ export class FreeVolumes {
   }
 }
 
-function* fitting(groups: Groups, wish: Wish): Generator<OfferGroup> {
+function* fitting(groups: Groups, wish: ClaimRequirements): Generator<CandidateGroup> {
   for (const [modes, group] of groups) {
-    if (offersModes(modes, wish.modes)) yield { modes, offers: group.from(({ size }) => size >= wish.size) }
+    if (includesModes(modes, wish.modes)) yield { modes, candidates: group.from(({ size }) => size >= wish.size) }
   }
 }
 

@@ -4,7 +4,7 @@
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { chooseVolume } from '../../../volumes/choose-volume.ts'
-import { type Volume, type Wish, wishOf } from '../../../volumes/claim-requirements.ts'
+import { type ClaimRequirements, requirementsOf, type Volume } from '../../../volumes/matching.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { CapacityReport } from '../../capacity/capacity-report.ts'
 import { type CapacityFacts, type Demand, type Fit, VolumeFitter } from '../../capacity/fit-volumes.ts'
@@ -33,7 +33,7 @@ export interface JudgeFacts {
 
 interface Prepared {
   readonly claim: DelayedClaim
-  readonly wish: Wish
+  readonly wish: ClaimRequirements
   /** Whether any existing volume could be for it; most often none could. */
   readonly mayHaveVolume: boolean
   readonly canBeMade: boolean
@@ -176,7 +176,7 @@ const demandOf = ({ key, storageClass, bytes }: DelayedClaim): Demand => ({
 })
 
 function prepared(claim: DelayedClaim, free: FreeVolumes): Prepared {
-  const wish = wishOf(claim.claim)
+  const wish = requirementsOf(claim.claim)
   const { provisioner, allowedTopologies } = claim.storageClass
   return {
     claim,

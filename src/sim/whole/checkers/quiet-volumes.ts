@@ -2,7 +2,7 @@
 // phase says.
 
 import { INTENT_PREFIX } from '../../../controllers/provisioning/intent.ts'
-import { isDeletionAsked } from '../../../volumes/deletion-asked.ts'
+import { isDeletionRequested } from '../../../volumes/deletion-requested.ts'
 import { EXTERNAL_PROVISIONER_FINALIZER, PRE_RESIZE_CAPACITY } from '../../../volumes/names.ts'
 import { DRIVERS, type DriverName } from '../universe.ts'
 import { assetOf, type Of } from '../view.ts'
@@ -49,7 +49,7 @@ export function volumeProblems(volume: Of<'volume'>, quiet: Quiet): Problem[] {
       break
     case 'Released':
       if (isTheClaims) found('could go on', `volume ${name} is Released, and its claim is there`)
-      if (policy === 'Delete' && isOurs && (claimRef || isDeletionAsked(volume))) {
+      if (policy === 'Delete' && isOurs && (claimRef || isDeletionRequested(volume))) {
         found('not gone', `volume ${name} is Released with the policy Delete: ${told.about(uid).join('; ')}`)
       }
       break

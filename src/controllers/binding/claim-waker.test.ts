@@ -1,18 +1,24 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { chooseVolume, satisfies } from '../../volumes/choose-volume.ts'
-import { offerOf, wishOf } from '../../volumes/claim-requirements.ts'
-import { createMatchmaker } from './matchmaker.ts'
-import { aClaim, aVolume, type ClaimSample, handCache, type VolumeSample } from './samples.ts'
+import {
+  aClaim,
+  aVolume,
+  type ClaimSample,
+  fakeVolumeCache,
+  type VolumeSample,
+} from '../../volumes/claims-and-volumes.fixture.ts'
+import { candidateOf, requirementsOf } from '../../volumes/matching.ts'
+import { createClaimWaker } from './claim-waker.ts'
 import { createVolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 
 /** Claims that pass one after the other, as the work queue has them do, and volumes that come and go. */
 function aMarket() {
-  const hand = handCache()
+  const hand = fakeVolumeCache()
   const index = createVolumeIndex(hand.cache)
   const woken: string[] = []
-  const matchmaker = createMatchmaker(index, (key) => void woken.push(key))
+  const matchmaker = createClaimWaker(index, (key) => void woken.push(key))
   matchmaker.start()
   const taken = new Map<string, string>()
   const claims = new Map<string, ClaimSample & { readonly since?: string }>()
@@ -20,21 +26,21 @@ function aMarket() {
 
   function pass(key: string): void {
     passes++
-    matchmaker.begin(key)
+    matchmaker.reconcileStarted(key)
     const sample = claims.get(key)
     if (sample && !taken.has(key)) {
       const claim = aClaim(sample)
-      const volume = chooseVolume(claim, wishOf(claim), index)
-      if (!volume) matchmaker.waits(wishOf(claim), sample.since ?? '')
+      const volume = chooseVolume(claim, requirementsOf(claim), index)
+      if (!volume) matchmaker.addWaiting(requirementsOf(claim), sample.since ?? '')
       else {
         const { name = '' } = volume.metadata
         index.assume(name)
         taken.set(key, name)
         hand.put({ ...volume, spec: { ...volume.spec, claimRef: { namespace: 'default', name: sample.name ?? '' } } })
-        index.settle(name)
+        index.release(name)
       }
     }
-    matchmaker.end(key)
+    matchmaker.reconcileEnded(key)
   }
   return {
     hand,
@@ -101,7 +107,7 @@ describe('bringing volumes to claims that wait', () => {
     market.index.assume('x')
     market.work()
     expect(market.taken.size).toBe(0)
-    market.index.settle('x')
+    market.index.release('x')
     market.work()
     expect([...market.taken]).toEqual([['default/a', 'x']])
   })
@@ -113,17 +119,17 @@ describe('bringing volumes to claims that wait', () => {
     market.hand.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
     market.claim({ name: 'a' })
     market.work()
-    expect([market.taken.size, market.index.offered('x')]).toEqual([0, undefined])
+    expect([market.taken.size, market.index.candidate('x')]).toEqual([0, undefined])
   })
 
   it('PROV-6 what is offered during a pass waits for the next one', () => {
     const market = aMarket()
     market.claim({ name: 'a' })
     market.work()
-    market.matchmaker.begin('default/a')
-    market.matchmaker.waits(wishOf(aClaim({ name: 'a' })), '')
+    market.matchmaker.reconcileStarted('default/a')
+    market.matchmaker.addWaiting(requirementsOf(aClaim({ name: 'a' })), '')
     market.hand.put(aVolume({ name: 'x' }))
-    market.matchmaker.end('default/a')
+    market.matchmaker.reconcileEnded('default/a')
     expect(market.woken).toEqual(['default/a'])
     market.work()
     expect(market.taken.get('default/a')).toBe('x')
@@ -142,8 +148,9 @@ describe('bringing volumes to claims that wait', () => {
 
   it('PROV-6 volumes that satisfy nobody wake nobody, at the cost of the different demands', () => {
     const waiting = createWaitingClaims()
-    for (let n = 0; n < 10_000; n++) waiting.add(wishOf(aClaim({ name: `c${n}`, size: `${5 + (n % 3)}Gi` })), '')
-    const offer = offerOf(aVolume({ size: '1Gi' }))
+    for (let n = 0; n < 10_000; n++)
+      waiting.add(requirementsOf(aClaim({ name: `c${n}`, size: `${5 + (n % 3)}Gi` })), '')
+    const offer = candidateOf(aVolume({ size: '1Gi' }))
     let looks = 0
     const counted = new Proxy(offer, {
       get: (target, field) => {
@@ -181,7 +188,7 @@ describe('bringing volumes to claims that wait', () => {
           else if (step.do === 'remove') market.hand.remove(`v${step.n}`)
           else if (step.do === 'fail') {
             market.index.assume(`v${step.n}`)
-            market.index.settle(`v${step.n}`)
+            market.index.release(`v${step.n}`)
           } else if (step.do === 'pass') market.pass(`default/c${step.n}`)
           else market.work()
         }
@@ -190,8 +197,8 @@ describe('bringing volumes to claims that wait', () => {
         expect(new Set(names).size).toBe(names.length)
         for (const claim of market.untaken()) {
           for (const volume of market.hand.all()) {
-            const isFree = market.index.offered(volume.metadata.name ?? '') !== undefined
-            expect(isFree && satisfies(offerOf(volume), wishOf(claim))).toBe(false)
+            const isFree = market.index.candidate(volume.metadata.name ?? '') !== undefined
+            expect(isFree && satisfies(candidateOf(volume), requirementsOf(claim))).toBe(false)
           }
         }
       }),

@@ -2,48 +2,48 @@
 // ends its pass without it, the volume goes on to the next; so ten thousand volumes wake ten thousand claims once
 // each, and none is forgotten.
 import type { ObjectKey } from '../../client/index.ts'
-import type { Offer, Wish } from '../../volumes/claim-requirements.ts'
+import type { ClaimRequirements, VolumeCandidate } from '../../volumes/matching.ts'
 import type { VolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 
-export interface Matchmaker {
+export interface ClaimWaker {
   /** A pass over the claim begins: it looks for itself now. */
-  begin(claimKey: ObjectKey): void
+  reconcileStarted(claimKey: ObjectKey): void
   /** Nothing that is free would do. Said right after looking, so that nothing can come in between. */
-  waits(wish: Wish, since: string): void
+  addWaiting(wish: ClaimRequirements, since: string): void
   /** The pass is over: what was held for the claim and is still free goes to the next. */
-  end(claimKey: ObjectKey): void
+  reconcileEnded(claimKey: ObjectKey): void
   /** Works until the returned function is called. */
   start(): () => void
 }
 
-export function createMatchmaker(index: VolumeIndex, wake: (claimKey: ObjectKey) => void): Matchmaker {
+export function createClaimWaker(index: VolumeIndex, wake: (claimKey: ObjectKey) => void): ClaimWaker {
   const waiting = createWaitingClaims()
   /** The volume each woken claim was woken for, before its pass and during it. */
-  const promised = new Map<ObjectKey, string>()
-  const inHand = new Map<ObjectKey, string>()
+  const wokenFor = new Map<ObjectKey, string>()
+  const reconcilingFor = new Map<ObjectKey, string>()
 
-  function offer(found: Offer): void {
+  function offer(found: VolumeCandidate): void {
     const claimKey = waiting.take(found)
     if (claimKey === undefined) return // it stays on its shelf for whoever comes
-    promised.set(claimKey, found.volume.metadata.name ?? '')
+    wokenFor.set(claimKey, found.volume.metadata.name ?? '')
     wake(claimKey)
   }
 
   return {
-    begin(claimKey) {
+    reconcileStarted(claimKey) {
       waiting.remove(claimKey)
-      const name = promised.get(claimKey)
+      const name = wokenFor.get(claimKey)
       if (name === undefined) return
-      promised.delete(claimKey)
-      inHand.set(claimKey, name)
+      wokenFor.delete(claimKey)
+      reconcilingFor.set(claimKey, name)
     },
-    waits: (wish, since) => waiting.add(wish, since),
-    end(claimKey) {
-      const name = inHand.get(claimKey)
+    addWaiting: (wish, since) => waiting.add(wish, since),
+    reconcileEnded(claimKey) {
+      const name = reconcilingFor.get(claimKey)
       if (name === undefined) return
-      inHand.delete(claimKey)
-      const still = index.offered(name)
+      reconcilingFor.delete(claimKey)
+      const still = index.candidate(name)
       if (still) offer(still)
     },
     start: () => index.follow(offer),

@@ -1,9 +1,9 @@
 // For tests: claims and volumes of which only what matters is said.
-import type { Stored } from '../../api/kind.ts'
-import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import type { Cache, CacheHandlers } from '../../runtime/cache.ts'
-import { ObjectSet } from '../../runtime/object-set.ts'
-import type { Claim, Volume } from '../../volumes/claim-requirements.ts'
+import type { Stored } from '../api/kind.ts'
+import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
+import type { Cache, CacheHandlers } from '../runtime/cache.ts'
+import { ObjectSet } from '../runtime/object-set.ts'
+import type { Claim, Volume } from './matching.ts'
 
 export interface ClaimSample {
   readonly name?: string
@@ -77,7 +77,7 @@ export const aVolume = (sample: VolumeSample = {}): Volume => {
 }
 
 /** As much of a cache as the volume index needs, changed by hand. */
-export function handCache() {
+export function fakeVolumeCache() {
   const volumes = new ObjectSet<Stored<PersistentVolume>>()
   const handlers = new Set<CacheHandlers<PersistentVolume>>()
   const cache: Pick<Cache<PersistentVolume>, 'get' | 'addIndex' | 'byIndex' | 'subscribe'> = {

@@ -12,14 +12,14 @@ export type Claim = Readonly<PersistentVolumeClaim>
 export type Volume = Readonly<PersistentVolume>
 
 /** What must be the same on both sides. */
-export interface Sort {
+export interface MatchedFields {
   readonly className: string
   /** No attributes class and the empty one are the same. */
   readonly attributesClass: string
   readonly volumeMode: string
 }
 
-export interface Wish extends Sort {
+export interface ClaimRequirements extends MatchedFields {
   readonly claimKey: ObjectKey
   /** In billionths, as quantities count. */
   readonly size: bigint
@@ -27,35 +27,35 @@ export interface Wish extends Sort {
   readonly selector: LabelSelector | undefined
 }
 
-export interface Offer extends Sort {
+export interface VolumeCandidate extends MatchedFields {
   readonly volume: Volume
   readonly size: bigint
   readonly modes: AccessModes
 }
 
-export const wishOf = (claim: Claim): Wish => ({
-  ...sortOf(claimClassName(claim) ?? '', claim.spec),
+export const requirementsOf = (claim: Claim): ClaimRequirements => ({
+  ...matchedFields(claimClassName(claim) ?? '', claim.spec),
   claimKey: keyOfObject(claim),
   size: sizeOf(claim.spec?.resources?.requests),
   modes: accessModes(claim.spec?.accessModes),
   selector: claim.spec?.selector ? labelSelectorFromObject(claim.spec.selector) : undefined,
 })
 
-export const offerOf = (volume: Volume): Offer => ({
-  ...sortOf(volumeClassName(volume), volume.spec),
+export const candidateOf = (volume: Volume): VolumeCandidate => ({
+  ...matchedFields(volumeClassName(volume), volume.spec),
   volume,
   size: sizeOf(volume.spec?.capacity),
   modes: accessModes(volume.spec?.accessModes),
 })
 
-const sortOf = (className: string, spec: Claim['spec'] | Volume['spec'] = {}): Sort => ({
+const matchedFields = (className: string, spec: Claim['spec'] | Volume['spec'] = {}): MatchedFields => ({
   className,
   attributesClass: spec.volumeAttributesClassName ?? '',
   volumeMode: spec.volumeMode ?? 'Filesystem',
 })
 
 /** What is of one sort stands together. */
-export const shelfOf = ({ className, attributesClass, volumeMode }: Sort): string =>
+export const matchKey = ({ className, attributesClass, volumeMode }: MatchedFields): string =>
   `${className} ${attributesClass} ${volumeMode}`
 
 /** Whether the volume is for this claim by name and, where it gives one, by uid. */
@@ -81,7 +81,7 @@ const BITS: Readonly<Record<string, number>> = {
 const accessModes = (modes: readonly string[] = []): AccessModes =>
   modes.reduce((all, mode) => all | (BITS[mode] ?? 0), 0)
 
-export const offersModes = (offered: AccessModes, wanted: AccessModes): boolean => (offered & wanted) === wanted
+export const includesModes = (offered: AccessModes, wanted: AccessModes): boolean => (offered & wanted) === wanted
 
 export const countModes = (modes: AccessModes): number =>
   (modes & 1) + ((modes >> 1) & 1) + ((modes >> 2) & 1) + ((modes >> 3) & 1)

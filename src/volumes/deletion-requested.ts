@@ -4,7 +4,7 @@ import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
 /** On volumes, with the time. Whoever has seen that the storage is still there, and wants to keep it, takes it off. */
-export const DELETION_ASKED = 'provisioning.stowage.dev/deletion-asked'
+export const DELETION_REQUESTED = 'provisioning.stowage.dev/deletion-asked'
 
-export const isDeletionAsked = (volume: Readonly<PersistentVolume>): boolean =>
-  annotationOf(volume, DELETION_ASKED) !== undefined
+export const isDeletionRequested = (volume: Readonly<PersistentVolume>): boolean =>
+  annotationOf(volume, DELETION_REQUESTED) !== undefined
