@@ -40,7 +40,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
   async function until(condition: () => Promise<boolean>): Promise<void> {
     while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
   }
-  const held = async () => Object.values((await driver.control.look()).state.volumes)
+  const held = async () => Object.values((await driver.control.inspect()).state.volumes)
 
   beforeAll(async () => {
     dir = await mkdtemp(join(tmpdir(), 'stowage-claims-'))
@@ -125,7 +125,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     expect(new Set(volumes.map(({ spec }) => spec.csi.volumeHandle))).toEqual(
       new Set((await held()).map(({ id }) => id)),
     )
-    expect((await driver.control.look()).overlaps).toEqual([])
+    expect((await driver.control.inspect()).overlaps).toEqual([])
     await kubectl.out(`delete pvc ${kept.join(' ')}`)
     await until(async () => (await held()).length === 0 && (await kubectl.json('get pv')).items.length === 0)
   })

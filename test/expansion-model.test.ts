@@ -23,7 +23,7 @@ import type { Client } from '../src/client/index.ts'
 import { createExpanding } from '../src/controllers/expanding/index.ts'
 import { createChangingControllers } from '../src/controllers/volume-changes/index.ts'
 import { createFakeDriver, type FakeEffect, fakeSettings } from '../src/csi/fake/index.ts'
-import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../src/csi/index.ts'
+import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../src/csi/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
 import { checkExpansion, type ExpansionRules } from '../src/sim/checkers/expansion.ts'
 import { openLmdbStore, type Store } from '../src/store/index.ts'
@@ -145,8 +145,8 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
   let answer: Answer = 'ok'
 
   const fake = createFakeDriver({ clock, settings })
-  const scripted = fake.script.take
-  fake.script.take = (method, volumes) => {
+  const scripted = fake.script.match
+  fake.script.match = (method, volumes) => {
     if (method !== 'ControllerExpandVolume') return scripted(method, volumes)
     // A driver that has given a size does not say that it will not.
     const isGiven = volumes.some((id) => checker?.isGiven(id))
@@ -224,7 +224,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
         pool: 'pool',
         copies: 1,
         capacityBytes: GI,
-        asked: { capabilities: [capability], parameters: {}, mutableParameters: {}, source: undefined },
+        createRequest: { capabilities: [capability], parameters: {}, mutableParameters: {}, source: undefined },
         mutableParameters: {},
         attachments: {},
         onNodes: { 'node-1': { staged: {}, published: {}, fileSystemBytes: GI } },
@@ -264,7 +264,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
     const caches = createCacheSet({ client, clock, random: () => 0.5 })
     const deps = { client: mine, caches, clock, random: () => 0.5, log: silentLog }
     const events = { record: () => {} }
-    const expanding = createExpanding({ ...deps, driver: oneAtATime(csi), facts, events })
+    const expanding = createExpanding({ ...deps, driver: serializeCalls(csi), facts, events })
     const controllers = createChangingControllers({ ...deps, facts, changes: [expanding] })
     const abort = new AbortController()
     const running = controllers.run(abort.signal)
@@ -528,7 +528,7 @@ type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<obje
 
 function driverTo(fake: ReturnType<typeof createFakeDriver>): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
-  return driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+  return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
     const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
     return create(method.output, (await service[method.localName]!(request, { signal })) as never)
   })

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from '../src/csi/gen/csi_pb.js'
-import { type CsiConnection, connectDriver, driverFacts, whenReady } from '../src/csi/index.ts'
+import { type CsiConnection, connectDriver, driverFacts, waitUntilReady } from '../src/csi/index.ts'
 import { buildProgram } from './helpers/build.ts'
 import { type RunningFakeDriver, startFakeDriver } from './helpers/fake-driver.ts'
 
@@ -24,7 +24,8 @@ afterAll(async () => {
   await fake?.remove()
 })
 
-const ready = () => whenReady(driver, { clock: systemClock(), log: silentLog, signal: AbortSignal.timeout(20_000) })
+const ready = () =>
+  waitUntilReady(driver, { clock: systemClock(), log: silentLog, signal: AbortSignal.timeout(20_000) })
 const request = (name: string) => ({
   name,
   volumeCapabilities: [
@@ -32,7 +33,7 @@ const request = (name: string) => ({
   ],
   secrets: { password: 'hunter2' },
 })
-const names = async () => Object.values((await fake.control.look()).state.volumes).map(({ name }) => name)
+const names = async () => Object.values((await fake.control.inspect()).state.volumes).map(({ name }) => name)
 
 describe('the fake driver as a process', () => {
   it('SYS-6 is the driver its flags describe', async () => {
@@ -46,7 +47,7 @@ describe('the fake driver as a process', () => {
 
   it('SYS-6 remembers what it was asked, and no secrets', async () => {
     await driver.controller.createVolume(request('kept'))
-    const { calls } = await fake.control.look()
+    const { calls } = await fake.control.inspect()
     expect(calls.at(-1)).toMatchObject({
       method: 'CreateVolume',
       volume: 'kept',
@@ -80,7 +81,7 @@ describe('the fake driver as a process', () => {
   it('PROV-9 hangs until it is released, when told to', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     const made = driver.controller.createVolume(request('slow'))
-    await expect.poll(async () => (await fake.control.look()).hanging).toBe(1)
+    await expect.poll(async () => (await fake.control.inspect()).hanging).toBe(1)
     expect(await names()).not.toContain('slow')
     await fake.control.release()
     expect((await made).volume?.volumeId).toMatch(/^vol-/)
@@ -89,11 +90,11 @@ describe('the fake driver as a process', () => {
   it('CAP-6 reports capacity late, when told to', async () => {
     await fake.control.setRules([])
     const free = async () => (await driver.controller.getCapacity({})).availableCapacity
-    await fake.control.holdCapacity()
+    await fake.control.freezeCapacity()
     const before = await free()
     await driver.controller.createVolume(request('more'))
     expect(await free()).toBe(before)
-    await fake.control.showCapacity()
+    await fake.control.unfreezeCapacity()
     expect(await free()).toBe(before - 1024n ** 3n)
   })
 
@@ -103,7 +104,7 @@ describe('the fake driver as a process', () => {
     const questions = `${JSON.stringify({ do: 'look' })}\n`.repeat(2_000)
     await new Promise((sent) => socket.write(questions, sent))
     socket.destroy()
-    for (let i = 0; i < 3; i++) expect((await fake.control.look()).hanging).toBe(0)
+    for (let i = 0; i < 3; i++) expect((await fake.control.inspect()).hanging).toBe(0)
     await ready()
   })
 

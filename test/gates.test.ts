@@ -47,7 +47,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     const { spec } = await claim(name)
     const { json } = await server.call('GET', `/api/v1/persistentvolumes/${spec.volumeName}`)
     expect(json.status.phase).toBe('Bound')
-    const { state } = await driver.control.look()
+    const { state } = await driver.control.inspect()
     return state.volumes[json.spec.csi.volumeHandle]!.mutableParameters
   }
   const isInEffect = async (name: string, className: string) => {

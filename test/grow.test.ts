@@ -88,7 +88,7 @@ describe('stowage grow, as a process', () => {
     expect(await sizes(names)).toEqual(['2Gi', '2Gi', '2Gi'])
     expect(out).toContain('shop/db-0: grown to 2Gi\n')
     expect(out).toContain('db-2   1Gi   2Gi  grown\n\nAll 3 claims have the size that was asked for.\n')
-    const held = Object.values((await driver.control.look()).state.volumes)
+    const held = Object.values((await driver.control.inspect()).state.volumes)
     expect(held.map(({ capacityBytes }) => capacityBytes)).toEqual([2 * GI, 2 * GI, 2 * GI])
   })
 

@@ -196,7 +196,7 @@ describe('stowage migrate with a driver', () => {
   const claims = async () => (await server.call('GET', CLAIMS)).json.items as any[]
   /** What the driver does for each claim's volume. */
   const attributes = async () => {
-    const { state } = await driver.control.look()
+    const { state } = await driver.control.inspect()
     const volumes = (await server.call('GET', '/api/v1/persistentvolumes')).json.items as any[]
     const handles = new Map(volumes.map(({ metadata, spec }) => [metadata.name, spec.csi.volumeHandle]))
     return Object.fromEntries(

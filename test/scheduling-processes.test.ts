@@ -68,7 +68,7 @@ describe('every part in a process of its own', () => {
       expect(await held()).toHaveLength(pods.length)
       await reported(...hosts.map((name) => `local ${name}: 0`))
       expect(await uids()).toEqual(before)
-      expect((await driver.control.look()).overlaps).toEqual([])
+      expect((await driver.control.inspect()).overlaps).toEqual([])
     },
   )
 

@@ -142,7 +142,7 @@ describe('an end', () => {
         provisioner: 'slow.example',
       })
       await server.call('POST', `${CORE}/persistentvolumeclaims`, aClaim('waits', { storageClassName: 'slow' }))
-      await until(async () => (await driver.control.look()).calls.some(({ method }) => method === 'CreateVolume'))
+      await until(async () => (await driver.control.inspect()).calls.some(({ method }) => method === 'CreateVolume'))
       expect(await endOf(server)).toBe(0)
     } finally {
       await driver.remove()
@@ -169,7 +169,7 @@ describe('an end', () => {
       })
       await node.start()
       await makeAPod(server, 'waits')
-      await until(async () => (await driver.control.look()).calls.some(({ method }) => method === 'NodeStageVolume'))
+      await until(async () => (await driver.control.inspect()).calls.some(({ method }) => method === 'NodeStageVolume'))
       const startMs = performance.now()
       await node.stop()
       expect(performance.now() - startMs).toBeLessThan(END_MS_MAX)

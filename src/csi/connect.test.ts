@@ -7,12 +7,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
 import { connectDriver } from './connect.ts'
-import { CsiError, meaningOfCreateFailure } from './errors.ts'
+import { CsiError, classifyCreateFailure } from './errors.ts'
 import { VolumeCapability_AccessMode_Mode as Mode } from './gen/csi_pb.js'
 import { createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
-import { type SocketTrial, startSocketTrial } from './socket.fixture.ts'
+import { type SocketFixture, startSocketFixture } from './socket.fixture.ts'
 
-let trial: SocketTrial
+let trial: SocketFixture
 afterEach(() => trial.remove())
 
 const failureOf = (call: Promise<unknown>): Promise<CsiError> =>
@@ -34,7 +34,7 @@ function pledge<T>() {
 
 describe('a driver behind a socket', () => {
   it('SYS-6 is sent requests whole and its replies come back whole', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await trial.serve({
       controller: {
         createVolume: async (request) => ({
@@ -63,7 +63,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('SYS-6 tells what the driver answered when it refuses', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await trial.serve({
       controller: {
         deleteVolume: async () => {
@@ -76,7 +76,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('SYS-6 answers UNIMPLEMENTED for methods and services it does not offer', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await trial.serve({ controller: {} })
     expect(await failureOf(trial.driver.controller.listVolumes({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
     expect(await failureOf(trial.driver.node.nodeGetInfo({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
@@ -85,7 +85,7 @@ describe('a driver behind a socket', () => {
   it('SYS-6 hides its mistakes from callers, and secrets from its own log', async () => {
     const lines: string[] = []
     const keep = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
-    trial = await startSocketTrial({ log: { debug: keep, info: keep, warn: keep, error: keep } })
+    trial = await startSocketFixture({ log: { debug: keep, info: keep, warn: keep, error: keep } })
     await trial.serve({
       controller: {
         deleteVolume: async ({ secrets }) => {
@@ -103,7 +103,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('PROV-16 keeps secrets that a driver repeats out of the error', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await trial.serve({
       controller: {
         createVolume: async ({ secrets }) => {
@@ -117,7 +117,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('SYS-6 says which socket nobody answers at, and what to do', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     const error = await failureOf(trial.driver.identity.probe({}))
     expect(error.codeName).toBe('UNAVAILABLE')
     expect(error.message).toContain(trial.path)
@@ -125,7 +125,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('SYS-6 is reached again after it restarted', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await trial.serve()
     await trial.driver.identity.probe({})
     await trial.stop()
@@ -139,7 +139,7 @@ describe('a driver behind a socket', () => {
     const line = (_fields: object, message: string) => {
       if (message.startsWith('the CSI driver')) lines.push(message)
     }
-    trial = await startSocketTrial({ log: { ...silentLog, info: line, warn: line } })
+    trial = await startSocketFixture({ log: { ...silentLog, info: line, warn: line } })
     for (const timeoutMs of [1, 10_000]) await failureOf(trial.driver.identity.probe({}, { timeoutMs }))
     expect(lines).toEqual([]) // it has never been there: whoever waits for it says so
     await trial.serve()
@@ -169,14 +169,14 @@ describe('a driver behind a socket', () => {
   }
   for (const [how, endStream] of Object.entries(endings)) {
     it(`PROV-12 whose call ends ${how} leaves the caller uncertain`, async () => {
-      trial = await startSocketTrial()
+      trial = await startSocketFixture()
       const dying = createHttp2Server().on('stream', (stream) => {
         stream.on('error', () => {})
         endStream(stream)
       })
       await new Promise<void>((resolve) => void dying.listen(trial.path, resolve))
       const error = await failureOf(trial.driver.controller.createVolume({ name: 'a' }))
-      expect(meaningOfCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
+      expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
       expect(error.message).toMatch(/without an answer.*may have done/)
       trial.driver.close()
       await new Promise((resolve) => dying.close(resolve))
@@ -185,7 +185,7 @@ describe('a driver behind a socket', () => {
 
   it('SYS-6 that is too slow fails the call when its time is up, and sees that nobody waits any more', async () => {
     const clock = manualClock()
-    trial = await startSocketTrial({ clock })
+    trial = await startSocketFixture({ clock })
     const asked = pledge<AbortSignal>()
     await trial.serve({
       controller: {
@@ -209,7 +209,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('SYS-6 is told by the protocol how long its caller waits', async () => {
-    trial = await startSocketTrial({ clock: manualClock() }) // our own clock stands still
+    trial = await startSocketFixture({ clock: manualClock() }) // our own clock stands still
     await trial.serve({
       identity: {
         probe: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({}))),
@@ -220,7 +220,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('SYS-6 sees a call given up when its caller is told to stop', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     const asked = pledge<AbortSignal>()
     await trial.serve({
       identity: {
@@ -243,7 +243,7 @@ describe('a driver behind a socket', () => {
   })
 
   it('SYS-6 is not called after the connection was closed', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await trial.serve({ identity: { probe: () => new Promise(() => {}) } })
     const underWay = failureOf(trial.driver.identity.probe({}))
     trial.driver.close()
@@ -253,7 +253,7 @@ describe('a driver behind a socket', () => {
 
   it('SYS-11 is measured at both ends, by driver, method and code', async () => {
     const registry = new Registry()
-    trial = await startSocketTrial({
+    trial = await startSocketFixture({
       metrics: createCsiMetrics(registry),
       pluginMetrics: createCsiPluginMetrics(registry),
     })
@@ -280,7 +280,7 @@ describe('a driver behind a socket', () => {
 
 describe('the socket', () => {
   it('SYS-6 that a killed driver left behind is replaced', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     const leave = `require('net').createServer().listen(${JSON.stringify(trial.path)}, () => process.kill(process.pid, 'SIGKILL'))`
     expect(() => execFileSync(process.execPath, ['-e', leave])).toThrow()
     await access(trial.path)
@@ -289,7 +289,7 @@ describe('the socket', () => {
   })
 
   it('SYS-6 on which someone answers is left alone', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     const other = createServer().listen(trial.path)
     await new Promise((resolve) => other.once('listening', resolve))
     await expect(trial.serve()).rejects.toThrow(/someone answers there/)
@@ -297,13 +297,13 @@ describe('the socket', () => {
   })
 
   it('SYS-6 is never put in the place of a file', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await writeFile(trial.path, 'data')
     await expect(trial.serve()).rejects.toThrow(/not a socket/)
   })
 
   it('SYS-6 is removed when the driver stops', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     await trial.serve()
     await access(trial.path)
     await trial.stop()
@@ -311,7 +311,7 @@ describe('the socket', () => {
   })
 
   it('SYS-6 must be a unix socket with a path the system takes', async () => {
-    trial = await startSocketTrial()
+    trial = await startSocketFixture()
     const connect = (address: string) => () => connectDriver({ address, clock: manualClock(), log: silentLog }).close()
     expect(connect('tcp://localhost:1')).toThrow(/not a unix socket/)
     expect(connect('unix://')).toThrow(/names no socket/)

@@ -5,11 +5,11 @@ import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/p
 import { Client, type ClientOptions, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type CallOptions, type CsiDriver, driverOver, pathOf } from './driver.ts'
+import { type CallOptions, type CsiDriver, createCsiDriver, pathOf } from './driver.ts'
 import { CsiError, codeNameOf } from './errors.ts'
-import { measured } from './measured.ts'
+import { instrument } from './instrument.ts'
 import type { CallObserver } from './metrics.ts'
-import { withoutSecrets } from './redact.ts'
+import { redactText } from './redact.ts'
 import { socketPathOf } from './socket-path.ts'
 
 export interface ConnectOptions {
@@ -47,13 +47,13 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
   const closed = new AbortController()
   setMaxListeners(0, closed.signal) // every call under way listens to it, and takes its listener away
-  const presence = createPresence({ log, path, isClosed: () => closed.signal.aborted })
+  const presence = createAvailabilityLog({ log, path, isClosed: () => closed.signal.aborted })
 
   function send(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs: callTimeoutMs = timeoutMs } = options
       if (closed.signal.aborted) return reject(connectionClosed(method, path))
-      if (signal?.aborted) return reject(givenUp(method))
+      if (signal?.aborted) return reject(cancelled(method))
 
       // The clock that was handed in keeps the time; the driver is told how much of it there is.
       const metadata = new Metadata()
@@ -83,16 +83,16 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
         end(because)
         call.cancel()
       }
-      const giveUp = () => drop(givenUp(method))
+      const giveUp = () => drop(cancelled(method))
       const close = () => drop(connectionClosed(method, path))
-      const cancelTimeout = clock.after(callTimeoutMs, () => drop(tooSlow(method, callTimeoutMs)))
+      const cancelTimeout = clock.after(callTimeoutMs, () => drop(timedOut(method, callTimeoutMs)))
       signal?.addEventListener('abort', giveUp, { once: true })
       closed.signal.addEventListener('abort', close, { once: true })
     })
   }
 
   return {
-    ...driverOver(measured(send, { clock, log, ...(metrics ? { metrics } : {}) })),
+    ...createCsiDriver(instrument(send, { clock, log, ...(metrics ? { metrics } : {}) })),
     close() {
       closed.abort()
       client.close()
@@ -101,7 +101,11 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
 }
 
 /** One line in the log when the driver goes, and one when it is back. That it is not there yet is for whenReady to say. */
-function createPresence({ log, path, isClosed }: Pick<ConnectOptions, 'log'> & { path: string; isClosed(): boolean }) {
+function createAvailabilityLog({
+  log,
+  path,
+  isClosed,
+}: Pick<ConnectOptions, 'log'> & { path: string; isClosed(): boolean }) {
   let driver: 'awaited' | 'here' | 'gone' = 'awaited'
   return {
     heard(error: ServiceError | null): void {
@@ -122,11 +126,12 @@ function createPresence({ log, path, isClosed }: Pick<ConnectOptions, 'log'> & {
 }
 
 function failureOf(error: ServiceError, method: DescMethod, request: Message, path: string): CsiError {
-  if (error.code === status.UNAVAILABLE && NOT_THERE.test(error.details)) return notThere(path, error.details)
-  if (error.code === status.UNAVAILABLE && WENT_AWAY.test(error.details)) return wentAway(method, path, error.details)
-  if (NO_ANSWER.test(error.details)) return wentAway(method, path, error.details)
+  if (error.code === status.UNAVAILABLE && NOT_THERE.test(error.details)) return notConnected(path, error.details)
+  if (error.code === status.UNAVAILABLE && WENT_AWAY.test(error.details))
+    return connectionLost(method, path, error.details)
+  if (NO_ANSWER.test(error.details)) return connectionLost(method, path, error.details)
   const codeName = codeNameOf(error.code)
-  const text = withoutSecrets(error.details, method.input, request).slice(0, ERROR_CHARACTERS_MAX)
+  const text = redactText(error.details, method.input, request).slice(0, ERROR_CHARACTERS_MAX)
   return new CsiError(codeName === 'OK' ? 'UNKNOWN' : codeName, text || `${method.name} failed without a reason`)
 }
 
@@ -136,22 +141,22 @@ const WENT_AWAY = /^(Connection dropped|Stream refused by server|read ECONNRESET
 /** gRPC makes INTERNAL and the like of these, which would mean that the driver answered. It did not, or not readably. */
 const NO_ANSWER = /^(Received RST_STREAM|Response message parsing error|Received message larger than max)/
 
-const notThere = (path: string, details: string) =>
+const notConnected = (path: string, details: string) =>
   new CsiError(
     'UNAVAILABLE',
     `No CSI driver answers at ${path} (${systemErrorIn(details)}). Start the driver, or correct the address of its socket.`,
   )
-const wentAway = (method: DescMethod, path: string, details: string) =>
+const connectionLost = (method: DescMethod, path: string, details: string) =>
   new CsiError(
     'UNAVAILABLE',
     `The CSI driver at ${path} went away during ${method.name} without an answer (${details}); it may have done what was asked.`,
   )
-const tooSlow = (method: DescMethod, timeoutMs: number) =>
+const timedOut = (method: DescMethod, timeoutMs: number) =>
   new CsiError(
     'DEADLINE_EXCEEDED',
     `${method.name} took longer than ${timeoutMs / 1_000} s; the CSI driver may still be at work.`,
   )
-const givenUp = (method: DescMethod) =>
+const cancelled = (method: DescMethod) =>
   new CsiError('CANCELLED', `${method.name} was given up; the CSI driver may still be at work.`)
 const connectionClosed = (method: DescMethod, path: string) =>
   new CsiError('CANCELLED', `${method.name} ended with the connection to ${path}; it was closed on this side.`)

@@ -12,9 +12,9 @@ import {
 import { Controller, Identity, Node } from './gen/csi_pb.js'
 
 export interface CsiDriver {
-  readonly identity: Caller<typeof Identity>
-  readonly controller: Caller<typeof Controller>
-  readonly node: Caller<typeof Node>
+  readonly identity: ServiceClient<typeof Identity>
+  readonly controller: ServiceClient<typeof Controller>
+  readonly node: ServiceClient<typeof Node>
 }
 
 export interface CallOptions {
@@ -24,7 +24,7 @@ export interface CallOptions {
 }
 
 /** The calls of a service, by name. */
-export type Caller<S extends Service> = {
+export type ServiceClient<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageInitShape<Input<S, M>>,
     options?: CallOptions,
@@ -32,7 +32,7 @@ export type Caller<S extends Service> = {
 }
 
 /** The other end: what a driver implements. What it throws must be a CsiError; anything else is INTERNAL. */
-export type Callee<S extends Service> = {
+export type ServiceHandlers<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageShape<Input<S, M>>,
     call: { readonly signal: AbortSignal },
@@ -40,14 +40,14 @@ export type Callee<S extends Service> = {
 }
 
 /** One call of any service: what a way to a driver has to know to carry it. */
-export type Carry = (method: DescMethod, request: Message, options: CallOptions) => Promise<Message>
+export type Transport = (method: DescMethod, request: Message, options: CallOptions) => Promise<Message>
 
 /** The driver at the end of a way to it. */
-export function driverOver(carry: Carry): CsiDriver {
+export function createCsiDriver(carry: Transport): CsiDriver {
   return {
-    identity: callerOver(Identity, carry),
-    controller: callerOver(Controller, carry),
-    node: callerOver(Node, carry),
+    identity: createServiceClient(Identity, carry),
+    controller: createServiceClient(Controller, carry),
+    node: createServiceClient(Node, carry),
   }
 }
 
@@ -67,10 +67,10 @@ type Service = { readonly method: Record<string, DescMethod> }
 type Input<S extends Service, M extends keyof S['method']> = S['method'][M]['input'] & DescMessage
 type Output<S extends Service, M extends keyof S['method']> = S['method'][M]['output'] & DescMessage
 
-function callerOver<S extends DescService & Service>(service: S, carry: Carry): Caller<S> {
+function createServiceClient<S extends DescService & Service>(service: S, carry: Transport): ServiceClient<S> {
   const calls = service.methods.map((method): [string, AnyCall] => [
     method.localName,
     async (request, options = {}) => carry(method, create(method.input, request), options),
   ])
-  return Object.fromEntries(calls) as unknown as Caller<S>
+  return Object.fromEntries(calls) as unknown as ServiceClient<S>
 }

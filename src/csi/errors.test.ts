@@ -4,12 +4,12 @@ import {
   type CsiCode,
   CsiError,
   type CsiFailureCode,
+  classifyCreateFailure,
   codeNameOf,
   goNameOf,
   isInfeasibleExpand,
   isInfeasibleModify,
   isUncertain,
-  meaningOfCreateFailure,
 } from './errors.ts'
 
 // create (plain), create (node chosen, driver with topology), uncertain otherwise, infeasible expand, infeasible modify
@@ -41,7 +41,7 @@ describe('what a failure means', () => {
     it(`PROV-9 reads ${code} as ${plain} after CreateVolume, and as ${withNode} where a node was chosen`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
       const meaning = (hasSelectedNode: boolean, hasTopology: boolean) =>
-        meaningOfCreateFailure(error, { hasSelectedNode, hasTopology })
+        classifyCreateFailure(error, { hasSelectedNode, hasTopology })
       expect(meaning(false, false)).toBe(plain)
       expect(meaning(true, false)).toBe(plain)
       expect(meaning(false, true)).toBe(plain)
@@ -58,7 +58,7 @@ describe('what a failure means', () => {
 
   it('PROV-9 learns nothing from a failure without a code', () => {
     const error = new Error('the pipe broke')
-    expect(meaningOfCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
+    expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
     expect(isUncertain(error)).toBe(true)
     expect(isInfeasibleExpand(error)).toBe(false)
     expect(isInfeasibleModify(error)).toBe(false)

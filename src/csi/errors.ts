@@ -70,7 +70,7 @@ export function goNameOf(codeName: CsiCode): string {
  */
 export type CreateFailure = 'unfinished' | 'final' | 'infeasible' | 'reschedule'
 
-export function meaningOfCreateFailure(
+export function classifyCreateFailure(
   error: unknown,
   { hasSelectedNode, hasTopology }: { readonly hasSelectedNode: boolean; readonly hasTopology: boolean },
 ): CreateFailure {

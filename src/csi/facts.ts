@@ -27,9 +27,9 @@ export interface DriverFacts {
 export async function driverFacts(driver: CsiDriver, signal?: AbortSignal): Promise<DriverFacts> {
   const options = signal ? { signal } : {}
   const info = await driver.identity.getPluginInfo({}, options)
-  const plugin = await orNothing(driver.identity.getPluginCapabilities({}, options))
-  const controller = await orNothing(driver.controller.controllerGetCapabilities({}, options))
-  const node = await orNothing(driver.node.nodeGetCapabilities({}, options))
+  const plugin = await unlessUnimplemented(driver.identity.getPluginCapabilities({}, options))
+  const controller = await unlessUnimplemented(driver.controller.controllerGetCapabilities({}, options))
+  const node = await unlessUnimplemented(driver.node.nodeGetCapabilities({}, options))
   const plugins = plugin?.capabilities.map(({ type }) => type) ?? []
   return {
     name: info.name,
@@ -54,7 +54,7 @@ export async function driverFacts(driver: CsiDriver, signal?: AbortSignal): Prom
 }
 
 /** A process may serve some of the services only. */
-async function orNothing<T>(reply: Promise<T>): Promise<T | undefined> {
+async function unlessUnimplemented<T>(reply: Promise<T>): Promise<T | undefined> {
   try {
     return await reply
   } catch (error) {

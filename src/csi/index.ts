@@ -1,12 +1,20 @@
 // CSI: how drivers are spoken to, what their failures mean, and how one is served. The messages are in gen/csi_pb.js.
 export { type ConnectOptions, type CsiConnection, connectDriver } from './connect.ts'
-export { type Callee, type Caller, type CallOptions, type Carry, type CsiDriver, driverOver } from './driver.ts'
+export {
+  type CallOptions,
+  type CsiDriver,
+  createCsiDriver,
+  type ServiceClient,
+  type ServiceHandlers,
+  type Transport,
+} from './driver.ts'
 export {
   type CreateFailure,
   CSI_CODES,
   type CsiCode,
   CsiError,
   type CsiFailureCode,
+  classifyCreateFailure,
   codeNameOf,
   goNameOf,
   isInfeasibleExpand,
@@ -14,7 +22,6 @@ export {
   isUncertain,
   isUncertainCode,
   isUnimplemented,
-  meaningOfCreateFailure,
 } from './errors.ts'
 export {
   type ControllerCapability,
@@ -24,10 +31,10 @@ export {
   type PluginService,
   type VolumeExpansion,
 } from './facts.ts'
-export { type MeasuredOptions, measured } from './measured.ts'
+export { type InstrumentOptions, instrument } from './instrument.ts'
 export { type CallObserver, createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
-export { oneAtATime } from './one-at-a-time.ts'
-export { type ReadyOptions, whenReady } from './ready.ts'
-export { redact, redacted, withoutSecrets } from './redact.ts'
+export { type ReadyOptions, waitUntilReady } from './ready.ts'
+export { redact, redactLazily, redactText } from './redact.ts'
 export { redactCredentials } from './redact-credentials.ts'
+export { serializeCalls } from './serialize-calls.ts'
 export { type ServedDriver, type ServeOptions, serveDriver } from './serve.ts'

@@ -2,14 +2,14 @@ import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../base/log.ts'
 import { manualClock } from '../base/manual-clock.ts'
-import { type CsiDriver, driverOver } from './driver.ts'
+import { type CsiDriver, createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
 import { driverFacts } from './facts.ts'
-import { whenReady } from './ready.ts'
+import { waitUntilReady } from './ready.ts'
 
 /** Answers each call with the next of its answers, the last one for ever. */
 function scripted(answers: Record<string, (object | CsiError)[]>): CsiDriver {
-  return driverOver(async (method, _request, { signal }) => {
+  return createCsiDriver(async (method, _request, { signal }) => {
     if (signal?.aborted) throw new CsiError('CANCELLED', 'given up')
     const list = answers[method.name]
     const answer = list && (list.length > 1 ? list.shift() : list[0])
@@ -24,7 +24,7 @@ describe('a driver that starts', () => {
     const clock = manualClock()
     const driver = scripted({ Probe: [new CsiError('UNAVAILABLE', 'not there'), { ready: false }, { ready: true }] })
     let isReady = false
-    const ready = whenReady(driver, { clock, log: silentLog, signal: new AbortController().signal }).then(() => {
+    const ready = waitUntilReady(driver, { clock, log: silentLog, signal: new AbortController().signal }).then(() => {
       isReady = true
     })
     await clock.nextTurn()
@@ -37,14 +37,18 @@ describe('a driver that starts', () => {
 
   it('SYS-6 is ready when it says nothing about it', async () => {
     const options = { clock: manualClock(), log: silentLog, signal: new AbortController().signal }
-    await whenReady(scripted({ Probe: [{}] }), options)
-    await whenReady(scripted({}), options)
+    await waitUntilReady(scripted({ Probe: [{}] }), options)
+    await waitUntilReady(scripted({}), options)
   })
 
   it('SYS-6 is waited for until the caller is told to stop', async () => {
     const clock = manualClock()
     const stop = new AbortController()
-    const ready = whenReady(scripted({ Probe: [{ ready: false }] }), { clock, log: silentLog, signal: stop.signal })
+    const ready = waitUntilReady(scripted({ Probe: [{ ready: false }] }), {
+      clock,
+      log: silentLog,
+      signal: stop.signal,
+    })
     const failure = expect(ready).rejects.toThrow('enough')
     await clock.nextTurn()
     await clock.advance(10_000)

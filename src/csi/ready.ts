@@ -14,7 +14,7 @@ export interface ReadyOptions {
 }
 
 /** Settles once the driver is ready; rejects with the signal's reason when that fires first. */
-export async function whenReady(driver: CsiDriver, { clock, log, signal }: ReadyOptions): Promise<void> {
+export async function waitUntilReady(driver: CsiDriver, { clock, log, signal }: ReadyOptions): Promise<void> {
   for (let probes = 0; ; probes++) {
     const because = await whyNotReady(driver, signal)
     if (because === undefined) return

@@ -16,7 +16,7 @@ const HIDDEN = '***'
 const SERVICE_ACCOUNT_TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens'
 
 /** The message as JSON, in which secrets show their keys only. Done when it is written, not before. */
-export function redacted(schema: DescMessage, message: Message): { toJSON(): JsonValue } {
+export function redactLazily(schema: DescMessage, message: Message): { toJSON(): JsonValue } {
   return { toJSON: () => redact(schema, message) }
 }
 
@@ -27,10 +27,10 @@ export function redact(schema: DescMessage, message: Message): JsonValue {
 }
 
 /** The text without the secrets of a request. Drivers repeat in their errors what they were given. */
-export function withoutSecrets(text: string, schema: DescMessage, request: Message): string {
+export function redactText(text: string, schema: DescMessage, request: Message): string {
   const values = secretsOf(schema, request).sort((a, b) => b.length - a.length) // a secret may begin with another
   if (values.length === 0) return text
-  return text.replace(new RegExp(values.map(literally).join('|'), 'g'), HIDDEN)
+  return text.replace(new RegExp(values.map(escapeRegExp).join('|'), 'g'), HIDDEN)
 }
 
 function hideIn(message: ReflectMessage): void {
@@ -56,4 +56,4 @@ function secretsOf(schema: DescMessage, request: Message): string[] {
 }
 
 const isSecret = (field: DescField) => getOption(field, csi_secret)
-const literally = (value: string) => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+const escapeRegExp = (value: string) => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')

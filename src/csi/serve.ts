@@ -10,20 +10,20 @@ import {
 } from '@grpc/grpc-js'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { clearSocket } from './clear-socket.ts'
-import { type Callee, pathOf } from './driver.ts'
+import { pathOf, type ServiceHandlers } from './driver.ts'
 import { type CsiCode, CsiError } from './errors.ts'
 import { Controller, Identity, Node } from './gen/csi_pb.js'
 import type { CallObserver } from './metrics.ts'
-import { redacted, withoutSecrets } from './redact.ts'
+import { redactLazily, redactText } from './redact.ts'
+import { removeStaleSocket } from './remove-stale-socket.ts'
 import { socketPathOf } from './socket-path.ts'
 
 export interface ServeOptions {
   /** `unix:///run/x/csi.sock`, or just the path. Its directory must be there. */
   readonly endpoint: string
-  readonly identity: Callee<typeof Identity>
-  readonly controller?: Partial<Callee<typeof Controller>>
-  readonly node?: Partial<Callee<typeof Node>>
+  readonly identity: ServiceHandlers<typeof Identity>
+  readonly controller?: Partial<ServiceHandlers<typeof Controller>>
+  readonly node?: Partial<ServiceHandlers<typeof Node>>
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: CallObserver
@@ -40,7 +40,7 @@ const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 export async function serveDriver(options: ServeOptions): Promise<ServedDriver> {
   const { endpoint, identity, controller, node, clock, log } = options
   const path = socketPathOf(endpoint)
-  await clearSocket(path)
+  await removeStaleSocket(path)
 
   const driverName = await nameOf(identity)
   const server = new Server({
@@ -121,7 +121,7 @@ function handlersOf(
         if (!act) throw new CsiError('UNIMPLEMENTED', `${driverName} does not offer ${method.name}`)
         return create(method.output, await act.call(callee, call.request, { signal: gone.signal }))
       }
-      log.debug({ method: pathOf(method), request: redacted(method.input, call.request) }, 'called')
+      log.debug({ method: pathOf(method), request: redactLazily(method.input, call.request) }, 'called')
       work().then(
         (reply) => {
           done('OK')
@@ -129,7 +129,7 @@ function handlersOf(
         },
         (thrown: unknown) => {
           const error = thrown instanceof CsiError ? thrown : unexpected(method, call.request, thrown, log)
-          const details = withoutSecrets(error.message, method.input, call.request)
+          const details = redactText(error.message, method.input, call.request)
           done(error.codeName)
           log.debug({ method: pathOf(method), code: error.codeName, error: details }, 'failed')
           answer({ code: error.code, details })
@@ -142,14 +142,11 @@ function handlersOf(
 /** Ours is the mistake; the caller learns no more of it than that. */
 function unexpected(method: DescMethod, request: Message, thrown: unknown, log: Logger): CsiError {
   const stack = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
-  log.error(
-    { method: pathOf(method), error: withoutSecrets(stack, method.input, request) },
-    'a call failed unexpectedly',
-  )
+  log.error({ method: pathOf(method), error: redactText(stack, method.input, request) }, 'a call failed unexpectedly')
   return new CsiError('INTERNAL', `${method.name} failed unexpectedly; the driver's log says more`)
 }
 
-async function nameOf(identity: Callee<typeof Identity>): Promise<string> {
+async function nameOf(identity: ServiceHandlers<typeof Identity>): Promise<string> {
   const info = await identity.getPluginInfo(create(Identity.method.getPluginInfo.input), {
     signal: new AbortController().signal,
   })

@@ -6,41 +6,41 @@ import type { Clock } from '../base/clock.ts'
 import { systemClock } from '../base/clock.ts'
 import { type Logger, silentLog } from '../base/log.ts'
 import { type CsiConnection, connectDriver } from './connect.ts'
-import type { Callee } from './driver.ts'
+import type { ServiceHandlers } from './driver.ts'
 import type { Controller, Identity, Node } from './gen/csi_pb.js'
 import type { CallObserver } from './metrics.ts'
 import { type ServedDriver, serveDriver } from './serve.ts'
 
-export interface SocketTrial {
+export interface SocketFixture {
   readonly path: string
   readonly driver: CsiConnection
   /** Serves, also again after `stop`. */
-  serve(callees?: TrialCallees): Promise<ServedDriver>
+  serve(callees?: FixtureServices): Promise<ServedDriver>
   stop(): Promise<void>
   remove(): Promise<void>
 }
 
-export interface TrialCallees {
-  readonly identity?: Partial<Callee<typeof Identity>>
-  readonly controller?: Partial<Callee<typeof Controller>>
-  readonly node?: Partial<Callee<typeof Node>>
+export interface FixtureServices {
+  readonly identity?: Partial<ServiceHandlers<typeof Identity>>
+  readonly controller?: Partial<ServiceHandlers<typeof Controller>>
+  readonly node?: Partial<ServiceHandlers<typeof Node>>
 }
 
-export async function startSocketTrial(
+export async function startSocketFixture(
   options: {
     readonly clock?: Clock
     readonly log?: Logger
     readonly metrics?: CallObserver
     readonly pluginMetrics?: CallObserver
   } = {},
-): Promise<SocketTrial> {
+): Promise<SocketFixture> {
   const { clock = systemClock(), log = silentLog, metrics, pluginMetrics } = options
   const dir = await mkdtemp(join(tmpdir(), 'stowage-csi-'))
   const path = join(dir, 'csi.sock')
   const driver = connectDriver({ address: `unix://${path}`, clock, log, ...(metrics ? { metrics } : {}) })
   let served: ServedDriver | undefined
 
-  const trial: SocketTrial = {
+  const trial: SocketFixture = {
     path,
     driver,
     async serve({ identity, controller, node } = {}) {
@@ -68,7 +68,7 @@ export async function startSocketTrial(
   return trial
 }
 
-const IDENTITY: Callee<typeof Identity> = {
+const IDENTITY: ServiceHandlers<typeof Identity> = {
   getPluginInfo: async () => ({ name: 'trial.example.com', vendorVersion: '1' }),
   getPluginCapabilities: async () => ({}),
   probe: async () => ({}),

@@ -1,5 +1,5 @@
 // The identity service: who the driver is, and, for people, how it works on this machine.
-import type { Callee } from '../csi/driver.ts'
+import type { ServiceHandlers } from '../csi/driver.ts'
 import type { Identity } from '../csi/gen/csi_pb.js'
 import {
   PluginCapability_VolumeExpansion_Type as Expansion,
@@ -11,7 +11,7 @@ export const DRIVER_NAME = 'local.csi.stowage.dev'
 /** The label of nodes by which volumes say where they are. */
 export const TOPOLOGY_KEY = `${DRIVER_NAME}/node`
 
-export const createIdentityService = (version: string, backend: Backend): Callee<typeof Identity> => ({
+export const createIdentityService = (version: string, backend: Backend): ServiceHandlers<typeof Identity> => ({
   async getPluginInfo() {
     const shortcomings = backend.shortcomings.map((text, at) => [`not.${at + 1}`, text] as const)
     return {

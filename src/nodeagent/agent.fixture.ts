@@ -9,7 +9,7 @@ import { type Logger, silentLog } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeRule, type FakeSettings, fakeSettings } from '../csi/fake/index.ts'
 import { CreateVolumeRequestSchema } from '../csi/gen/csi_pb.js'
-import { type CsiConnection, CsiError, driverOver } from '../csi/index.ts'
+import { type CsiConnection, CsiError, createCsiDriver } from '../csi/index.ts'
 import { createCacheSet } from '../runtime/index.ts'
 import { createNodeAgent, type NodeAgent, type NodeAgentDeps } from './agent.ts'
 import { createMemoryDisk, type MemoryDisk, mountAsAsked } from './disk/memory-disk.ts'
@@ -109,7 +109,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
   /** The driver as one life of the agent reaches it; it mounts on the disk what its books say. */
   function connect(of: { isDead: boolean }): CsiConnection {
     const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node(NODE) }
-    const driver = driverOver(async (method: DescMethod, request: Message, { timeoutMs, signal }) => {
+    const driver = createCsiDriver(async (method: DescMethod, request: Message, { timeoutMs, signal }) => {
       if (of.isDead) return new Promise<never>(() => {})
       if (!isDriverUp) throw new CsiError('UNAVAILABLE', 'No CSI driver answers')
       const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>

@@ -135,7 +135,7 @@ describe('what a node reports', () => {
       const world = await aWorld()
       await world.aVolume('orders', { pv: GROWN, claimStatus: inState('NodeResizePending') })
       for (const volume of Object.values(world.fake.state.volumes)) volume.capacityBytes = 2 * GI
-      world.script([{ method: 'NodeExpandVolume', effect: { do: 'makeBytes', bytes } }])
+      world.script([{ method: 'NodeExpandVolume', effect: { do: 'overrideSize', bytes } }])
       await world.aPod('shop', ['orders'])
       await world.until(async () => (await world.status()).capacity.storage === '2Gi', 'the claim to have grown')
       await world.look()

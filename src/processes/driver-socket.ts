@@ -13,8 +13,8 @@ import {
   type CsiConnection,
   connectDriver,
   driverFacts,
-  oneAtATime,
-  whenReady,
+  serializeCalls,
+  waitUntilReady,
 } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import { createEventRecorder, type LeaderElection } from '../runtime/index.ts'
@@ -76,7 +76,7 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
       log.warn({ driver: facts.name, address }, message)
     }
     const common = { ...deps, clock, log }
-    const calls = { driver: oneAtATime(driver), facts }
+    const calls = { driver: serializeCalls(driver), facts }
     const node = name === undefined ? undefined : { ...NODE_RACE, name, segments: await segmentsOf() }
     const led = election ? { election } : {}
     const component = changesComponent(facts)
@@ -142,7 +142,7 @@ export async function runDriverSocket(of: DriverSocket, signal: AbortSignal): Pr
     let told = ''
     while (!signal.aborted) {
       try {
-        await whenReady(driver, { clock, log, signal })
+        await waitUntilReady(driver, { clock, log, signal })
         return await driverFacts(driver, signal)
       } catch (error) {
         if (signal.aborted) break

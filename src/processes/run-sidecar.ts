@@ -4,7 +4,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { type Client, httpClient, rateLimited } from '../client/index.ts'
-import { type CsiDriver, connectDriver, createCsiMetrics, type DriverFacts, oneAtATime } from '../csi/index.ts'
+import { type CsiDriver, connectDriver, createCsiMetrics, type DriverFacts, serializeCalls } from '../csi/index.ts'
 import { type ClientMetrics, createClientMetrics, type LeaderElection } from '../runtime/index.ts'
 import { serveMonitoring } from '../runtime/monitoring.ts'
 import {
@@ -76,7 +76,7 @@ export async function runSidecar(
     const { facts } = met
     checkAble(facts, address)
     const client = perSecond === -1 ? unlimited : rateLimited(unlimited, { perSecond, burst }, clock)
-    const given = { ...met, client, unlimited, driver: oneAtATime(driver), metrics }
+    const given = { ...met, client, unlimited, driver: serializeCalls(driver), metrics }
 
     const shown = monitoring ? { monitoring: monitoring.url } : {}
     log.info({ driver: facts.name, version: facts.version, server: connection.server, ...shown }, 'started')

@@ -7,7 +7,7 @@ import { UsageError } from '../base/usage-error.ts'
 import { findServer } from '../client/find-server.ts'
 import type { Client, Connection } from '../client/index.ts'
 import type { ServedNode } from '../controllers/volume-changes/index.ts'
-import { type CsiDriver, CsiError, type DriverFacts, driverFacts, whenReady } from '../csi/index.ts'
+import { type CsiDriver, CsiError, type DriverFacts, driverFacts, waitUntilReady } from '../csi/index.ts'
 import { createLeaderElection, type LeaderElection } from '../runtime/index.ts'
 
 export interface ServerSettings {
@@ -55,7 +55,7 @@ export async function meetDriver(
 ): Promise<MetDriver> {
   const { clock, log, signal } = run
   for (;;) {
-    await whenReady(driver, { clock, log, signal })
+    await waitUntilReady(driver, { clock, log, signal })
     try {
       const facts = await driverFacts(driver, signal)
       return run.settings.nodeDeployment ? { facts, node: await servedNode(driver, run) } : { facts }

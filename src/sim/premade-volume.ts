@@ -6,11 +6,11 @@ export function premadeVolume(driver: SimDriver, id: string, capacityBytes: numb
   state.volumes[id] = {
     id,
     name: id,
-    order: ++state.made,
+    order: ++state.sequence,
     pool: driver.settings.pools[0]!.name,
     copies: 1,
     capacityBytes,
-    asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
+    createRequest: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
     mutableParameters: {},
     attachments: {},
     onNodes: {},

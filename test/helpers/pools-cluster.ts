@@ -162,9 +162,9 @@ export const says = (pod: string, text: string): Promise<string> =>
     const said = await message(pod)
     return said?.includes(text) && said
   })
-export const held = async () => Object.values((await driver.control.look()).state.volumes)
+export const held = async () => Object.values((await driver.control.inspect()).state.volumes)
 export const calls = async (method: string) =>
-  (await driver.control.look()).calls.filter((call) => call.method === method)
+  (await driver.control.inspect()).calls.filter((call) => call.method === method)
 
 /** `class place: capacity`, of every object. */
 export const reports = async (): Promise<string[]> =>

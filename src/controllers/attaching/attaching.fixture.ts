@@ -19,7 +19,7 @@ import { createServerFixture, type ServerFixture } from '../../apiserver/server.
 import { silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
-import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
 import { attachedVolumeNameOf, attacherFinalizerOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
@@ -133,11 +133,11 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     fake.state.volumes[handle] = {
       id: handle,
       name,
-      order: ++fake.state.made,
+      order: ++fake.state.sequence,
       pool: 'pool',
       copies: 1,
       capacityBytes: 1024 ** 3,
-      asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
+      createRequest: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
       mutableParameters: {},
       attachments: {},
       onNodes: {},
@@ -293,7 +293,7 @@ type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<obje
 /** The fake as its callers see it. Asking it to publish a volume of one node on a second one is a crime in itself. */
 function watchedDriver(fake: FakeDriver, crimes: string[]): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('id-left') }
-  return driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+  return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
     if (method.name === 'ControllerPublishVolume') judgePublish(request as never)
     const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
     return create(method.output, (await service[method.localName]!(request, { signal })) as never)

@@ -9,7 +9,7 @@ import { createServerFixture, type ServerFixture, type ServerFixtureOptions } fr
 import { type Logger, silentLog } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import { createFakeDriver, type FakeDriver, type FakeSettings, fakeSettings } from '../../csi/fake/index.ts'
-import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
 import { createCacheSet, type WorkQueue } from '../../runtime/index.ts'
 import { createCapacityControllers } from './capacity-controllers.ts'
 import { capacityKind } from './items.ts'
@@ -213,7 +213,7 @@ function driverTo(fake: FakeDriver): CsiDriver {
     string,
     Record<string, (request: Message, call: { signal: AbortSignal }) => Promise<object>>
   >
-  return driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+  return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
     const reply = await services[method.parent.name]![method.localName]!(request, { signal })
     return create(method.output, reply as never)
   })

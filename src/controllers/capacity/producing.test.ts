@@ -179,7 +179,7 @@ describe('what follows changes', () => {
     await trial.aClass('fast')
     await trial.start()
     const uids = (await trial.objects()).map(({ metadata }) => metadata.uid)
-    trial.fake.state.heldUseBytes = { a: 1 * GI, b: 0 }
+    trial.fake.state.frozenUsedBytes = { a: 1 * GI, b: 0 }
     await trial.pass(60_000)
     expect(await trial.summary()).toEqual(['fast a 9Gi', 'fast b 4Gi'])
     expect((await trial.objects()).map(({ metadata }) => metadata.uid)).toEqual(uids)

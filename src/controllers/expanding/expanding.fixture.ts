@@ -24,7 +24,7 @@ import {
   type FakeSettings,
   fakeSettings,
 } from '../../csi/fake/index.ts'
-import { type CsiDriver, driverFacts, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, driverFacts } from '../../csi/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
 import { NODE_EXPANSION_NOT_REQUIRED, PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
@@ -171,11 +171,11 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
     fake.state.volumes[handle] = {
       id: handle,
       name,
-      order: ++fake.state.made,
+      order: ++fake.state.sequence,
       pool: 'pool',
       copies: 1,
       capacityBytes: wish.hasBytes ?? Number(quantityToBytes(size)),
-      asked: {
+      createRequest: {
         capabilities: ['mount ext4 SINGLE_NODE_WRITER'],
         parameters: {},
         mutableParameters: {},
@@ -324,7 +324,7 @@ type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<obje
 
 function driverTo(fake: FakeDriver): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
-  return driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+  return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
     const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
     return create(method.output, (await service[method.localName]!(request, { signal })) as never)
   })

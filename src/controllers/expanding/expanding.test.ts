@@ -412,7 +412,7 @@ describe('failures', () => {
   })
 
   it('REX-9 a driver that reports success and did nothing: told, slowly retried, and a smaller size recovers', async () => {
-    world.answers({ do: 'makeBytes', bytes: 3 * GI }, 1)
+    world.answers({ do: 'overrideSize', bytes: 3 * GI }, 1)
     await at('11Gi')
     await world.untilState('ControllerResizeInfeasible')
     await world.settle()

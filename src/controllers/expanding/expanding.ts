@@ -27,7 +27,7 @@ import { createRoom } from './room.ts'
 type Claim = Readonly<PersistentVolumeClaim>
 
 export interface ExpandingDeps extends ControllerDeps {
-  /** Of which no two calls about one volume run at once (src/csi/one-at-a-time.ts). */
+  /** Of which no two calls about one volume run at once (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly events: Pick<EventRecorder, 'record'>

@@ -20,7 +20,7 @@ import {
   type FakeSettings,
   fakeSettings,
 } from '../../csi/fake/index.ts'
-import { type CsiDriver, driverFacts, driverOver, oneAtATime } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../../csi/index.ts'
 import { createCacheSet, type Happening } from '../../runtime/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
@@ -135,11 +135,11 @@ export async function aWorld(given: WorldOptions = {}) {
     fake.state.volumes[`vol-${name}`] = {
       id: `vol-${name}`,
       name,
-      order: ++fake.state.made,
+      order: ++fake.state.sequence,
       pool: 'pool',
       copies: 1,
       capacityBytes: 1024 ** 3,
-      asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
+      createRequest: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
       mutableParameters: { ...has },
       attachments: {},
       onNodes: {},
@@ -255,8 +255,8 @@ type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<obje
 /** The fake as its callers see it. */
 function driverOf(fake: FakeDriver): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
-  return oneAtATime(
-    driverOver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
+  return serializeCalls(
+    createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
       const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
       return create(method.output, (await service[method.localName]!(request, { signal })) as never)
     }),

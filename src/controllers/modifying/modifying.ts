@@ -21,7 +21,7 @@ import { type ModifyingOptions, modifyingSettings } from './options.ts'
 import { storageClassReader } from './storage-class-reader.ts'
 
 export interface ModifyingDeps extends ControllerDeps {
-  /** Of which no two calls about one volume run at once (src/csi/one-at-a-time.ts). */
+  /** Of which no two calls about one volume run at once (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly gates: FeatureGates

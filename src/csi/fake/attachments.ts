@@ -1,46 +1,54 @@
 // The fake driver's volumes on nodes, as its controller side sees them.
 import type { Controller } from '../gen/csi_pb.js'
-import { type Acts, allowsManyNodes, capabilityText, knownVolume, need, needController, refuse } from './model.ts'
+import {
+  allowsManyNodes,
+  capabilityText,
+  fail,
+  getVolume,
+  type Handlers,
+  requireController,
+  requireField,
+} from './model.ts'
 
-type AttachmentActs = Pick<Acts<typeof Controller>, 'controllerPublishVolume' | 'controllerUnpublishVolume'>
+type AttachmentHandlers = Pick<Handlers<typeof Controller>, 'controllerPublishVolume' | 'controllerUnpublishVolume'>
 
-export const attachmentActs: AttachmentActs = {
+export const attachmentHandlers: AttachmentHandlers = {
   controllerPublishVolume(model, { volumeId, nodeId, volumeCapability, readonly: isReadonly }) {
-    needController(model, 'PUBLISH_UNPUBLISH_VOLUME')
-    need(volumeId, 'volume_id')
-    need(nodeId, 'node_id')
-    need(volumeCapability, 'volume_capability')
+    requireController(model, 'PUBLISH_UNPUBLISH_VOLUME')
+    requireField(volumeId, 'volume_id')
+    requireField(nodeId, 'node_id')
+    requireField(volumeCapability, 'volume_capability')
     const capability = capabilityText(volumeCapability)
     if (isReadonly && !model.settings.controller.includes('PUBLISH_READONLY')) {
-      refuse('INVALID_ARGUMENT', 'readonly is not supported')
+      fail('INVALID_ARGUMENT', 'readonly is not supported')
     }
-    const volume = knownVolume(model, volumeId)
+    const volume = getVolume(model, volumeId)
     const node = model.settings.nodes.find(({ id }) => id === nodeId)
-    if (!node) return refuse('NOT_FOUND', `there is no node "${nodeId}"`)
+    if (!node) return fail('NOT_FOUND', `there is no node "${nodeId}"`)
 
     const publishContext = { device: `/dev/${volume.id}` }
     const known = volume.attachments[nodeId]
     if (known) {
       if (known.capability !== capability || known.isReadonly !== isReadonly) {
-        refuse('ALREADY_EXISTS', `volume "${volumeId}" is published at "${nodeId}" in another way`)
+        fail('ALREADY_EXISTS', `volume "${volumeId}" is published at "${nodeId}" in another way`)
       }
       return { publishContext }
     }
     const elsewhere = Object.keys(volume.attachments)[0]
     if (elsewhere !== undefined && !allowsManyNodes(capability)) {
-      refuse('FAILED_PRECONDITION', `volume "${volumeId}" is published at node "${elsewhere}"`)
+      fail('FAILED_PRECONDITION', `volume "${volumeId}" is published at node "${elsewhere}"`)
     }
     const volumesThere = Object.values(model.state.volumes).filter(({ attachments }) => attachments[nodeId]).length
     if (node.maxVolumes !== undefined && volumesThere >= node.maxVolumes) {
-      refuse('RESOURCE_EXHAUSTED', `node "${nodeId}" has its ${node.maxVolumes} volumes`)
+      fail('RESOURCE_EXHAUSTED', `node "${nodeId}" has its ${node.maxVolumes} volumes`)
     }
     volume.attachments[nodeId] = { capability, isReadonly }
     return { publishContext }
   },
 
   controllerUnpublishVolume(model, { volumeId, nodeId }) {
-    needController(model, 'PUBLISH_UNPUBLISH_VOLUME')
-    need(volumeId, 'volume_id')
+    requireController(model, 'PUBLISH_UNPUBLISH_VOLUME')
+    requireField(volumeId, 'volume_id')
     const attachments = model.state.volumes[volumeId]?.attachments ?? {}
     for (const node of nodeId ? [nodeId] : Object.keys(attachments)) delete attachments[node]
     return {}

@@ -4,7 +4,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import { serveDriver } from '../serve.ts'
-import { serveControl } from './control.ts'
+import { serveControl } from './control-server.ts'
 import { createFakeDriver } from './fake-driver.ts'
 import { type FakeProcessFlags, readFlags } from './flags.ts'
 import { emptyState, type FakeState } from './state.ts'
@@ -26,7 +26,7 @@ async function main({ endpoint, control, stateFile, nodeId, settings }: FakeProc
     settings,
     state: stateFile ? readState(stateFile) : emptyState(),
     onCrash: crash,
-    ...(stateFile ? { keep: (state) => writeState(stateFile, state) } : {}),
+    ...(stateFile ? { persist: (state) => writeState(stateFile, state) } : {}),
   })
   const commands = control ? await serveControl(control, fake, crash) : undefined
   const { identity, controller } = fake

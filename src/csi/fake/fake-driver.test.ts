@@ -2,7 +2,7 @@ import { create, type DescMessage, type MessageInitShape } from '@bufbuild/proto
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
-import type { Callee } from '../driver.ts'
+import type { ServiceHandlers } from '../driver.ts'
 import type { CsiError, CsiFailureCode } from '../errors.ts'
 import { Controller, VolumeCapability_AccessMode_Mode as Mode, Node } from '../gen/csi_pb.js'
 import { createFakeDriver, type FakeDriver, type FakeDriverOptions } from './fake-driver.ts'
@@ -18,20 +18,20 @@ const mount = (mode = Mode.SINGLE_NODE_WRITER) => ({
 const block = { accessType: { case: 'block' as const, value: {} }, accessMode: { mode: Mode.SINGLE_NODE_WRITER } }
 
 /** The fake with calls that take plain requests. */
-function aFake(settings: Partial<FakeSettings> = {}, options: Partial<FakeDriverOptions> = {}) {
+function setUp(settings: Partial<FakeSettings> = {}, options: Partial<FakeDriverOptions> = {}) {
   const clock = manualClock()
   const fake = createFakeDriver({ clock, settings: fakeSettings(settings), ...options })
   const controller = callsOf(Controller, fake.controller)
   const node = callsOf(Node, fake.node('node-1'))
-  const make = async (name: string, more: object = {}) => {
+  const createVolume = async (name: string, more: object = {}) => {
     const request = { name, capacityRange: { requiredBytes: gi(1) }, volumeCapabilities: [mount()], ...more }
     return (await controller.createVolume(request)).volume as { volumeId: string; capacityBytes: bigint }
   }
-  return { fake, clock, controller, node, make }
+  return { fake, clock, controller, node, createVolume }
 }
 
 type Calls<S extends typeof Controller | typeof Node> = {
-  [M in keyof Callee<S>]: (
+  [M in keyof ServiceHandlers<S>]: (
     request: S['method'][M & keyof S['method']] extends { input: infer I extends DescMessage }
       ? MessageInitShape<I>
       : never,
@@ -39,7 +39,7 @@ type Calls<S extends typeof Controller | typeof Node> = {
   ) => Promise<any>
 }
 
-function callsOf<S extends typeof Controller | typeof Node>(service: S, callee: Callee<S>): Calls<S> {
+function callsOf<S extends typeof Controller | typeof Node>(service: S, callee: ServiceHandlers<S>): Calls<S> {
   const calls = service.methods.map((method) => [
     method.localName,
     (request: object, signal = new AbortController().signal) =>
@@ -48,7 +48,7 @@ function callsOf<S extends typeof Controller | typeof Node>(service: S, callee: 
   return Object.fromEntries(calls)
 }
 
-const refused = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp) =>
+const failsWith = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp) =>
   call.then(
     () => expect.unreachable(`it must fail with ${code}`),
     (error: CsiError) => {
@@ -59,15 +59,15 @@ const refused = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp) =>
 
 describe('volumes of the fake driver', () => {
   it('PROV-11 are made once per name', async () => {
-    const { fake, make } = aFake()
-    expect(await make('a')).toEqual(await make('a'))
-    expect((await make('b')).volumeId).not.toBe((await make('a')).volumeId)
+    const { fake, createVolume } = setUp()
+    expect(await createVolume('a')).toEqual(await createVolume('a'))
+    expect((await createVolume('b')).volumeId).not.toBe((await createVolume('a')).volumeId)
     expect(Object.keys(fake.state.volumes).length).toBe(2)
   })
 
   it('PROV-11 are refused under the same name with anything else', async () => {
-    const { make } = aFake({ pools: [{ name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } }] })
-    await make('a', { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } })
+    const { createVolume } = setUp({ pools: [{ name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } }] })
+    await createVolume('a', { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } })
     const same = { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } }
     const others = [
       { capacityRange: { requiredBytes: gi(2) } },
@@ -77,59 +77,59 @@ describe('volumes of the fake driver', () => {
       { mutableParameters: {} },
       { accessibilityRequirements: { requisite: [{ segments: { zone: 'b' } }] } },
     ]
-    for (const other of others) await refused(make('a', { ...same, ...other }), 'ALREADY_EXISTS')
-    await make('a', { ...same, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
+    for (const other of others) await failsWith(createVolume('a', { ...same, ...other }), 'ALREADY_EXISTS')
+    await createVolume('a', { ...same, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
   })
 
   it('PROV-11 have the size that was asked, or a usual one', async () => {
-    const { make } = aFake({ defaultBytes: 3 * GI, maximumBytes: 9 * GI })
+    const { createVolume } = setUp({ defaultBytes: 3 * GI, maximumBytes: 9 * GI })
     const sized = async (name: string, capacityRange: object | undefined) => {
-      return (await make(name, { capacityRange })).capacityBytes
+      return (await createVolume(name, { capacityRange })).capacityBytes
     }
     expect(await sized('a', undefined)).toBe(gi(3))
     expect(await sized('b', { requiredBytes: gi(5) })).toBe(gi(5))
     expect(await sized('c', { limitBytes: gi(2) })).toBe(gi(2))
-    await refused(sized('d', { requiredBytes: gi(5), limitBytes: gi(4) }), 'OUT_OF_RANGE')
-    await refused(sized('e', { requiredBytes: gi(10) }), 'OUT_OF_RANGE')
-    await refused(sized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
+    await failsWith(sized('d', { requiredBytes: gi(5), limitBytes: gi(4) }), 'OUT_OF_RANGE')
+    await failsWith(sized('e', { requiredBytes: gi(10) }), 'OUT_OF_RANGE')
+    await failsWith(sized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
   })
 
   it('PROV-10 need a name, capabilities, and parameters that are known', async () => {
-    const { make, controller } = aFake({ parameterKeys: ['kind'] })
-    await refused(make(''), 'INVALID_ARGUMENT')
-    await refused(make('a', { volumeCapabilities: [] }), 'INVALID_ARGUMENT')
-    await refused(make('a', { volumeCapabilities: [{}] }), 'INVALID_ARGUMENT')
-    await refused(make('a', { parameters: { colour: 'red' } }), 'INVALID_ARGUMENT')
-    await refused(make('a', { parameters: { pool: 'none' } }), 'INVALID_ARGUMENT')
-    await refused(make('x'.repeat(129)), 'INVALID_ARGUMENT')
-    await refused(make('a', { parameters: { kind: 'x'.repeat(4_097) } }), 'INVALID_ARGUMENT')
-    await make('a', { parameters: { kind: 'x', 'csi.storage.k8s.io/pvc/name': 'claim' } })
+    const { createVolume, controller } = setUp({ parameterKeys: ['kind'] })
+    await failsWith(createVolume(''), 'INVALID_ARGUMENT')
+    await failsWith(createVolume('a', { volumeCapabilities: [] }), 'INVALID_ARGUMENT')
+    await failsWith(createVolume('a', { volumeCapabilities: [{}] }), 'INVALID_ARGUMENT')
+    await failsWith(createVolume('a', { parameters: { colour: 'red' } }), 'INVALID_ARGUMENT')
+    await failsWith(createVolume('a', { parameters: { pool: 'none' } }), 'INVALID_ARGUMENT')
+    await failsWith(createVolume('x'.repeat(129)), 'INVALID_ARGUMENT')
+    await failsWith(createVolume('a', { parameters: { kind: 'x'.repeat(4_097) } }), 'INVALID_ARGUMENT')
+    await createVolume('a', { parameters: { kind: 'x', 'csi.storage.k8s.io/pvc/name': 'claim' } })
     expect((await controller.listVolumes({})).entries.length).toBe(1)
   })
 
   it('PROV-16 need the secrets the driver asks for, and never show them', async () => {
-    const { fake, make } = aFake({ secretKeys: ['password'] })
-    await refused(make('a'), 'UNAUTHENTICATED')
-    await make('a', { secrets: { password: 'hunter2' } })
+    const { fake, createVolume } = setUp({ secretKeys: ['password'] })
+    await failsWith(createVolume('a'), 'UNAUTHENTICATED')
+    await createVolume('a', { secrets: { password: 'hunter2' } })
     expect(fake.record.calls.map(({ secretsGiven }) => secretsGiven)).toEqual([[], ['password']])
     expect(JSON.stringify([fake.record.calls, fake.state])).not.toContain('hunter2')
   })
 
   it('PROV-14 are deleted once and for all, but not while they are in use', async () => {
-    const { make, controller } = aFake()
-    const { volumeId } = await make('a')
+    const { createVolume, controller } = setUp()
+    const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
-    await refused(controller.deleteVolume({ volumeId }), 'FAILED_PRECONDITION')
+    await failsWith(controller.deleteVolume({ volumeId }), 'FAILED_PRECONDITION')
     await controller.controllerUnpublishVolume({ volumeId })
     await controller.deleteVolume({ volumeId })
     await controller.deleteVolume({ volumeId })
-    expect((await make('a')).volumeId).not.toBe(volumeId) // an id never comes back
+    expect((await createVolume('a')).volumeId).not.toBe(volumeId) // an id never comes back
   })
 
   it('PROV-9 are listed in pages that survive changes between them', async () => {
-    const { make, controller } = aFake()
+    const { createVolume, controller } = setUp()
     const ids = []
-    for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await make(name)).volumeId)
+    for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await createVolume(name)).volumeId)
     const first = await controller.listVolumes({ maxEntries: 2 })
     await controller.deleteVolume({ volumeId: ids[0]! })
     const second = await controller.listVolumes({ maxEntries: 2, startingToken: first.nextToken })
@@ -137,65 +137,65 @@ describe('volumes of the fake driver', () => {
     const listed = [first, second, third].flatMap(({ entries }) => entries.map((entry: any) => entry.volume.volumeId))
     expect(listed).toEqual(ids)
     expect(third.nextToken).toBe('')
-    await refused(controller.listVolumes({ startingToken: 'nonsense' }), 'ABORTED')
+    await failsWith(controller.listVolumes({ startingToken: 'nonsense' }), 'ABORTED')
   })
 
   it('VAC-5 change all their attributes or none', async () => {
-    const { fake, make, controller } = aFake()
-    const { volumeId } = await make('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } })
+    const { fake, createVolume, controller } = setUp()
+    const { volumeId } = await createVolume('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } })
     const modify = (mutableParameters: Record<string, string>) =>
       controller.controllerModifyVolume({ volumeId, mutableParameters })
     await modify({ throughput: '20' })
-    await refused(modify({ iops: '200', colour: 'red' }), 'INVALID_ARGUMENT')
-    await refused(modify({ iops: 'many' }), 'INVALID_ARGUMENT')
-    await refused(modify({ tier: 'silver' }), 'INVALID_ARGUMENT', /gold.*silver/)
+    await failsWith(modify({ iops: '200', colour: 'red' }), 'INVALID_ARGUMENT')
+    await failsWith(modify({ iops: 'many' }), 'INVALID_ARGUMENT')
+    await failsWith(modify({ tier: 'silver' }), 'INVALID_ARGUMENT', /gold.*silver/)
     expect(fake.state.volumes[volumeId]?.mutableParameters).toEqual({ iops: '100', throughput: '20' })
-    await refused(controller.controllerModifyVolume({ volumeId: 'none' }), 'NOT_FOUND')
-    await make('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } }) // still the same volume
+    await failsWith(controller.controllerModifyVolume({ volumeId: 'none' }), 'NOT_FOUND')
+    await createVolume('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } }) // still the same volume
   })
 
   it('REX-1 grow, say so when they already have, and never shrink', async () => {
-    const { make, controller } = aFake({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
-    const { volumeId } = await make('a')
+    const { createVolume, controller } = setUp({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
+    const { volumeId } = await createVolume('a')
     const grow = (capacityRange: object) => controller.controllerExpandVolume({ volumeId, capacityRange })
     expect(await grow({ requiredBytes: gi(4) })).toEqual({ capacityBytes: gi(4), nodeExpansionRequired: true })
     expect((await grow({ requiredBytes: gi(2) })).capacityBytes).toBe(gi(4))
-    await refused(grow({ requiredBytes: gi(1), limitBytes: gi(2) }), 'OUT_OF_RANGE')
-    await refused(grow({ requiredBytes: gi(11) }), 'RESOURCE_EXHAUSTED')
-    await refused(grow({}), 'INVALID_ARGUMENT')
+    await failsWith(grow({ requiredBytes: gi(1), limitBytes: gi(2) }), 'OUT_OF_RANGE')
+    await failsWith(grow({ requiredBytes: gi(11) }), 'RESOURCE_EXHAUSTED')
+    await failsWith(grow({}), 'INVALID_ARGUMENT')
   })
 
   it('REX-1 that can only grow unused refuse while they are used', async () => {
-    const { make, controller } = aFake({ expansion: ['OFFLINE'] })
-    const { volumeId } = await make('a')
+    const { createVolume, controller } = setUp({ expansion: ['OFFLINE'] })
+    const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
     const capacityRange = { requiredBytes: gi(2) }
-    await refused(controller.controllerExpandVolume({ volumeId, capacityRange }), 'FAILED_PRECONDITION')
+    await failsWith(controller.controllerExpandVolume({ volumeId, capacityRange }), 'FAILED_PRECONDITION')
   })
 
   it('PROV-11 are copied from volumes and snapshots, at their size or more', async () => {
-    const { make, controller } = aFake()
-    const { volumeId } = await make('a', { capacityRange: { requiredBytes: gi(2) } })
+    const { createVolume, controller } = setUp()
+    const { volumeId } = await createVolume('a', { capacityRange: { requiredBytes: gi(2) } })
     const { snapshot } = await controller.createSnapshot({ name: 's', sourceVolumeId: volumeId })
     await controller.deleteVolume({ volumeId })
     const from = (type: object) => ({ volumeContentSource: { type }, capacityRange: undefined })
     const fromSnapshot = from({ case: 'snapshot', value: { snapshotId: snapshot.snapshotId } })
-    expect(await make('b', fromSnapshot)).toMatchObject({
+    expect(await createVolume('b', fromSnapshot)).toMatchObject({
       capacityBytes: gi(2),
       contentSource: fromSnapshot.volumeContentSource,
     })
-    await refused(make('c', { ...fromSnapshot, capacityRange: { requiredBytes: gi(1) } }), 'OUT_OF_RANGE')
-    await refused(make('d', from({ case: 'volume', value: { volumeId } })), 'NOT_FOUND')
-    await refused(controller.createSnapshot({ name: 's', sourceVolumeId: 'other' }), 'ALREADY_EXISTS')
+    await failsWith(createVolume('c', { ...fromSnapshot, capacityRange: { requiredBytes: gi(1) } }), 'OUT_OF_RANGE')
+    await failsWith(createVolume('d', from({ case: 'volume', value: { volumeId } })), 'NOT_FOUND')
+    await failsWith(controller.createSnapshot({ name: 's', sourceVolumeId: 'other' }), 'ALREADY_EXISTS')
   })
 
   it('SYS-6 offer nothing that was switched off', async () => {
-    const { make, controller } = aFake({ controller: ['CREATE_DELETE_VOLUME'] })
-    await make('a')
-    await refused(make('b', { mutableParameters: { iops: '1' } }), 'INVALID_ARGUMENT')
-    await refused(controller.getCapacity({}), 'UNIMPLEMENTED')
-    await refused(controller.createSnapshot({ name: 's', sourceVolumeId: 'a' }), 'UNIMPLEMENTED')
-    await refused(controller.controllerModifyVolume({ volumeId: 'a' }), 'UNIMPLEMENTED')
+    const { createVolume, controller } = setUp({ controller: ['CREATE_DELETE_VOLUME'] })
+    await createVolume('a')
+    await failsWith(createVolume('b', { mutableParameters: { iops: '1' } }), 'INVALID_ARGUMENT')
+    await failsWith(controller.getCapacity({}), 'UNIMPLEMENTED')
+    await failsWith(controller.createSnapshot({ name: 's', sourceVolumeId: 'a' }), 'UNIMPLEMENTED')
+    await failsWith(controller.controllerModifyVolume({ volumeId: 'a' }), 'UNIMPLEMENTED')
   })
 })
 
@@ -211,42 +211,45 @@ describe('capacity of the fake driver', () => {
   })
 
   it('CAP-4 is per place, and volumes go where they are wanted', async () => {
-    const { make, controller } = aFake(twoZones)
-    expect(await make('a', inZone('b'))).toMatchObject({ accessibleTopology: [{ segments: { zone: 'b' } }] })
+    const { createVolume, controller } = setUp(twoZones)
+    expect(await createVolume('a', inZone('b'))).toMatchObject({ accessibleTopology: [{ segments: { zone: 'b' } }] })
     const preferred = {
       requisite: inZone('a', 'b').accessibilityRequirements.requisite,
       preferred: [{ segments: { zone: 'b' } }],
     }
-    expect(await make('b', { accessibilityRequirements: preferred })).toMatchObject({
+    expect(await createVolume('b', { accessibilityRequirements: preferred })).toMatchObject({
       accessibleTopology: [{ segments: { zone: 'b' } }],
     })
     const free = async (zone: string) =>
       (await controller.getCapacity({ accessibleTopology: { segments: { zone } } })).availableCapacity
     expect([await free('a'), await free('b'), await free('c')]).toEqual([gi(10), gi(2), 0n])
-    await refused(make('c', inZone('c')), 'RESOURCE_EXHAUSTED')
-    await refused(make('d', { ...inZone('b'), capacityRange: { requiredBytes: gi(3) } }), 'RESOURCE_EXHAUSTED')
-    expect(await make('e', { ...inZone('b', 'a'), capacityRange: { requiredBytes: gi(3) } })).toMatchObject({
+    await failsWith(createVolume('c', inZone('c')), 'RESOURCE_EXHAUSTED')
+    await failsWith(
+      createVolume('d', { ...inZone('b'), capacityRange: { requiredBytes: gi(3) } }),
+      'RESOURCE_EXHAUSTED',
+    )
+    expect(await createVolume('e', { ...inZone('b', 'a'), capacityRange: { requiredBytes: gi(3) } })).toMatchObject({
       accessibleTopology: [{ segments: { zone: 'a' } }],
     })
   })
 
-  it('CAP-6 is less for classes that cost more, and none for those that make no sense', async () => {
-    const { make, controller } = aFake({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
+  it('CAP-6 is less for classes that cost more, and none for those that createVolume no sense', async () => {
+    const { createVolume, controller } = setUp({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
     const free = async (parameters: Record<string, string>) =>
       (await controller.getCapacity({ parameters })).availableCapacity
-    await make('striped')
-    await make('mirrored', { parameters: { copies: '2' } })
+    await createVolume('striped')
+    await createVolume('mirrored', { parameters: { copies: '2' } })
     expect(await free({})).toBe(gi(7))
     expect(await free({ copies: '2' })).toBe(gi(7) / 2n)
     expect(await free({ copies: 'many' })).toBe(0n)
-    await refused(
-      make('big', { parameters: { copies: '2' }, capacityRange: { requiredBytes: gi(4) } }),
+    await failsWith(
+      createVolume('big', { parameters: { copies: '2' }, capacityRange: { requiredBytes: gi(4) } }),
       'RESOURCE_EXHAUSTED',
     )
   })
 
   it('CAP-6 says how large one volume can be', async () => {
-    const { controller } = aFake(twoZones)
+    const { controller } = setUp(twoZones)
     expect(await controller.getCapacity({})).toEqual({ availableCapacity: gi(14), maximumVolumeSize: gi(10) })
   })
 })
@@ -255,40 +258,40 @@ describe('a volume of the fake driver on nodes', () => {
   const nodes = [{ id: 'node-1', maxVolumes: 1 }, { id: 'node-2' }]
 
   it('SYS-18 is published where it may be', async () => {
-    const { make, controller } = aFake({ nodes })
-    const { volumeId } = await make('a')
+    const { createVolume, controller } = setUp({ nodes })
+    const { volumeId } = await createVolume('a')
     const publish = (nodeId: string, more: object = {}) =>
       controller.controllerPublishVolume({ volumeId, nodeId, volumeCapability: mount(), ...more })
-    await refused(publish('node-9'), 'NOT_FOUND')
+    await failsWith(publish('node-9'), 'NOT_FOUND')
     await publish('node-1')
     await publish('node-1')
-    await refused(publish('node-1', { readonly: true }), 'ALREADY_EXISTS')
-    await refused(publish('node-2'), 'FAILED_PRECONDITION', /node-1/)
-    await refused(publish('node-1', { volumeId: (await make('b')).volumeId }), 'RESOURCE_EXHAUSTED')
+    await failsWith(publish('node-1', { readonly: true }), 'ALREADY_EXISTS')
+    await failsWith(publish('node-2'), 'FAILED_PRECONDITION', /node-1/)
+    await failsWith(publish('node-1', { volumeId: (await createVolume('b')).volumeId }), 'RESOURCE_EXHAUSTED')
     await controller.controllerUnpublishVolume({ volumeId, nodeId: 'node-1' })
     await controller.controllerUnpublishVolume({ volumeId, nodeId: 'node-1' })
     await publish('node-2')
   })
 
   it('SYS-7 is staged, published, grown, and gone again', async () => {
-    const { fake, make, controller, node } = aFake()
-    const { volumeId } = await make('a')
+    const { fake, createVolume, controller, node } = setUp()
+    const { volumeId } = await createVolume('a')
     const volumeCapability = mount()
     const stage = { volumeId, stagingTargetPath: '/s', volumeCapability }
     const publish = { ...stage, targetPath: '/t' }
-    await refused(node.nodeStageVolume(stage), 'FAILED_PRECONDITION')
+    await failsWith(node.nodeStageVolume(stage), 'FAILED_PRECONDITION')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability })
-    await refused(node.nodePublishVolume(publish), 'FAILED_PRECONDITION')
+    await failsWith(node.nodePublishVolume(publish), 'FAILED_PRECONDITION')
     await node.nodeStageVolume(stage)
     await node.nodePublishVolume(publish)
-    await refused(node.nodePublishVolume({ ...publish, readonly: true }), 'ALREADY_EXISTS')
-    await refused(node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' }), 'FAILED_PRECONDITION')
+    await failsWith(node.nodePublishVolume({ ...publish, readonly: true }), 'ALREADY_EXISTS')
+    await failsWith(node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' }), 'FAILED_PRECONDITION')
     await controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: gi(2) } })
     const total = async () => (await node.nodeGetVolumeStats({ volumeId, volumePath: '/t' })).usage[0].total
     expect(await total()).toBe(gi(1))
     await node.nodeExpandVolume({ volumeId, volumePath: '/t' })
     expect(await total()).toBe(gi(2))
-    await refused(node.nodeGetVolumeStats({ volumeId, volumePath: '/x' }), 'NOT_FOUND')
+    await failsWith(node.nodeGetVolumeStats({ volumeId, volumePath: '/x' }), 'NOT_FOUND')
     await node.nodeUnpublishVolume({ volumeId, targetPath: '/t' })
     await node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' })
     expect(fake.state.volumes[volumeId]?.onNodes).toEqual({})
@@ -297,76 +300,76 @@ describe('a volume of the fake driver on nodes', () => {
 
 describe('what goes wrong with the fake driver', () => {
   it('PROV-9 is chosen by method, volume and count', async () => {
-    const { fake, make, controller } = aFake()
-    const { volumeId } = await make('a')
+    const { fake, createVolume, controller } = setUp()
+    const { volumeId } = await createVolume('a')
     fake.script.setRules([
       { method: 'CreateVolume', nth: 2, effect: { do: 'fail', code: 'INTERNAL' } },
       { volume: 'a', method: 'DeleteVolume', times: 1, effect: { do: 'fail', code: 'UNKNOWN', message: 'busy' } },
     ])
-    await make('b')
-    await refused(make('c'), 'INTERNAL')
-    await make('c')
+    await createVolume('b')
+    await failsWith(createVolume('c'), 'INTERNAL')
+    await createVolume('c')
     await controller.deleteVolume({ volumeId: 'other' })
-    await refused(controller.deleteVolume({ volumeId }), 'UNKNOWN', /busy/)
+    await failsWith(controller.deleteVolume({ volumeId }), 'UNKNOWN', /busy/)
     await controller.deleteVolume({ volumeId })
   })
 
   it('PROV-12 can lose the reply of what was done', async () => {
-    const { fake, make } = aFake()
+    const { fake, createVolume } = setUp()
     fake.script.setRules([{ nth: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
-    await refused(make('a'), 'UNAVAILABLE')
+    await failsWith(createVolume('a'), 'UNAVAILABLE')
     expect(Object.values(fake.state.volumes).map(({ name }) => name)).toEqual(['a'])
-    await make('a')
+    await createVolume('a')
   })
 
   it('PROV-12 can kill it before or after the work, with the work kept before the reply', async () => {
     for (const when of ['before', 'after'] as const) {
       let crashes = 0
-      const kept: number[] = []
-      const keep = (state: { volumes: object }) => void kept.push(Object.keys(state.volumes).length)
+      const persisted: number[] = []
+      const persist = (state: { volumes: object }) => void persisted.push(Object.keys(state.volumes).length)
       const script = createScript([{ effect: { do: 'crash', when } }])
-      const { fake, make } = aFake({}, { onCrash: () => crashes++, keep, script })
+      const { fake, createVolume } = setUp({}, { onCrash: () => crashes++, persist, script })
       let answered = false
-      void make('a').finally(() => {
+      void createVolume('a').finally(() => {
         answered = true
       })
       await new Promise((resolve) => setImmediate(resolve))
       expect(crashes).toBe(1)
       expect(answered).toBe(false)
-      expect(kept).toEqual(when === 'after' ? [1] : [])
+      expect(persisted).toEqual(when === 'after' ? [1] : [])
       expect(Object.keys(fake.state.volumes).length).toBe(when === 'after' ? 1 : 0)
     }
   })
 
   it('PROV-9 can be a delay, after which the work is done though nobody waits', async () => {
-    const { fake, make, clock } = aFake()
+    const { fake, createVolume, clock } = setUp()
     fake.script.setRules([{ afterMs: 5_000 }])
-    const made = make('a')
+    const creating = createVolume('a')
     await clock.advance(4_999)
     expect(fake.state.volumes).toEqual({})
     await clock.advance(1)
-    await made
+    await creating
   })
 
   it('PROV-11 can be a volume smaller than asked', async () => {
-    const { fake, make } = aFake()
-    fake.script.setRules([{ effect: { do: 'makeBytes', bytes: 7 } }])
-    expect((await make('a')).capacityBytes).toBe(7n)
+    const { fake, createVolume } = setUp()
+    fake.script.setRules([{ effect: { do: 'overrideSize', bytes: 7 } }])
+    expect((await createVolume('a')).capacityBytes).toBe(7n)
   })
 
   it('PROV-9 is ABORTED while another call about the volume is at work, whoever waits for it', async () => {
-    const { fake, controller, make } = aFake()
-    const { volumeId } = await make('a')
+    const { fake, controller, createVolume } = setUp()
+    const { volumeId } = await createVolume('a')
     fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'hang' } }])
     const capacityRange = { requiredBytes: gi(2) }
     const waiting = new AbortController()
     const grown = controller.controllerExpandVolume({ volumeId, capacityRange }, waiting.signal)
-    await refused(controller.deleteVolume({ volumeId }), 'ABORTED')
+    await failsWith(controller.deleteVolume({ volumeId }), 'ABORTED')
     expect(fake.record.overlaps).toMatchObject([
       { volume: 'a', first: { method: 'ControllerExpandVolume' }, second: { method: 'DeleteVolume' } },
     ])
     waiting.abort() // the caller gave up: asking again is its right
-    await refused(controller.deleteVolume({ volumeId }), 'ABORTED')
+    await failsWith(controller.deleteVolume({ volumeId }), 'ABORTED')
     expect(fake.record.overlaps.length).toBe(1)
     fake.script.release()
     await grown
@@ -375,11 +378,11 @@ describe('what goes wrong with the fake driver', () => {
   })
 
   it('PROV-12 is over with the driver, whose next life holds the same volumes', async () => {
-    const first = aFake()
-    await first.make('a')
+    const first = setUp()
+    await first.createVolume('a')
     const { state, record, script } = first.fake
-    const second = aFake({}, { state, record, script })
-    await second.make('a')
+    const second = setUp({}, { state, record, script })
+    await second.createVolume('a')
     expect(Object.keys(second.fake.state.volumes).length).toBe(1)
     expect(record.calls.map(({ number }) => number)).toEqual([1, 2])
   })
@@ -414,7 +417,7 @@ describe('whatever the fake driver is asked', () => {
     ]
     await fc.assert(
       fc.asyncProperty(fc.array(aStep, { maxLength: 40 }), async (steps) => {
-        const { fake, controller, make } = aFake({ pools })
+        const { fake, controller, createVolume } = setUp({ pools })
         for (const step of steps) {
           const before = JSON.stringify(fake.state)
           const sizes = sizesOf(fake)
@@ -424,7 +427,7 @@ describe('whatever the fake driver is asked', () => {
           const call = {
             create: () =>
               step.do === 'create' &&
-              make(step.name, {
+              createVolume(step.name, {
                 capacityRange,
                 parameters: { copies: step.copies },
                 accessibilityRequirements: step.zone && { requisite: [{ segments: { zone: step.zone } }] },

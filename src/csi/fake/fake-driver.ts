@@ -3,21 +3,21 @@
 // (fake-driver-process.ts) and in the simulator (sim/driver.ts).
 import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
-import type { Callee } from '../driver.ts'
+import type { ServiceHandlers } from '../driver.ts'
 import { CsiError } from '../errors.ts'
 import { Controller, Identity, Node } from '../gen/csi_pb.js'
-import { attachmentActs } from './attachments.ts'
-import { capabilityActs, identityActs } from './identity.ts'
-import { type Acts, checkRequest, type Model, refuse, type Twist } from './model.ts'
-import { nodeActs } from './on-node.ts'
-import { holdCapacity, showCapacity } from './pools.ts'
+import { attachmentHandlers } from './attachments.ts'
+import { capabilityHandlers, identityHandlers } from './identity.ts'
+import { checkRequest, fail, type Handlers, type Model, type Overrides } from './model.ts'
+import { nodeHandlers } from './node-service.ts'
+import { freezeCapacity, unfreezeCapacity } from './pools.ts'
 import { createRecord, type FakeRecord } from './record.ts'
 import { createScript, type Script } from './script.ts'
 import { type FakeSettings, fakeSettings } from './settings.ts'
-import { snapshotActs } from './snapshots.ts'
+import { snapshotHandlers } from './snapshots.ts'
 import { emptyState, type FakeState } from './state.ts'
-import { volumeNamed } from './tally.ts'
-import { volumeActs } from './volumes.ts'
+import { volumeByName } from './state-index.ts'
+import { volumeHandlers } from './volumes.ts'
 
 export interface FakeDriverOptions {
   readonly clock: Pick<Clock, 'nowMs' | 'sleep'>
@@ -27,31 +27,31 @@ export interface FakeDriverOptions {
   readonly record?: FakeRecord
   readonly script?: Script
   /** Called before a call is answered that may have changed the state. */
-  readonly keep?: (state: FakeState) => void
+  readonly persist?: (state: FakeState) => void
   /** The script wants the driver dead. Calls under way never end. */
   readonly onCrash?: () => void
 }
 
 export interface FakeDriver {
-  readonly identity: Callee<typeof Identity>
-  readonly controller: Callee<typeof Controller>
+  readonly identity: ServiceHandlers<typeof Identity>
+  readonly controller: ServiceHandlers<typeof Controller>
   /** The driver's part on a node. */
-  node(nodeId: string): Callee<typeof Node>
+  node(nodeId: string): ServiceHandlers<typeof Node>
   readonly settings: FakeSettings
   readonly state: FakeState
   readonly record: FakeRecord
   readonly script: Script
   /** GetCapacity keeps reporting what is free now, until told to show again. */
-  holdCapacity(): void
-  showCapacity(): void
+  freezeCapacity(): void
+  unfreezeCapacity(): void
 }
 
 export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
-  const { clock, settings = fakeSettings(), state = emptyState(), keep, onCrash } = options
+  const { clock, settings = fakeSettings(), state = emptyState(), persist, onCrash } = options
   const { record = createRecord(), script = createScript() } = options
   const model: Model = { settings, state, clock }
 
-  async function answer(method: DescMethod, request: Message, signal: AbortSignal, scope: string, act: AnyAct) {
+  async function answer(method: DescMethod, request: Message, signal: AbortSignal, scope: string, act: AnyHandler) {
     const subject = subjectOf(state, method, request)
     const isLocked = subject !== undefined && !READS.has(method.name)
     const ticket = record.begin({
@@ -64,38 +64,38 @@ export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
     })
     try {
       if (ticket.isBusy && settings.whenBusy === 'abort') {
-        refuse('ABORTED', `another operation on "${subject?.name}" is under way`)
+        fail('ABORTED', `another operation on "${subject?.name}" is under way`)
       }
-      const rule = script.take(method.name, subject ? [subject.name, subject.id] : [])
+      const rule = script.match(method.name, subject ? [subject.name, subject.id] : [])
       const effect = rule?.effect
       if (rule?.afterMs) await clock.sleep(rule.afterMs)
       if (effect?.do === 'hang') await script.hang()
-      if (effect?.do === 'fail') refuse(effect.code, effect.message ?? `${method.name} fails, as scripted`)
+      if (effect?.do === 'fail') fail(effect.code, effect.message ?? `${method.name} fails, as scripted`)
       if (effect?.do === 'crash' && effect.when === 'before') return await die()
 
       checkRequest(model, method, request)
-      const reply = act(model, request, effect?.do === 'makeBytes' ? { makeBytes: effect.bytes } : {})
-      if (isLocked) keep?.(state)
-      ticket.worked()
+      const reply = act(model, request, effect?.do === 'overrideSize' ? { sizeBytes: effect.bytes } : {})
+      if (isLocked) persist?.(state)
+      ticket.workDone()
 
       if (effect?.do === 'crash') return await die()
       if (effect?.do === 'loseReply' && effect.as === 'hang') await script.hang()
-      if (effect?.do === 'loseReply') refuse('UNAVAILABLE', 'the connection broke, as scripted')
-      ticket.ended('OK', clock.nowMs())
+      if (effect?.do === 'loseReply') fail('UNAVAILABLE', 'the connection broke, as scripted')
+      ticket.end('OK', clock.nowMs())
       return reply
     } catch (error) {
-      ticket.ended(error instanceof CsiError ? error.codeName : 'INTERNAL', clock.nowMs())
+      ticket.end(error instanceof CsiError ? error.codeName : 'INTERNAL', clock.nowMs())
       throw error
     }
   }
 
   const die = (): Promise<never> => {
-    record.died()
+    record.crashed()
     onCrash?.()
     return new Promise(() => {})
   }
 
-  const calleeOf = (service: DescService, scope: string, acts: Record<string, AnyAct>) =>
+  const calleeOf = (service: DescService, scope: string, acts: Record<string, AnyHandler>) =>
     Object.fromEntries(
       service.methods.map((method) => [
         method.localName,
@@ -105,25 +105,25 @@ export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
     ) as never
 
   return {
-    identity: calleeOf(Identity, 'identity', identityActs as never),
-    controller: calleeOf(Controller, 'controller', CONTROLLER_ACTS as never),
-    node: (nodeId) => calleeOf(Node, `node ${nodeId}`, nodeActs(nodeId) as never),
+    identity: calleeOf(Identity, 'identity', identityHandlers as never),
+    controller: calleeOf(Controller, 'controller', CONTROLLER_HANDLERS as never),
+    node: (nodeId) => calleeOf(Node, `node ${nodeId}`, nodeHandlers(nodeId) as never),
     settings,
     state,
     record,
     script,
-    holdCapacity: () => holdCapacity(model),
-    showCapacity: () => showCapacity(model),
+    freezeCapacity: () => freezeCapacity(model),
+    unfreezeCapacity: () => unfreezeCapacity(model),
   }
 }
 
-type AnyAct = (model: Model, request: Message, twist: Twist) => Record<string, unknown>
+type AnyHandler = (model: Model, request: Message, twist: Overrides) => Record<string, unknown>
 
-const CONTROLLER_ACTS: Acts<typeof Controller> = {
-  ...capabilityActs,
-  ...volumeActs,
-  ...attachmentActs,
-  ...snapshotActs,
+const CONTROLLER_HANDLERS: Handlers<typeof Controller> = {
+  ...capabilityHandlers,
+  ...volumeHandlers,
+  ...attachmentHandlers,
+  ...snapshotHandlers,
 }
 
 /** They change nothing, and may run beside anything. */
@@ -141,6 +141,6 @@ function subjectOf(state: FakeState, method: DescMethod, request: Message): { na
   const id = volumeId || (method.name === 'CreateSnapshot' ? sourceVolumeId : undefined)
   if (id) return { id, name: state.volumes[id]?.name ?? id }
   if (snapshotId) return { id: snapshotId, name: state.snapshots[snapshotId]?.name ?? snapshotId }
-  if (name) return { id: volumeNamed(state, name)?.id ?? '', name }
+  if (name) return { id: volumeByName(state, name)?.id ?? '', name }
   return undefined
 }

@@ -6,9 +6,9 @@ import {
   type Identity,
   PluginCapability_Service_Type as ServiceType,
 } from '../gen/csi_pb.js'
-import type { Acts } from './model.ts'
+import type { Handlers } from './model.ts'
 
-export const identityActs: Acts<typeof Identity> = {
+export const identityHandlers: Handlers<typeof Identity> = {
   getPluginInfo: ({ settings }) => ({ name: settings.name, vendorVersion: settings.version }),
   getPluginCapabilities: ({ settings }) => ({
     capabilities: [
@@ -23,7 +23,7 @@ export const identityActs: Acts<typeof Identity> = {
   probe: () => ({ ready: true }),
 }
 
-export const capabilityActs: Pick<Acts<typeof Controller>, 'controllerGetCapabilities'> = {
+export const capabilityHandlers: Pick<Handlers<typeof Controller>, 'controllerGetCapabilities'> = {
   controllerGetCapabilities: ({ settings }) => ({
     capabilities: settings.controller.map((name) => ({
       type: { case: 'rpc' as const, value: { type: ControllerType[name] } },

@@ -2,7 +2,7 @@
 // A call is one step: it changes the state and answers, or throws and has changed nothing.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
-import type { Callee } from '../driver.ts'
+import type { ServiceHandlers } from '../driver.ts'
 import { CsiError, type CsiFailureCode } from '../errors.ts'
 import type { ControllerCapability, NodeCapability } from '../facts.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from '../gen/csi_pb.js'
@@ -16,48 +16,48 @@ export interface Model {
 }
 
 /** What a script changes about a call that is otherwise carried out. */
-export interface Twist {
+export interface Overrides {
   /** The size a volume really gets, whatever was asked. */
-  readonly makeBytes?: number
+  readonly sizeBytes?: number
 }
 
 /** The calls of a service as steps on the model. */
-export type Acts<S extends { readonly method: Record<string, DescMethod> }> = {
-  readonly [M in keyof Callee<S>]: (
+export type Handlers<S extends { readonly method: Record<string, DescMethod> }> = {
+  readonly [M in keyof ServiceHandlers<S>]: (
     model: Model,
-    request: Parameters<Callee<S>[M]>[0],
-    twist: Twist,
-  ) => Awaited<ReturnType<Callee<S>[M]>>
+    request: Parameters<ServiceHandlers<S>[M]>[0],
+    twist: Overrides,
+  ) => Awaited<ReturnType<ServiceHandlers<S>[M]>>
 }
 
-export function refuse(code: CsiFailureCode, message: string): never {
+export function fail(code: CsiFailureCode, message: string): never {
   throw new CsiError(code, message)
 }
 
-export function needController({ settings }: Model, capability: ControllerCapability): void {
-  if (!settings.controller.includes(capability)) refuse('UNIMPLEMENTED', `${settings.name} has not ${capability}`)
+export function requireController({ settings }: Model, capability: ControllerCapability): void {
+  if (!settings.controller.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} has not ${capability}`)
 }
 
-export function needNode({ settings }: Model, capability: NodeCapability): void {
-  if (!settings.node.includes(capability)) refuse('UNIMPLEMENTED', `${settings.name} has not node ${capability}`)
+export function requireNode({ settings }: Model, capability: NodeCapability): void {
+  if (!settings.node.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} has not node ${capability}`)
 }
 
-export function need(value: unknown, field: string): void {
+export function requireField(value: unknown, field: string): void {
   const isMissing = !value || (Array.isArray(value) && value.length === 0)
-  if (isMissing) refuse('INVALID_ARGUMENT', `${field} is missing`)
+  if (isMissing) fail('INVALID_ARGUMENT', `${field} is missing`)
 }
 
-export function knownVolume({ state }: Model, volumeId: string): FakeVolume {
-  return state.volumes[volumeId] ?? refuse('NOT_FOUND', `there is no volume "${volumeId}"`)
+export function getVolume({ state }: Model, volumeId: string): FakeVolume {
+  return state.volumes[volumeId] ?? fail('NOT_FOUND', `there is no volume "${volumeId}"`)
 }
 
 /** A capability as the text that equal ones share. Mount flags are left out: they may be secret. */
 export function capabilityText(capability: VolumeCapability | undefined): string {
-  need(capability?.accessType.case, 'access_type')
-  need(capability?.accessMode?.mode, 'access_mode')
+  requireField(capability?.accessType.case, 'access_type')
+  requireField(capability?.accessMode?.mode, 'access_mode')
   const { accessType, accessMode } = capability!
   const kind = accessType.case === 'mount' ? `mount ${accessType.value.fsType}`.trim() : 'block'
-  return `${kind} ${Mode[accessMode!.mode] ?? refuse('INVALID_ARGUMENT', 'access_mode is unknown')}`
+  return `${kind} ${Mode[accessMode!.mode] ?? fail('INVALID_ARGUMENT', 'access_mode is unknown')}`
 }
 
 export const allowsManyNodes = (capability: string) => capability.includes('MULTI_NODE')
@@ -77,16 +77,16 @@ export function checkRequest(model: Model, method: DescMethod, request: Message)
     const value = values[field.localName]
     if (field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING && !field.name.endsWith('_path')) {
       const most = field.name === 'node_id' ? NODE_ID_BYTES_MAX : TEXT_BYTES_MAX
-      if (Buffer.byteLength(value as string) > most) refuse('INVALID_ARGUMENT', `${field.name} is too long`)
+      if (Buffer.byteLength(value as string) > most) fail('INVALID_ARGUMENT', `${field.name} is too long`)
     }
     if (field.fieldKind === 'map') {
       const entries = Object.entries(value as Record<string, string>)
       const bytes = entries.reduce((sum, [key, text]) => sum + Buffer.byteLength(key) + Buffer.byteLength(text), 0)
-      if (bytes > MAP_BYTES_MAX) refuse('INVALID_ARGUMENT', `${field.name} is too large`)
+      if (bytes > MAP_BYTES_MAX) fail('INVALID_ARGUMENT', `${field.name} is too large`)
     }
     if (field.name === 'secrets') {
       const missing = model.settings.secretKeys.filter((key) => !(value as Record<string, string>)[key])
-      if (missing.length > 0) refuse('UNAUTHENTICATED', `secrets are missing: ${missing.join(', ')}`)
+      if (missing.length > 0) fail('UNAUTHENTICATED', `secrets are missing: ${missing.join(', ')}`)
     }
   }
 }

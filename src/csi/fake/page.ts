@@ -1,15 +1,15 @@
 // One page of a list. A token is the place the next page begins at, so it stays good while things come and go.
-import { refuse } from './model.ts'
+import { fail } from './model.ts'
 
 export function pageOf<T extends { readonly order: number }>(
   all: readonly T[],
   lastOrder: number,
   { maxEntries, startingToken }: { readonly maxEntries: number; readonly startingToken: string },
 ): { readonly items: readonly T[]; readonly nextToken: string } {
-  if (maxEntries < 0) refuse('INVALID_ARGUMENT', 'max_entries is negative')
+  if (maxEntries < 0) fail('INVALID_ARGUMENT', 'max_entries is negative')
   const from = startingToken === '' ? 0 : Number(startingToken)
   if (startingToken !== '' && (!/^\d+$/.test(startingToken) || from > lastOrder)) {
-    refuse('ABORTED', `starting_token "${startingToken}" is not one of ours; begin at the first page`)
+    fail('ABORTED', `starting_token "${startingToken}" is not one of ours; begin at the first page`)
   }
   const rest = all.filter(({ order }) => order >= from).sort((a, b) => a.order - b.order)
   const items = maxEntries === 0 ? rest : rest.slice(0, maxEntries)

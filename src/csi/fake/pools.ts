@@ -1,42 +1,42 @@
 // Where a volume's bytes come from: which pools a request may use, what is free in them, and what a size costs.
 import type { Topology, TopologyRequirement } from '../gen/csi_pb.js'
-import { type Model, refuse } from './model.ts'
+import { fail, type Model } from './model.ts'
 import type { FakePool } from './settings.ts'
-import { usedBytesOf } from './tally.ts'
+import { usedBytesOf } from './state-index.ts'
 
 /** What a class's parameters say about pools. Several classes may draw on one pool, at different prices. */
-export interface Draw {
+export interface PoolParameters {
   readonly pool: string | undefined
   readonly copies: number
 }
 
-export function drawOf({ settings }: Model, parameters: Readonly<Record<string, string>>): Draw {
+export function poolParametersOf({ settings }: Model, parameters: Readonly<Record<string, string>>): PoolParameters {
   const { pool, copies = '1', ...others } = parameters
   if (pool !== undefined && !settings.pools.some(({ name }) => name === pool)) {
-    refuse('INVALID_ARGUMENT', `there is no pool "${pool}"`)
+    fail('INVALID_ARGUMENT', `there is no pool "${pool}"`)
   }
-  if (!/^[1-9]$/.test(copies)) refuse('INVALID_ARGUMENT', `copies must be 1 to 9, not "${copies}"`)
+  if (!/^[1-9]$/.test(copies)) fail('INVALID_ARGUMENT', `copies must be 1 to 9, not "${copies}"`)
   for (const key of Object.keys(others)) {
-    if (settings.parameterKeys && !settings.parameterKeys.includes(key) && !isAboutTheClaim(key)) {
-      refuse('INVALID_ARGUMENT', `parameter "${key}" is not known`)
+    if (settings.parameterKeys && !settings.parameterKeys.includes(key) && !isClaimMetadata(key)) {
+      fail('INVALID_ARGUMENT', `parameter "${key}" is not known`)
     }
   }
   return { pool, copies: Number(copies) }
 }
 
 /** Callers may be told to add these to any parameters. */
-export const isAboutTheClaim = (key: string) => /^csi\.storage\.k8s\.io\/(pvc\/name|pvc\/namespace|pv\/name)$/.test(key)
+export const isClaimMetadata = (key: string) => /^csi\.storage\.k8s\.io\/(pvc\/name|pvc\/namespace|pv\/name)$/.test(key)
 
 /** The pools a volume may lie in: as preferred first, then in the order of the settings. */
-export function poolsFor(model: Model, draw: Draw, where: TopologyRequirement | undefined): FakePool[] {
+export function candidatePools(model: Model, draw: PoolParameters, where: TopologyRequirement | undefined): FakePool[] {
   const drawn = model.settings.pools.filter(({ name }) => draw.pool === undefined || name === draw.pool)
   const wanted = where ? [...where.preferred, ...where.requisite] : []
   if (wanted.length === 0) return drawn
-  return [...new Set(wanted.flatMap((place) => drawn.filter((pool) => isReachedFrom(pool.segments, place))))]
+  return [...new Set(wanted.flatMap((place) => drawn.filter((pool) => isAccessibleFrom(pool.segments, place))))]
 }
 
 /** A pool and a place agree if they share a key and every shared key has one value. */
-export function isReachedFrom(
+export function isAccessibleFrom(
   segments: Readonly<Record<string, string>> | undefined,
   place: Pick<Topology, 'segments'> | undefined,
 ): boolean {
@@ -50,14 +50,14 @@ export const freeBytes = (model: Model, pool: FakePool) => pool.capacityBytes - 
 /** What GetCapacity says is free: of now, or of when reports were held. */
 export const reportedFreeBytes = (model: Model, pool: FakePool) =>
   pool.capacityBytes -
-  (model.state.heldUseBytes ? (model.state.heldUseBytes[pool.name] ?? 0) : usedBytesOf(model.state, pool.name))
+  (model.state.frozenUsedBytes ? (model.state.frozenUsedBytes[pool.name] ?? 0) : usedBytesOf(model.state, pool.name))
 
 /** Reports stay as they are now, as of a driver that asks its storage rarely. */
-export function holdCapacity(model: Model): void {
+export function freezeCapacity(model: Model): void {
   const { pools } = model.settings
-  model.state.heldUseBytes = Object.fromEntries(pools.map(({ name }) => [name, usedBytesOf(model.state, name)]))
+  model.state.frozenUsedBytes = Object.fromEntries(pools.map(({ name }) => [name, usedBytesOf(model.state, name)]))
 }
 
-export function showCapacity({ state }: Model): void {
-  state.heldUseBytes = undefined
+export function unfreezeCapacity({ state }: Model): void {
+  state.frozenUsedBytes = undefined
 }

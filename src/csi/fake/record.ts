@@ -25,13 +25,13 @@ export interface Overlap {
   readonly second: FakeCall
 }
 
-export interface Ticket {
+export interface CallHandle {
   readonly call: FakeCall
   /** Whether another call about the same volume is still at work, awaited or not. */
   readonly isBusy: boolean
   /** The work is done, though the reply may still be out. */
-  worked(): void
-  ended(outcome: CsiCode, nowMs: number): void
+  workDone(): void
+  end(outcome: CsiCode, nowMs: number): void
 }
 
 export interface FakeRecord {
@@ -46,9 +46,9 @@ export interface FakeRecord {
     readonly lock: string | undefined
     readonly signal: AbortSignal
     readonly nowMs: number
-  }): Ticket
+  }): CallHandle
   /** The driver died: whatever it was doing is over, and its callers know. */
-  died(): void
+  crashed(): void
 }
 
 const CALLS_MAX = 100_000 // older ones are forgotten
@@ -94,10 +94,10 @@ export function createRecord(): FakeRecord {
       return {
         call,
         isBusy: others.some(({ isWorking }) => isWorking),
-        worked() {
+        workDone() {
           if (own) own.isWorking = false
         },
-        ended(outcome, endedMs) {
+        end(outcome, endedMs) {
           if (call.outcome) return
           call.outcome = outcome
           call.endedMs = endedMs
@@ -105,6 +105,6 @@ export function createRecord(): FakeRecord {
         },
       }
     },
-    died: () => open.clear(),
+    crashed: () => open.clear(),
   }
 }

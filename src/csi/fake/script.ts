@@ -25,7 +25,7 @@ export type FakeEffect =
   /** It is done, and the reply is lost: as a broken connection, or as silence until hangs are released. */
   | { readonly do: 'loseReply'; readonly as: 'unavailable' | 'hang' }
   /** The volume gets this size, and says so. */
-  | { readonly do: 'makeBytes'; readonly bytes: number }
+  | { readonly do: 'overrideSize'; readonly bytes: number }
   /** The driver dies, with the work undone or done. */
   | { readonly do: 'crash'; readonly when: 'before' | 'after' }
 
@@ -33,7 +33,7 @@ export interface Script {
   /** Replaces all rules; counting starts anew. */
   setRules(rules: readonly FakeRule[]): void
   /** The first rule for this call, if any. Every call must be shown, for the counts. */
-  take(method: string, volumes: readonly string[]): FakeRule | undefined
+  match(method: string, volumes: readonly string[]): FakeRule | undefined
   /** Settles when hangs are released. */
   hang(): Promise<void>
   release(): void
@@ -47,7 +47,7 @@ export function createScript(rules: readonly FakeRule[] = []): Script {
     setRules(next) {
       lines = next.map((rule) => ({ rule, fitting: 0 }))
     },
-    take(method, volumes) {
+    match(method, volumes) {
       let taken: FakeRule | undefined
       for (const line of lines) {
         const { rule } = line

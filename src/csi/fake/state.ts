@@ -3,11 +3,11 @@
 
 export interface FakeState {
   /** Counts what was ever made, so that no id comes twice. */
-  made: number
+  sequence: number
   readonly volumes: Record<string, FakeVolume>
   readonly snapshots: Record<string, FakeSnapshot>
   /** While set, GetCapacity reports these bytes as used, by pool, whatever is used now. */
-  heldUseBytes?: Record<string, number> | undefined
+  frozenUsedBytes?: Record<string, number> | undefined
 }
 
 export interface FakeVolume {
@@ -21,7 +21,7 @@ export interface FakeVolume {
   readonly segments?: Readonly<Record<string, string>>
   capacityBytes: number
   /** What CreateVolume was asked, for comparison when it is asked again. */
-  readonly asked: {
+  readonly createRequest: {
     readonly capabilities: readonly string[]
     readonly parameters: Readonly<Record<string, string>>
     readonly mutableParameters: Readonly<Record<string, string>>
@@ -31,7 +31,7 @@ export interface FakeVolume {
   mutableParameters: Record<string, string>
   /** By node id. */
   readonly attachments: Record<string, FakeUse>
-  readonly onNodes: Record<string, FakePresence>
+  readonly onNodes: Record<string, FakeNodeVolume>
 }
 
 export interface FakeSource {
@@ -45,7 +45,7 @@ export interface FakeUse {
 }
 
 /** A volume on one node: by staging path and by target path. */
-export interface FakePresence {
+export interface FakeNodeVolume {
   readonly staged: Record<string, FakeUse>
   readonly published: Record<string, FakeUse>
   /** How far the file system reaches. */
@@ -61,7 +61,7 @@ export interface FakeSnapshot {
   readonly takenMs: number
 }
 
-export const emptyState = (): FakeState => ({ made: 0, volumes: {}, snapshots: {} })
+export const emptyState = (): FakeState => ({ sequence: 0, volumes: {}, snapshots: {} })
 
 /** Nothing keeps a volume from being deleted. */
 export const isUnused = ({ attachments, onNodes }: FakeVolume) =>

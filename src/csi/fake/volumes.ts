@@ -4,24 +4,31 @@ import { createHash } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Controller, CreateVolumeRequest, VolumeSchema } from '../gen/csi_pb.js'
 import {
-  type Acts,
   capabilityText,
+  fail,
+  getVolume,
+  type Handlers,
   isMounted,
-  knownVolume,
   type Model,
-  need,
-  needController,
-  refuse,
+  requireController,
+  requireField,
   sameMap,
 } from './model.ts'
 import { pageOf } from './page.ts'
-import { drawOf, freeBytes, isAboutTheClaim, isReachedFrom, poolsFor, reportedFreeBytes } from './pools.ts'
-import { isWithin, rangeOf, sizeIn } from './sizes.ts'
+import {
+  candidatePools,
+  freeBytes,
+  isAccessibleFrom,
+  isClaimMetadata,
+  poolParametersOf,
+  reportedFreeBytes,
+} from './pools.ts'
+import { chooseSize, isWithin, rangeOf } from './sizes.ts'
 import { type FakeSource, type FakeVolume, isEmpty, isUnused } from './state.ts'
-import { addVolume, removeVolume, resizeVolume, volumeNamed } from './tally.ts'
+import { addVolume, removeVolume, resizeVolume, volumeByName } from './state-index.ts'
 
-type VolumeActs = Pick<
-  Acts<typeof Controller>,
+type VolumeHandlers = Pick<
+  Handlers<typeof Controller>,
   | 'createVolume'
   | 'deleteVolume'
   | 'controllerExpandVolume'
@@ -32,49 +39,49 @@ type VolumeActs = Pick<
   | 'getCapacity'
 >
 
-export const volumeActs: VolumeActs = {
-  createVolume(model, request, twist) {
-    needController(model, 'CREATE_DELETE_VOLUME')
-    need(request.name, 'name')
-    need(request.volumeCapabilities, 'volume_capabilities')
+export const volumeHandlers: VolumeHandlers = {
+  createVolume(model, request, overrides) {
+    requireController(model, 'CREATE_DELETE_VOLUME')
+    requireField(request.name, 'name')
+    requireField(request.volumeCapabilities, 'volume_capabilities')
     const capabilities = request.volumeCapabilities.map(capabilityText).sort()
     const range = rangeOf(request.capacityRange)
-    const draw = drawOf(model, request.parameters)
-    checkMutable(model, request.mutableParameters, request.parameters)
+    const placement = poolParametersOf(model, request.parameters)
+    checkMutableParameters(model, request.mutableParameters, request.parameters)
     const source = sourceOf(model, request)
 
-    const known = volumeNamed(model.state, request.name)
+    const known = volumeByName(model.state, request.name)
     if (known) {
       const because = differenceOf(known, request, capabilities, source)
-      if (because) refuse('ALREADY_EXISTS', `volume "${request.name}" exists with ${because}`)
+      if (because) fail('ALREADY_EXISTS', `volume "${request.name}" exists with ${because}`)
       return { volume: reply(known) }
     }
 
     const atLeastBytes = source ? sourceBytes(model, source) : 0
-    if (range && atLeastBytes > range.limitBytes) refuse('OUT_OF_RANGE', 'the source is larger than the limit')
+    if (range && atLeastBytes > range.limitBytes) fail('OUT_OF_RANGE', 'the source is larger than the limit')
     if (range && range.requiredBytes > 0 && range.requiredBytes < atLeastBytes) {
-      refuse('OUT_OF_RANGE', 'the source is larger than what is required')
+      fail('OUT_OF_RANGE', 'the source is larger than what is required')
     }
     const plainBytes = range?.requiredBytes ? 0 : Math.min(model.settings.defaultBytes, range?.limitBytes ?? Infinity)
-    const sizeBytes = twist.makeBytes ?? sizeIn(model, range, atLeastBytes || plainBytes)
-    const pools = poolsFor(model, draw, request.accessibilityRequirements)
-    if (pools.length === 0) refuse('RESOURCE_EXHAUSTED', 'no storage is reached from where the volume is wanted')
-    const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * draw.copies)
+    const sizeBytes = overrides.sizeBytes ?? chooseSize(model, range, atLeastBytes || plainBytes)
+    const pools = candidatePools(model, placement, request.accessibilityRequirements)
+    if (pools.length === 0) fail('RESOURCE_EXHAUSTED', 'no storage is reached from where the volume is wanted')
+    const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * placement.copies)
     if (!pool) {
       const names = pools.map(({ name }) => name).join(', ')
-      return refuse('RESOURCE_EXHAUSTED', `${sizeBytes} bytes in ${draw.copies} copies do not fit into ${names}`)
+      return fail('RESOURCE_EXHAUSTED', `${sizeBytes} bytes in ${placement.copies} copies do not fit into ${names}`)
     }
 
-    const order = model.state.made + 1
+    const order = model.state.sequence + 1
     const volume: FakeVolume = {
       id: `vol-${createHash('sha256').update(request.name).digest('hex').slice(0, 16)}-${order}`,
       name: request.name,
       order,
       pool: pool.name,
-      copies: draw.copies,
+      copies: placement.copies,
       ...(pool.segments ? { segments: pool.segments } : {}),
       capacityBytes: sizeBytes,
-      asked: {
+      createRequest: {
         capabilities,
         parameters: { ...request.parameters },
         mutableParameters: { ...request.mutableParameters },
@@ -89,36 +96,36 @@ export const volumeActs: VolumeActs = {
   },
 
   deleteVolume(model, { volumeId }) {
-    needController(model, 'CREATE_DELETE_VOLUME')
-    need(volumeId, 'volume_id')
+    requireController(model, 'CREATE_DELETE_VOLUME')
+    requireField(volumeId, 'volume_id')
     const volume = model.state.volumes[volumeId]
-    if (volume && !isUnused(volume)) refuse('FAILED_PRECONDITION', `volume "${volumeId}" is in use`)
+    if (volume && !isUnused(volume)) fail('FAILED_PRECONDITION', `volume "${volumeId}" is in use`)
     if (volume) removeVolume(model.state, volume)
     return {}
   },
 
-  controllerExpandVolume(model, request, twist) {
-    needController(model, 'EXPAND_VOLUME')
-    need(request.volumeId, 'volume_id')
+  controllerExpandVolume(model, request, overrides) {
+    requireController(model, 'EXPAND_VOLUME')
+    requireField(request.volumeId, 'volume_id')
     const range = rangeOf(request.capacityRange)
-    need(range, 'capacity_range')
-    const volume = knownVolume(model, request.volumeId)
+    requireField(range, 'capacity_range')
+    const volume = getVolume(model, request.volumeId)
     const isBlock = request.volumeCapability?.accessType.case === 'block'
     // What was made by hand is what the call says it is.
-    const { capabilities } = volume.asked
+    const { capabilities } = volume.createRequest
     const hasFileSystem = !isBlock && (capabilities.length === 0 || capabilities.some(isMounted))
     const nodeExpansionRequired = model.settings.expandsOnNode && hasFileSystem
-    if (volume.capacityBytes > range!.limitBytes) refuse('OUT_OF_RANGE', 'the volume is larger than the limit')
+    if (volume.capacityBytes > range!.limitBytes) fail('OUT_OF_RANGE', 'the volume is larger than the limit')
     if (volume.capacityBytes < range!.requiredBytes) {
       if (!model.settings.expansion.includes('ONLINE') && !isUnused(volume)) {
-        refuse('FAILED_PRECONDITION', `volume "${volume.id}" is in use and can only grow when it is not`)
+        fail('FAILED_PRECONDITION', `volume "${volume.id}" is in use and can only grow when it is not`)
       }
-      const wantedBytes = twist.makeBytes ?? sizeIn(model, range, volume.capacityBytes)
+      const wantedBytes = overrides.sizeBytes ?? chooseSize(model, range, volume.capacityBytes)
       const sizeBytes = Math.max(wantedBytes, volume.capacityBytes)
       const pool = model.settings.pools.find(({ name }) => name === volume.pool)
       const moreBytes = (sizeBytes - volume.capacityBytes) * volume.copies
       if (pool && freeBytes(model, pool) < moreBytes) {
-        refuse('RESOURCE_EXHAUSTED', `${moreBytes} more bytes do not fit into ${pool.name}`)
+        fail('RESOURCE_EXHAUSTED', `${moreBytes} more bytes do not fit into ${pool.name}`)
       }
       resizeVolume(model.state, volume, sizeBytes)
     }
@@ -126,21 +133,21 @@ export const volumeActs: VolumeActs = {
   },
 
   controllerModifyVolume(model, request) {
-    needController(model, 'MODIFY_VOLUME')
-    need(request.volumeId, 'volume_id')
-    const volume = knownVolume(model, request.volumeId)
-    checkMutable(model, request.mutableParameters, volume.asked.parameters)
+    requireController(model, 'MODIFY_VOLUME')
+    requireField(request.volumeId, 'volume_id')
+    const volume = getVolume(model, request.volumeId)
+    checkMutableParameters(model, request.mutableParameters, volume.createRequest.parameters)
     volume.mutableParameters = { ...volume.mutableParameters, ...request.mutableParameters }
     return {}
   },
 
   validateVolumeCapabilities(model, request) {
-    need(request.volumeId, 'volume_id')
-    need(request.volumeCapabilities, 'volume_capabilities')
-    const volume = knownVolume(model, request.volumeId)
+    requireField(request.volumeId, 'volume_id')
+    requireField(request.volumeCapabilities, 'volume_capabilities')
+    const volume = getVolume(model, request.volumeId)
     const isBlock = (text: string) => !isMounted(text)
     const asked = request.volumeCapabilities.map(capabilityText)
-    if (asked.some(isBlock) !== volume.asked.capabilities.some(isBlock)) {
+    if (asked.some(isBlock) !== volume.createRequest.capabilities.some(isBlock)) {
       return { message: 'the volume is not of that kind' }
     }
     const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request
@@ -148,22 +155,22 @@ export const volumeActs: VolumeActs = {
   },
 
   controllerGetVolume(model, { volumeId }) {
-    needController(model, 'GET_VOLUME')
-    need(volumeId, 'volume_id')
-    const volume = knownVolume(model, volumeId)
+    requireController(model, 'GET_VOLUME')
+    requireField(volumeId, 'volume_id')
+    const volume = getVolume(model, volumeId)
     return { volume: reply(volume), status: statusOf(volume) }
   },
 
   listVolumes(model, request) {
-    needController(model, 'LIST_VOLUMES')
-    const { items, nextToken } = pageOf(Object.values(model.state.volumes), model.state.made, request)
+    requireController(model, 'LIST_VOLUMES')
+    const { items, nextToken } = pageOf(Object.values(model.state.volumes), model.state.sequence, request)
     return { entries: items.map((volume) => ({ volume: reply(volume), status: statusOf(volume) })), nextToken }
   },
 
   getCapacity(model, request) {
-    needController(model, 'GET_CAPACITY')
-    const free = poolsAsked(model, request.parameters)
-      .filter(({ pool }) => isReachedFrom(pool.segments, request.accessibleTopology))
+    requireController(model, 'GET_CAPACITY')
+    const free = poolsForParameters(model, request.parameters)
+      .filter(({ pool }) => isAccessibleFrom(pool.segments, request.accessibleTopology))
       .map(({ pool, copies }) => Math.max(0, Math.floor(reportedFreeBytes(model, pool) / copies)))
     return {
       availableCapacity: BigInt(free.reduce((sum, bytes) => sum + bytes, 0)),
@@ -173,32 +180,32 @@ export const volumeActs: VolumeActs = {
 }
 
 /** Parameters that make no sense find no room; that is no error here. */
-function poolsAsked(model: Model, parameters: Readonly<Record<string, string>>) {
+function poolsForParameters(model: Model, parameters: Readonly<Record<string, string>>) {
   try {
-    const draw = drawOf(model, parameters)
-    return poolsFor(model, draw, undefined).map((pool) => ({ pool, copies: draw.copies }))
+    const placement = poolParametersOf(model, parameters)
+    return candidatePools(model, placement, undefined).map((pool) => ({ pool, copies: placement.copies }))
   } catch {
     return []
   }
 }
 
 /** All or nothing: whatever is wrong is found before anything is changed. */
-function checkMutable(
+function checkMutableParameters(
   { settings }: Model,
   mutable: Readonly<Record<string, string>>,
   parameters: Readonly<Record<string, string>>,
 ): void {
   if (!isEmpty(mutable) && !settings.controller.includes('MODIFY_VOLUME')) {
-    refuse('INVALID_ARGUMENT', 'mutable_parameters are not supported')
+    fail('INVALID_ARGUMENT', 'mutable_parameters are not supported')
   }
   for (const [key, value] of Object.entries(mutable)) {
-    if (isAboutTheClaim(key)) continue
-    if (!settings.mutableKeys.includes(key)) refuse('INVALID_ARGUMENT', `mutable parameter "${key}" is not known`)
+    if (isClaimMetadata(key)) continue
+    if (!settings.mutableKeys.includes(key)) fail('INVALID_ARGUMENT', `mutable parameter "${key}" is not known`)
     if ((key === 'iops' || key === 'throughput') && !/^[1-9]\d*$/.test(value)) {
-      refuse('INVALID_ARGUMENT', `${key} must be a positive integer, not "${value}"`)
+      fail('INVALID_ARGUMENT', `${key} must be a positive integer, not "${value}"`)
     }
     if (parameters[key] !== undefined && parameters[key] !== value) {
-      refuse('INVALID_ARGUMENT', `"${key}" is "${parameters[key]}" in parameters and "${value}" in mutable_parameters`)
+      fail('INVALID_ARGUMENT', `"${key}" is "${parameters[key]}" in parameters and "${value}" in mutable_parameters`)
     }
   }
 }
@@ -207,18 +214,18 @@ function sourceOf(model: Model, request: CreateVolumeRequest): FakeSource | unde
   const source = request.volumeContentSource?.type
   if (!source?.case) return undefined
   if (source.case === 'snapshot') {
-    needController(model, 'CREATE_DELETE_SNAPSHOT')
-    need(source.value.snapshotId, 'snapshot_id')
+    requireController(model, 'CREATE_DELETE_SNAPSHOT')
+    requireField(source.value.snapshotId, 'snapshot_id')
     return { kind: 'snapshot', id: source.value.snapshotId }
   }
-  needController(model, 'CLONE_VOLUME')
-  need(source.value.volumeId, 'volume_id')
+  requireController(model, 'CLONE_VOLUME')
+  requireField(source.value.volumeId, 'volume_id')
   return { kind: 'volume', id: source.value.volumeId }
 }
 
 function sourceBytes({ state }: Model, { kind, id }: FakeSource): number {
   const bytes = kind === 'snapshot' ? state.snapshots[id]?.sizeBytes : state.volumes[id]?.capacityBytes
-  return bytes ?? refuse('NOT_FOUND', `there is no ${kind} "${id}" to copy`)
+  return bytes ?? fail('NOT_FOUND', `there is no ${kind} "${id}" to copy`)
 }
 
 /** Why a volume of this name is not the one that is asked for, if so. */
@@ -231,16 +238,17 @@ function differenceOf(
   const where = request.accessibilityRequirements
   const places = where ? [...where.requisite, ...where.preferred] : []
   if (!isWithin(volume.capacityBytes, rangeOf(request.capacityRange))) return 'another size'
-  if (capabilities.join() !== volume.asked.capabilities.join()) return 'other capabilities'
-  if (!sameMap(request.parameters, volume.asked.parameters)) return 'other parameters'
-  if (!sameMap(request.mutableParameters, volume.asked.mutableParameters)) return 'other mutable parameters'
-  if (source?.kind !== volume.asked.source?.kind || source?.id !== volume.asked.source?.id) return 'another source'
-  if (places.length > 0 && !places.some((place) => isReachedFrom(volume.segments, place))) return 'another place'
+  if (capabilities.join() !== volume.createRequest.capabilities.join()) return 'other capabilities'
+  if (!sameMap(request.parameters, volume.createRequest.parameters)) return 'other parameters'
+  if (!sameMap(request.mutableParameters, volume.createRequest.mutableParameters)) return 'other mutable parameters'
+  if (source?.kind !== volume.createRequest.source?.kind || source?.id !== volume.createRequest.source?.id)
+    return 'another source'
+  if (places.length > 0 && !places.some((place) => isAccessibleFrom(volume.segments, place))) return 'another place'
   return undefined
 }
 
 function reply(volume: FakeVolume): MessageInitShape<typeof VolumeSchema> {
-  const { source } = volume.asked
+  const { source } = volume.createRequest
   return {
     volumeId: volume.id,
     capacityBytes: BigInt(volume.capacityBytes),

@@ -1,5 +1,5 @@
 // The controller service: which calls there are, and what the driver says of itself.
-import type { Callee } from '../../csi/driver.ts'
+import type { ServiceHandlers } from '../../csi/driver.ts'
 import { CsiError } from '../../csi/errors.ts'
 import type { Controller } from '../../csi/gen/csi_pb.js'
 import { ControllerServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'
@@ -25,7 +25,7 @@ const CAPABILITIES = [
   Rpc.MODIFY_VOLUME,
 ]
 
-export const createControllerService = (driver: DriverContext): Callee<typeof Controller> => ({
+export const createControllerService = (driver: DriverContext): ServiceHandlers<typeof Controller> => ({
   createVolume: (request) => createVolume(request, driver),
   deleteVolume: (request) => deleteVolume(request, driver),
   controllerExpandVolume: (request) => expandVolume(request, driver),

@@ -1,5 +1,5 @@
 // The node service: which calls there are, and what the driver says of this node.
-import type { Callee } from '../../csi/driver.ts'
+import type { ServiceHandlers } from '../../csi/driver.ts'
 import type { Node } from '../../csi/gen/csi_pb.js'
 import { NodeServiceCapability_RPC_Type as Rpc } from '../../csi/gen/csi_pb.js'
 import type { DriverContext } from '../context.ts'
@@ -9,7 +9,7 @@ import { expandOnNode, volumeStats } from './use.ts'
 
 const CAPABILITIES = [Rpc.STAGE_UNSTAGE_VOLUME, Rpc.GET_VOLUME_STATS, Rpc.EXPAND_VOLUME, Rpc.SINGLE_NODE_MULTI_WRITER]
 
-export const createNodeService = (driver: DriverContext): Callee<typeof Node> => ({
+export const createNodeService = (driver: DriverContext): ServiceHandlers<typeof Node> => ({
   nodeStageVolume: (request) => stageVolume(request, driver),
   nodeUnstageVolume: (request) => unstageVolume(request, driver),
   nodePublishVolume: (request) => publishVolume(request, driver),

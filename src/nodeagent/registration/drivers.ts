@@ -2,7 +2,13 @@
 // about the node and tells the cluster; only then can volumes of it be used.
 
 import type { Logger } from '../../base/log.ts'
-import { type CsiConnection, type CsiDriver, driverFacts, type NodeCapability, oneAtATime } from '../../csi/index.ts'
+import {
+  type CsiConnection,
+  type CsiDriver,
+  driverFacts,
+  type NodeCapability,
+  serializeCalls,
+} from '../../csi/index.ts'
 import type { DriverOnNode } from '../node/announce.ts'
 import { compareVersions, type Version } from './versions.ts'
 
@@ -84,7 +90,7 @@ export function createDrivers({ connect, announce, withdraw, log }: DriversDeps)
           maxVolumes: Number(info.maxVolumesPerNode),
         })
         other?.connection.close()
-        known.set(name, { name, endpoint, version, can, connection, csi: oneAtATime(connection) })
+        known.set(name, { name, endpoint, version, can, connection, csi: serializeCalls(connection) })
         refusals.delete(name)
       } catch (error) {
         connection.close()

@@ -2,7 +2,7 @@
 // still has it on the first. The fake driver would refuse; a real one may not.
 import { callDriver } from '../../csi/driver.ts'
 import { type ControllerPublishVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../../csi/gen/csi_pb.js'
-import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import type { SimDriver } from '../driver.ts'
 
 const MANY_NODES: ReadonlySet<Mode> = new Set([
@@ -12,7 +12,7 @@ const MANY_NODES: ReadonlySet<Mode> = new Set([
 ])
 
 export function watchPublishes(driver: CsiDriver, storage: SimDriver, convict: (crime: string) => void): CsiDriver {
-  return driverOver((method, request, options) => {
+  return createCsiDriver((method, request, options) => {
     if (method.name === 'ControllerPublishVolume') judge(request as ControllerPublishVolumeRequest)
     return callDriver(driver, method, request, options)
   })

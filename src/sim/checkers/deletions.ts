@@ -4,7 +4,7 @@ import type { Kind } from '../../api/kind.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { callDriver } from '../../csi/driver.ts'
-import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import type { World } from '../world.ts'
 import { assetOf, driverAsset } from './assets.ts'
 import { isBound } from './bindings.ts'
@@ -94,7 +94,7 @@ export function checkDeletions(
           },
         },
         driver: (driver) =>
-          driverOver((method, request, options) => {
+          createCsiDriver((method, request, options) => {
             const { volumeId } = request as unknown as { volumeId: string }
             if (method.name === 'DeleteVolume') destroys(driverAsset(volumeId))
             return callDriver(driver, method, request, options)

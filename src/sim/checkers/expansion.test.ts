@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { callDriver } from '../../csi/driver.ts'
 import { Controller } from '../../csi/gen/csi_pb.js'
-import { driverOver } from '../../csi/index.ts'
+import { createCsiDriver } from '../../csi/index.ts'
 import { checkExpansion, type ExpansionRules } from './expansion.ts'
 
 const GI = 1024 ** 3
@@ -73,7 +73,7 @@ async function aWorld({ followsRealSize = false } = {}) {
     /** The driver is asked for so much. */
     ask: (gi: number) =>
       callDriver(
-        checker.witness(driverOver(async () => ({}) as never)),
+        checker.witness(createCsiDriver(async () => ({}) as never)),
         Controller.method.controllerExpandVolume,
         { volumeId: 'vol-a', capacityRange: { requiredBytes: BigInt(gi * GI) } } as never,
         {},

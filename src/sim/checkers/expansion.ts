@@ -6,7 +6,7 @@ import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { collectionPrefix, decodeStored } from '../../apiserver/index.ts'
 import { callDriver } from '../../csi/driver.ts'
-import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import type { Store } from '../../store/index.ts'
 import type { Cluster } from '../cluster.ts'
 import type { SimDriver } from '../driver.ts'
@@ -187,7 +187,7 @@ export function checkExpansion(rules: ExpansionRules): ExpansionChecker {
       return changes
     },
     witness: (to) =>
-      driverOver((method, request, options) => {
+      createCsiDriver((method, request, options) => {
         if (method.name === 'ControllerExpandVolume') judgeCall(request as never)
         return callDriver(to, method, request, options)
       }),

@@ -5,7 +5,7 @@
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { collectionPrefix } from '../../apiserver/index.ts'
 import { callDriver } from '../../csi/driver.ts'
-import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import type { Store } from '../../store/index.ts'
 import type { Cluster } from '../cluster.ts'
 import type { SimDriver } from '../driver.ts'
@@ -254,7 +254,7 @@ export function checkModifying(rules: ModifyingRules): ModifyingChecker {
     },
     witness(to) {
       const underWay = new Set<string>()
-      return driverOver(async (method, request, options) => {
+      return createCsiDriver(async (method, request, options) => {
         if (!CHANGES.includes(method.name)) return callDriver(to, method, request, options)
         const { volumeId, mutableParameters = {} } = request as unknown as Asked
         if (method.name === 'ControllerModifyVolume') judgeCall(volumeId, mutableParameters)

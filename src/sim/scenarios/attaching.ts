@@ -178,11 +178,11 @@ export async function attaching(seed: number, { minutes = 20 } = {}): Promise<At
     driver.state().volumes[handleOf(name)] = {
       id: handleOf(name),
       name,
-      order: ++driver.state().made,
+      order: ++driver.state().sequence,
       pool: settings.pools[0]!.name,
       copies: 1,
       capacityBytes: 1024 ** 3,
-      asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
+      createRequest: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
       mutableParameters: {},
       attachments: {},
       onNodes: {},

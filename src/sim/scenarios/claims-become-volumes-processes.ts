@@ -9,7 +9,14 @@ import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.t
 import { createProvisioningControllers } from '../../controllers/provisioning/index.ts'
 import type { ProvisionerPlugin } from '../../controllers/provisioning/plugin/contract.ts'
 import { provisionerOf } from '../../controllers/provisioning/plugin.ts'
-import { type CsiDriver, CsiError, type DriverFacts, driverFacts, oneAtATime, whenReady } from '../../csi/index.ts'
+import {
+  type CsiDriver,
+  CsiError,
+  type DriverFacts,
+  driverFacts,
+  serializeCalls,
+  waitUntilReady,
+} from '../../csi/index.ts'
 import { createCacheSet } from '../../runtime/index.ts'
 import { PLUGIN_PATH, pluginAsset } from '../checkers/assets.ts'
 import type { Env } from '../process.ts'
@@ -38,7 +45,7 @@ export async function runProvisioner(
   options = BINDS_AT_ONCE,
 ): Promise<void> {
   const { clock, random, signal } = env
-  const csi = oneAtATime(driver)
+  const csi = serializeCalls(driver)
   const facts = await factsOf(csi, env)
   setMaxListeners(0, signal) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random })
@@ -51,7 +58,7 @@ export async function runProvisioner(
 export async function factsOf(csi: CsiDriver, { clock, signal }: Env): Promise<DriverFacts> {
   for (;;) {
     try {
-      await whenReady(csi, { clock, log: silentLog, signal })
+      await waitUntilReady(csi, { clock, log: silentLog, signal })
       return await driverFacts(csi, signal)
     } catch (error) {
       if (!(error instanceof CsiError)) throw error

@@ -113,7 +113,7 @@ export async function claimsBecomeVolumes(seed: number, { minutes = 12 } = {}): 
   }
   court.adjourn()
   const crashes = crashesOf([cluster.server, driver.process, ...processes])
-  return { world, acts, effects: effects.all.length, crashes, made: driver.state().made }
+  return { world, acts, effects: effects.all.length, crashes, made: driver.state().sequence }
 
   /** Who starts anew finds nothing to do, and tells everyone who waits why. */
   async function startAnew(): Promise<void> {

@@ -39,7 +39,7 @@ export async function expansionCrash(mode: Mode, crash?: Crash): Promise<CrashRu
   const checker = checkExpansion(rules)
   // About one, every answer is lost until its user has lowered it; of another the node fails at first.
   let hasFailed = false
-  driver.script.take = (method, [id = '']) => {
+  driver.script.match = (method, [id = '']) => {
     if (method === 'ControllerExpandVolume' && id === handleOf('slow') && requestOf('slow') === SLOW_SIZE)
       return { effect: { do: 'loseReply', as: 'unavailable' } }
     if (method !== 'NodeExpandVolume' || id !== handleOf('twice') || hasFailed) return undefined

@@ -9,7 +9,7 @@ import { silentLog } from '../../base/log.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
 import { type Change, createChangingControllers } from '../../controllers/volume-changes/index.ts'
-import { CSI_CODES, type CsiDriver, type CsiFailureCode, oneAtATime } from '../../csi/index.ts'
+import { CSI_CODES, type CsiDriver, type CsiFailureCode, serializeCalls } from '../../csi/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
 import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
 import { createCacheSet, createController, createEventRecorder, done, retryAfter, source } from '../../runtime/index.ts'
@@ -74,7 +74,7 @@ function mountedVolume(driver: SimDriver, handle: string): void {
   const use = { capability, isReadonly: false }
   driver.state().volumes[handle] = {
     ...volume,
-    asked: { ...volume.asked, capabilities: [capability] },
+    createRequest: { ...volume.createRequest, capabilities: [capability] },
     onNodes: { [NODE_ID]: { staged: {}, published: { [targetOf(handle)]: use }, fileSystemBytes: GI } },
   }
 }
@@ -101,7 +101,7 @@ export interface Changes {
 export async function runChanges(env: Env, { client, chatter }: Ways, driver: CsiDriver, what: Changes): Promise<void> {
   const { component, changesOf, workers } = what
   const { clock, random, signal } = env
-  const csi = oneAtATime(driver)
+  const csi = serializeCalls(driver)
   const facts = await factsOf(csi, env)
   setMaxListeners(0, signal) // every claim in work listens to it
   const caches = createCacheSet({ client, clock, random })
@@ -119,7 +119,7 @@ export function runGrowingNode(env: Env, { client, chatter }: Ways, driver: CsiD
   const caches = createCacheSet({ client, clock, random })
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
   const events = createEventRecorder({ client: chatter, clock, random, log: silentLog, component: 'node' })
-  const registered = { name: driverName, csi: oneAtATime(driver), can: new Set(['EXPAND_VOLUME']) }
+  const registered = { name: driverName, csi: serializeCalls(driver), can: new Set(['EXPAND_VOLUME']) }
   const known = {
     drivers: { get: () => registered },
     books: { publication: () => ({}), stagingOf: () => undefined },

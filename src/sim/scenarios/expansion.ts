@@ -59,8 +59,8 @@ export async function expansionInABadWorld(seed: number, { minutes = 12 } = {}):
   await answerTo(world, boundClaims(cluster.direct()!, driver, CLAIMS, '40Gi'), 'claims and volumes')
 
   let refusals = 0
-  const scripted = driver.script.take
-  driver.script.take = (method, volumes) => scripted(method, volumes) ?? refusal(method, volumes)
+  const scripted = driver.script.match
+  driver.script.match = (method, volumes) => scripted(method, volumes) ?? refusal(method, volumes)
   const effects = createEffects({}, ({ by, what }) => world.note(`${by}: ${what}`))
   const inMode = dice() < 0.5 ? oneByOne : (client: Client) => client
   const expander = cluster.add('expander', (env, client) => {

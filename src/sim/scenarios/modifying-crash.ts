@@ -57,7 +57,7 @@ export async function modifyingCrash(mode: Mode, crash?: Crash): Promise<Modifyi
   const names = Object.keys(stories)
   // About one every answer is lost until its user has taken it back; of another the driver fails at first.
   let hasFailed = false
-  driver.script.take = (method, [id = '']) => {
+  driver.script.match = (method, [id = '']) => {
     if (method !== 'ControllerModifyVolume') return undefined
     if (id === handleOf('undone') && growth.claim('undone')?.spec.volumeAttributesClassName === 'gold')
       return { effect: { do: 'loseReply', as: 'unavailable' } }

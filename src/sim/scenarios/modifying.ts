@@ -60,8 +60,8 @@ export async function modifyingInABadWorld(seed: number, { minutes = 12 } = {}):
   await answerTo(world, modifiableClaims(cluster.direct()!, driver, start), 'claims, classes and volumes')
 
   let refusals = 0
-  const scripted = driver.script.take
-  driver.script.take = (method, volumes) => scripted(method, volumes) ?? refusal(method, volumes)
+  const scripted = driver.script.match
+  driver.script.match = (method, volumes) => scripted(method, volumes) ?? refusal(method, volumes)
   const effects = createEffects({}, ({ by, what }) => world.note(`${by}: ${what}`))
   // A server without transactions takes no amounts: there, only classes change.
   const isAtomic = dice() < 0.6

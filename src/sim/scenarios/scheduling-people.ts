@@ -129,8 +129,8 @@ export function createSchedulingPeople(options: PeopleOptions): SchedulingPeople
 
   /** The driver's reports stay as they are for a while. */
   function reportLate(): undefined {
-    if (dice() < 0.5) driver.holdCapacity()
-    else driver.showCapacity()
+    if (dice() < 0.5) driver.freezeCapacity()
+    else driver.unfreezeCapacity()
   }
 
   async function removeStranded(client: Client): Promise<void> {
@@ -155,7 +155,7 @@ export function createSchedulingPeople(options: PeopleOptions): SchedulingPeople
     removeStranded,
     async restore(client) {
       await removeStranded(client)
-      driver.showCapacity()
+      driver.unfreezeCapacity()
       for (const name of nodes) {
         if (!view.nodes.has(name)) await bringBack(client, name)
         await registerDriver(client, name, driver.settings.name).catch(ifNotThere)

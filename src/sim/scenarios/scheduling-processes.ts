@@ -12,7 +12,7 @@ import { createGarbageController } from '../../controllers/garbage-collection/in
 import { createProtectionControllers } from '../../controllers/protection/index.ts'
 import { createCsiProvisioner } from '../../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers } from '../../controllers/provisioning/index.ts'
-import { type CsiDriver, oneAtATime } from '../../csi/index.ts'
+import { type CsiDriver, serializeCalls } from '../../csi/index.ts'
 import { createCacheSet } from '../../runtime/index.ts'
 import { createScheduler, type Scheduler } from '../../scheduler/index.ts'
 import type { Env } from '../process.ts'
@@ -38,7 +38,7 @@ export function runClaimControllers(env: Env, client: Client): void {
 
 /** Beside the driver. Local storage: a volume is wanted on the selected node and nowhere else. */
 export async function runStorage(env: Env, client: Client, driver: CsiDriver): Promise<void> {
-  const csi = oneAtATime(driver)
+  const csi = serializeCalls(driver)
   const facts = await factsOf(csi, env)
   const deps = { ...depsOf(env, client), driver: csi, facts }
   const provisioner = createCsiProvisioner({ ...deps, options: { strictTopology: true } })

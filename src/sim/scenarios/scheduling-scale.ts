@@ -4,7 +4,7 @@
 // Promise: every pod gets a node. With reservation no volume is asked for where it does not fit.
 import { callDriver } from '../../csi/driver.ts'
 import { fakeSettings } from '../../csi/fake/index.ts'
-import { type CsiDriver, driverOver } from '../../csi/index.ts'
+import { type CsiDriver, createCsiDriver } from '../../csi/index.ts'
 import { answerTo } from '../answer.ts'
 import { createSchedulingView } from '../checkers/scheduling-view.ts'
 import { createCluster } from '../cluster.ts'
@@ -85,7 +85,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   }
 
   function counted(csi: CsiDriver): CsiDriver {
-    return driverOver((method, request, call) =>
+    return createCsiDriver((method, request, call) =>
       callDriver(csi, method, request, call).catch((error: unknown) => {
         if (method.name === 'CreateVolume') failedCreates++
         throw error
@@ -94,7 +94,7 @@ export async function fillEveryPool(options: ScaleOptions): Promise<ScaleRun> {
   }
 
   function reportNowAndThen(): void {
-    driver.holdCapacity()
+    driver.freezeCapacity()
     world.schedule(REPORTS_LATE_MS, reportNowAndThen)
   }
 

@@ -128,7 +128,7 @@ export async function podsFindVolumes(seed: number, { minutes = 1.5 } = {}): Pro
   court.adjourn()
   const crashes = crashesOf([cluster.server, driver.process, ...processes])
   const waiting = [...view.pods.values()].filter(({ spec }) => !spec?.nodeName).length
-  return { world, acts, crashes, placed, waiting, made: driver.state().made }
+  return { world, acts, crashes, placed, waiting, made: driver.state().sequence }
 
   async function prepare(client: Client): Promise<void> {
     await createDriver(client, driver.settings.name)

@@ -135,8 +135,8 @@ export function createFaults(stage: Stage): Faults {
     },
     'report late'({ driver, ms }) {
       world.tally('reports late')
-      driverOf(driver).holdCapacity()
-      later(ms, () => driverOf(driver).showCapacity())
+      driverOf(driver).freezeCapacity()
+      later(ms, () => driverOf(driver).unfreezeCapacity())
     },
   }
 

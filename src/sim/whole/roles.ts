@@ -21,12 +21,12 @@ import {
   type ConnectOptions,
   type CsiConnection,
   CsiError,
+  createCsiDriver,
   createCsiMetrics,
   driverFacts,
-  driverOver,
-  measured,
-  oneAtATime,
-  whenReady,
+  instrument,
+  serializeCalls,
+  waitUntilReady,
 } from '../../csi/index.ts'
 import { createNodeAgent } from '../../nodeagent/agent.ts'
 import type { MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
@@ -125,7 +125,7 @@ export function createRoles(deps: RolesDeps): Roles {
       const name = address as DriverName
       const reached = drivers.get(name)!.driverFor(env, nodeId)
       let isClosed = false
-      const observed = measured(
+      const observed = instrument(
         async (method, request, options) => {
           if (isClosed) throw new CsiError('CANCELLED', `${method.name}: the connection is closed`)
           const { volumeId = '', name: ofName = '' } = request as unknown as { volumeId?: string; name?: string }
@@ -152,7 +152,7 @@ export function createRoles(deps: RolesDeps): Roles {
         { clock, log, ...(metrics ? { metrics } : {}) },
       )
       return {
-        ...driverOver(observed),
+        ...createCsiDriver(observed),
         close() {
           isClosed = true
         },
@@ -219,7 +219,7 @@ export function createRoles(deps: RolesDeps): Roles {
       ...run,
       client,
       unlimited: client,
-      driver: oneAtATime(connection),
+      driver: serializeCalls(connection),
       facts,
       gates: deps.gates(),
       metrics,
@@ -237,7 +237,7 @@ export function createRoles(deps: RolesDeps): Roles {
     const metrics = createClientMetrics(registry)
     const run = { ...common(life.env), settings, env: {} }
     const modifyingMetrics = createModifyingMetrics(registry)
-    const work = { ...run, client, driver: oneAtATime(connection), facts, metrics, modifyingMetrics }
+    const work = { ...run, client, driver: serializeCalls(connection), facts, metrics, modifyingMetrics }
     const lease = { client, namespace: KUBE_SYSTEM, leaseName: `resizer-${driver}`, onChange: metrics.leadership }
     await createLeadership({ ...run, ...lease }).run((term, election) => changeVolumes({ ...work, election }, term))
   }
@@ -253,14 +253,14 @@ export function createRoles(deps: RolesDeps): Roles {
     await createLeadership({ ...run, ...lease }).run(async (term, election) => {
       setMaxListeners(0, term)
       const caches = createCacheSet({ client, ...common(env) })
-      const calls = { driver: oneAtATime(connection), facts, election }
+      const calls = { driver: serializeCalls(connection), facts, election }
       await createAttacher({ client, caches, ...common(env), metrics, ...calls }).run(term)
     })
   }
 
   async function meet({ env, registry, connect }: LifeOf, driver: DriverName) {
     const connection = connect({ address: driver, ...common(env), metrics: createCsiMetrics(registry) })
-    await whenReady(connection, common(env))
+    await waitUntilReady(connection, common(env))
     return { connection, facts: await driverFacts(connection, env.signal) }
   }
 

@@ -151,7 +151,7 @@ export async function createStage(world: World, setup: Setup, options: StageOpti
       for (const machine of machines.values()) machine.boot()
       for (const driver of drivers.values()) {
         delete driver.scripted
-        driver.showCapacity()
+        driver.unfreezeCapacity()
         driver.heal()
       }
       await cluster.heal()

@@ -5,7 +5,7 @@ import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import { keyOfObject } from '../../../client/index.ts'
-import { type CsiDriver, type DriverFacts, oneAtATime } from '../../../csi/index.ts'
+import { type CsiDriver, type DriverFacts, serializeCalls } from '../../../csi/index.ts'
 import type { ControllerDeps } from '../../../runtime/controller-deps.ts'
 import { createController, type LeaderElection, source, type WorkQueue } from '../../../runtime/index.ts'
 import { attacherFinalizerOf } from '../../../volumes/attachment-names.ts'
@@ -46,7 +46,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
   const { client, caches, clock, random, log, metrics, facts, options = {} } = deps
   const settings = attacherSettings(options)
   const context: AttacherContext = {
-    driver: oneAtATime(deps.driver),
+    driver: serializeCalls(deps.driver),
     facts,
     settings,
     finalizer: attacherFinalizerOf(facts.name),

@@ -15,8 +15,8 @@ import type { Volume } from '../../../csi/gen/csi_pb.js'
 import {
   type CsiDriver,
   CsiError,
+  classifyCreateFailure,
   type DriverFacts,
-  meaningOfCreateFailure,
   redactCredentials,
 } from '../../../csi/index.ts'
 import type { Cache, CacheSet, EventRecorder } from '../../../runtime/index.ts'
@@ -36,7 +36,7 @@ import { topologyRequirement } from './topology.ts'
 import { createTopologyMemory } from './topology-memory.ts'
 
 export interface CsiProvisionerDeps {
-  /** Of which no two calls about one volume run at once (src/csi/one-at-a-time.ts). */
+  /** Of which no two calls about one volume run at once (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly client: Client
@@ -109,7 +109,7 @@ export function createCsiProvisioner(deps: CsiProvisionerDeps): Provisioner {
         }
       }
       const hasSelectedNode = request.selectedNode !== undefined
-      return failed(uid, meaningOfCreateFailure(error, { hasSelectedNode, hasTopology: withTopology }), because)
+      return failed(uid, classifyCreateFailure(error, { hasSelectedNode, hasTopology: withTopology }), because)
     }
     const problem = replyProblem(prepared, volume)
     if (problem) return cleanUp(uid, volume, problem, prepared, signal)

@@ -8,17 +8,17 @@ import type {
   GetCapacityRequest,
 } from '../../../csi/gen/csi_pb.js'
 import {
-  type Callee,
   type ControllerCapability,
   CsiError,
+  createCsiDriver,
   type DriverFacts,
-  driverOver,
   type PluginService,
+  type ServiceHandlers,
 } from '../../../csi/index.ts'
 
-export type Answers = Partial<Callee<typeof Controller>>
+export type Answers = Partial<ServiceHandlers<typeof Controller>>
 
-export interface StubDriver extends ReturnType<typeof driverOver> {
+export interface StubDriver extends ReturnType<typeof createCsiDriver> {
   readonly created: CreateVolumeRequest[]
   readonly deleted: DeleteVolumeRequest[]
   readonly capacityAsked: GetCapacityRequest[]
@@ -43,7 +43,7 @@ export function stubDriver(first: Answers = {}): StubDriver {
     return create(method.output, reply as MessageInitShape<typeof method.output>)
   }
   return {
-    ...driverOver(carry),
+    ...createCsiDriver(carry),
     created,
     deleted,
     capacityAsked,

@@ -2,55 +2,55 @@
 // the state, which stays plain data. Whoever puts a volume there by hand counts it in `made`, and all is counted again.
 import type { FakeState, FakeVolume } from './state.ts'
 
-interface Tally {
+interface StateIndex {
   /** As many were made when this was counted. */
-  made: number
+  sequence: number
   readonly idByName: Map<string, string>
   readonly usedBytes: Map<string, number>
 }
 
-const tallies = new WeakMap<FakeState, Tally>()
+const indexes = new WeakMap<FakeState, StateIndex>()
 
 export function addVolume(state: FakeState, volume: FakeVolume): void {
-  const tally = tallyOf(state)
+  const tally = indexOf(state)
   state.volumes[volume.id] = volume
-  state.made = volume.order
-  tally.made = state.made
+  state.sequence = volume.order
+  tally.sequence = state.sequence
   tally.idByName.set(volume.name, volume.id)
   use(tally, volume, volume.capacityBytes)
 }
 
 export function removeVolume(state: FakeState, volume: FakeVolume): void {
-  const tally = tallyOf(state)
+  const tally = indexOf(state)
   delete state.volumes[volume.id]
   tally.idByName.delete(volume.name)
   use(tally, volume, -volume.capacityBytes)
 }
 
 export function resizeVolume(state: FakeState, volume: FakeVolume, capacityBytes: number): void {
-  use(tallyOf(state), volume, capacityBytes - volume.capacityBytes)
+  use(indexOf(state), volume, capacityBytes - volume.capacityBytes)
   volume.capacityBytes = capacityBytes
 }
 
-export function volumeNamed(state: FakeState, name: string): FakeVolume | undefined {
-  const id = tallyOf(state).idByName.get(name)
+export function volumeByName(state: FakeState, name: string): FakeVolume | undefined {
+  const id = indexOf(state).idByName.get(name)
   return id === undefined ? undefined : state.volumes[id]
 }
 
-export const usedBytesOf = (state: FakeState, pool: string): number => tallyOf(state).usedBytes.get(pool) ?? 0
+export const usedBytesOf = (state: FakeState, pool: string): number => indexOf(state).usedBytes.get(pool) ?? 0
 
-function use({ usedBytes }: Tally, { pool, copies }: FakeVolume, bytes: number): void {
+function use({ usedBytes }: StateIndex, { pool, copies }: FakeVolume, bytes: number): void {
   usedBytes.set(pool, (usedBytes.get(pool) ?? 0) + bytes * copies)
 }
 
-function tallyOf(state: FakeState): Tally {
-  const known = tallies.get(state)
-  if (known?.made === state.made) return known
-  const tally: Tally = { made: state.made, idByName: new Map(), usedBytes: new Map() }
+function indexOf(state: FakeState): StateIndex {
+  const known = indexes.get(state)
+  if (known?.sequence === state.sequence) return known
+  const tally: StateIndex = { sequence: state.sequence, idByName: new Map(), usedBytes: new Map() }
   for (const volume of Object.values(state.volumes)) {
     tally.idByName.set(volume.name, volume.id)
     use(tally, volume, volume.capacityBytes)
   }
-  tallies.set(state, tally)
+  indexes.set(state, tally)
   return tally
 }

@@ -3,31 +3,31 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { type Carry, pathOf } from './driver.ts'
+import { pathOf, type Transport } from './driver.ts'
 import type { CsiCode, CsiError } from './errors.ts'
 import { type GetPluginInfoResponse, Identity } from './gen/csi_pb.js'
 import type { CallObserver } from './metrics.ts'
-import { redacted } from './redact.ts'
+import { redactLazily } from './redact.ts'
 
-export interface MeasuredOptions {
+export interface InstrumentOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: CallObserver
 }
 
 /** As upstream's callers name a driver until it has said its name. */
-const NAMELESS = 'unknown-driver'
+const UNKNOWN_DRIVER = 'unknown-driver'
 
-export function measured(send: Carry, { clock, log, metrics }: MeasuredOptions): Carry {
-  let driverName = NAMELESS
+export function instrument(send: Transport, { clock, log, metrics }: InstrumentOptions): Transport {
+  let driverName = UNKNOWN_DRIVER
   return async (method: DescMethod, request: Message, options) => {
     const startedMs = clock.monotonicMs()
     let code: CsiCode = 'OK'
-    log.debug({ method: pathOf(method), request: redacted(method.input, request) }, 'calling the CSI driver')
+    log.debug({ method: pathOf(method), request: redactLazily(method.input, request) }, 'calling the CSI driver')
     try {
       const reply = await send(method, request, options)
-      log.debug({ method: pathOf(method), reply: redacted(method.output, reply) }, 'the CSI driver answered')
-      if (method === Identity.method.getPluginInfo) driverName = (reply as GetPluginInfoResponse).name || NAMELESS
+      log.debug({ method: pathOf(method), reply: redactLazily(method.output, reply) }, 'the CSI driver answered')
+      if (method === Identity.method.getPluginInfo) driverName = (reply as GetPluginInfoResponse).name || UNKNOWN_DRIVER
       return reply
     } catch (error) {
       const { codeName, message } = error as CsiError

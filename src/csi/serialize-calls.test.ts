@@ -1,15 +1,15 @@
 import { create } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { driverOver } from './driver.ts'
+import { createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
 import { Controller } from './gen/csi_pb.js'
-import { oneAtATime, subjectOf } from './one-at-a-time.ts'
+import { serializeCalls, subjectOf } from './serialize-calls.ts'
 
 /** A driver whose calls end when the test says so. */
 function heldDriver() {
   const begun: { subject: string | undefined; end: () => void; fail: () => void }[] = []
-  const driver = driverOver(
+  const driver = createCsiDriver(
     (method, request) =>
       new Promise((resolve, reject) => {
         const subject = subjectOf(method, request)
@@ -20,7 +20,7 @@ function heldDriver() {
         })
       }),
   )
-  return { driver: oneAtATime(driver), begun }
+  return { driver: serializeCalls(driver), begun }
 }
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 

@@ -2,10 +2,10 @@
 // Before a volume has an id its name stands for it, as in CreateVolume. Calls wait in the order they came; how many
 // can wait is bounded by their callers, each of which waits for its own call.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
-import { type CallOptions, type CsiDriver, callDriver, driverOver } from './driver.ts'
+import { type CallOptions, type CsiDriver, callDriver, createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
 
-export function oneAtATime(driver: CsiDriver): CsiDriver {
+export function serializeCalls(driver: CsiDriver): CsiDriver {
   /** For each subject with a call under way: when the last one in its line is over. */
   const lines = new Map<string, Promise<void>>()
 
@@ -30,7 +30,7 @@ export function oneAtATime(driver: CsiDriver): CsiDriver {
     }
   }
 
-  return driverOver(carry)
+  return createCsiDriver(carry)
 }
 
 /** The volume or snapshot a call is about; undefined if it is about none in particular. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { emptyState, type FakeState, type FakeVolume } from './state.ts'
-import { addVolume, removeVolume, resizeVolume, usedBytesOf, volumeNamed } from './tally.ts'
+import { addVolume, removeVolume, resizeVolume, usedBytesOf, volumeByName } from './state-index.ts'
 
 const aVolume = (order: number, name: string, pool: string, capacityBytes: number): FakeVolume => ({
   id: `vol-${order}`,
@@ -10,7 +10,7 @@ const aVolume = (order: number, name: string, pool: string, capacityBytes: numbe
   pool,
   copies: 2,
   capacityBytes,
-  asked: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
+  createRequest: { capabilities: [], parameters: {}, mutableParameters: {}, source: undefined },
   mutableParameters: {},
   attachments: {},
   onNodes: {},
@@ -32,11 +32,11 @@ describe('the tally of a fake driver', () => {
       fc.property(fc.array(step), (steps) => {
         const state = emptyState()
         for (const { do: what, name, pool, bytes } of steps) {
-          const there = volumeNamed(state, name)
+          const there = volumeByName(state, name)
           expect(there).toBe(Object.values(state.volumes).find((one) => one.name === name))
-          if (!there && what === 'add') addVolume(state, aVolume(state.made + 1, name, pool, bytes))
+          if (!there && what === 'add') addVolume(state, aVolume(state.sequence + 1, name, pool, bytes))
           if (!there && what === 'add by hand') {
-            const volume = aVolume(++state.made, name, pool, bytes)
+            const volume = aVolume(++state.sequence, name, pool, bytes)
             state.volumes[volume.id] = volume
           }
           if (there && what === 'remove') removeVolume(state, there)

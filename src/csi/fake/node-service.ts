@@ -1,24 +1,24 @@
 // The fake driver's hands on one node: it keeps the books of stage and publish, and mounts nothing.
 import { type Node, NodeServiceCapability_RPC_Type as NodeType, VolumeUsage_Unit } from '../gen/csi_pb.js'
-import { type Acts, capabilityText, knownVolume, type Model, need, needNode, refuse } from './model.ts'
+import { capabilityText, fail, getVolume, type Handlers, type Model, requireField, requireNode } from './model.ts'
 import { rangeOf } from './sizes.ts'
-import { type FakePresence, type FakeUse, type FakeVolume, isEmpty } from './state.ts'
+import { type FakeNodeVolume, type FakeUse, type FakeVolume, isEmpty } from './state.ts'
 
-export function nodeActs(nodeId: string): Acts<typeof Node> {
-  const presenceOf = (volume: FakeVolume): FakePresence => {
+export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
+  const presenceOf = (volume: FakeVolume): FakeNodeVolume => {
     volume.onNodes[nodeId] ??= { staged: {}, published: {}, fileSystemBytes: volume.capacityBytes }
     return volume.onNodes[nodeId]
   }
   const checkAttached = (model: Model, volume: FakeVolume) => {
     if (model.settings.controller.includes('PUBLISH_UNPUBLISH_VOLUME') && !volume.attachments[nodeId]) {
-      refuse('FAILED_PRECONDITION', `volume "${volume.id}" is not published at node "${nodeId}"`)
+      fail('FAILED_PRECONDITION', `volume "${volume.id}" is not published at node "${nodeId}"`)
     }
   }
   /** A volume is on this node at a path only if it was staged or published there. */
-  const presenceAt = (volume: FakeVolume, path: string): FakePresence => {
+  const presenceAt = (volume: FakeVolume, path: string): FakeNodeVolume => {
     const presence = volume.onNodes[nodeId]
     if (presence?.staged[path] || presence?.published[path]) return presence
-    return refuse('NOT_FOUND', `volume "${volume.id}" is not at ${path}`)
+    return fail('NOT_FOUND', `volume "${volume.id}" is not at ${path}`)
   }
   const forgetIfGone = (volume: FakeVolume) => {
     const presence = volume.onNodes[nodeId]
@@ -27,27 +27,27 @@ export function nodeActs(nodeId: string): Acts<typeof Node> {
 
   return {
     nodeStageVolume(model, { volumeId, stagingTargetPath, volumeCapability }) {
-      needNode(model, 'STAGE_UNSTAGE_VOLUME')
-      need(volumeId, 'volume_id')
-      need(stagingTargetPath, 'staging_target_path')
-      need(volumeCapability, 'volume_capability')
+      requireNode(model, 'STAGE_UNSTAGE_VOLUME')
+      requireField(volumeId, 'volume_id')
+      requireField(stagingTargetPath, 'staging_target_path')
+      requireField(volumeCapability, 'volume_capability')
       const use: FakeUse = { capability: capabilityText(volumeCapability), isReadonly: false }
-      const volume = knownVolume(model, volumeId)
+      const volume = getVolume(model, volumeId)
       checkAttached(model, volume)
       const { staged } = presenceOf(volume)
-      refuseIfOther(staged[stagingTargetPath], use, stagingTargetPath)
+      checkSameUse(staged[stagingTargetPath], use, stagingTargetPath)
       staged[stagingTargetPath] = use
       return {}
     },
 
     nodeUnstageVolume(model, { volumeId, stagingTargetPath }) {
-      needNode(model, 'STAGE_UNSTAGE_VOLUME')
-      need(volumeId, 'volume_id')
-      need(stagingTargetPath, 'staging_target_path')
+      requireNode(model, 'STAGE_UNSTAGE_VOLUME')
+      requireField(volumeId, 'volume_id')
+      requireField(stagingTargetPath, 'staging_target_path')
       const volume = model.state.volumes[volumeId]
       if (!volume) return {}
       if (!isEmpty(volume.onNodes[nodeId]?.published ?? {})) {
-        refuse('FAILED_PRECONDITION', `volume "${volumeId}" is still published on this node`)
+        fail('FAILED_PRECONDITION', `volume "${volumeId}" is still published on this node`)
       }
       delete volume.onNodes[nodeId]?.staged[stagingTargetPath]
       forgetIfGone(volume)
@@ -55,30 +55,30 @@ export function nodeActs(nodeId: string): Acts<typeof Node> {
     },
 
     nodePublishVolume(model, { volumeId, targetPath, stagingTargetPath, volumeCapability, readonly: isReadonly }) {
-      need(volumeId, 'volume_id')
-      need(targetPath, 'target_path')
-      need(volumeCapability, 'volume_capability')
+      requireField(volumeId, 'volume_id')
+      requireField(targetPath, 'target_path')
+      requireField(volumeCapability, 'volume_capability')
       const use: FakeUse = { capability: capabilityText(volumeCapability), isReadonly }
-      const volume = knownVolume(model, volumeId)
+      const volume = getVolume(model, volumeId)
       checkAttached(model, volume)
       if (model.settings.node.includes('STAGE_UNSTAGE_VOLUME')) {
         if (!stagingTargetPath || !presenceOf(volume).staged[stagingTargetPath]) {
-          refuse('FAILED_PRECONDITION', `volume "${volumeId}" is not staged at "${stagingTargetPath}"`)
+          fail('FAILED_PRECONDITION', `volume "${volumeId}" is not staged at "${stagingTargetPath}"`)
         }
       }
       const { published } = presenceOf(volume)
-      refuseIfOther(published[targetPath], use, targetPath)
+      checkSameUse(published[targetPath], use, targetPath)
       const isElsewhere = Object.keys(published).some((path) => path !== targetPath)
       if (isElsewhere && use.capability.endsWith('SINGLE_NODE_SINGLE_WRITER')) {
-        refuse('FAILED_PRECONDITION', `volume "${volumeId}" has its one writer already`)
+        fail('FAILED_PRECONDITION', `volume "${volumeId}" has its one writer already`)
       }
       published[targetPath] = use
       return {}
     },
 
     nodeUnpublishVolume(model, { volumeId, targetPath }) {
-      need(volumeId, 'volume_id')
-      need(targetPath, 'target_path')
+      requireField(volumeId, 'volume_id')
+      requireField(targetPath, 'target_path')
       const volume = model.state.volumes[volumeId]
       if (!volume) return {}
       delete volume.onNodes[nodeId]?.published[targetPath]
@@ -87,25 +87,25 @@ export function nodeActs(nodeId: string): Acts<typeof Node> {
     },
 
     nodeGetVolumeStats(model, { volumeId, volumePath }) {
-      needNode(model, 'GET_VOLUME_STATS')
-      need(volumeId, 'volume_id')
-      need(volumePath, 'volume_path')
-      const { fileSystemBytes } = presenceAt(knownVolume(model, volumeId), volumePath)
+      requireNode(model, 'GET_VOLUME_STATS')
+      requireField(volumeId, 'volume_id')
+      requireField(volumePath, 'volume_path')
+      const { fileSystemBytes } = presenceAt(getVolume(model, volumeId), volumePath)
       const total = BigInt(fileSystemBytes)
       return { usage: [{ unit: VolumeUsage_Unit.BYTES, total, available: total, used: 0n }] }
     },
 
-    nodeExpandVolume(model, { volumeId, volumePath, capacityRange }, twist) {
-      needNode(model, 'EXPAND_VOLUME')
-      need(volumeId, 'volume_id')
-      need(volumePath, 'volume_path')
-      const volume = knownVolume(model, volumeId)
+    nodeExpandVolume(model, { volumeId, volumePath, capacityRange }, overrides) {
+      requireNode(model, 'EXPAND_VOLUME')
+      requireField(volumeId, 'volume_id')
+      requireField(volumePath, 'volume_path')
+      const volume = getVolume(model, volumeId)
       const presence = presenceAt(volume, volumePath)
       const range = rangeOf(capacityRange)
       if (range && range.requiredBytes > volume.capacityBytes) {
-        refuse('OUT_OF_RANGE', `the device has ${volume.capacityBytes} bytes only`)
+        fail('OUT_OF_RANGE', `the device has ${volume.capacityBytes} bytes only`)
       }
-      presence.fileSystemBytes = Math.max(presence.fileSystemBytes, twist.makeBytes ?? volume.capacityBytes)
+      presence.fileSystemBytes = Math.max(presence.fileSystemBytes, overrides.sizeBytes ?? volume.capacityBytes)
       return { capacityBytes: BigInt(presence.fileSystemBytes) }
     },
 
@@ -124,8 +124,8 @@ export function nodeActs(nodeId: string): Acts<typeof Node> {
 
 const rpc = (type: NodeType) => ({ type: { case: 'rpc' as const, value: { type } } })
 
-function refuseIfOther(known: FakeUse | undefined, use: FakeUse, path: string): void {
+function checkSameUse(known: FakeUse | undefined, use: FakeUse, path: string): void {
   if (known && (known.capability !== use.capability || known.isReadonly !== use.isReadonly)) {
-    refuse('ALREADY_EXISTS', `the volume is at ${path} in another way`)
+    fail('ALREADY_EXISTS', `the volume is at ${path} in another way`)
   }
 }

@@ -2,18 +2,18 @@
 // The other end is fake-control.ts.
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
-import { clearSocket } from '../clear-socket.ts'
+import { removeStaleSocket } from '../remove-stale-socket.ts'
 import type { FakeDriver } from './fake-driver.ts'
 import type { FakeCall, Overlap } from './record.ts'
 import type { FakeRule } from './script.ts'
 import type { FakeState } from './state.ts'
 
 export type FakeCommand =
-  | { readonly do: 'look' }
+  | { readonly do: 'inspect' }
   | { readonly do: 'setRules'; readonly rules: readonly FakeRule[] }
   | { readonly do: 'release' }
-  | { readonly do: 'holdCapacity' }
-  | { readonly do: 'showCapacity' }
+  | { readonly do: 'freezeCapacity' }
+  | { readonly do: 'unfreezeCapacity' }
   | { readonly do: 'crash' }
 
 /** What `look` answers. */
@@ -25,12 +25,12 @@ export interface FakeView {
   readonly hanging: number
 }
 
-export type FakeAnswer =
+export type FakeResponse =
   | { readonly ok: true; readonly view?: FakeView }
   | { readonly ok: false; readonly error: string }
 
 export async function serveControl(path: string, fake: FakeDriver, crash: () => void): Promise<{ stop(): void }> {
-  await clearSocket(path)
+  await removeStaleSocket(path)
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy())
     const lines = createInterface({ input: socket })
@@ -39,9 +39,9 @@ export async function serveControl(path: string, fake: FakeDriver, crash: () => 
       if (socket.writable) socket.write(`${JSON.stringify(answerTo(line))}\n`)
     })
   })
-  const answerTo = (line: string): FakeAnswer => {
+  const answerTo = (line: string): FakeResponse => {
     try {
-      return obey(JSON.parse(line) as FakeCommand, fake, crash)
+      return execute(JSON.parse(line) as FakeCommand, fake, crash)
     } catch (error) {
       return { ok: false, error: (error as Error).message }
     }
@@ -53,9 +53,9 @@ export async function serveControl(path: string, fake: FakeDriver, crash: () => 
   return { stop: () => void server.close() }
 }
 
-function obey(command: FakeCommand, fake: FakeDriver, crash: () => void): FakeAnswer {
+function execute(command: FakeCommand, fake: FakeDriver, crash: () => void): FakeResponse {
   switch (command.do) {
-    case 'look': {
+    case 'inspect': {
       const { calls, overlaps } = fake.record
       return { ok: true, view: { state: fake.state, calls, overlaps, hanging: fake.script.hanging } }
     }
@@ -65,11 +65,11 @@ function obey(command: FakeCommand, fake: FakeDriver, crash: () => void): FakeAn
     case 'release':
       fake.script.release()
       return { ok: true }
-    case 'holdCapacity':
-      fake.holdCapacity()
+    case 'freezeCapacity':
+      fake.freezeCapacity()
       return { ok: true }
-    case 'showCapacity':
-      fake.showCapacity()
+    case 'unfreezeCapacity':
+      fake.unfreezeCapacity()
       return { ok: true }
     case 'crash':
       crash()
