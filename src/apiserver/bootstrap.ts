@@ -1,41 +1,42 @@
-// What exists before the first client comes: the built-in namespaces, and on a new store whatever it is to begin with.
-// Safe to run at every start and by several servers at once.
+// Creates the built-in namespaces and, on a new store, the objects it starts with, before the first client connects.
+// Safe to run at every start and on several servers at once.
 import type { Kind, KubeObject } from '../api/kind.ts'
 import { namespaceKind } from '../api/kinds/namespace/namespace.ts'
-import { ApiError } from '../api/status-error.ts'
+import { isAlreadyExists } from '../api/status-error.ts'
 import { BUILT_IN_NAMESPACES } from './admission/index.ts'
 import { objectKey } from './keys.ts'
-import type { ObjectDeps } from './objects/write-deps.ts'
+import type { ObjectDeps } from './objects/object-deps.ts'
+import { NO_WARNINGS } from './objects/write-verb.ts'
 import type { UserInfo } from './security/index.ts'
-import { createObject } from './verbs/create.ts'
+import { executeWrite } from './verbs/execute.ts'
 
-/** Who the server is when it acts on its own behalf. */
+/** The user of the server's own writes. */
 export const SYSTEM_USER: UserInfo = { name: 'system:apiserver', groups: ['system:masters'] }
 
-/** An object that a new store begins with, and that its owner may delete for good. */
+/** An object of a new store. It is not created again once it has been deleted. */
 export interface FirstObject {
   readonly kind: Kind
   readonly object: KubeObject
 }
 
-/** The namespaces come last: while they are missing, the store is new, also after a crash half way. */
+/** The default namespace is created last: while it does not exist, the store counts as new, even after a crash. */
 export async function createBuiltIns(deps: ObjectDeps, first: readonly FirstObject[] = []): Promise<void> {
   const isNew = (await deps.store.get(objectKey(namespaceKind, '', LAST_NAMESPACE))) === undefined
-  if (isNew) await Promise.all(first.map(({ kind, object }) => createUnlessThere(deps, kind, object)))
+  if (isNew) await Promise.all(first.map(({ kind, object }) => createIfAbsent(deps, kind, object)))
   const others = BUILT_IN_NAMESPACES.filter((name) => name !== LAST_NAMESPACE)
-  await Promise.all(others.map((name) => createUnlessThere(deps, namespaceKind, { metadata: { name } })))
-  await createUnlessThere(deps, namespaceKind, { metadata: { name: LAST_NAMESPACE } })
+  await Promise.all(others.map((name) => createIfAbsent(deps, namespaceKind, { metadata: { name } })))
+  await createIfAbsent(deps, namespaceKind, { metadata: { name: LAST_NAMESPACE } })
 }
 
 const LAST_NAMESPACE = 'default'
 
-async function createUnlessThere(deps: ObjectDeps, kind: Kind, object: KubeObject): Promise<void> {
+async function createIfAbsent(deps: ObjectDeps, kind: Kind, object: KubeObject): Promise<void> {
   const resource = deps.resources.preferred(kind.group, kind.plural)
   if (!resource) return
   const target = { resource, namespace: '', name: '', subresource: '', user: SYSTEM_USER, dryRun: false }
   try {
-    await createObject(deps, target, object)
+    await executeWrite(deps, { do: 'create', target, body: object, warnings: NO_WARNINGS })
   } catch (error) {
-    if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error
+    if (!isAlreadyExists(error)) throw error
   }
 }

@@ -1,22 +1,28 @@
-// POST /apis/stowage.dev/v1/commits: several writes as one transaction, for clients that are not in this process.
+// POST /apis/stowage.dev/v1/commits: several writes as one transaction, for clients in other processes.
 //   { "writes": [{ "verb": "patch", "apiVersion": "v1", "resource": "persistentvolumeclaims", "namespace": "shop",
 //                  "name": "orders", "subresource": "status", "patchType": "merge", "body": { … } }, …] }
-// Answers what each write left behind, or the Status of the one that failed, whose causes name it: writes[3].
+// The response has the object after each write, or is the Status of the write that failed, with a cause that names it:
+// writes[3].
 import { isRecord } from '../api/decode.ts'
 import { defineKind } from '../api/kind.ts'
 import { objectMeta } from '../api/kinds/shared/meta-schema.ts'
-import { type ObjectType, object, req } from '../api/schema.ts'
+import { object, req } from '../api/schema.ts'
 import { badRequest, noSuchPath } from '../api/status-error.ts'
-import { parseJsonBody } from './http/body.ts'
+import { commitWriteFailed } from '../client/client.ts'
+import { bodyOfValue, parseJsonBody } from './http/body.ts'
 import { type ApiAnswer, type ApiRequest, bytesAnswer } from './http/exchange.ts'
 import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
+import { type ObjectDeps, viewOf } from './objects/object-deps.ts'
 import { answerBytes, decodeStored } from './objects/stored-object.ts'
-import { faceOf, type ObjectDeps, type WriteTarget, type Written } from './objects/write-deps.ts'
+import type { WriteResult, WriteTarget, WriteVerb } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import type { UserInfo } from './security/index.ts'
-import { COMMIT_WRITES_MAX, commitObjects, failedAt } from './verbs/commit.ts'
-import { type DescribedWrite, type PatchType, writeVerbsOf } from './verbs/execute.ts'
+import { COMMIT_WRITES_MAX, executeCommit, mapWrites } from './verbs/commit.ts'
+import { createVerb } from './verbs/create.ts'
+import { deleteVerb } from './verbs/delete.ts'
+import { patchOfValue, patchVerb } from './verbs/patch.ts'
+import { updateVerb } from './verbs/update.ts'
 
 const GROUP = 'stowage.dev'
 const VERSION = 'v1'
@@ -28,33 +34,33 @@ export const isCommit = ({ group, version, plural, verb, name }: ResourceRequest
 export interface CommitCall {
   readonly request: ApiRequest
   readonly user: UserInfo
-  /** Throws 403 when this user may not make this one write. */
+  /** Throws 403 if the user may not make this single write. */
   authorize(write: ResourceRequest): Promise<void>
 }
 
 export async function handleCommit(deps: ObjectDeps, { request, user, authorize }: CommitCall): Promise<ApiAnswer> {
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
-  const writes = writesIn(parseJsonBody(await request.readBody()).value)
-  const described: DescribedWrite[] = []
-  for (const [index, raw] of writes.entries()) {
+  const writes: RequestedWrite[] = []
+  for (const [index, raw] of writesIn(parseJsonBody(await request.readBody()).value).entries()) {
     try {
-      const write = describedWrite(deps, raw, user, fieldManager)
-      await authorize(routeOf(write))
-      described.push(write)
+      const write = requestedWrite(deps, raw, user, fieldManager)
+      await authorize(write.route)
+      writes.push(write)
     } catch (error) {
-      throw failedAt(error, index)
+      throw commitWriteFailed(error, index)
     }
   }
-  const written = await commitObjects(deps, writeVerbsOf(described, 'Ignore'))
-  const results = written.map((one, index) => resultBytes(described[index]!.target.resource, one))
-  return bytesAnswer(200, Buffer.concat([HEAD, ...results.flatMap(separated), TAIL]))
+  const verbs = mapWrites(writes, ({ verb }) => verb())
+  const results = await executeCommit(deps, verbs)
+  const bytes = results.map((result, index) => resultBytes(verbs[index]!.target.resource, result))
+  return bytesAnswer(200, Buffer.concat([HEAD, ...bytes.flatMap(separated), TAIL]))
 }
 
-function resultBytes(resource: Resource, { deleted, value, revision }: Written): Buffer {
+function resultBytes(resource: Resource, { deleted, value, revision }: WriteResult): Buffer {
   if (deleted) return NULL
   if (!resource.kind.viewOf) return answerBytes(resource, value, revision)
-  return Buffer.from(JSON.stringify(faceOf(resource, decodeStored({ value, modRevision: revision }))))
+  return Buffer.from(JSON.stringify(viewOf(resource, decodeStored({ value, modRevision: revision }))))
 }
 
 const NULL = Buffer.from('null')
@@ -72,9 +78,16 @@ function writesIn(body: unknown): readonly unknown[] {
 }
 
 const VERBS = ['create', 'update', 'patch', 'delete'] as const
-const PATCH_TYPES: readonly PatchType[] = ['json', 'merge', 'strategic', 'apply']
+const PATCH_TYPES = ['json', 'merge', 'strategic', 'apply'] as const
 
-function describedWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldManager: string): DescribedWrite {
+interface RequestedWrite {
+  /** The single request that the write stands for: the user must be allowed to make it. */
+  readonly route: ResourceRequest
+  /** Decodes the body, once all writes of the commit are authorized. */
+  verb(): WriteVerb
+}
+
+function requestedWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldManager: string): RequestedWrite {
   if (!isRecord(raw)) throw badRequest('Commit: a write must be an object')
   const text = (field: string): string => {
     const value = raw[field] ?? ''
@@ -84,48 +97,51 @@ function describedWrite(deps: ObjectDeps, raw: unknown, user: UserInfo, fieldMan
   const verb = VERBS.find((known) => known === text('verb'))
   if (!verb) throw badRequest(`Commit: verb must be one of ${VERBS.join(', ')}`)
   const { body } = raw
-  const named =
-    isRecord(body) && isRecord(body.metadata) && typeof body.metadata.name === 'string' ? body.metadata.name : ''
   const [version = '', group = ''] = text('apiVersion').split('/').reverse()
   const resource = deps.resources.find(group, version, text('resource'))
   if (!resource) throw noSuchPath()
+  const subresource = text('subresource')
   const target: WriteTarget = {
     resource,
     namespace: resource.kind.namespaced ? text('namespace') : '',
-    name: text('name') || (verb === 'create' ? named : ''),
-    subresource: text('subresource'),
+    name: nameOf(verb, subresource, text('name'), body),
+    subresource,
     user,
     dryRun: false,
     fieldManager,
   }
   if (resource.kind.namespaced && !target.namespace) throw badRequest('Commit: namespace is missing')
   if (!target.name && verb !== 'create') throw badRequest('Commit: name is missing')
+  const { plural } = resource
+  const { namespace, name } = target
+  const route: ResourceRequest = { is: 'resource', verb, group, version, plural, namespace, name, subresource }
   switch (verb) {
     case 'create':
+      return { route, verb: () => createVerb(target, bodyOfValue(body), 'Ignore') }
     case 'update':
-      return { verb, target, body }
+      return { route, verb: () => updateVerb(target, bodyOfValue(body), 'Ignore') }
     case 'patch': {
-      const patchType = PATCH_TYPES.find((known) => known === text('patchType'))
-      if (!patchType) throw badRequest(`Commit: patchType must be one of ${PATCH_TYPES.join(', ')}`)
-      return { verb, target, patchType, body, force: raw.force === true }
+      const type = PATCH_TYPES.find((known) => known === text('patchType'))
+      if (!type) throw badRequest(`Commit: patchType must be one of ${PATCH_TYPES.join(', ')}`)
+      const options = { force: raw.force === true, fieldValidation: 'Ignore' } as const
+      return { route, verb: () => patchVerb(target, patchOfValue(type, body, resource), options) }
     }
-    case 'delete':
-      return { verb, target, options: parseDeleteOptions(body ?? {}, new URLSearchParams()) }
+    case 'delete': {
+      const options = parseDeleteOptions(body ?? {}, new URLSearchParams())
+      return { route, verb: () => deleteVerb(target, options) }
+    }
   }
 }
 
-const routeOf = ({ verb, target }: DescribedWrite): ResourceRequest => ({
-  is: 'resource',
-  verb: verb as Verb,
-  group: target.resource.group,
-  version: target.resource.version,
-  plural: target.resource.plural,
-  namespace: target.namespace,
-  name: verb === 'create' && target.subresource === '' ? '' : target.name,
-  subresource: target.subresource,
-})
+/** As in the path of the single request: a create has no name there; a pod's binding is created below the pod. */
+function nameOf(verb: Verb, subresource: string, name: string, body: unknown): string {
+  if (verb !== 'create') return name
+  if (subresource === '') return ''
+  const metadata = isRecord(body) && isRecord(body.metadata) ? body.metadata : {}
+  return name || (typeof metadata.name === 'string' ? metadata.name : '')
+}
 
-/** What is served, as discovery tells it: commits too, which are no kind of object. */
+/** The resources that discovery lists: commits too, which are not objects. */
 export function withCommits(resources: Resources): Resources {
   const { all, groups } = resources
   const kind = commitKind
@@ -153,9 +169,9 @@ const commitKind = defineKind({
   singular: 'commit',
   namespaced: false,
   isReview: true,
-  type: object('dev.stowage.v1.Commit', 'Several writes that are done together or not at all.', {
+  type: object('dev.stowage.v1.Commit', 'Several writes in one transaction: all of them are done, or none.', {
     metadata: req(1, objectMeta, 'Not used.'),
-  }) as ObjectType<any>,
+  }),
   nameErrors: () => [],
   validate: () => {},
   columns: [],

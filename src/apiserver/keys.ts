@@ -1,16 +1,17 @@
-// Where objects live in the store: GROUP/RESOURCE/[NAMESPACE/]NAME, the core group written as "core".
-// Key order is list order: by namespace, then by name.
+// Store keys of objects: GROUP/RESOURCE/[NAMESPACE/]NAME, with the core group written as "core".
+// Key order is list order: by namespace, then by name. No other file spells a key.
 import type { Kind } from '../api/kind.ts'
 
-export const collectionPrefix = (kind: Kind, namespace = ''): string => {
+/** What a key needs to know of a kind. */
+export type Collection = Pick<Kind, 'group' | 'plural' | 'namespaced'>
+
+export const collectionPrefix = (kind: Collection, namespace = ''): string => {
   const prefix = `${kind.group || 'core'}/${kind.plural}/`
   return kind.namespaced && namespace ? `${prefix}${namespace}/` : prefix
 }
 
-export const objectKey = (kind: Kind, namespace: string, name: string): string =>
-  `${collectionPrefix(kind, kind.namespaced ? namespace : '')}${name}`
+export const objectKey = (kind: Collection, namespace: string, name: string): string =>
+  `${collectionPrefix(kind, namespace)}${name}`
 
-export const namespaceKey = (namespace: string): string => `core/namespaces/${namespace}`
-
-/** Heartbeats and events change often and are read rarely: their history is kept only briefly. */
+/** Heartbeats and events change often and are read rarely: the store keeps their history only briefly. */
 export const BRIEF_PREFIXES = ['core/events/', 'coordination.k8s.io/leases/']

@@ -135,12 +135,14 @@ export interface Client {
   serves(kind: Kind): Promise<boolean>
 }
 
-/** The error as it is, naming the write of a commit it is about. */
+/** The same error with one more cause, which names the write of the commit that failed. */
 export function commitWriteFailed(error: unknown, index: number): unknown {
   if (!(error instanceof ApiError)) return error
   const cause = { reason: 'CommitWriteFailed', message: 'this write failed', field: `writes[${index}]` }
   const details = { ...error.details, causes: [...(error.details?.causes ?? []), cause] }
-  return new ApiError(error.code, error.reason, error.message, details, error.continueToken)
+  const failure = new ApiError(error.code, error.reason, error.message, details, error.continueToken)
+  failure.cause = error
+  return failure
 }
 
 /** Which write of a commit an error is about, counted from 0; undefined when it is about none in particular. */

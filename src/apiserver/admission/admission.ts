@@ -1,11 +1,14 @@
-// The chain every write passes inside its transaction: plugins may change the draft, refuse the write,
-// or add writes that must stand or fall with it (a quota's charge). One place to register: index.ts.
+// The admission chain that every write passes inside its transaction. A plugin may change the draft, reject the write, or
+// add writes to the same transaction (a quota's charge). index.ts registers the plugins; admission-request.ts builds
+// what they see.
 //
-// Plugins are synchronous and see the store as the transaction does, so what they decide on cannot
-// change before the write happens. They may be run more than once for one request.
-
+// Plugins are synchronous and see the store as the transaction does, so the state a decision rests on cannot change
+// before the write is done. A plugin may run more than once for one request.
 import type { FeatureGates } from '../../api/feature-gates.ts'
-import type { KubeObject } from '../../api/kind.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import type { Write } from '../../store/index.ts'
+import type { Collection } from '../keys.ts'
+import type { AnyObject } from '../objects/object-deps.ts'
 import type { Running } from '../objects/running-write.ts'
 import type { Shared } from '../objects/stored-object.ts'
 import type { Resource } from '../resources.ts'
@@ -21,49 +24,38 @@ export interface AdmissionRequest {
   readonly namespace: string
   readonly name: string
   /** The draft to be written, in stored form; absent on delete. `mutate` may change it. */
-  readonly object?: any
+  readonly object?: AnyObject
   /** The stored object; absent on create. */
-  readonly old?: Shared<any>
-  /** For `validate`: what the write leaves behind. Absent: the object will be gone, not just marked as going. */
-  readonly after?: any
+  readonly old?: Shared<AnyObject>
+  /** For `validate`: the object after the write. Absent: the object is removed, not just marked for deletion. */
+  readonly after?: AnyObject
   readonly user: UserInfo
   readonly dryRun: boolean
   readonly nowMs: number
   readonly gates: FeatureGates
-  /** Any stored object, as this transaction sees it. */
-  find(group: string, plural: string, namespace: string, name: string): Shared<any> | undefined
+  /** A stored object as this transaction sees it. The read is a condition: the transaction fails if the object changes. */
+  find<T extends KubeObject>(kind: Kind<T> | Collection, namespace: string, name: string): Shared<T> | undefined
   /**
-   * All objects of a kind, or of one namespace, in order of their names. A look: where several servers share the store,
-   * they may change before this is written. `find` what must still be so.
+   * All objects of a kind, or of one namespace, in order of their names. Not a condition of the transaction: where several
+   * servers share the store, the objects may change before the write is done. `find` the ones that must not.
    */
-  list(group: string, plural: string, namespace?: string): readonly Shared<any>[]
-  /** The same of one namespace, for who writes them `running`: what such a write left in this group commit, as it is. */
-  listRunning(group: string, plural: string, namespace: string): readonly (Running | Shared<any>)[]
+  list<T extends KubeObject>(kind: Kind<T> | Collection, namespace?: string): readonly Shared<T>[]
+  /** The same for objects that plugins write with a RunningWrite: its running form, where this group commit has one. */
+  listRunning<T extends KubeObject>(kind: Kind<T>, namespace: string): readonly (Running | Shared<T>)[]
 }
 
 export interface AdmissionPlugin {
   readonly name: string
-  /** Before preparation and validation. */
+  /** Runs before preparation and validation. */
   mutate?(request: AdmissionRequest): void
-  /** After validation, on the object as it will be stored. Throws an ApiError to refuse; may return more writes. */
-  validate?(request: AdmissionRequest): readonly ObjectWrite[] | undefined
-}
-
-/** A write of another object in the same transaction. */
-export interface ObjectWrite {
-  readonly group: string
-  readonly plural: string
-  readonly namespace: string
-  readonly name: string
-  /** Absent, and nothing running either: it is deleted. */
-  readonly object?: KubeObject
-  /** Instead of `object`: who comes next in the same group commit may go on from here, and write over it. */
-  readonly running?: Running
+  /** Runs after validation, on the object as it will be stored. Throws an ApiError to reject; may return more writes. */
+  validate?(request: AdmissionRequest): readonly Write[] | undefined
 }
 
 export interface AdmissionChain {
   mutate(request: AdmissionRequest): void
-  validate(request: AdmissionRequest): readonly ObjectWrite[]
+  /** The writes that plugins add to the transaction. */
+  validate(request: AdmissionRequest): readonly Write[]
 }
 
 export function createAdmissionChain(plugins: readonly AdmissionPlugin[]): AdmissionChain {
@@ -72,7 +64,7 @@ export function createAdmissionChain(plugins: readonly AdmissionPlugin[]): Admis
       for (const plugin of plugins) plugin.mutate?.(request)
     },
     validate(request) {
-      let writes: readonly ObjectWrite[] | undefined
+      let writes: readonly Write[] | undefined
       for (const plugin of plugins) {
         const more = plugin.validate?.(request)
         if (more && more.length > 0) writes = writes ? [...writes, ...more] : more

@@ -1,7 +1,7 @@
-// A claim may grow only once it is bound and only if its class says so. Shrinking is judged by the claim's
-// own rules (a request may be lowered down to what the volume has).
-
+// Lets a claim grow only if it is bound and its class allows expansion. Shrinking is validated by the claim's own
+// rules, which let a request be lowered down to the capacity of the volume.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { AdmissionPlugin } from './admission.ts'
@@ -24,11 +24,8 @@ export const claimResize: AdmissionPlugin = {
       throw forbidden(resource, name, 'Only bound persistent volume claims can be expanded')
     }
     const className = classOf(object)
-    const storageClass =
-      className && className === classOf(old as PersistentVolumeClaim)
-        ? find('storage.k8s.io', 'storageclasses', '', className)
-        : undefined
-    if (storageClass?.allowVolumeExpansion !== true) {
+    const isSameClass = className && className === classOf(old as PersistentVolumeClaim)
+    if (!isSameClass || find(storageClassKind, '', className)?.allowVolumeExpansion !== true) {
       throw forbidden(
         resource,
         name,
@@ -41,6 +38,6 @@ export const claimResize: AdmissionPlugin = {
 
 const requestOf = (claim: PersistentVolumeClaim): string | undefined => claim.spec?.resources?.requests?.storage
 
-/** The annotation from before the field existed still wins over it. */
+/** The beta annotation takes precedence over the field, as in Kubernetes. */
 const classOf = (claim: PersistentVolumeClaim): string | undefined =>
   claim.metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] ?? claim.spec?.storageClassName

@@ -1,4 +1,4 @@
-// The admission chain, in the order it runs. Adding a rule: one file and one line here.
+// The admission plugins, in the order they run. A new rule is one file and one line here.
 import { type AdmissionPlugin, createAdmissionChain } from './admission.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultStorageClass } from './default-storage-class.ts'
@@ -15,10 +15,10 @@ export const ADMISSION_PLUGINS: readonly AdmissionPlugin[] = [
   limitRange,
   claimResize,
   namespaceLimits,
-  resourceQuota, // last: nothing that is refused for another reason is counted
+  resourceQuota, // last, so that a write rejected for another reason is not charged
 ]
 
 export const standardAdmission = () => createAdmissionChain(ADMISSION_PLUGINS)
-export type { AdmissionChain, AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
+export type { AdmissionChain, AdmissionPlugin, AdmissionRequest } from './admission.ts'
 export { BUILT_IN_NAMESPACES } from './namespace-lifecycle.ts'
 export { QuotaRefusal, type RefusedObject } from './quota-refusal.ts'

@@ -195,7 +195,7 @@ describe('limit ranges of claims', () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aRange(`r${n}`, forClaims({ max: { storage: '1Ti' } }))
     const { status, json } = await api.post(RANGES, { metadata: { name: 'more' }, spec: { limits: [] } })
     expect(status).toBe(403)
-    expect(json.message).toContain('a namespace may have 100 limitranges')
+    expect(json.message).toContain('the namespace already has 100 limitranges, the maximum')
   })
 
   it('SYS-4 a default above its max is refused with both values', async () => {

@@ -1,10 +1,12 @@
-// Holds new pods and claims to the namespace's limit ranges: fills in defaults before they are validated, refuses what is
-// out of bounds after. A claim that exists is judged again when it asks for something else, not when a range changes, and
-// only for what goes further than before.
+// Applies the namespace's limit ranges to new pods and claims: sets defaults before validation, rejects requests that are
+// out of bounds after it. An existing claim is checked again when its requests change, not when a range changes, and
+// only for values that exceed a bound by more than before.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { applyClaimDefaults, applyPodDefaults, claimViolations, podViolations } from '../../api/limits/index.ts'
 import { forbidden } from '../../api/status-error.ts'
+import type { AnyObject } from '../objects/object-deps.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { limitRangesOf } from './namespace-limits.ts'
 
@@ -22,7 +24,7 @@ export const limitRange: AdmissionPlugin = {
   validate(request) {
     const { resource, name, object, old } = request
     const limited = limitedKind(request)
-    if (!limited || !object || old?.metadata.deletionTimestamp || (old && !asksAnew(request))) return undefined
+    if (!limited || !object || old?.metadata.deletionTimestamp || (old && !requestsChanged(request))) return undefined
     for (const range of limitRangesOf(request)) {
       const violations =
         limited === 'pods'
@@ -41,15 +43,15 @@ function limitedKind({ resource, subresource }: AdmissionRequest): 'pods' | 'per
   return plural === 'pods' || plural === 'persistentvolumeclaims' ? plural : undefined
 }
 
-/** What a pod asks for is settled when it is created. */
-function asksAnew({ resource, object, old }: AdmissionRequest): boolean {
-  const asked = ({ spec }: any): JsonValue => spec?.resources ?? null
-  return resource.plural === 'persistentvolumeclaims' && !jsonEquals(asked(object), asked(old))
+/** Only a claim's can: the requests of a pod are immutable. */
+function requestsChanged({ resource, object, old }: AdmissionRequest): boolean {
+  const requests = ({ spec }: AnyObject): JsonValue => spec?.resources ?? null
+  return resource.plural === 'persistentvolumeclaims' && !jsonEquals(requests(object), requests(old))
 }
 
-/** A default beside a value of the class would be a contradiction that the claim's owner did not write. */
+/** A default must not contradict a parameter of the claim's VolumeAttributesClass. */
 function isSetByClass({ object, find }: AdmissionRequest, name: string): boolean {
   const className = object.spec?.volumeAttributesClassName
-  const attributesClass = className ? find('storage.k8s.io', 'volumeattributesclasses', '', className) : undefined
+  const attributesClass = className ? find(volumeAttributesClassKind, '', className) : undefined
   return Object.hasOwn(attributesClass?.parameters ?? {}, name)
 }

@@ -1,8 +1,8 @@
-// Objects are created only in namespaces that exist and stay; the three built-in namespaces cannot be deleted.
+// Rejects creates in namespaces that do not exist or are terminating, and deletes of the built-in namespaces.
+import { namespaceKind } from '../../api/kinds/namespace/namespace.ts'
 import { forbidden, notFound } from '../../api/status-error.ts'
 import type { AdmissionPlugin } from './admission.ts'
 
-const NAMESPACES = { group: '', plural: 'namespaces' }
 export const BUILT_IN_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 const UNDELETABLE = new Set(['default', 'kube-system', 'kube-public'])
 
@@ -10,12 +10,12 @@ export const namespaceLifecycle: AdmissionPlugin = {
   name: 'NamespaceLifecycle',
   validate({ operation, resource, namespace, name, find }) {
     if (operation === 'DELETE' && resource.group === '' && resource.plural === 'namespaces' && UNDELETABLE.has(name)) {
-      throw forbidden(NAMESPACES, name, 'this namespace may not be deleted')
+      throw forbidden(namespaceKind, name, 'this namespace may not be deleted')
     }
     if (operation !== 'CREATE' || !resource.kind.namespaced) return undefined
-    const home = find('', 'namespaces', '', namespace)
-    if (!home) throw notFound(NAMESPACES, namespace)
-    if (home.metadata.deletionTimestamp || home.status?.phase === 'Terminating') {
+    const found = find(namespaceKind, '', namespace)
+    if (!found) throw notFound(namespaceKind, namespace)
+    if (found.metadata.deletionTimestamp || found.status?.phase === 'Terminating') {
       throw forbidden(
         resource,
         name,

@@ -1,5 +1,5 @@
-// The answer of a quota that a write would exceed. It knows the object it speaks of, where there is one already, so that
-// whoever made the transaction can leave a Warning event on it (../refusal-events.ts).
+// The error of a write that would exceed a quota. It names the object, if that exists already, so that the executor of
+// the write can record a Warning event on it (../refusal-events.ts).
 import { ApiError, forbidden } from '../../api/status-error.ts'
 import type { AdmissionRequest } from './admission.ts'
 
@@ -14,7 +14,7 @@ export interface RefusedObject {
 export class QuotaRefusal extends ApiError {
   readonly quotaName: string
   readonly why: string
-  /** Absent for an object that was to be created, and in a dry run. */
+  /** Absent for a create and in a dry run. */
   readonly about: RefusedObject | undefined
 
   constructor(status: ApiError, of: Pick<QuotaRefusal, 'quotaName' | 'why' | 'about'>) {
@@ -28,7 +28,6 @@ export class QuotaRefusal extends ApiError {
 export function refusedByQuota(request: AdmissionRequest, quotaName: string, why: string): QuotaRefusal {
   const { resource, namespace, name, old, dryRun } = request
   const { apiVersion, kind } = resource
-  const about =
-    old && !dryRun ? { apiVersion, kind: kind.kind, namespace, name, uid: old.metadata.uid ?? '' } : undefined
+  const about = old && !dryRun ? { apiVersion, kind: kind.kind, namespace, name, uid: old.metadata.uid } : undefined
   return new QuotaRefusal(forbidden(resource, name, why), { quotaName, why, about })
 }

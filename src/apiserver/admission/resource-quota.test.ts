@@ -360,7 +360,7 @@ describe('quota of claims', () => {
     for (let n = 0; n < NAMESPACE_LIMITS_MAX; n++) await aQuota(`q${n}`, { hard: { persistentvolumeclaims: '10' } })
     const { status, json } = await api.post(QUOTAS, { metadata: { name: 'more' }, spec: {} })
     expect(status).toBe(403)
-    expect(json.message).toContain('a namespace may have 100 resourcequotas')
+    expect(json.message).toContain('the namespace already has 100 resourcequotas, the maximum')
     await created('a')
     expect(await used('q99')).toEqual({ persistentvolumeclaims: '1' })
   })

@@ -1,17 +1,17 @@
-// Charges quotas inside the transaction that writes the object, and refuses what would exceed them: there is no moment
-// in which two writes both fit, and nothing to undo when a write fails. What an object costs is ../../api/quota.
+// Charges quotas inside the transaction that writes the object, and rejects writes that would exceed them: two writes can
+// never both fit into the last free unit, and a failed write needs no undo. The cost of an object is in ../../api/quota.
 //
-// Why this stays exact when several servers share the store and write at the same time. A transaction is done only if
-// every key it has read with `find` is as it was, and:
-//  1. a write reads the namespace's mark (namespace-limits.ts), which every new, changed or deleted quota rewrites.
-//     So a write that did not see a quota was done before that quota was; one that did judged by its newest spec.
+// Why this stays exact when several servers share the store and write at the same time. A transaction succeeds only if
+// every key it has read with `find` is unchanged, and:
+//  1. a write reads the namespace's limits record (namespace-limits.ts), which every created, changed or deleted quota
+//     rewrites. So a write that did not see a quota was done before the quota existed; one that did used its newest spec.
 //  2. a write that changes what a quota counts rewrites that quota. So of two such writes one sees the other.
-//  3. a new quota says nothing of what is used, and a changed one says nothing of what its change made unknown. Whoever
-//     comes next counts it, here or in the quota controller, from what the store held when the quota was read. By 1
-//     that holds everything done before the quota was, by 2 nothing has been done since, or the quota would have
-//     changed and the count would be made again.
-
+//  3. a new quota has no usage in its status, and a changed one lacks the keys whose usage its change invalidated. The
+//     next write or the quota controller counts them from the store as of the moment it read the quota. By 1 that includes
+//     everything written before the quota; by 2 nothing was written since, or the quota would have changed and the
+//     transaction would be retried.
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import {
   type Change,
@@ -23,11 +23,12 @@ import {
   type QuotaAccount,
 } from '../../api/quota/index.ts'
 import { forbidden } from '../../api/status-error.ts'
-import type { AdmissionPlugin, AdmissionRequest, ObjectWrite } from './admission.ts'
+import type { Write } from '../../store/index.ts'
+import { objectKey } from '../keys.ts'
+import { RunningWrite } from '../objects/running-write.ts'
+import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { accountsOf } from './namespace-limits.ts'
 import { refusedByQuota } from './quota-refusal.ts'
-
-const QUOTAS = { group: '', plural: 'resourcequotas' }
 
 export const resourceQuota: AdmissionPlugin = {
   name: 'ResourceQuota',
@@ -43,10 +44,11 @@ export const resourceQuota: AdmissionPlugin = {
     if (accounts.length === 0) return undefined
     if (operation === 'CREATE') checkConstraints(request, accounts)
     const changes = changesOf({ kind, before: old, after })
-    const contents: Contents = ({ group, plural }) => request.list(group, plural, request.namespace)
-    const writes: ObjectWrite[] = []
+    const contents: Contents = ({ group, plural }) =>
+      request.list({ group, plural, namespaced: true }, request.namespace)
+    const writes: Write[] = []
     for (const account of accounts) {
-      if (isQuota(resource) && account.name === request.name) continue // it is being written itself
+      if (isQuota(resource) && account.name === request.name) continue // this write replaces it
       const changed = changes(account)
       if (changed.length > 0) writes.push(charged(request, account, changed, contents))
     }
@@ -55,9 +57,9 @@ export const resourceQuota: AdmissionPlugin = {
 }
 
 const isQuota = ({ group, plural }: AdmissionRequest['resource']): boolean =>
-  group === QUOTAS.group && plural === QUOTAS.plural
+  group === resourceQuotaKind.group && plural === resourceQuotaKind.plural
 
-/** The bounds are in force at once. What is used of new keys, or of anything once the scope is another, is unknown. */
+/** New limits apply at once. The usage of new keys is unknown, and so is all usage after a change of scope. */
 function statusAfterEdit(next: ResourceQuota, old: Readonly<ResourceQuota>): ResourceQuota['status'] {
   const hard = next.spec?.hard ?? {}
   const scope = (quota: Readonly<ResourceQuota>) => (quota.spec?.scopeSelector ?? null) as JsonValue
@@ -78,15 +80,14 @@ function charged(
   account: QuotaAccount,
   changes: readonly Change[],
   contents: Contents,
-): ObjectWrite {
+): Write {
   const { namespace, subresource, old, after, find } = request
-  const { group, plural } = QUOTAS
   const { name } = account
   const { uid } = (after ?? old).metadata
   const outcome = chargeQuota({ account, changes, uid, mayRefuse: subresource !== 'status', contents })
   if (outcome.is === 'exceeded') {
-    find(group, plural, namespace, name) // a refusal too must rest on how it is now; a write always does
+    find(resourceQuotaKind, namespace, name) // a rejection, too, must rest on the quota's current state
     throw refusedByQuota(request, name, outcome.why)
   }
-  return { group, plural, namespace, name, running: outcome.account }
+  return new RunningWrite(objectKey(resourceQuotaKind, namespace, name), outcome.account)
 }

@@ -1,5 +1,5 @@
-// Gives claims, volumes and attributes classes the finalizer that keeps them while they are in use.
-// The protection controllers take it away again.
+// Adds the protection finalizer to new claims, volumes and attributes classes.
+// The protection controllers remove it once the object is being deleted and no longer in use.
 import type { AdmissionPlugin } from './admission.ts'
 
 const FINALIZERS: Record<string, string> = {

@@ -23,8 +23,8 @@ describe('subresources', () => {
   })
 
   it('leave questions only to be asked', () => {
-    const isQuestion = ALL_KINDS.filter((kind) => kind.isReview)
-    expect(isQuestion.map(({ kind }) => kind)).toContain('TokenReview')
-    for (const kind of isQuestion) expect(verbsOf(kind), kind.kind).toEqual(['create'])
+    const isReview = ALL_KINDS.filter((kind) => kind.isReview)
+    expect(isReview.map(({ kind }) => kind)).toContain('TokenReview')
+    for (const kind of isReview) expect(verbsOf(kind), kind.kind).toEqual(['create'])
   })
 })

@@ -39,6 +39,12 @@ export function parseBody(bytes: Uint8Array, contentType: string | undefined): R
   throw unsupportedMediaType(media, OBJECT_MEDIA)
 }
 
+/** The body of a write from inside the process or from a commit: a value, never text. */
+export const bodyOfValue = (value: unknown): RequestBody => anyType(parsedValue(value))
+
+export const parsedValue = (value: unknown): ParsedBody => ({ value, keyCount: undefined, duplicates: NO_DUPLICATES })
+const NO_DUPLICATES = (): readonly string[] => []
+
 function anyType(parsed: ParsedBody): RequestBody {
   const { apiVersion, kind } = isRecord(parsed.value) ? parsed.value : {}
   return { apiVersion, kind, as: () => parsed }

@@ -45,6 +45,9 @@ export const textAnswer = (status: number, text: string, headers: ApiAnswer['hea
   body: Buffer.from(text),
 })
 
+export const successAnswer = (status: number, rest: Pick<Status, 'details' | 'code'>): ApiAnswer =>
+  jsonAnswer(status, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...rest })
+
 export function statusAnswer(status: Status): ApiAnswer {
   const retry = status.details?.retryAfterSeconds
   return jsonAnswer(status.code ?? 200, status, retry ? { 'retry-after': String(retry) } : {})

@@ -1,28 +1,26 @@
-// The client of components that run inside the API server's process: its verbs without the wire. Nothing is
-// serialized, what is read is the server's own frozen objects, and a commit is one transaction of the store.
-// Who is trusted to run here may do everything: requests are made as `user` but are not authorized.
+// The client of components inside the API server's process: the verbs without HTTP. Nothing is serialized, reads return
+// the server's own frozen objects, and a commit is one transaction of the store.
+// Requests are made as `user` and are not authorized: code in this process is trusted.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { noSuchPath } from '../../api/status-error.ts'
 import { deepFreeze } from '../../base/freeze.ts'
-import type {
-  Client,
-  CommitWrite,
-  DeleteRequest,
-  ListRequest,
-  ObjectRef,
-  Patch,
-  WriteOptions,
-} from '../../client/client.ts'
-import { parseDeleteOptions, parseListOptions } from '../http/options.ts'
+import type { Client, CommitWrite, DeleteRequest, ListRequest, ObjectRef, WriteOptions } from '../../client/client.ts'
+import { bodyOfValue } from '../http/body.ts'
+import { parseListOptions } from '../http/options.ts'
 import { objectKey } from '../keys.ts'
+import { type AnyObject, type ObjectDeps, viewOf } from '../objects/object-deps.ts'
 import { decodeStored } from '../objects/stored-object.ts'
-import { faceOf, type ObjectDeps, type WriteTarget, type Written } from '../objects/write-deps.ts'
+import type { WriteResult, WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
-import { commitObjects } from '../verbs/commit.ts'
-import { deleteObject } from '../verbs/delete.ts'
-import { type DescribedWrite, writeObject, writeVerbOf, writeVerbsOf } from '../verbs/execute.ts'
-import { getObject, listObjects } from '../verbs/list.ts'
+import { executeCommit, mapWrites } from '../verbs/commit.ts'
+import { createVerb } from '../verbs/create.ts'
+import { deleteVerb } from '../verbs/delete.ts'
+import { executeWrite } from '../verbs/execute.ts'
+import { getObject } from '../verbs/get.ts'
+import { listObjects } from '../verbs/list.ts'
+import { patchOfValue, patchVerb } from '../verbs/patch.ts'
+import { updateVerb } from '../verbs/update.ts'
 import { explainStoreError } from './errors.ts'
 import { watchInProcess } from './watch.ts'
 
@@ -32,20 +30,32 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
     if (!resource) throw noSuchPath()
     return resource
   }
-  const targetOf = (kind: Kind, ref: Partial<ObjectRef>, options: WriteOptions = {}): WriteTarget => ({
+  const targetOf = (kind: Kind, ref: Partial<ObjectRef>, options: WriteOptions): WriteTarget => ({
     resource: resourceOf(kind),
     namespace: kind.namespaced ? (ref.namespace ?? '') : '',
     name: ref.name ?? '',
     subresource: options.subresource ?? '',
     user,
     dryRun: options.dryRun ?? false,
-    ...(options.fieldManager ? { fieldManager: options.fieldManager } : {}),
+    fieldManager: options.fieldManager || undefined,
   })
-  const write = async (described: DescribedWrite): Promise<any> => {
-    const { target } = described
-    const written = await writeObject(deps, writeVerbOf(described, 'Strict'))
-    return leftBehind(deps, target, written)
+  const verbOf = (write: CommitWrite, options: WriteOptions): WriteVerb => {
+    switch (write.do) {
+      case 'create':
+        return createVerb(targetOf(write.kind, write.object.metadata, options), bodyOfValue(write.object), 'Strict')
+      case 'update':
+        return updateVerb(targetOf(write.kind, write.object.metadata, options), bodyOfValue(write.object), 'Strict')
+      case 'patch': {
+        const { type, body } = write.patch
+        const target = targetOf(write.kind, write.ref, options)
+        const force = write.patch.type === 'apply' && write.patch.force === true
+        return patchVerb(target, patchOfValue(type, body, target.resource), { force, fieldValidation: 'Strict' })
+      }
+      case 'delete':
+        return deleteVerb(targetOf(write.kind, write.ref, options), deleteOptionsOf(write))
+    }
   }
+  const execute = async (verb: WriteVerb): Promise<AnyObject> => objectAfter(deps, verb, await executeWrite(deps, verb))
 
   return {
     get: (kind, ref, options = {}) =>
@@ -70,73 +80,34 @@ export function inProcessClient(deps: ObjectDeps, user: UserInfo): Client {
 
     create: (kind, object, options = {}) =>
       explained(async () => {
-        const { subresource } = options
-        const target = targetOf(kind, refOf(object), options)
-        if (subresource === 'eviction') {
-          const asked = parseDeleteOptions((object as any).deleteOptions ?? {}, new URLSearchParams())
-          await deleteObject(deps, { ...target, subresource: '' }, { ...asked, dryRun: target.dryRun })
-          return object
-        }
-        const left = await write({ verb: 'create', target, body: object })
-        return subresource ? object : left
+        const created = await execute(verbOf({ do: 'create', kind, object }, options))
+        return options.subresource ? object : created
       }),
 
-    update: (kind, object, options) =>
-      explained(() => write({ verb: 'update', target: targetOf(kind, refOf(object), options), body: object })),
+    update: (kind, object, options = {}) => explained(() => execute(verbOf({ do: 'update', kind, object }, options))),
 
-    patch: (kind, ref, patch, options) =>
-      explained(() => {
-        const target = targetOf(kind, ref, options)
-        return write({ verb: 'patch', target, patchType: patch.type, body: patch.body, force: forceOf(patch) })
-      }),
+    patch: (kind, ref, patch, options = {}) =>
+      explained(() => execute(verbOf({ do: 'patch', kind, ref, patch }, options))),
 
     delete: (kind, ref, request = {}) =>
-      explained(() => {
-        const target = targetOf(kind, ref, { dryRun: request.dryRun })
-        return write({ verb: 'delete', target, options: deleteOptionsOf(request) })
-      }),
+      explained(() => execute(deleteVerb(targetOf(kind, ref, { dryRun: request.dryRun }), deleteOptionsOf(request)))),
 
     watch: (kind, request) => watchInProcess(deps, () => resourceOf(kind), request),
 
     commit: (writes, { fieldManager } = {}) =>
       explained(async () => {
-        const described = writes.map((one) =>
-          describe(one, (kind, ref, subresource) => targetOf(kind, ref, { subresource, fieldManager })),
-        )
-        const written = await commitObjects(deps, writeVerbsOf(described, 'Strict'))
-        return written.map((one, index) => leftBehind(deps, described[index]!.target, one))
+        const verbs = mapWrites(writes, (write) => {
+          const subresource = write.do === 'delete' ? undefined : write.subresource
+          return verbOf(write, { subresource, fieldManager })
+        })
+        const results = await executeCommit(deps, verbs)
+        return results.map((result, index) => objectAfter(deps, verbs[index]!, result))
       }),
 
     commitsAtomically: async () => true,
     serves: async (kind) => deps.resources.preferred(kind.group, kind.plural) !== undefined,
   }
 }
-
-function describe(
-  write: CommitWrite,
-  targetOf: (kind: Kind, ref: Partial<ObjectRef>, subresource?: string) => WriteTarget,
-): DescribedWrite {
-  switch (write.do) {
-    case 'create':
-    case 'update':
-      return {
-        verb: write.do,
-        target: targetOf(write.kind, refOf(write.object), write.subresource),
-        body: write.object,
-      }
-    case 'patch': {
-      const { type, body } = write.patch
-      const target = targetOf(write.kind, write.ref, write.subresource)
-      return { verb: 'patch', target, patchType: type, body, force: forceOf(write.patch) }
-    }
-    case 'delete':
-      return { verb: 'delete', target: targetOf(write.kind, write.ref), options: deleteOptionsOf(write) }
-  }
-}
-
-const forceOf = (patch: Patch): boolean => patch.type === 'apply' && patch.force === true
-
-const refOf = ({ metadata: { namespace, name } }: Readonly<KubeObject>): Partial<ObjectRef> => ({ namespace, name })
 
 const deleteOptionsOf = ({ propagation, gracePeriodSeconds, uid, resourceVersion, dryRun = false }: DeleteRequest) => ({
   propagation,
@@ -156,8 +127,8 @@ function listQuery({ labelSelector, fieldSelector, limit, continueToken, resourc
   return query
 }
 
-/** The object after the write; a dry run's is no version of the store's, so it is not remembered as one. */
-function leftBehind(deps: ObjectDeps, target: WriteTarget, { value, revision, deleted }: Written): any {
+/** The object after the write. A dry run's is not what the store has at that revision, so it is not cached as such. */
+function objectAfter(deps: ObjectDeps, { target }: WriteVerb, { value, revision, deleted }: WriteResult): AnyObject {
   if (deleted) return undefined
   const { resource, namespace, dryRun } = target
   if (dryRun) return shownAs(resource, decodeStored({ value, modRevision: revision }))
@@ -166,7 +137,7 @@ function leftBehind(deps: ObjectDeps, target: WriteTarget, { value, revision, de
   return shownAs(resource, deps.objects.decode({ key, value, modRevision: revision, createRevision: revision }))
 }
 
-const shownAs = (resource: Resource, stored: Readonly<KubeObject>): any => deepFreeze(faceOf(resource, stored))
+const shownAs = (resource: Resource, stored: Readonly<KubeObject>): AnyObject => deepFreeze(viewOf(resource, stored))
 
 async function explained<T>(run: () => Promise<T>): Promise<T> {
   try {

@@ -6,9 +6,11 @@ import type { WatchEvent, WatchRequest } from '../../client/client.ts'
 import type { StoreEvent, Watch } from '../../store/index.ts'
 import { parseListOptions } from '../http/options.ts'
 import { collectionPrefix } from '../keys.ts'
-import { faceOf, type ObjectDeps } from '../objects/write-deps.ts'
+import { type ObjectDeps, viewOf } from '../objects/object-deps.ts'
+import { waitForRevision } from '../objects/read.ts'
+import { selectorOf } from '../objects/selector.ts'
 import type { Resource } from '../resources.ts'
-import { listObjects, selectorOf, waitForRevision } from '../verbs/list.ts'
+import { listObjects } from '../verbs/list.ts'
 import { explainStoreError } from './errors.ts'
 
 /** A reader that leaves more events unread is cut off; the store replays them when it comes back. */
@@ -30,8 +32,8 @@ export async function* watchInProcess<T extends KubeObject>(
     const resource = resourceOf()
     const options = parseListOptions(watchQuery(request), true)
     const namespace = resource.kind.namespaced ? (request.namespace ?? '') : ''
-    const matches = selectorOf(deps, resource, options)
-    const show = (stored: Readonly<KubeObject>): Stored<T> => deepFreeze(faceOf(resource, stored))
+    const matches = selectorOf(resource, options)
+    const show = (stored: Readonly<KubeObject>): Stored<T> => deepFreeze(viewOf(resource, stored))
     const version = Number(request.resourceVersion ?? 0)
     await waitForRevision(deps, version)
 

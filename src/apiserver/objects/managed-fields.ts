@@ -1,5 +1,5 @@
-// Keeps metadata.managedFields: which client set which field of an object. Runs inside the transaction of the write,
-// on the draft with its defaults and before admission, so that what the server adds by itself belongs to nobody.
+// Keeps metadata.managedFields: which client set which field of an object. Runs inside the transaction of the write, on
+// the draft after defaulting and before admission, so that fields added by admission have no owner.
 import {
   type Entry,
   objectPlace,
@@ -13,9 +13,10 @@ import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { ManagedFieldsEntry } from '../../api/kinds/shared/meta-schema.ts'
 import { invalid } from '../../api/status-error.ts'
 import { checkFieldManager } from '../http/options.ts'
-import { type ObjectDeps, timestamp, type WriteTarget } from './write-deps.ts'
+import { type AnyObject, type ObjectDeps, timestamp } from './object-deps.ts'
+import type { WriteTarget } from './write-verb.ts'
 
-/** Who writes when nobody says: components of this server. */
+/** The manager of writes without a fieldManager: components inside the server. */
 const OWN_MANAGER = 'stowage'
 
 export const trackedWrite = (deps: ObjectDeps, target: WriteTarget): TrackedWrite => ({
@@ -28,31 +29,28 @@ export const trackedWrite = (deps: ObjectDeps, target: WriteTarget): TrackedWrit
   time: timestamp(deps.clock.nowMs()),
 })
 
-export function trackCreated(deps: ObjectDeps, target: WriteTarget, object: any): void {
+export function trackCreated(deps: ObjectDeps, target: WriteTarget, object: AnyObject): void {
   if (!deps.trackManagedFields) return
   const entries = trackCreate(trackedWrite(deps, target), withoutStatus(target, object))
   if (entries.length > 0) object.metadata.managedFields = entries
 }
 
-/** Status counts as set through /status only, even where a create keeps it. */
-const withoutStatus = ({ resource }: WriteTarget, object: any): any =>
+/** Only writes through /status own status, even where a create keeps it. */
+const withoutStatus = ({ resource }: WriteTarget, object: AnyObject): AnyObject =>
   resource.kind.status && object.status !== undefined ? { ...object, status: undefined } : object
 
-/**
- * `next` comes without a record and leaves with one. `asked` is what the client wants it to be; subresources do not
- * listen to that.
- */
+/** Sets the managedFields of `next`. Those that the client sent (`requested`) count only without a subresource. */
 export function trackUpdated(
   deps: ObjectDeps,
   target: WriteTarget,
-  { next, old, asked }: { next: any; old: any; asked: readonly ManagedFieldsEntry[] | undefined },
+  { next, old, requested }: { next: AnyObject; old: AnyObject; requested: readonly ManagedFieldsEntry[] | undefined },
 ): void {
   const live: readonly Entry[] = old.metadata.managedFields ?? []
   if (!deps.trackManagedFields) {
     if (live.length > 0) next.metadata.managedFields = live
     return
   }
-  const { mine, foreign } = readable(target, target.subresource === '' ? adopted(target, asked, live) : live)
+  const { mine, foreign } = readable(target, target.subresource === '' ? adopted(target, requested, live) : live)
   const before = { ...old, metadata: { ...old.metadata, managedFields: undefined, resourceVersion: undefined } }
   const entries = [...trackUpdate(trackedWrite(deps, target), mine, { before, after: next }), ...foreign]
   if (entries.length > 0) next.metadata.managedFields = entries
@@ -60,11 +58,11 @@ export function trackUpdated(
 
 function adopted(
   target: WriteTarget,
-  asked: readonly ManagedFieldsEntry[] | undefined,
+  requested: readonly ManagedFieldsEntry[] | undefined,
   live: readonly Entry[],
 ): readonly Entry[] {
-  if (asked === undefined || jsonEquals(asked as JsonValue, live as unknown as JsonValue)) return live
-  const read = readEntries(asked)
+  if (requested === undefined || jsonEquals(requested as JsonValue, live as unknown as JsonValue)) return live
+  const read = readEntries(requested)
   if (read.is === 'reset') return []
   if (read.is === 'nothing') return live
   const errors = new FieldErrors()
@@ -81,8 +79,8 @@ function adopted(
 const SUBRESOURCE_LENGTH_MAX = 256
 
 /**
- * An entry's paths are in the terms of its version. Those of another group (events have two faces) are left alone,
- * those of a version nobody knows any more are dropped.
+ * An entry's paths refer to its apiVersion. Entries of another group (core and events.k8s.io share events) are kept as
+ * they are; entries of a version that is no longer served are dropped.
  */
 export function readable(
   { resource: { kind } }: WriteTarget,
@@ -98,8 +96,8 @@ export function readable(
   }
 }
 
-/** Whether two states say the same, whatever they say of when each manager last wrote: then nothing was written. */
-export function sameButForTimes(next: any, old: any): boolean {
+/** Whether two states differ at most in the times of their managers: such an update is not written. */
+export function sameButForTimes(next: AnyObject, old: AnyObject): boolean {
   const { metadata, ...rest } = next
   const { metadata: oldMetadata, ...oldRest } = old
   if (!jsonEquals(rest, oldRest)) return false

@@ -1,5 +1,5 @@
-// PATCH with application/apply-patch+yaml: what a manager wants of an object, turned into an update. The merging and
-// the owners are ../api/apply; here the body is read, checked and cut down to what its endpoint may change.
+// Server-side apply: turns the configuration of a field manager into an update. This file reads the configuration, checks
+// it and drops the parts that its endpoint may not change; merging and field ownership are in ../../api/apply.
 import {
   applyConfig,
   ConflictError,
@@ -19,28 +19,20 @@ import { applyDefaults } from '../../api/defaults.ts'
 import type { JsonObject } from '../../api/json-value.ts'
 import { ANNOTATIONS_BYTES_MAX } from '../../api/meta.ts'
 import { type ApiError, applyConflict, badRequest } from '../../api/status-error.ts'
-import { mediaType, type ParsedBody, parseJsonBody, parseYamlBody } from '../http/body.ts'
+import { type ParsedBody, parseJsonBody, parseYamlBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
 import { readable, trackedWrite } from '../objects/managed-fields.ts'
-import type { ObjectDeps, WriteTarget } from '../objects/write-deps.ts'
+import type { AnyObject, ObjectDeps } from '../objects/object-deps.ts'
+import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
-import { APPLY_MEDIA } from './patch.ts'
-import type { Update } from './update.ts'
-
-export const isApply = (contentType: string | undefined): boolean => mediaType(contentType) === APPLY_MEDIA
 
 export interface ApplyOptions {
-  /** Take over fields that others own instead of failing. */
+  /** Take ownership of conflicting fields instead of failing. */
   readonly force: boolean
   readonly fieldValidation: FieldValidation
 }
 
-export interface Apply {
-  readonly update: Update
-  readonly warnings: readonly string[]
-}
-
-/** JSON is YAML too, and much faster to read. */
+/** YAML; JSON is valid YAML but much faster to parse as JSON. */
 export async function parseApplyBody(bytes: Uint8Array): Promise<ParsedBody> {
   if (bytes[0] !== OPEN_BRACE) return parseYamlBody(bytes)
   try {
@@ -52,7 +44,7 @@ export async function parseApplyBody(bytes: Uint8Array): Promise<ParsedBody> {
 
 const OPEN_BRACE = 0x7b
 
-export function applyOf(body: ParsedBody, target: WriteTarget, { force, fieldValidation }: ApplyOptions): Apply {
+export function applyVerb(target: WriteTarget, body: ParsedBody, { force, fieldValidation }: ApplyOptions): WriteVerb {
   const { resource } = target
   const given = checkedObject(body.value, resource)
   const duplicates = fieldValidation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
@@ -61,6 +53,8 @@ export function applyOf(body: ParsedBody, target: WriteTarget, { force, fieldVal
   }
   const config = scoped(decodeConfig(given, target), target)
   return {
+    do: 'update',
+    target,
     warnings: duplicates,
     update: {
       next: (old, deps) => applied({ deps, target, force, given, config }, old),
@@ -74,24 +68,24 @@ function checkedObject(value: unknown, resource: Resource): JsonObject {
   if (!isRecord(value)) throw badRequest(`error decoding patch: it must be a ${resource.kind.kind} object`)
   const { apiVersion, kind, metadata } = value
   if (apiVersion !== resource.apiVersion || kind !== resource.kind.kind) {
-    const said = `apiVersion ${JSON.stringify(apiVersion ?? '')}, kind ${JSON.stringify(kind ?? '')}`.slice(0, 200)
+    const got = `apiVersion ${JSON.stringify(apiVersion ?? '')}, kind ${JSON.stringify(kind ?? '')}`.slice(0, 200)
     throw badRequest(
-      `invalid object type: an apply must say apiVersion "${resource.apiVersion}", kind "${resource.kind.kind}", not ${said}`,
+      `invalid object type: an apply needs apiVersion "${resource.apiVersion}", kind "${resource.kind.kind}"; got ${got}`,
     )
   }
   if (isRecord(metadata) && metadata.managedFields != null) throw badRequest('metadata.managedFields must be nil')
   return value as JsonObject
 }
 
-/** Only what the client wrote: nothing filled in, or it would own that too. */
-function decodeConfig(given: JsonObject, target: WriteTarget): any {
+/** Without defaults: the manager owns only the fields it sent. */
+function decodeConfig(given: JsonObject, target: WriteTarget): AnyObject {
   const { kind } = target.resource
   const refuse = (why: string): ApiError =>
     badRequest(
       `failed to create typed patch object (${target.namespace}/${target.name}; ${given.apiVersion}, Kind=${kind.kind}): ${why}`,
     )
   try {
-    const { object, unknown } = decode<any>(kind.type, given, ['apiVersion', 'kind'], { partial: true })
+    const { object, unknown } = decode<AnyObject>(kind.type, given, ['apiVersion', 'kind'], { partial: true })
     const problems = [
       ...unknown.map((path) => `.${path}: field not declared in schema`),
       ...(unknown.length > 0 ? [] : configProblems(objectPlace(kind.type), object)),
@@ -105,8 +99,8 @@ function decodeConfig(given: JsonObject, target: WriteTarget): any {
   }
 }
 
-/** What the endpoint may change; the rest of the configuration is neither set nor owned. */
-function scoped(config: any, { resource: { kind }, subresource }: WriteTarget): any {
+/** The part that the endpoint may change; the rest of the configuration is neither set nor owned. */
+function scoped(config: AnyObject, { resource: { kind }, subresource }: WriteTarget): AnyObject {
   if (subresource === 'status') {
     const { name, namespace, uid, resourceVersion } = config.metadata
     const metadata = kind.status?.acceptsMetadata
@@ -121,33 +115,34 @@ interface Applying {
   readonly deps: ObjectDeps
   readonly target: WriteTarget
   readonly force: boolean
-  /** The configuration as it was sent, and as it counts. */
+  /** The configuration as sent. */
   readonly given: JsonObject
-  readonly config: any
+  /** Decoded, and limited to what the endpoint may change. */
+  readonly config: AnyObject
 }
 
-/** The object with the configuration applied, and its record of owners; `old` is undefined for one that is created. */
-function applied(applying: Applying, old: any): any {
+/** The object with the configuration applied and its managedFields updated; `old` is undefined for a create. */
+function applied(applying: Applying, old: AnyObject): AnyObject {
   const { deps, target, given } = applying
   const { managedFields = [], ...metadata } = old?.metadata ?? {}
   const live = old ? { ...old, metadata } : {}
   const { mine, foreign } = readable(target, managedFields as readonly Entry[])
   const entries = old && mine.length === 0 ? firstRecord(deps, target, live) : mine
-  const { object, entries: after }: { object: any; entries: readonly Entry[] } = merge(applying, live, entries)
+  const { object, entries: after }: { object: AnyObject; entries: readonly Entry[] } = merge(applying, live, entries)
   const owners = [...after, ...foreign]
   if (target.fieldManager === LAST_APPLIED_MANAGER) keepLastApplied(object, given)
   return { ...object, metadata: { ...object.metadata, managedFields: owners } }
 }
 
-/** For an object nobody kept a record of: one unknown manager owns what is there before the first apply. */
-function firstRecord(deps: ObjectDeps, target: WriteTarget, live: any): readonly Entry[] {
+/** An object without managedFields gets the manager "before-first-apply", which owns all fields it has. */
+function firstRecord(deps: ObjectDeps, target: WriteTarget, live: AnyObject): readonly Entry[] {
   const before: WriteTarget = { ...target, fieldManager: 'before-first-apply' }
   return trackCreate(trackedWrite(deps, before), scoped(live, target))
 }
 
-function merge({ deps, target, force, config }: Applying, live: any, entries: readonly Entry[]) {
+function merge({ deps, target, force, config }: Applying, live: AnyObject, entries: readonly Entry[]) {
   const { kind, apiVersion } = target.resource
-  const options = { ...trackedWrite(deps, target), complete: (object: any) => completed(target.resource, object) }
+  const options = { ...trackedWrite(deps, target), complete: (object: AnyObject) => completed(target.resource, object) }
   try {
     return applyConfig({ ...options, force }, { live, config, entries })
   } catch (error) {
@@ -159,15 +154,15 @@ function merge({ deps, target, force, config }: Applying, live: any, entries: re
   }
 }
 
-function completed({ kind }: Resource, object: any): any {
-  const whole: any = decode(kind.type, object).object
+function completed({ kind }: Resource, object: AnyObject): AnyObject {
+  const whole: AnyObject = decode(kind.type, object).object
   applyDefaults(kind.type, whole)
   kind.defaults?.(whole)
   return whole
 }
 
-/** Keeps the annotation of client-side apply true, for those who still read it. */
-function keepLastApplied(object: any, given: JsonObject): void {
+/** Updates the last-applied annotation, which `kubectl apply` without --server-side compares with. */
+function keepLastApplied(object: AnyObject, given: JsonObject): void {
   const { annotations } = object.metadata
   if (!annotations?.[LAST_APPLIED]) return
   annotations[LAST_APPLIED] = lastAppliedText(given)

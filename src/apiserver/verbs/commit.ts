@@ -1,97 +1,69 @@
-// Several writes as one transaction: all of them or none. Each is decided by its own verb, in the given order, on the
-// store as the writes before it will have left it. In-process components use it directly; commit-handler.ts serves it.
-import { ApiError, badRequest, type StatusDetails } from '../../api/status-error.ts'
+// Several writes as one transaction: all of them or none. Each verb is planned in the given order, on the store as the
+// writes before it leave it. commit-handler.ts serves commits over HTTP; in-process/client.ts calls this directly.
+import { badRequest } from '../../api/status-error.ts'
+import { commitWriteFailed } from '../../client/client.ts'
 import { type Entry, entryOfPut, keyOfWrite, type TransactionView, type Write } from '../../store/index.ts'
-import type { DeleteOptions } from '../http/options.ts'
+import type { ObjectDeps } from '../objects/object-deps.ts'
 import { decodeStored, type StoredObjects } from '../objects/stored-object.ts'
-import { type Decided, keyOf, type ObjectDeps, type WriteTarget, type Written } from '../objects/write-deps.ts'
-import { tellingRefusals } from '../refusal-events.ts'
-import { decideBinding } from './bind.ts'
-import { decideCreate } from './create.ts'
-import { decideDelete } from './delete.ts'
-import { decideUpdate, type Update } from './update.ts'
+import { keyOf, type WriteResult, type WriteVerb } from '../objects/write-verb.ts'
+import { recordingQuotaRefusals } from '../refusal-events.ts'
+import { planWrite } from './execute.ts'
 
-/** A commit with more writes is refused; the store would hold everyone else up for too long. */
+/** A larger commit is rejected: it would delay all other writes for too long. */
 export const COMMIT_WRITES_MAX = 500
 
-/** One write, its body decoded and checked as far as that goes without the store. */
-export type ObjectWriteVerb =
-  | { readonly do: 'create'; readonly target: WriteTarget; readonly body: any }
-  | { readonly do: 'bind'; readonly target: WriteTarget; readonly body: any }
-  | { readonly do: 'update'; readonly target: WriteTarget; readonly update: Update }
-  | { readonly do: 'delete'; readonly target: WriteTarget; readonly options: DeleteOptions }
-
-/** What each write left behind. Fails with the error of the write that failed, which names it (see `failedAt`). */
-export async function commitObjects(deps: ObjectDeps, verbs: readonly ObjectWriteVerb[]): Promise<Written[]> {
+/** The result of each write. The error of a write that fails names its index (`failedWrite`). */
+export async function executeCommit(deps: ObjectDeps, verbs: readonly WriteVerb[]): Promise<WriteResult[]> {
   if (verbs.length > COMMIT_WRITES_MAX) {
-    throw badRequest(`a commit may hold ${COMMIT_WRITES_MAX} writes; this one has ${verbs.length}: split it`)
+    throw badRequest(`a commit takes at most ${COMMIT_WRITES_MAX} writes, and this one has ${verbs.length}: split it`)
   }
   let steps: Step[] = []
   let writes: readonly Write[] = []
-  const { revisions } = await tellingRefusals(deps, () =>
+  const { revisions } = await recordingQuotaRefusals(
+    deps,
     deps.store.transact((view) => {
       const overlay = new Overlay(view, deps.objects)
-      const seen: ObjectDeps = { ...deps, objects: overlay.objects }
-      steps = verbs.map((verb, index) => {
-        try {
-          const { writes, written } = decide(seen, verb, overlay)
-          const [own, ...more] = writes
-          if (own) overlay.checkNotReborn(own)
-          for (const write of own ? [own, ...more] : more) overlay.apply(write)
-          return { key: own ? keyOfWrite(own) : keyOf(verb.target), written }
-        } catch (error) {
-          throw failedAt(error, index)
-        }
-      })
+      const overlayDeps: ObjectDeps = { ...deps, objects: overlay.objects }
+      steps = mapWrites(verbs, (verb) => planStep(overlayDeps, verb, overlay))
       writes = overlay.writes()
       return writes
     }),
   )
   const lasts = new Map(writes.map((write, at) => [keyOfWrite(write), { write, revision: revisions[at] ?? 0 }]))
-  return steps.map(({ key, written }) => asLeft(written, lasts.get(key)))
+  return steps.map(({ key, result }) => afterCommit(result, lasts.get(key)))
 }
 
 interface Step {
   readonly key: string
-  readonly written: Written
+  readonly result: WriteResult
 }
 
-/** One version is one text: where a later write of the commit changed the object again, that is what was left behind. */
-function asLeft(written: Written, last: { write: Write; revision: number } | undefined): Written {
-  if (!last) return written
+function planStep(deps: ObjectDeps, verb: WriteVerb, overlay: Overlay): Step {
+  const { writes, result } = planWrite(deps, verb, overlay)
+  const [own] = writes
+  if (own) overlay.checkNotRecreated(own)
+  for (const write of writes) overlay.apply(write)
+  return { key: own ? keyOfWrite(own) : keyOf(verb.target), result }
+}
+
+/** The object as the whole commit leaves it: a later write may have changed it again, under the same revision. */
+function afterCommit(result: WriteResult, last: { write: Write; revision: number } | undefined): WriteResult {
+  if (!last) return result
   const { write, revision } = last
-  return 'put' in write ? { ...written, value: write.value, revision } : { ...written, deleted: true, revision }
+  return 'put' in write ? { ...result, value: write.value, revision } : { ...result, deleted: true, revision }
 }
 
-export function decide(deps: ObjectDeps, verb: ObjectWriteVerb, view: TransactionView): Decided {
-  switch (verb.do) {
-    case 'create':
-      return decideCreate(deps, verb.target, verb.body, view)
-    case 'bind':
-      return decideBinding(deps, verb.target, verb.body, view)
-    case 'update':
-      return decideUpdate(deps, verb.target, verb.update, view)
-    case 'delete':
-      return decideDelete(deps, verb.target, verb.options, view)
-  }
-}
+/** Maps each item; an ApiError of one names its index. */
+export const mapWrites = <T, R>(writes: readonly T[], map: (write: T) => R): R[] =>
+  writes.map((write, index) => {
+    try {
+      return map(write)
+    } catch (error) {
+      throw commitWriteFailed(error, index)
+    }
+  })
 
-/** The error as it is, with one more cause: which write of the commit it was. */
-export function failedAt(error: unknown, index: number): unknown {
-  if (!(error instanceof ApiError)) return error
-  const details: StatusDetails = {
-    ...error.details,
-    causes: [
-      ...(error.details?.causes ?? []),
-      { reason: 'CommitWriteFailed', message: 'this write was refused, so none was done', field: `writes[${index}]` },
-    ],
-  }
-  const failure = new ApiError(error.code, error.reason, error.message, details, error.continueToken)
-  failure.cause = error
-  return failure
-}
-
-/** The store as it will be after the writes so far. */
+/** The store as it is after the writes planned so far. */
 class Overlay implements TransactionView {
   readonly objects: StoredObjects
   readonly #view: TransactionView
@@ -101,7 +73,7 @@ class Overlay implements TransactionView {
 
   constructor(view: TransactionView, objects: StoredObjects) {
     this.#view = view
-    // Versions that exist only here are below zero, and no business of the shared memory of decoded objects.
+    // Uncommitted entries have negative revisions. They must not enter the shared cache of decoded objects.
     this.objects = { decode: (entry) => (entry.modRevision < 0 ? decodeStored(entry) : objects.decode(entry)) }
   }
 
@@ -120,12 +92,12 @@ class Overlay implements TransactionView {
     return [...entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
-  /** Watchers would take an object that is deleted and created again for the old one, changed. */
-  checkNotReborn(write: Write): void {
+  /** Watchers would see an object that is deleted and created again in one revision as a modification. */
+  checkNotRecreated(write: Write): void {
     const key = keyOfWrite(write)
     const earlier = this.#writes.get(key)
     if (earlier && 'delete' in earlier && 'put' in write) {
-      throw badRequest(`one commit cannot delete "${key}" and create it again: use two`)
+      throw badRequest(`a commit cannot delete "${key}" and create it again: use two commits`)
     }
   }
 

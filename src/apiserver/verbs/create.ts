@@ -1,55 +1,61 @@
-// POST: one new object. Everything that can refuse it is decided inside the transaction that stores it.
+// POST: creates one object. All checks that need the store are made inside the transaction that stores the object.
 import { applyDefaults } from '../../api/defaults.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { KubeObject } from '../../api/kind.ts'
 import type { ManagedFieldsEntry } from '../../api/kinds/shared/meta-schema.ts'
 import { validateMeta } from '../../api/meta.ts'
-import { alreadyExists, badRequest, generateNameTaken, invalid } from '../../api/status-error.ts'
+import { alreadyExists, badRequest, generateNameTaken, invalid, methodNotAllowed } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import { generateName, randomUuid } from '../../base/identifiers.ts'
 import type { TransactionView } from '../../store/index.ts'
+import { admissionRequest } from '../admission/admission-request.ts'
+import { decodeObjectBody, type RequestBody } from '../http/body.ts'
+import type { FieldValidation } from '../http/options.ts'
 import { trackCreated } from '../objects/managed-fields.ts'
+import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedOf, timestamp } from '../objects/object-deps.ts'
 import { encodeStored } from '../objects/stored-object.ts'
-import {
-  admissionRequest,
-  type Decided,
-  keyOf,
-  type ObjectDeps,
-  putOf,
-  ruleContext,
-  storedOf,
-  timestamp,
-  transactOne,
-  type WriteTarget,
-  type Written,
-  writesOf,
-} from '../objects/write-deps.ts'
+import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
+import { bindVerb } from './bind.ts'
+import { evictVerb } from './evict.ts'
 
-/** How often a generated name is tried before the client is told to try again. */
+/** Attempts to generate a free name before the create fails with 409 and Retry-After. */
 const GENERATED_NAME_TRIES = 8
 
-export async function createObject(deps: ObjectDeps, target: WriteTarget, body: KubeObject): Promise<Written> {
-  checkBody(target, body)
-  return transactOne(deps, target, (view) => decideCreate(deps, target, body, view))
+/** The body is the object, or that of a subresource which is created: pods/binding, pods/eviction. */
+export function createVerb(target: WriteTarget, body: RequestBody, validation: FieldValidation): WriteVerb {
+  const { resource, subresource } = target
+  if (subresource !== '') {
+    const subresourceVerb = SUBRESOURCE_VERBS[`${resource.group}/${resource.plural}/${subresource}`]
+    if (!subresourceVerb) throw methodNotAllowed()
+    return subresourceVerb(target, body, validation)
+  }
+  const { object, warnings } = decodeObjectBody(body, resource, validation)
+  checkBody(target, object)
+  return { do: 'create', target, body: object, warnings }
 }
 
-/** The transaction of a create; also used when an update or an apply creates, which brings its `owners`. */
-export function decideCreate(
+const SUBRESOURCE_VERBS: Readonly<Record<string, typeof createVerb>> = {
+  '/pods/binding': bindVerb,
+  '/pods/eviction': evictVerb,
+}
+
+/** Also plans an update or an apply that creates; an apply brings the `owners` of its fields. */
+export function planCreate(
   deps: ObjectDeps,
   target: WriteTarget,
   body: KubeObject,
   view: TransactionView,
   owners?: readonly ManagedFieldsEntry[],
-): Decided {
+): WritePlan {
   const { resource } = target
   const { kind } = resource
   const context = ruleContext(deps)
-  const object: any = clone(body)
+  const object: AnyObject = clone(body)
   const name = chooseName(deps, target, object, view)
   const { metadata } = object
   metadata.name = name
   if (kind.namespaced) metadata.namespace = target.namespace
-  else delete metadata.namespace // manifests in the wild give one to cluster-scoped objects; it means nothing
+  else delete metadata.namespace // ignored, because many manifests set it on cluster-scoped objects
   metadata.uid = randomUuid(deps.random)
   metadata.creationTimestamp = timestamp(context.nowMs)
   for (const field of SERVER_OWNED) delete metadata[field]
@@ -71,14 +77,14 @@ export function decideCreate(
   if (errors.any) throw invalid(kind, name, errors.list)
 
   const stored = storedOf(resource, object)
-  const more = deps.admission.validate({ ...request, object: stored, after: stored })
+  const admissionWrites = deps.admission.validate({ ...request, object: stored, after: stored })
   const key = keyOf({ ...target, name })
-  // Last, as it is for clients used to it: a bad object is bad whether or not its name is taken.
+  // Last, as in Kubernetes: an invalid object is rejected as invalid whether or not its name is taken.
   if (view.get(key)) throw alreadyExists(resource, name)
   const value = encodeStored(stored)
   return {
-    writes: writesOf(putOf(deps, resource, key, stored, value), more),
-    written: { value, revision: 0, created: true, deleted: false, warnings: kind.warnings?.(object, undefined) ?? [] },
+    writes: [putOf(deps, resource, key, stored, value), ...admissionWrites],
+    result: { value, revision: 0, created: true, deleted: false, warnings: kind.warnings?.(object, undefined) ?? [] },
   }
 }
 

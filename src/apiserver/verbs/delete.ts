@@ -1,60 +1,56 @@
-// DELETE: an object goes at once, or is marked as going and waits for its finalizers and its grace period.
-
+// DELETE: removes an object, or sets its deletionTimestamp if it has finalizers or a grace period.
 import { conflict, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
+import { admissionRequest } from '../admission/admission-request.ts'
 import type { DeleteOptions } from '../http/options.ts'
+import { type AnyObject, type ObjectDeps, putOf, timestamp } from '../objects/object-deps.ts'
 import { encodeStored, sameContent } from '../objects/stored-object.ts'
-import {
-  admissionRequest,
-  type Decided,
-  keyOf,
-  type ObjectDeps,
-  putOf,
-  timestamp,
-  transactOne,
-  type WriteTarget,
-  type Written,
-  writesOf,
-} from '../objects/write-deps.ts'
-import { isReadyToGo } from './update.ts'
+import { keyOf, NO_WARNINGS, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
+import { isRemovable } from './update.ts'
 
-export async function deleteObject(deps: ObjectDeps, target: WriteTarget, options: DeleteOptions): Promise<Written> {
-  return transactOne(deps, target, (view) => decideDelete(deps, target, options, view))
-}
+export const deleteVerb = (target: WriteTarget, options: DeleteOptions): WriteVerb => ({
+  do: 'delete',
+  target,
+  options,
+  warnings: NO_WARNINGS,
+})
 
-/** The transaction of a delete. */
-export function decideDelete(
+export function planDelete(
   deps: ObjectDeps,
   target: WriteTarget,
   options: DeleteOptions,
   view: TransactionView,
-): Decided {
+): WritePlan {
   const key = keyOf(target)
   const entry = view.get(key)
   if (!entry) throw notFound(target.resource, target.name)
-  const old: any = deps.objects.decode(entry)
+  const old: AnyObject = deps.objects.decode(entry)
   checkPreconditions(target, options, old, entry)
-  const next = marked(deps, target, options, old)
-  const deleted = isReadyToGo(next)
+  const next = markedForDeletion(deps, target, options, old)
+  const deleted = isRemovable(next)
   const after = deleted ? undefined : next
   const request = { operation: 'DELETE', name: target.name, object: undefined, old, after } as const
-  const more = deps.admission.validate(admissionRequest(deps, view, target, request))
-  const written = { created: false, deleted, warnings: [] }
+  const admissionWrites = deps.admission.validate(admissionRequest(deps, view, target, request))
+  const result = { created: false, deleted, warnings: NO_WARNINGS }
+  const revision = target.dryRun ? entry.modRevision : 0
   if (deleted) {
-    const revision = target.dryRun ? entry.modRevision : 0
-    return { writes: writesOf({ delete: key }, more), written: { ...written, value: entry.value, revision } }
+    return { writes: [{ delete: key }, ...admissionWrites], result: { ...result, value: entry.value, revision } }
   }
   const value = encodeStored(next)
   if (sameContent(value, entry.value)) {
-    return { writes: [], written: { ...written, value, revision: entry.modRevision } }
+    return { writes: [], result: { ...result, value, revision: entry.modRevision } }
   }
-  const revision = target.dryRun ? entry.modRevision : 0
-  const own = putOf(deps, target.resource, key, next, value)
-  return { writes: writesOf(own, more), written: { ...written, value, revision } }
+  const put = putOf(deps, target.resource, key, next, value)
+  return { writes: [put, ...admissionWrites], result: { ...result, value, revision } }
 }
 
-function checkPreconditions({ resource, name }: WriteTarget, options: DeleteOptions, old: any, entry: Entry): void {
+function checkPreconditions(
+  { resource, name }: WriteTarget,
+  options: DeleteOptions,
+  old: AnyObject,
+  entry: Entry,
+): void {
   if (options.uid !== undefined && options.uid !== old.metadata.uid) {
     throw conflict(
       resource,
@@ -71,21 +67,26 @@ function checkPreconditions({ resource, name }: WriteTarget, options: DeleteOpti
   }
 }
 
-/** The object as one that is going away. A second delete may only shorten what is left. */
-function marked(deps: ObjectDeps, { resource }: WriteTarget, options: DeleteOptions, old: any): any {
+/** The object with its deletionTimestamp. A second delete may only shorten the grace period. */
+function markedForDeletion(
+  deps: ObjectDeps,
+  { resource }: WriteTarget,
+  options: DeleteOptions,
+  old: AnyObject,
+): AnyObject {
   const next = clone(old)
   const { metadata } = next
   const nowMs = deps.clock.nowMs()
   const graceSeconds = resource.stored.gracePeriodSeconds?.(old, options.gracePeriodSeconds) ?? 0
 
-  metadata.finalizers = propagated(metadata.finalizers ?? [], options.propagation)
+  metadata.finalizers = propagationFinalizers(metadata.finalizers ?? [], options.propagation)
   if (metadata.finalizers.length === 0) delete metadata.finalizers
   if (!metadata.deletionTimestamp) {
     metadata.deletionTimestamp = timestamp(nowMs + graceSeconds * 1000)
     metadata.deletionGracePeriodSeconds = graceSeconds
     if (metadata.generation > 0) metadata.generation += 1
   } else if (graceSeconds < (metadata.deletionGracePeriodSeconds ?? 0)) {
-    // Never put off: what should be gone already does not get more time.
+    // A deletionTimestamp never moves back: if it has passed, the shorter grace period must not extend it.
     const sooner = timestamp(nowMs + graceSeconds * 1000)
     if (sooner < metadata.deletionTimestamp) metadata.deletionTimestamp = sooner
     metadata.deletionGracePeriodSeconds = graceSeconds
@@ -96,8 +97,8 @@ function marked(deps: ObjectDeps, { resource }: WriteTarget, options: DeleteOpti
   return next
 }
 
-/** Who waits for whom: foreground waits for the dependents, orphan for letting them go, background for nobody. */
-function propagated(finalizers: readonly string[], propagation: DeleteOptions['propagation']): string[] {
+/** Foreground waits until the dependents are deleted, Orphan until they are orphaned; Background does not wait. */
+function propagationFinalizers(finalizers: readonly string[], propagation: DeleteOptions['propagation']): string[] {
   if (propagation === undefined) return [...finalizers]
   const others = finalizers.filter((finalizer) => finalizer !== 'orphan' && finalizer !== 'foregroundDeletion')
   if (propagation === 'Orphan') return [...others, 'orphan']

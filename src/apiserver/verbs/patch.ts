@@ -1,5 +1,5 @@
-// PATCH bodies of all three classic types, turned into a function from the stored object to the wanted one.
-// The patch is parsed once; it is applied inside the transaction, to whatever is stored by then.
+// PATCH with a JSON patch, merge patch or strategic merge patch: an update computed from the stored object. The patch is
+// parsed once and applied inside the transaction. Server-side apply is apply.ts.
 import { DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import type { JsonObject, JsonValue } from '../../api/json-value.ts'
@@ -9,11 +9,15 @@ import { mergeShapeOf } from '../../api/patch/merge-shape.ts'
 import { PatchError } from '../../api/patch/patch-error.ts'
 import { strategicMerge } from '../../api/patch/strategic-merge.ts'
 import { badRequest, invalid, patchTooLarge, unsupportedMediaType } from '../../api/status-error.ts'
-import { mediaType, type ParsedBody, parseJsonBody } from '../http/body.ts'
+import type { Patch } from '../../client/client.ts'
+import { mediaType, type ParsedBody, parsedValue, parseJsonBody } from '../http/body.ts'
 import type { FieldValidation } from '../http/options.ts'
+import type { AnyObject } from '../objects/object-deps.ts'
+import type { WriteTarget, WriteVerb } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
+import { applyVerb, parseApplyBody } from './apply.ts'
 
-export const APPLY_MEDIA = 'application/apply-patch+yaml' // apply-object.ts
+export const APPLY_MEDIA = 'application/apply-patch+yaml'
 
 export const PATCH_MEDIA = [
   'application/json-patch+json',
@@ -21,39 +25,62 @@ export const PATCH_MEDIA = [
   'application/strategic-merge-patch+json',
 ] as const
 
-export interface Patch {
-  /** The patched object, decoded; throws 4xx. */
-  apply(old: any): any
-  /** Findings of the last application, for Warning headers. */
-  warnings(): readonly string[]
+type PatchType = Patch['type']
+
+const PATCH_TYPES: Readonly<Record<string, PatchType>> = {
+  'application/json-patch+json': 'json',
+  'application/merge-patch+json': 'merge',
+  'application/strategic-merge-patch+json': 'strategic',
+  [APPLY_MEDIA]: 'apply',
 }
 
-export function parsePatch(
-  bytes: Uint8Array,
-  contentType: string | undefined,
-  resource: Resource,
-  name: string,
-  validation: FieldValidation,
-): Patch {
-  const body = parseMedia(contentType, bytes)
-  return patchOf(mediaType(contentType), body, resource, name, validation)
+/** A patch as it was sent: parsed, not yet checked against the kind. */
+export interface PatchBody {
+  readonly type: PatchType
+  readonly body: ParsedBody
 }
 
-/** The same for a body that was parsed already. */
-export function patchOf(
-  media: string,
-  body: ParsedBody,
-  resource: Resource,
-  name: string,
-  validation: FieldValidation,
-): Patch {
-  const transform = transformOf(media, body, resource)
+export const isApply = (contentType: string | undefined): boolean => mediaType(contentType) === APPLY_MEDIA
+
+export async function parsePatch(bytes: Uint8Array, contentType: string | undefined): Promise<PatchBody> {
+  const media = mediaType(contentType)
+  const type = PATCH_TYPES[media]
+  if (!type) throw unsupportedMediaType(media, [APPLY_MEDIA, ...PATCH_MEDIA])
+  return { type, body: type === 'apply' ? await parseApplyBody(bytes) : parseJsonBody(bytes) }
+}
+
+/** The patch of a client in this process or of a commit. Its apply configurations carry no apiVersion and kind. */
+export function patchOfValue(type: PatchType, value: unknown, { apiVersion, kind }: Resource): PatchBody {
+  const isConfig = type === 'apply' && isRecord(value)
+  return { type, body: parsedValue(isConfig ? { apiVersion, kind: kind.kind, ...value } : value) }
+}
+
+export function patchVerb(
+  target: WriteTarget,
+  { type, body }: PatchBody,
+  options: { readonly force: boolean; readonly fieldValidation: FieldValidation },
+): WriteVerb {
+  if (type === 'apply') return applyVerb(target, body, options)
+  const patch = patchOf(type, body, target, options.fieldValidation)
+  return {
+    do: 'update',
+    target,
+    update: { next: patch.apply, needsVersion: false },
+    get warnings() {
+      return patch.warnings()
+    },
+  }
+}
+
+function patchOf(type: PatchType, body: ParsedBody, { resource, name }: WriteTarget, validation: FieldValidation) {
+  const transform = transformOf(type, body, resource)
   const duplicates = validation === 'Ignore' ? [] : body.duplicates().map((path) => `duplicate field "${path}"`)
   let warnings: readonly string[] = []
   return {
+    /** Findings of the last application. */
     warnings: () => warnings,
-    apply(old) {
-      // Patches may name apiVersion and kind; they must find them, and may not change them.
+    apply(old: AnyObject): AnyObject {
+      // A patch may contain apiVersion and kind, as long as it does not change them.
       const before = { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...old }
       let patched: unknown
       try {
@@ -72,20 +99,13 @@ export function patchOf(
   }
 }
 
-function parseMedia(contentType: string | undefined, bytes: Uint8Array): ParsedBody {
-  const media = mediaType(contentType)
-  if (!(PATCH_MEDIA as readonly string[]).includes(media))
-    throw unsupportedMediaType(media, [APPLY_MEDIA, ...PATCH_MEDIA])
-  return parseJsonBody(bytes)
-}
-
-function transformOf(media: string, body: ParsedBody, resource: Resource): (old: any) => unknown {
-  switch (media) {
-    case 'application/json-patch+json': {
+function transformOf(type: PatchType, body: ParsedBody, resource: Resource): (old: AnyObject) => unknown {
+  switch (type) {
+    case 'json': {
       const operations = body.value as JsonValue
       return (old) => applyJsonPatch(old, operations)
     }
-    case 'application/merge-patch+json': {
+    case 'merge': {
       const patch = objectIn(body)
       return (old) => applyMergePatch(old, patch)
     }
@@ -103,25 +123,25 @@ function objectIn(body: ParsedBody): JsonObject {
 
 function checkStillSameKind(patched: unknown, resource: Resource): asserts patched is Record<string, unknown> {
   if (!isRecord(patched))
-    throw badRequest(`the patch would turn the ${resource.kind.kind} into something that is no object`)
+    throw badRequest(`the result of the patch is not an object; a ${resource.kind.kind} must be one`)
   if (patched.kind !== resource.kind.kind || patched.apiVersion !== resource.apiVersion) {
     throw badRequest(
-      `the patch would change kind or apiVersion; they stay ${resource.kind.kind} and ${resource.apiVersion}`,
+      `a patch cannot change kind and apiVersion; they are ${resource.kind.kind} and ${resource.apiVersion}`,
     )
   }
 }
 
-interface Patching {
+interface PatchContext {
   readonly resource: Resource
   readonly name: string
   readonly validation: FieldValidation
   readonly duplicates: readonly string[]
 }
 
-/** What the patch has left alone was decoded when it was stored, and is still the very same. */
-function decodePatched(patched: unknown, old: object, { resource, name, validation, duplicates }: Patching) {
+/** Only what the patch has changed is decoded: the rest is identical to the stored object, which is valid. */
+function decodePatched(patched: unknown, old: object, { resource, name, validation, duplicates }: PatchContext) {
   try {
-    const { object, unknown } = decode<any>(resource.kind.type, patched, ['apiVersion', 'kind'], { known: old })
+    const { object, unknown } = decode<AnyObject>(resource.kind.type, patched, ['apiVersion', 'kind'], { known: old })
     const findings = validation === 'Ignore' ? [] : [...unknown.map((path) => `unknown field "${path}"`), ...duplicates]
     if (findings.length > 0 && validation === 'Strict') {
       throw cannotApply(resource, name, `strict decoding error: ${findings.join(', ')}`)

@@ -266,15 +266,15 @@ describe('status', () => {
 
   it.each(KINDS)(
     'of %s is all that /status changes, with or without metadata',
-    async (_, url, body, spec, status, takesMetadata) => {
+    async (_, url, body, spec, status, acceptsMetadata) => {
       const old = await created(url, body)
       const metadata = { labels: { seen: 'yes' }, annotations: { a: 'b' } }
       const { status: code, json } = await api.patch(`${url}/x/status`, { metadata, spec, status })
       expect(code).toBe(200)
       expect(json.spec).toEqual(old.spec)
       if (status) expect(json.status).toMatchObject(status)
-      expect(json.metadata.labels?.seen).toBe(takesMetadata ? 'yes' : undefined)
-      expect(json.metadata.annotations?.a).toBe(takesMetadata ? 'b' : undefined)
+      expect(json.metadata.labels?.seen).toBe(acceptsMetadata ? 'yes' : undefined)
+      expect(json.metadata.annotations?.a).toBe(acceptsMetadata ? 'b' : undefined)
     },
   )
 

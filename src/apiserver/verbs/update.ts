@@ -1,61 +1,62 @@
-// PUT and PATCH, on the object or one of its subresources. The new state is computed from the stored one
-// inside the transaction, so two writers can never undo each other unseen and a patch never conflicts with itself.
+// PUT, and the transaction that PUT, patch.ts and apply.ts share, on an object or one of its subresources. The new state
+// is computed from the stored one inside the transaction, so no concurrent change is lost and a patch does not conflict.
 import { applyDefaults } from '../../api/defaults.ts'
 import { FieldErrors } from '../../api/field-errors.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import type { KubeObject } from '../../api/kind.ts'
+import type { ObjectMeta } from '../../api/kinds/shared/meta-schema.ts'
 import { validateMeta, validateMetaUpdate } from '../../api/meta.ts'
 import { badRequest, changedSinceRead, conflict, invalid, notFound } from '../../api/status-error.ts'
 import { clone } from '../../base/clone.ts'
 import type { Entry, TransactionView } from '../../store/index.ts'
+import { admissionRequest } from '../admission/admission-request.ts'
+import { decodeObjectBody, type RequestBody } from '../http/body.ts'
+import type { FieldValidation } from '../http/options.ts'
 import { sameButForTimes, trackUpdated } from '../objects/managed-fields.ts'
+import { type AnyObject, type ObjectDeps, putOf, ruleContext, storedOf, viewOf } from '../objects/object-deps.ts'
 import { decodeStored, encodeStored, sameBytes } from '../objects/stored-object.ts'
-import {
-  admissionRequest,
-  type Decided,
-  faceOf,
-  keyOf,
-  type ObjectDeps,
-  putOf,
-  ruleContext,
-  storedOf,
-  transactOne,
-  type WriteTarget,
-  type Written,
-  writesOf,
-} from '../objects/write-deps.ts'
-import { tellingRefusals } from '../refusal-events.ts'
-import { checkBody, decideCreate } from './create.ts'
+import { keyOf, type WritePlan, type WriteTarget, type WriteVerb } from '../objects/write-verb.ts'
+import { checkBody, planCreate } from './create.ts'
 
 export interface Update {
-  /** The wanted object, given the stored one (frozen). Runs inside the transaction, possibly more than once. */
-  next(old: any, deps: ObjectDeps): any
-  /** An apply: `next` knows the owners of its fields, and makes a new object where there is none. */
+  /** The new object, given the stored one (frozen). Runs inside the transaction, possibly more than once. */
+  next(old: AnyObject, deps: ObjectDeps): AnyObject
+  /** An apply: `next` sets the owners of the fields, and returns a new object if `old` is undefined. */
   readonly applies?: true
   /** The body of a PUT, for kinds that an update may create. */
   readonly createFrom?: KubeObject
-  /** A PUT must carry the version it read, where its kind says so; a patch need not. */
+  /** A PUT must carry the resourceVersion it read if its kind does not allow unconditional updates; a patch need not. */
   readonly needsVersion: boolean
-  /** Takes over what /status, /finalize and their like may change. Absent: the subresource rules of the kind. */
-  merge?(next: any, old: any): any
+  /** Copies the part that a subresource such as /finalize may change. Absent: the rules of the kind decide. */
+  merge?(next: AnyObject, old: AnyObject): AnyObject
 }
 
-export async function updateObject(deps: ObjectDeps, target: WriteTarget, update: Update): Promise<Written> {
-  return tellingRefusals(deps, () => transactOne(deps, target, (view) => decideUpdate(deps, target, update, view)))
+export function updateVerb(target: WriteTarget, body: RequestBody, validation: FieldValidation): WriteVerb {
+  const { object, warnings } = decodeObjectBody(body, target.resource, validation)
+  checkNameGiven(target, object)
+  const merge = target.subresource === 'finalize' ? mergeFinalize : undefined
+  const update: Update = { next: () => object, createFrom: object, needsVersion: true, merge }
+  return { do: 'update', target, update, warnings }
 }
 
-/** The transaction of an update; where its kind allows it and the object is missing, that of a create. */
-export function decideUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): Decided {
+/** A body without a name is rejected instead of taking the name of the path: it is probably meant for another object. */
+function checkNameGiven({ name }: WriteTarget, object: KubeObject): void {
+  if (object.metadata.name) return
+  throw badRequest(`metadata.name is missing from the body; it must be "${name}", as on the URL`)
+}
+
+/** Plans the change of an existing object; where the kind allows it and the object does not exist, a create. */
+export function planUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const entry = view.get(keyOf(target))
-  if (!entry) return decideCreateFromUpdate(deps, target, update, view)
-  const { writes, written } = decideChange(deps, target, update, entry, view)
-  const isKept = target.dryRun || writes.length === 0
-  return { writes, written: isKept ? { ...written, revision: entry.modRevision } : written }
+  if (!entry) return planCreateFromUpdate(deps, target, update, view)
+  const { writes, result } = planChange(deps, target, update, entry, view)
+  const isUnchanged = target.dryRun || writes.length === 0
+  return { writes, result: isUnchanged ? { ...result, revision: entry.modRevision } : result }
 }
 
-function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView) {
+function planCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const { kind } = target.resource
-  if (update.applies && !target.subresource) return decideCreateFromApply(deps, target, update, view)
+  if (update.applies && !target.subresource) return planCreateFromApply(deps, target, update, view)
   if (!update.createFrom || !kind.createOnUpdate || target.subresource) throw notFound(target.resource, target.name)
   const { metadata } = update.createFrom
   checkAddress(target, metadata)
@@ -66,10 +67,10 @@ function decideCreateFromUpdate(deps: ObjectDeps, target: WriteTarget, update: U
       `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: `,
     )
   }
-  return decideCreate(deps, target, update.createFrom, view)
+  return planCreate(deps, target, update.createFrom, view)
 }
 
-function decideCreateFromApply(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): Decided {
+function planCreateFromApply(deps: ObjectDeps, target: WriteTarget, update: Update, view: TransactionView): WritePlan {
   const object = update.next(undefined, deps)
   const { name, uid, managedFields } = object.metadata
   checkAddress(target, object.metadata)
@@ -80,29 +81,29 @@ function decideCreateFromApply(deps: ObjectDeps, target: WriteTarget, update: Up
   if (!name)
     throw badRequest(`the name of the object (${target.name} based on URL) was undeterminable: name must be provided`)
   checkBody(target, object)
-  return decideCreate(deps, target, object, view, managedFields)
+  return planCreate(deps, target, object, view, managedFields)
 }
 
-function decideChange(
+function planChange(
   deps: ObjectDeps,
   target: WriteTarget,
   update: Update,
   entry: Entry,
   view: TransactionView,
-): Decided {
+): WritePlan {
   const { resource, name, subresource } = target
   const { kind } = resource
   const context = ruleContext(deps)
-  const old = faceOf(resource, deps.objects.decode(entry))
-  const asked = update.next(old, deps)
-  checkIdentity(target, asked, old, entry, update.needsVersion)
+  const old = viewOf(resource, deps.objects.decode(entry))
+  const requested = update.next(old, deps)
+  checkIdentity(target, requested, old, entry, update.needsVersion)
 
-  let next = merged(target, update, asked, old)
+  let next = merged(target, update, requested, old)
   next.metadata = keepServerOwned(next.metadata, old.metadata)
   applyDefaults(kind.type, next)
   kind.defaults?.(next)
-  if (update.applies) next.metadata.managedFields = asked.metadata.managedFields
-  else trackUpdated(deps, target, { next, old, asked: asked.metadata.managedFields })
+  if (update.applies) next.metadata.managedFields = requested.metadata.managedFields
+  else trackUpdated(deps, target, { next, old, requested: requested.metadata.managedFields })
   const admitted = { operation: 'UPDATE', name, object: next, old } as const
   const request = admissionRequest(deps, view, target, admitted)
   deps.admission.mutate(request)
@@ -123,47 +124,53 @@ function decideChange(
     next.metadata.generation = (old.metadata.generation ?? 0) + 1
   }
   next = storedOf(resource, next)
-  const after = isReadyToGo(next) ? undefined : next
-  const more = deps.admission.validate({ ...request, object: next, after })
+  const after = isRemovable(next) ? undefined : next
+  const admissionWrites = deps.admission.validate({ ...request, object: next, after })
   const value = encodeStored(next)
   const warnings = kind.warnings?.(next, old) ?? []
   const key = keyOf(target)
   if (!after) {
     return {
-      writes: writesOf({ delete: key }, more),
-      written: { value, revision: 0, created: false, deleted: true, warnings },
+      writes: [{ delete: key }, ...admissionWrites],
+      result: { value, revision: 0, created: false, deleted: true, warnings },
     }
   }
-  if (isAsStored(deps, value, entry)) {
-    // The stored bytes, not the equal ones just made: one version is one text.
-    return { writes: [], written: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
+  if (isSameAsStored(deps, value, entry)) {
+    // Return the stored bytes, not the equivalent new ones: a resourceVersion stands for exactly one text.
+    return { writes: [], result: { value: entry.value, revision: 0, created: false, deleted: false, warnings } }
   }
   return {
-    writes: writesOf(putOf(deps, resource, key, next, value), more),
-    written: { value, revision: 0, created: false, deleted: false, warnings },
+    writes: [putOf(deps, resource, key, next, value), ...admissionWrites],
+    result: { value, revision: 0, created: false, deleted: false, warnings },
   }
 }
 
-/** Other times of managers, and keys in another order, make other bytes, but just as many of them. */
-function isAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry): boolean {
+/** Ignores the times of field managers and the order of keys; neither changes the length. */
+function isSameAsStored({ objects }: ObjectDeps, value: Uint8Array, entry: Entry): boolean {
   if (value.length !== entry.value.length) return false
   return (
     sameBytes(value, entry.value) || sameButForTimes(decodeStored({ value, modRevision: 0 }), objects.decode(entry))
   )
 }
 
-/** Being deleted, and the last thing that held it back was taken away. */
-export function isReadyToGo(object: any): boolean {
+/** Whether an object is being deleted and nothing holds it back: no finalizers, no grace period. */
+export function isRemovable(object: AnyObject): boolean {
   const { deletionTimestamp, finalizers, deletionGracePeriodSeconds } = object.metadata
   if (!deletionTimestamp || (finalizers && finalizers.length > 0)) return false
-  if (deletionGracePeriodSeconds) return false // a pod still has its time
-  return !(object.spec?.finalizers?.length > 0) // a namespace is emptied first
+  if (deletionGracePeriodSeconds) return false // the node agent deletes the pod with grace period 0 once it has stopped
+  return !(object.spec?.finalizers?.length > 0) // the namespace controller empties a namespace first
 }
 
-/** The body says which object it means: same name and namespace, same uid and version where it gives them. */
-function checkIdentity(target: WriteTarget, asked: any, old: any, entry: Entry, needsVersion: boolean): void {
+/** The body must name the object of the URL, and its uid and resourceVersion, if given, must be the stored ones. */
+function checkIdentity(
+  target: WriteTarget,
+  requested: AnyObject,
+  old: AnyObject,
+  entry: Entry,
+  needsVersion: boolean,
+): void {
   const { resource, name } = target
-  const { metadata } = asked
+  const { metadata } = requested
   checkAddress(target, metadata)
   if (metadata.uid && metadata.uid !== old.metadata.uid) {
     throw conflict(
@@ -176,7 +183,7 @@ function checkIdentity(target: WriteTarget, asked: any, old: any, entry: Entry, 
   if (version && version !== '0') {
     if (!/^[1-9]\d{0,15}$/.test(version)) {
       throw badRequest(
-        `metadata.resourceVersion: "${String(version).slice(0, 50)}" is not a version this server handed out`,
+        `metadata.resourceVersion: "${String(version).slice(0, 50)}" is not a resourceVersion of this server`,
       )
     }
     if (version !== String(entry.modRevision)) throw changedSinceRead(resource, name)
@@ -187,7 +194,7 @@ function checkIdentity(target: WriteTarget, asked: any, old: any, entry: Entry, 
   }
 }
 
-function checkAddress({ resource, name, namespace }: WriteTarget, metadata: any): void {
+function checkAddress({ resource, name, namespace }: WriteTarget, metadata: ObjectMeta): void {
   if (metadata.name && metadata.name !== name) {
     throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`)
   }
@@ -198,25 +205,34 @@ function checkAddress({ resource, name, namespace }: WriteTarget, metadata: any)
   }
 }
 
-/** Which parts of the body count, by endpoint. */
-function merged(target: WriteTarget, update: Update, asked: any, old: any): any {
-  if (update.merge) return update.merge(asked, old)
+/** The stored object with the part of the body that the endpoint may change. */
+function merged(target: WriteTarget, update: Update, requested: AnyObject, old: AnyObject): AnyObject {
+  if (update.merge) return update.merge(requested, old)
   const rules = target.resource.kind.status
   if (target.subresource === 'status') {
-    const { metadata } = rules?.acceptsMetadata ? asked : old
-    return draftOf({ ...old, metadata, status: asked.status })
+    const { metadata } = rules?.acceptsMetadata ? requested : old
+    return draftOf({ ...old, metadata, status: requested.status })
   }
-  return draftOf(rules ? { ...asked, status: old.status } : asked)
+  return draftOf(rules ? { ...requested, status: old.status } : requested)
 }
 
-/** A copy to change; the record of owners, which is large and comes from elsewhere, is not copied. */
-function draftOf(object: any): any {
+/** PUT namespaces/NAME/finalize changes spec.finalizers only. */
+function mergeFinalize(requested: AnyObject, old: AnyObject): AnyObject {
+  const next = clone(old)
+  const finalizers = requested.spec?.finalizers ?? []
+  if (finalizers.length > 0) next.spec = { ...next.spec, finalizers: clone(finalizers) }
+  else if (next.spec) delete next.spec.finalizers
+  return next
+}
+
+/** A copy to change. managedFields are large and set separately, so they are not copied. */
+function draftOf(object: AnyObject): AnyObject {
   const next = clone({ ...object, metadata: { ...object.metadata, managedFields: undefined } })
   if (next.status === undefined) delete next.status
   return next
 }
 
-function keepServerOwned(meta: any, old: any): any {
+function keepServerOwned(meta: AnyObject, old: AnyObject): AnyObject {
   const { resourceVersion: _, selfLink: __, managedFields: ___, ...rest } = meta
   const kept = { ...rest, name: old.name, uid: old.uid, creationTimestamp: old.creationTimestamp }
   for (const field of ['namespace', 'generateName', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation']) {

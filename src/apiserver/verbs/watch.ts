@@ -8,10 +8,12 @@ import type { Accepted } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
 import { type IncludeObject, partialOf, tableOf } from '../http/table.ts'
 import { collectionPrefix } from '../keys.ts'
+import { viewOf } from '../objects/object-deps.ts'
+import { type ReadDeps, waitForRevision } from '../objects/read.ts'
+import { selectorOf } from '../objects/selector.ts'
 import { answerBytes, type Shared } from '../objects/stored-object.ts'
-import { faceOf } from '../objects/write-deps.ts'
 import type { Resource } from '../resources.ts'
-import { listObjects, type ReadDeps, selectorOf, waitForRevision } from './list.ts'
+import { listObjects } from './list.ts'
 
 /** One client's stream, whatever carries it. */
 export interface StreamSink {
@@ -56,7 +58,7 @@ type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 /** Checks what can be refused with a plain answer; the returned function then feeds the stream until it ends. */
 export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise<(sink: StreamSink) => void> {
   const { resource, options } = request
-  const matches = selectorOf(deps, resource, options)
+  const matches = selectorOf(resource, options)
   await waitForRevision(deps, options.resourceVersion ?? 0)
   return (sink) => {
     const stream = new WatchStream(deps, request, matches, sink)
@@ -222,7 +224,7 @@ class WatchStream {
   #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
     const { accepted, resource, include } = this.#request
     if (accepted.form === 'object' && !resource.kind.viewOf) return framed(type, answerBytes(resource, value, revision))
-    const object = faceOf(resource, decode())
+    const object = viewOf(resource, decode())
     switch (accepted.form) {
       case 'table': {
         const columns = !this.#sentColumns

@@ -1,0 +1,132 @@
+// Objects and lists in the form that the client accepts: plain, Table or PartialObjectMetadata, as JSON or YAML.
+// Plain JSON is the stored bytes with a short prefix; the other forms are decoded first.
+import type { JsonValue } from '../../api/json-value.ts'
+import { badRequest } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import { viewOf } from '../objects/object-deps.ts'
+import { answerBytes, listBytes, type StoredObjects } from '../objects/stored-object.ts'
+import type { WriteResult } from '../objects/write-verb.ts'
+import type { Resource } from '../resources.ts'
+import type { Listed } from '../verbs/list.ts'
+import { type ApiAnswer, type ApiRequest, bytesAnswer, jsonAnswer, warningHeaders } from './exchange.ts'
+import { type Accepted, type Form, negotiate } from './negotiate.ts'
+import { type IncludeObject, partialOf, tableOf } from './table.ts'
+
+interface AnswerDeps {
+  readonly clock: Clock
+  readonly objects: StoredObjects
+}
+
+interface AnswerCall {
+  readonly request: ApiRequest
+  readonly resource: Resource
+}
+
+/** The form the client accepts. Fails before anything is written if the server cannot produce one. */
+export function accept(request: ApiRequest, forms: readonly Form[]): Accepted {
+  const accepted = negotiate(request.headers.accept, forms)
+  if (accepted.form === 'table') includeObject(request)
+  return accepted
+}
+
+export function includeObject({ query }: ApiRequest): IncludeObject {
+  const include = query.get('includeObject') ?? ''
+  if (include === '') return 'Metadata'
+  if (include === 'None' || include === 'Metadata' || include === 'Object') return include
+  throw badRequest(`includeObject must be None, Metadata or Object, not "${include.slice(0, 50)}"`)
+}
+
+export const writtenAnswer = (
+  deps: AnswerDeps,
+  call: AnswerCall,
+  accepted: Accepted,
+  verbWarnings: readonly string[],
+  { created, value, revision, warnings }: WriteResult,
+): ApiAnswer | Promise<ApiAnswer> =>
+  objectAnswer(deps, call, accepted, created ? 201 : 200, value, revision, [...verbWarnings, ...warnings])
+
+/** Synchronous for all forms but YAML. */
+export function objectAnswer(
+  deps: AnswerDeps,
+  { request, resource }: AnswerCall,
+  accepted: Accepted,
+  status: number,
+  value: Uint8Array,
+  revision: number,
+  warnings: readonly string[],
+): ApiAnswer | Promise<ApiAnswer> {
+  const headers = warningHeaders(warnings)
+  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
+    return bytesAnswer(status, answerBytes(resource, value, revision), headers)
+  }
+  const stored = JSON.parse(Buffer.from(value).toString('utf8'))
+  if (revision > 0) stored.metadata.resourceVersion = String(revision)
+  const object = viewOf(resource, stored)
+  switch (accepted.form) {
+    case 'table': {
+      const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
+      const meta = { resourceVersion: String(revision) }
+      return jsonAnswer(
+        status,
+        tableOf(resource, [object], meta, { ...options, isList: false, columns: true }),
+        headers,
+      )
+    }
+    case 'partial':
+    case 'partialList':
+      return jsonAnswer(status, partialOf(object, accepted.metaVersion), headers)
+    default:
+      return valueAnswer(
+        accepted,
+        status,
+        { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object },
+        headers,
+      )
+  }
+}
+
+export async function listAnswer(
+  deps: AnswerDeps,
+  { request, resource }: AnswerCall,
+  accepted: Accepted,
+  listed: Listed,
+): Promise<ApiAnswer> {
+  const meta = {
+    resourceVersion: String(listed.revision),
+    ...(listed.continueToken ? { continue: listed.continueToken } : {}),
+    ...(listed.remaining ? { remainingItemCount: listed.remaining } : {}),
+  }
+  const head = { kind: `${resource.kind.kind}List`, apiVersion: resource.apiVersion, metadata: meta }
+  if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
+    return bytesAnswer(200, listBytes(head, listed.entries))
+  }
+  const objects = listed.entries.map((entry) => viewOf(resource, deps.objects.decode(entry)))
+  switch (accepted.form) {
+    case 'table': {
+      const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
+      return jsonAnswer(200, tableOf(resource, objects, meta, { ...options, isList: true, columns: true }))
+    }
+    case 'partial':
+    case 'partialList': {
+      const items = objects.map((object) => partialOf(object, accepted.metaVersion))
+      const apiVersion = `meta.k8s.io/${accepted.metaVersion}`
+      return jsonAnswer(200, { kind: 'PartialObjectMetadataList', apiVersion, metadata: meta, items })
+    }
+    default:
+      return valueAnswer(accepted, 200, { ...head, items: objects })
+  }
+}
+
+async function valueAnswer(
+  accepted: Accepted,
+  status: number,
+  value: unknown,
+  headers: ApiAnswer['headers'] = {},
+): Promise<ApiAnswer> {
+  if (accepted.media === 'json') return jsonAnswer(status, value, headers)
+  const { printYaml } = await import('../../api/yaml-body.ts')
+  return bytesAnswer(status, Buffer.from(await printYaml(value as JsonValue)), {
+    'content-type': 'application/yaml',
+    ...headers,
+  })
+}

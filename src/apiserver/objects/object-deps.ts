@@ -1,0 +1,53 @@
+// What the verbs are given to work with, and the small functions that most of them call.
+import type { FeatureGates } from '../../api/feature-gates.ts'
+import type { ExpansionQuota, KubeObject, RuleContext } from '../../api/kind.ts'
+import type { Clock, Random } from '../../base/clock.ts'
+import type { Store, Write } from '../../store/index.ts'
+import type { AdmissionChain } from '../admission/index.ts'
+import type { Resource, Resources } from '../resources.ts'
+import type { Shared, StoredObjects } from './stored-object.ts'
+
+export interface ObjectDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly gates: FeatureGates
+  readonly expansionQuota: ExpansionQuota
+  readonly objects: StoredObjects
+  readonly resources: Resources
+  readonly admission: AdmissionChain
+  /** Whether objects record which client set which field. An apply always does. */
+  readonly trackManagedFields: boolean
+}
+
+/** An object of any kind, in the form of the requested kind. The verbs serve all kinds alike; only a kind's own rules know its fields. */
+// biome-ignore lint/suspicious/noExplicitAny: no static type covers the fields of every kind
+export type AnyObject = any
+
+export const ruleContext = ({ clock, gates, expansionQuota }: ObjectDeps): RuleContext => ({
+  nowMs: clock.nowMs(),
+  gates,
+  expansionQuota,
+})
+
+/** RFC 3339 in whole seconds. The last text is kept: most writes of a second need the same one. */
+export function timestamp(ms: number): string {
+  const second = Math.floor(ms / 1000)
+  if (second !== lastTimestamp.second) {
+    lastTimestamp = { second, text: `${new Date(second * 1000).toISOString().slice(0, 19)}Z` }
+  }
+  return lastTimestamp.text
+}
+let lastTimestamp = { second: 0, text: '1970-01-01T00:00:00Z' }
+
+/** The stored object in the form of the requested kind (events.k8s.io shows core events). */
+export const viewOf = (resource: Resource, stored: Shared): AnyObject =>
+  resource.kind.viewOf?.fromStored(stored) ?? stored
+export const storedOf = (resource: Resource, object: AnyObject): KubeObject =>
+  resource.kind.viewOf?.toStored(object) ?? object
+
+/** A put of an object in stored form, with its expiry time if its kind expires. */
+export function putOf(deps: ObjectDeps, resource: Resource, key: string, object: KubeObject, value: Uint8Array): Write {
+  const expiresAtMs = resource.stored.expiresAtMs?.(object, ruleContext(deps))
+  return expiresAtMs === undefined ? { put: key, value } : { put: key, value, expiresAtMs }
+}

@@ -1,0 +1,29 @@
+// DELETE on a collection: deletes the listed objects one by one, each in a transaction of its own.
+import { isNotFound } from '../../api/status-error.ts'
+import type { Entry } from '../../store/index.ts'
+import type { DeleteOptions, ListOptions } from '../http/options.ts'
+import type { ObjectDeps } from '../objects/object-deps.ts'
+import type { WriteTarget } from '../objects/write-verb.ts'
+import { deleteVerb } from './delete.ts'
+import { executeWrite } from './execute.ts'
+import { type Listed, listObjects } from './list.ts'
+
+/** The objects as the deletes left them. */
+export async function deleteCollection(
+  deps: ObjectDeps,
+  target: WriteTarget,
+  { selection, options }: { selection: ListOptions; options: DeleteOptions },
+): Promise<Listed> {
+  const listed = await listObjects(deps, target.resource, target.namespace, selection)
+  const entries: Entry[] = []
+  for (const entry of listed.entries) {
+    const { namespace = '', name = '' } = deps.objects.decode(entry).metadata
+    try {
+      const { value, revision } = await executeWrite(deps, deleteVerb({ ...target, namespace, name }, options))
+      entries.push({ ...entry, value, modRevision: revision })
+    } catch (error) {
+      if (!isNotFound(error)) throw error // deleted by another client since the list
+    }
+  }
+  return { ...listed, entries }
+}

@@ -1,0 +1,19 @@
+// GET of one object. Subresources such as /status return the whole object.
+import { notFound } from '../../api/status-error.ts'
+import type { Entry } from '../../store/index.ts'
+import { objectKey } from '../keys.ts'
+import { type ReadDeps, waitForRevision } from '../objects/read.ts'
+import type { Resource } from '../resources.ts'
+
+export async function getObject(
+  deps: ReadDeps,
+  resource: Resource,
+  namespace: string,
+  name: string,
+  atLeast: number,
+): Promise<Entry> {
+  await waitForRevision(deps, atLeast)
+  const entry = await deps.store.get(objectKey(resource.stored, namespace, name))
+  if (!entry) throw notFound(resource, name)
+  return entry
+}
