@@ -1,4 +1,4 @@
-// Table cells that many kinds share: name, age, and how durations and sets are shortened for people.
+// Table columns that many kinds share (name, age, creation time, volume mode) and the short form of durations.
 import type { Column, KubeObject } from './kind.ts'
 
 export const nameColumn: Column<KubeObject> = {
@@ -23,7 +23,7 @@ export const createdAtColumn: Column<KubeObject> = {
   cell: (object) => object.metadata.creationTimestamp ?? null,
 }
 
-/** Of claims and volumes. */
+/** For claims and volumes. */
 export const volumeModeColumn: Column<KubeObject & { readonly spec?: { readonly volumeMode?: string } }> = {
   name: 'VolumeMode',
   type: 'string',
@@ -35,7 +35,7 @@ export const volumeModeColumn: Column<KubeObject & { readonly spec?: { readonly 
 export const ageOf = (timestamp: string | undefined, nowMs: number): string =>
   timestamp ? shortDuration(nowMs - Date.parse(timestamp)) : '<unknown>'
 
-/** 59s, 3m20s, 45m, 5h10m, 3d4h, 80d, 2y30d, 9y: two units while they tell something, like kubectl does. */
+/** 59s, 3m20s, 45m, 5h10m, 3d4h, 80d, 2y30d, 9y: the format of kubectl. */
 export function shortDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000)
   if (seconds < -1) return '<invalid>'

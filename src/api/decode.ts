@@ -1,26 +1,26 @@
-// Turns parsed JSON into an object of a declared type: strict about types, canonical in form.
-// Unknown fields are dropped and reported; nulls and empty optional values are dropped; times, quantities
-// and base64 are checked and rewritten canonically. What values mean is validation's job (kinds/).
+// Decodes parsed JSON into an object of a declared type: strict about types, canonical in form.
+// Drops and reports unknown fields; drops nulls and empty optional values; checks times, quantities and base64 and
+// rewrites them canonically. Whether values are allowed is decided by validation (kinds/).
 import { LruCache } from '../base/lru-cache.ts'
 import { canonicalQuantity } from './quantity.ts'
 import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
 
 export interface Decoded<T> {
   readonly object: T
-  /** Paths of fields the type does not have, in the order met; at most UNKNOWN_FIELDS_MAX. */
+  /** Paths of fields that the type does not have, in order of appearance; at most UNKNOWN_FIELDS_MAX. */
   readonly unknown: readonly string[]
-  /** Keys seen in the input, to compare with the text's own count: a difference means duplicate keys. */
+  /** Number of keys in the input. If it is less than the count in the text (json-scan.ts), the text has duplicate keys. */
   readonly keys: number
 }
 
-/** A value of the wrong type. The message names the path and what was found there. */
+/** A value of the wrong type. The message has the path and the value. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 }
 
-const UNKNOWN_FIELDS_MAX = 50 // a hostile body gets this many named and the rest dropped unnamed
+const UNKNOWN_FIELDS_MAX = 50 // bounds the response to a hostile body; further fields are dropped without a report
 
-/** An object of more fields and items than this is no object anyone wrote; deciding on it would hold up everyone. */
+/** Bounds the time that one body can occupy the event loop. Larger objects are rejected. */
 const VALUES_MAX = 250_000
 
 class Context {
@@ -40,9 +40,9 @@ class Context {
 }
 
 export interface DecodeOptions {
-  /** Part of an object, as in an apply: nothing is filled in, and empty values stay, because they are meant. */
+  /** For a part of an object, as in an apply: adds no zero values and keeps empty ones, because they are intended. */
   readonly partial?: boolean
-  /** What was decoded before: where the value has the very same parts in the same places, they are taken as they are. */
+  /** An object decoded earlier: parts of `value` that are identical (===) to its parts are reused without decoding. */
   readonly known?: object
 }
 
@@ -86,13 +86,13 @@ function decodeObject(
 ): Record<string, unknown> {
   if (!isRecord(value)) throw mismatch(path, 'an object', value)
   const before = isRecord(known) ? known : undefined
-  // In the order of the declaration, whatever order the client chose: equal objects have equal bytes.
+  // In the order of the declaration, not of the client: equal objects have equal bytes.
   const object: Record<string, unknown> = {}
-  let met = 0
+  let declared = 0
   for (const [name, field] of fieldsOf(type)) {
     const raw = value[name]
     if (raw !== undefined && Object.hasOwn(value, name)) {
-      met++
+      declared++
       if (raw !== null) {
         const decoded = decodeValue(field.type, raw, childPath(path, name), context, before?.[name])
         if (decoded !== undefined && (field.keepsEmpty || context.partial || !isEmpty(field.type, decoded))) {
@@ -109,7 +109,7 @@ function decodeObject(
   const names = Object.keys(value)
   context.count(names.length)
   context.keys += names.length
-  if (names.length > met) noteUnknown(type, value, names, path, context, ignored)
+  if (names.length > declared) noteUnknown(type, value, names, path, context, ignored)
   return object
 }
 
@@ -198,17 +198,17 @@ function decodeQuantity(value: unknown, path: string): string {
 
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i
 
-/** Whole seconds that were found right: the objects of a moment share theirs. */
-const rightTimes = new LruCache<string, string>(200)
+/** Canonical times seen recently: objects created together share their timestamps. */
+const canonicalTimes = new LruCache<string, string>(200)
 
 function decodeTime(value: unknown, path: string, fractionDigits: 0 | 6): string | undefined {
   if (value === '') return undefined
   if (typeof value !== 'string') throw mismatch(path, 'a time such as "2026-01-31T12:00:00Z"', value)
   if (fractionDigits === 6) return readTime(value, path, fractionDigits)
-  const right = rightTimes.get(value)
-  if (right !== undefined) return right
+  const known = canonicalTimes.get(value)
+  if (known !== undefined) return known
   const read = readTime(value, path, fractionDigits)
-  if (read === value) rightTimes.set(value, read)
+  if (read === value) canonicalTimes.set(value, read)
   return read
 }
 
@@ -219,13 +219,13 @@ function readTime(value: string, path: string, fractionDigits: 0 | 6): string {
     throw new DecodeError(`${path}: ${show(value)} is not a time such as "2026-01-31T12:00:00Z"`)
   }
   const whole = new Date(seconds).toISOString()
-  // An offset can move the first or last day out of the four-digit years a time can be written in.
+  // A UTC offset can move the first or last day out of the range of four-digit years.
   if (whole.length !== 24) throw new DecodeError(`${path}: ${show(value)} is outside the years 0 to 9999`)
   if (fractionDigits === 0) return `${whole.slice(0, 19)}Z`
   return `${whole.slice(0, 19)}.${(parts[7] ?? '').padEnd(6, '0').slice(0, 6)}Z`
 }
 
-/** February 30 parses as March 2; such a date is refused rather than moved. */
+/** Date.parse reads February 30 as March 2; reject such a date instead. */
 function hasRealDate(parts: RegExpExecArray): boolean {
   const [year, month, day] = [Number(parts[1]), Number(parts[2]), Number(parts[3])]
   const date = new Date(Date.UTC(2000, month - 1, day))
@@ -242,7 +242,7 @@ function decodeBytes(value: unknown, path: string): string {
   return text
 }
 
-/** What an absent value of a type stands for. */
+/** The zero value of a type. */
 export function zeroOf(type: Type): unknown {
   switch (type.is) {
     case 'object': {

@@ -1,5 +1,5 @@
-// Fills in the constant defaults of a declaration, in place, on a private draft.
-// Types without any default below them are skipped, so most of an object is never visited.
+// Applies the constant defaults of a declaration, in place, on a private draft. Skips types without any default below them,
+// so most of an object is never visited. Defaults that depend on other fields are in Kind.defaults.
 import type { ObjectType, Type } from './schema.ts'
 
 export function applyDefaults(type: ObjectType, object: Record<string, unknown>): void {

@@ -1,5 +1,5 @@
-// The switches an operator has (--feature-gates). All are on by default; what was written while a gate
-// was on is kept while it is off.
+// The feature gates of --feature-gates. All are on by default. Fields written while a gate was on are kept while it is
+// off.
 
 export const FEATURE_GATES = [
   'VolumeAttributesClass',
@@ -9,14 +9,14 @@ export const FEATURE_GATES = [
 ] as const
 export type FeatureGate = (typeof FEATURE_GATES)[number]
 
-/** Other names a gate is known by. */
+/** Names that Kubernetes uses for the same gate. */
 const ALIASES: Record<string, FeatureGate> = { RecoverVolumeExpansionFailure: 'RecoverExpansionFailure' }
 
 export interface FeatureGates {
   enabled(gate: FeatureGate): boolean
 }
 
-/** Parses `A=true,B=false`. Throws with a message for the user when a name or value is not known. */
+/** Parses `A=true,B=false`. Throws an error with a message for the user if a name or value is unknown. */
 export function parseFeatureGates(text = ''): FeatureGates {
   const off = new Set<FeatureGate>()
   for (const part of text.split(',').map((piece) => piece.trim())) {

@@ -1,5 +1,5 @@
-// What is wrong with an object, field by field. Validators add to a FieldErrors; the API server answers
-// them all at once as a 422 Status whose causes carry the words below, which clients and scripts match on.
+// Validation errors by field. Validators add to a FieldErrors; the API server returns all of them in one 422 Status. Its
+// causes contain the texts below, which are those of Kubernetes: clients and scripts match on them.
 
 export type FieldErrorType =
   | 'Required'
@@ -34,7 +34,7 @@ const CAUSES: Record<FieldErrorType, { reason: string; words: string }> = {
 
 export const causeReason = (type: FieldErrorType): string => CAUSES[type].reason
 
-/** How many errors one answer lists; the rest is counted, so that a hostile object cannot make a huge answer. */
+/** Errors beyond this many are dropped, so that a hostile object cannot cause a huge response. */
 const FIELD_ERRORS_MAX = 100
 
 export class FieldErrors {
@@ -55,7 +55,7 @@ export class FieldErrors {
   duplicate(field: string, value: unknown): void {
     this.#add('Duplicate', field, '', value)
   }
-  /** `unit` bytes: the whole value is not repeated in the message. */
+  /** `max` in bytes. The message does not repeat the value. */
   tooLong(field: string, max: number): void {
     this.#add('TooLong', field, `may not be more than ${max} bytes`)
   }
@@ -68,7 +68,7 @@ export class FieldErrors {
   typeInvalid(field: string, value: unknown, detail: string): void {
     this.#add('TypeInvalid', field, detail, value)
   }
-  /** One Invalid per message, as the rules in names.ts return them. */
+  /** Adds one Invalid error per message; for the results of names.ts. */
   invalidAll(field: string, value: unknown, details: readonly string[]): void {
     for (const detail of details) this.invalid(field, value, detail)
   }
@@ -91,7 +91,7 @@ export function formatFieldErrors(errors: readonly FieldError[]): string {
   return texts.length === 1 ? texts[0]! : `[${texts.join(', ')}]`
 }
 
-const VALUE_CHARACTERS_MAX = 1_000 // longer values are cut in messages
+const VALUE_CHARACTERS_MAX = 1_000 // longer values are truncated in messages
 
 function show(value: unknown): string {
   if (value === undefined || value === null) return 'null'

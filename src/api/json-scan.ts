@@ -1,12 +1,12 @@
-// Reads JSON bodies strictly: valid UTF-8, bounded depth, errors that say where. JSON.parse does the parsing; one pass
-// over the text before it measures depth and counts keys, so that hostile nesting never reaches a recursive function
-// and a reader who meets as many keys as were counted knows that none was given twice.
+// Parses JSON bodies strictly: valid UTF-8, bounded depth, errors with a position. JSON.parse does the parsing. One pass
+// over the bytes before it measures the depth, so that hostile nesting never reaches a recursive function, and counts
+// keys, so that a decoder that finds fewer keys knows that some are duplicates.
 import { isUtf8 } from 'node:buffer'
 
-/** Deeper than any object of the API, shallow enough for recursion everywhere after this. Deeper bodies are refused. */
+/** Deeper than any API object, shallow enough for recursive code. Deeper bodies are rejected. */
 export const JSON_DEPTH_MAX = 500
 
-/** Findings beyond this many are not listed. */
+/** Further duplicates are not reported. */
 export const DUPLICATE_KEYS_MAX = 100
 
 export class JsonError extends Error {
@@ -14,7 +14,7 @@ export class JsonError extends Error {
 }
 
 export interface JsonOptions {
-  /** How many objects and lists may stand inside one another. JSON_DEPTH_MAX unless given. */
+  /** Maximum nesting of objects and lists. Default JSON_DEPTH_MAX. */
   readonly depthMax?: number
 }
 
@@ -22,7 +22,7 @@ export interface DecodedJson {
   readonly value: unknown
   /** The body as text, for findDuplicateKeys. */
   readonly text: string
-  /** How many key-value pairs the text holds. More than the value holds means that keys were given twice. */
+  /** Number of key-value pairs in the text. If the parsed value has fewer, some keys are duplicates. */
   readonly keyCount: number
 }
 
@@ -40,11 +40,11 @@ export function decodeJson(body: Uint8Array | string, { depthMax = JSON_DEPTH_MA
   }
 }
 
-/** How many key-value pairs a JSON text holds. */
+/** Number of key-value pairs in a JSON text. */
 export const countKeys = (body: Uint8Array | string): number =>
   measure(typeof body === 'string' ? Buffer.from(body) : body, Number.POSITIVE_INFINITY).keyCount
 
-/** Where keys occur twice in one object of a valid JSON text: `['spec.x', 'spec.containers[0].name']`. */
+/** Paths of duplicate keys in a valid JSON text: `['spec.x', 'spec.containers[0].name']`. */
 export function findDuplicateKeys(text: string): string[] {
   const found = new Set<string>()
   const open: Level[] = []
@@ -78,9 +78,9 @@ export function findDuplicateKeys(text: string): string[] {
   return [...found]
 }
 
-/** An object or list that is open at some place in the text. */
+/** An object or list that is open at the current position. */
 interface Level {
-  /** The keys met so far; absent for a list. */
+  /** The keys seen so far; absent for a list. */
   readonly keys: Set<string> | undefined
   /** The current key or index. */
   at: string | number
@@ -99,13 +99,13 @@ function decodeUtf8(body: Uint8Array): string {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 }
 
-// The longest valid beginning, by bisection: rare, so simple is better than fast.
+// Finds the longest valid prefix by bisection. Rare, so simplicity matters more than speed.
 function firstBadByte(body: Uint8Array): number {
   let good = 0
   let bad = body.length
   while (bad - good > 1) {
     const middle = (good + bad) >> 1
-    // A prefix may end inside a character that is whole in the body, so up to three more bytes are tried.
+    // A prefix may end inside a multi-byte character, so try up to three more bytes.
     const prefixIsValid = [0, 1, 2, 3].some((more) => isUtf8(body.subarray(0, Math.min(middle + more, body.length))))
     if (prefixIsValid) good = middle
     else bad = middle
@@ -121,7 +121,7 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-// Bytes, not characters: reading them is more than twice as fast, and no byte of a longer character looks like these.
+// Works on bytes: more than twice as fast as on characters, and no byte of a multi-byte character equals one of these.
 function measure(bytes: Uint8Array, depthMax: number): { depth: number; keyCount: number } {
   const length = bytes.length
   let open = 0
@@ -150,14 +150,14 @@ function measure(bytes: Uint8Array, depthMax: number): { depth: number; keyCount
   return { depth, keyCount }
 }
 
-// JSON.parse's own messages differ between versions and quote the body, which may hold a secret. So when it refuses a
-// text, the text is read again here, for the place and the reason alone.
+// The messages of JSON.parse differ between Node.js versions and quote the body, which may contain a secret. So when
+// JSON.parse fails, this scans the text again for the position and the reason.
 function firstMistake(text: string): string {
   const open: ('{' | '[')[] = []
   let wanted: Wanted = 'a value'
   for (let i = skipSpace(text, 0); ; i = skipSpace(text, i)) {
     const found = text[i]
-    if (wanted === 'the end' && found === undefined) return 'it is not known where'
+    if (wanted === 'the end' && found === undefined) return 'unknown position'
     if (found === '"' && wanted !== "':'" && wanted !== 'the end' && !wanted.startsWith("','")) {
       const end = endOfString(text, i)
       const mistake = mistakeInString(text.slice(i + 1, end - 1))

@@ -1,5 +1,5 @@
-// JSON values as TypeScript sees them, and the few things to do with them that plain syntax gets wrong:
-// writing a key that may be "__proto__", and comparing by content.
+// The types of JSON values, and operations on them that plain syntax gets wrong: setting a key that may be "__proto__",
+// reading only own keys, and comparing by content.
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
 export type JsonObject = { readonly [key: string]: JsonValue }
@@ -7,11 +7,11 @@ export type JsonObject = { readonly [key: string]: JsonValue }
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The value of a key the object itself has; inherited ones, such as "constructor", do not count. */
+/** The value of an own key; inherited ones, such as "constructor", are ignored. */
 export const ownValue = (object: JsonObject, key: string): JsonValue | undefined =>
   Object.hasOwn(object, key) ? object[key] : undefined
 
-/** Assigns any key whatever its name: `object['__proto__'] = value` would change the prototype instead. */
+/** Sets an own property of any name. `object['__proto__'] = value` would change the prototype instead. */
 export function setOwn<T>(object: { [key: string]: T }, key: string, value: T): void {
   if (key === '__proto__') {
     Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
@@ -20,7 +20,7 @@ export function setOwn<T>(object: { [key: string]: T }, key: string, value: T): 
   }
 }
 
-/** Same content: keys in any order, items in the same order, numbers by value. */
+/** Compares by content: keys in any order, items in the same order, numbers by value. */
 export function jsonEquals(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
@@ -36,7 +36,7 @@ export function jsonEquals(a: JsonValue | undefined, b: JsonValue | undefined): 
 
 export const isList = (value: unknown): value is readonly JsonValue[] => Array.isArray(value)
 
-/** Whether objects and lists stand inside one another more than `depthMax` deep. */
+/** Whether objects and lists are nested more than `depthMax` deep. */
 export function isDeeperThan(value: JsonValue, depthMax: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (depthMax === 0) return true

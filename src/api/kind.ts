@@ -1,7 +1,7 @@
-// What the system must know about a kind of object beyond its fields: names, scope, rules, columns.
-// kinds/ has one file per kind; kinds/index.ts lists them; the API server asks nothing else.
+// The declaration of a kind beyond its fields: names, scope, rules and columns. kinds/ has one folder per kind, and
+// kinds/index.ts lists them; the API server derives all endpoints from that list.
 //
-// The hooks run in this order on a write, each on a private draft it may change:
+// A write runs the hooks in this order, each on a private draft that it may change:
 //   decode → defaults → (mutating admission) → prepareForCreate | prepareForUpdate | status.prepare
 //   → validate (+ validateUpdate | status.validate) → (validating admission) → commit
 import type { FeatureGates } from './feature-gates.ts'
@@ -25,13 +25,13 @@ export type Stored<T extends KubeObject = KubeObject> = T & {
 export interface RuleContext {
   readonly nowMs: number
   readonly gates: FeatureGates
-  /** Absent: the high-water mark. */
+  /** Default: high-water-mark. */
   readonly expansionQuota?: ExpansionQuota
 }
 
 /**
- * What a claim is charged after a growth that failed and was taken back: the largest size it ever asked for, or the
- * one its volume turned out to have.
+ * What quota charges for a claim whose failed expansion was reverted: the largest size that it ever requested, or the
+ * actual size of its volume.
  */
 export const EXPANSION_QUOTAS = ['high-water-mark', 'actual'] as const
 export type ExpansionQuota = (typeof EXPANSION_QUOTAS)[number]
@@ -49,16 +49,16 @@ export interface Column<T> {
 
 export interface ColumnContext {
   readonly nowMs: number
-  /** All rows of the answer when it is a list (a class is marked "(default)" only among its siblings). */
+  /** All rows if the response is a list: a class is marked "(default)" by comparison with the others. */
   readonly siblings?: readonly KubeObject[]
 }
 
 export interface StatusRules<T> {
-  /** Whether /status also takes labels, annotations and finalizers from the body (most kinds do). */
+  /** Whether a write to /status also updates labels, annotations and finalizers (most kinds do). */
   readonly acceptsMetadata: boolean
-  /** Status sent with a create is kept (a node registers with its status). */
+  /** Keeps the status that is sent with a create (a node registers with its status). */
   readonly keptOnCreate?: true
-  /** After spec was restored from the stored object. */
+  /** Runs after spec was reset to that of the stored object. */
   prepare?(next: T, old: T, context: RuleContext): void
   validate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
 }
@@ -70,7 +70,7 @@ type SelectableField<T> = { value(object: T): string }['value']
 export interface Kind<T extends KubeObject = KubeObject> {
   /** '' for the core group. */
   readonly group: string
-  /** Preference order. All versions of a kind have one shape. */
+  /** In order of preference. All versions of a kind have the same fields. */
   readonly versions: readonly string[]
   readonly kind: string
   readonly plural: string
@@ -80,24 +80,24 @@ export interface Kind<T extends KubeObject = KubeObject> {
   readonly namespaced: boolean
   readonly type: ObjectType<T>
 
-  /** Messages about a bad `metadata.name`, none when it is good. */
+  /** Messages about an invalid `metadata.name`; empty if it is valid. */
   nameErrors(name: string): readonly string[]
-  /** Defaults that depend on other fields; constant ones stand in the declaration. */
+  /** Defaults that depend on other fields; constant defaults are in the schema. */
   defaults?(object: T): void
-  /** Writes amounts in their one unit; also of a part of an object, which is all that an apply sends. */
+  /** Converts amounts to their canonical unit. The object may be partial, as in an apply. */
   normalize?(part: Partial<T>): void
   prepareForCreate?(object: T, context: RuleContext): void
   prepareForUpdate?(next: T, old: T, context: RuleContext): void
-  /** Everything that must hold of an object on its own; `old` is the stored object on updates. */
+  /** Validates an object on its own; `old` is the stored object on updates. */
   validate(object: T, errors: FieldErrors, context: RuleContext, old?: T): void
-  /** What may not change. */
+  /** Rejects changes of immutable fields. */
   validateUpdate?(next: T, old: T, errors: FieldErrors, context: RuleContext): void
-  /** Things worth a Warning header: the write succeeds. */
+  /** Messages for Warning headers; the write succeeds. */
   warnings?(object: T, old: T | undefined): readonly string[]
   /** Present when the kind has a status subresource. */
   readonly status?: StatusRules<T>
 
-  /** Field selector labels beside metadata.name and metadata.namespace. */
+  /** Field selectors other than metadata.name and metadata.namespace. */
   readonly selectableFields?: { readonly [label: string]: SelectableField<T> }
   readonly columns: readonly Column<T>[]
 
@@ -105,21 +105,21 @@ export interface Kind<T extends KubeObject = KubeObject> {
   readonly unconditionalUpdate?: boolean
   /** An update of an object that does not exist creates it. Default false. */
   readonly createOnUpdate?: boolean
-  /** DELETE answers the object; otherwise a Status. */
+  /** DELETE returns the object; otherwise a Status. */
   readonly deleteReturnsObject: boolean
-  /** The part whose change raises metadata.generation; absent: the kind has no generation. */
+  /** The part whose changes increment metadata.generation; absent for kinds without a generation. */
   generationOf?(object: T): unknown
-  /** When the object goes away by itself (events). */
+  /** When the object expires (events). */
   expiresAtMs?(object: T, context: RuleContext): number | undefined
-  /** How long a delete lets the object live on; pods only. */
-  gracePeriodSeconds?(object: T, asked: number | undefined): number
+  /** The grace period of a delete; pods only. */
+  gracePeriodSeconds?(object: T, requested: number | undefined): number
 
-  /** A question: POST is answered (src/apiserver/reviews.ts), nothing is stored, and there is nothing to read. */
+  /** Create-only, such as SubjectAccessReview: src/apiserver/reviews.ts computes the response and nothing is stored. */
   readonly isReview?: true
-  /** Not ours: served as empty lists and quiet watches for clients that wait for them, and announced nowhere. */
+  /** Not implemented here: served as empty lists and idle watches for clients that wait for it, absent from discovery. */
   readonly isForeign?: true
 
-  /** This kind is another face of a stored kind (events.k8s.io shows core events). */
+  /** This kind shows the objects of another kind (events.k8s.io shows core events). */
   readonly viewOf?: {
     readonly kind: Kind
     toStored(object: T): KubeObject

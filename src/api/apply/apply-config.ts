@@ -1,6 +1,6 @@
-// Server-side apply: lays a manager's configuration over the stored object. What the configuration sets becomes the
-// manager's; what it set before and does not set any more is removed, unless someone else owns it; what others own
-// with another value is a conflict, unless forced. Pure.
+// Server-side apply: merges a manager's configuration into the stored object. The manager then owns the fields that it
+// sets. Fields that it set before and no longer sets are removed, unless another manager owns them. A field that another
+// manager owns with a different value is a conflict, unless the apply is forced. Pure.
 import { compare } from './compare.ts'
 import { difference, type FieldSet, intersection, isEmptySet, pathsOf, sameSet, union } from './field-set.ts'
 import { appliedFields } from './fields-of.ts'
@@ -14,10 +14,10 @@ import { withoutUntracked } from './untracked.ts'
 export interface ApplyOptions {
   readonly place: ObjectPlace
   readonly writer: Writer
-  /** Now, as times are written. */
+  /** The current time in RFC 3339. */
   readonly time: string
   readonly force: boolean
-  /** Makes a whole object of one that was put together: canonical, with its defaults. */
+  /** Decodes the merged object into canonical form and applies defaults. */
   complete(object: Value): Value
 }
 
@@ -37,7 +37,7 @@ export class ConflictError extends Error {
   override readonly name = 'ConflictError'
   readonly conflicts: readonly Conflict[]
   constructor(conflicts: readonly Conflict[]) {
-    super(`${conflicts.length} fields belong to others`)
+    super(`${conflicts.length} fields are owned by other managers`)
     this.conflicts = conflicts
   }
 }
@@ -71,8 +71,8 @@ const conflictsOf = (others: readonly Entry[], set: FieldSet): Conflict[] =>
   others.flatMap((entry) => pathsOf(intersection(entry.fieldsV1, set)).map((path) => ({ with: entry, path })))
 
 /**
- * Removes what this manager set before and nobody sets now. Removing a field takes what is below it along, so what
- * somebody owns, or nobody ever owned, is looked for among the losses and put back.
+ * Removes the fields that this manager set before and no manager sets now. Removing a field removes everything below it,
+ * including fields that another manager owns or that have no owner, so the result keeps those.
  */
 function prune(
   place: ObjectPlace,

@@ -1,5 +1,5 @@
-// For tests: a small kind with every way of being divided among owners, random configurations of it, and an object
-// with its owners that is applied to and updated by name.
+// Test support: a small kind with every kind of ownership (atomic, per key, per item), arbitrary configurations of it,
+// and an object with its managedFields that tests apply to and update as a named manager.
 import fc from 'fast-check'
 import { decode } from '../decode.ts'
 import { objectMeta } from '../kinds/shared/meta-schema.ts'
@@ -36,7 +36,7 @@ export type Config = Record<string, any>
 
 const word = fc.constantFrom('p', 'q', 'r', 's')
 const number = fc.integer({ min: 1, max: 9 })
-/** Names that only one of two managers uses. */
+/** Names that only one of the two managers uses. */
 const namesOf = (side: string) => fc.constantFrom(`${side}1`, `${side}2`, `${side}3`)
 
 const mapsAndLists = (name: fc.Arbitrary<string>) => ({
@@ -79,7 +79,7 @@ export const anyConfig: fc.Arbitrary<Config> = fc.record(
 const complete = (value: object): any => decode(machine, value).object
 const writerOf = (manager: string) => ({ manager, apiVersion: 'v1', subresource: '' })
 
-/** An object and the record of its owners; each step has its own time. */
+/** An object with its managedFields. Every write has its own timestamp. */
 export class Owned {
   readonly object: Config
   readonly entries: readonly Entry[]
@@ -110,7 +110,7 @@ export class Owned {
     return new Owned(after, trackUpdate(write, this.entries, { before: this.object, after }), this.steps + 1)
   }
 
-  /** What each manager owns: `{'me Update': {f:colour: {}}}`. */
+  /** The fields that each manager owns: `{'me Update': {f:colour: {}}}`. */
   get owners(): Record<string, unknown> {
     return Object.fromEntries(
       this.entries.map(({ manager, operation, fieldsV1 }) => [`${manager} ${operation}`, fieldsV1]),

@@ -1,4 +1,4 @@
-// What differs between two states of an object, as field sets. Pure.
+// Compares two states of an object and returns the difference as field sets. Pure.
 //   {a: 1, b: 2, c: [x]} → {a: 1, b: 3, d: 4}    modified {b}   removed {c}   added {d}
 import { type JsonValue, jsonEquals } from '../json-value.ts'
 import { type DraftSet, type FieldSet, insertNode, LEAF } from './field-set.ts'
@@ -20,7 +20,7 @@ export function compare(place: ObjectPlace, before: object, after: object): Comp
 
 type Value = Record<string, unknown>
 
-/** Where the comparison stands and what it has found; `path` is pushed and popped. */
+/** The current path, pushed and popped during the walk, and the differences found so far. */
 interface Walk {
   readonly removed: DraftSet
   readonly modified: DraftSet
@@ -93,7 +93,7 @@ function compareKeyed(place: Place, before: Indexed, after: Indexed, walk: Walk)
   }
 }
 
-/** Items with the same key, at least on one side, are one leaf there. */
+/** Several items with the same key cannot be told apart: on that side they count as one leaf. */
 function compareRepeated(place: Place, key: string, was: readonly unknown[], is: readonly unknown[], walk: Walk): void {
   const path = [...walk.path, key]
   const nodeOfThem = (items: readonly unknown[]) => (items.length > 1 ? LEAF : allFields(place, items[0]))

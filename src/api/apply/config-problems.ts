@@ -1,9 +1,8 @@
-// What makes a configuration impossible to apply, although each value in it has the right type: list items that
-// cannot be told apart, or lack everything by which they are told apart.
+// Finds what makes a well-typed configuration impossible to apply: list items with the same key, or without any key field.
 import { describePath, fieldElement, valueElement } from './path-element.ts'
 import type { Place } from './place.ts'
 
-/** Messages, each with the path it is about; none when the configuration can be applied. */
+/** One message with its path per problem; empty if the configuration can be applied. */
 export function configProblems(place: Place, config: any, path: readonly string[] = []): string[] {
   switch (place.is) {
     case 'object':

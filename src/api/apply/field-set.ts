@@ -1,8 +1,8 @@
-// Sets of fields, as trees in the very form objects store them in (FieldsV1). Every key is an element of a path:
-// `f:` a field, `k:` a list item by its keys, `v:` a list item by its value. A node without anything below it
-// belongs to the set; one with something below it belongs to it only if it says so under '.'.
+// Sets of field paths, as trees in the format in which objects store them (FieldsV1). Every key is a path element:
+// `f:` a field, `k:` a list item by its keys, `v:` a list item by its value. A node without children is a member of the
+// set; a node with children is a member only if it has the child '.'.
 //   labels.app, labels, and spec.size    {f:labels: {'.': {}, f:app: {}}, f:spec: {f:size: {}}}
-// Pure: sets are shared and never changed, and what comes out unchanged is the same set again.
+// Pure: sets are immutable and shared; an operation that changes nothing returns its input.
 
 export interface FieldSet {
   readonly [element: string]: FieldSet
@@ -14,7 +14,7 @@ export interface DraftSet {
 }
 
 export const ITSELF = '.'
-/** A node that belongs to the set and has nothing below it. */
+/** A member without children. */
 export const LEAF: FieldSet = Object.freeze({})
 export const EMPTY: FieldSet = LEAF
 
@@ -23,10 +23,10 @@ export const isEmptySet = (set: FieldSet): boolean => {
   return true
 }
 
-/** Whether the node itself, not only something below it, belongs to the set. */
+/** Whether the node itself is a member of the set, and not only its descendants. */
 export const isMember = (node: FieldSet): boolean => ITSELF in node || isEmptySet(node)
 
-/** A node, or nothing where neither it nor anything below it belongs to the set. */
+/** A node, or undefined if neither it nor a descendant is a member of the set. */
 export function nodeOf(member: boolean, below: DraftSet): FieldSet | undefined {
   if (isEmptySet(below)) return member ? LEAF : undefined
   return member ? { [ITSELF]: LEAF, ...below } : below
@@ -67,7 +67,7 @@ export function intersection(a: FieldSet, b: FieldSet): DraftSet {
   return shared
 }
 
-/** What is in `a` and not in `b`. A field in `b` takes away that field alone, not what is below it. */
+/** The members of `a` that are not in `b`. A member of `b` removes that path only, not the paths below it. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   let changed = false
   const rest: DraftSet = {}
@@ -95,7 +95,7 @@ export function sameSet(a: FieldSet, b: FieldSet): boolean {
   return a === b || (isSubset(a, b) && isSubset(b, a))
 }
 
-/** Every path that belongs to the set, parents before what is below them. */
+/** All paths in the set, parents before their children. */
 export function pathsOf(set: FieldSet, above: readonly string[] = []): (readonly string[])[] {
   const paths: (readonly string[])[] = []
   for (const element in set) {
@@ -117,7 +117,7 @@ export function hasPath(set: FieldSet, path: readonly string[]): boolean {
   return path.length > 0 && isMember(node)
 }
 
-/** Adds a whole node at a place where the draft has none yet. */
+/** Adds a node at a path where the draft has none yet. */
 export function insertNode(draft: DraftSet, path: readonly string[], node: FieldSet): void {
   let at = draft
   for (const element of path.slice(0, -1)) {

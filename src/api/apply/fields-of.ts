@@ -1,6 +1,6 @@
-// The field set of a value. Which nodes between the root and the leaves count depends on the question:
-//   appliedFields  what a configuration sets: leaves, empty objects, and each entry of a map and item of a list
-//   allFields      what comes into being with a value: the same and every node on the way
+// The field set of a value. The callers differ in which nodes between the root and the leaves are members:
+//   appliedFields  the fields that a configuration sets: leaves, empty objects, every map entry and list item
+//   allFields      the fields that a new value adds: those and every node above them
 import { type DraftSet, type FieldSet, ITSELF, isEmptySet, LEAF } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
 import type { ItemsPlace, ObjectPlace, Place } from './place.ts'
@@ -9,10 +9,10 @@ type Value = Record<string, unknown>
 
 export const appliedFields = (place: ObjectPlace, config: Value): FieldSet => fieldsBelow(place, config, false)
 
-/** As a node: the value itself and everything in it. */
+/** As a node: the value itself and all fields in it. */
 export const allFields = (place: Place, value: unknown): FieldSet => nodeAt(place, value, true, true)!
 
-/** What comes into being with a whole object; parts that are always there do not count themselves. */
+/** The fields that a new object adds. Objects that are always present, such as metadata, are not members themselves. */
 export function createdFields(place: ObjectPlace, object: Value): DraftSet {
   const below: DraftSet = {}
   for (const field of place.fields) {
@@ -38,7 +38,7 @@ function fieldsBelow(place: ObjectPlace, object: Value, everyNode: boolean, belo
   return below
 }
 
-/** `counts`: the node belongs to the set even when there is something below it. */
+/** `counts`: the node is a member of the set even if it has children. */
 function nodeAt(place: Place, value: any, counts: boolean, everyNode: boolean): FieldSet | undefined {
   switch (place.is) {
     case 'leaf':
@@ -64,7 +64,7 @@ function nodeAt(place: Place, value: any, counts: boolean, everyNode: boolean): 
   }
 }
 
-/** Items that share a key cannot be told apart: together they are one, owned as a whole. */
+/** Items with the same key cannot be told apart: together they are one leaf, owned as a whole. */
 function itemsBelow(place: ItemsPlace, items: readonly Value[], everyNode: boolean, below: DraftSet): DraftSet {
   for (const item of items) {
     const key = place.keyOf(item)
@@ -73,7 +73,7 @@ function itemsBelow(place: ItemsPlace, items: readonly Value[], everyNode: boole
   return below
 }
 
-/** A node to be filled in, and one that has been: what got nothing below it is a leaf, or nothing at all. */
+/** Starts and finishes a node. A finished node without children is a leaf if it counts, and undefined otherwise. */
 const opened = (counts: boolean): DraftSet => (counts ? { [ITSELF]: LEAF } : {})
 function closed(node: DraftSet): FieldSet | undefined {
   let counts = false

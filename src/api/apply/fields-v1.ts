@@ -1,12 +1,12 @@
-// Reads field sets that clients send: checks that they are field sets, and writes their elements the one way this
-// server does, so that a set is equal to another exactly when it says the same. What this server stores needs neither.
+// Decodes the field sets that clients send: checks their structure and rewrites path elements in canonical form, so that
+// equal sets have equal keys. Field sets read from the store are canonical already.
 import { isJsonObject } from '../json-value.ts'
 import { type DraftSet, type FieldSet, ITSELF, isEmptySet, LEAF, nodeOf } from './field-set.ts'
 import { canonicalElement } from './path-element.ts'
 
-const DEPTH_MAX = 100 // no object of ours is nearly as deep
+const DEPTH_MAX = 100 // far deeper than any declared kind
 
-/** The set, or undefined if the value is none. */
+/** The set, or undefined if the value is not a field set. */
 export function decodeFieldsV1(value: unknown): FieldSet | undefined {
   const below = decodeBelow(value, 0)
   return below && withoutMark(below)

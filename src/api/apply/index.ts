@@ -1,4 +1,4 @@
-// The door of apply: sets of fields, who owns them, and what becomes of an object and its owners when it is written.
+// Public entry of apply/: field sets, managedFields, and how writes change an object and the ownership of its fields.
 export { type Applied, type ApplyOptions, applyConfig, type Conflict, ConflictError } from './apply-config.ts'
 export { configProblems } from './config-problems.ts'
 export type { FieldSet } from './field-set.ts'

@@ -1,5 +1,5 @@
-// The annotation in which `kubectl apply` used to keep its last configuration, for objects that move from there to
-// server-side apply: what it says and still holds is kubectl's own, so taking it over is no conflict.
+// The annotation in which client-side `kubectl apply` keeps its last configuration. When such an object moves to
+// server-side apply, kubectl owns the fields that still have their last applied values, so applying them is no conflict.
 import { decode } from '../decode.ts'
 import { isJsonObject, type JsonObject } from '../json-value.ts'
 import type { ObjectType } from '../schema.ts'
@@ -9,7 +9,7 @@ import { appliedFields } from './fields-of.ts'
 import { objectPlace } from './place.ts'
 
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
-/** The manager for whom the annotation is read and kept; others can opt out by their name. */
+/** The annotation is read and updated for this manager only; a client opts out by using another name. */
 export const LAST_APPLIED_MANAGER = 'kubectl'
 
 /** The fields of the last configuration that still have the values it gave them, or undefined without one. */
@@ -37,7 +37,7 @@ function parsed(text: unknown): JsonObject | undefined {
     const config = JSON.parse(text)
     return isJsonObject(config) ? config : undefined
   } catch {
-    return undefined // written by hand; it says nothing we can use
+    return undefined // edited by hand: not usable
   }
 }
 

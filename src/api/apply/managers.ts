@@ -1,5 +1,5 @@
-// The record of who owns which fields: entries of metadata.managedFields, read from clients, ordered and bounded.
-// An entry belongs to a manager, an operation and a subresource; for updates each API version has one of its own.
+// The entries of metadata.managedFields: reading those that clients send, ordering them and bounding their number.
+// One entry exists per manager, operation and subresource; updates have a separate entry per API version.
 import type { ManagedFieldsEntry } from '../kinds/shared/meta-schema.ts'
 import { type FieldSet, isEmptySet, union } from './field-set.ts'
 import { decodeFieldsV1 } from './fields-v1.ts'
@@ -14,7 +14,7 @@ export interface Entry extends ManagedFieldsEntry {
   readonly fieldsV1: Record<string, FieldSet>
 }
 
-/** Who writes, and through which version and subresource. */
+/** The manager that writes, with the API version and subresource of the request. */
 export interface Writer {
   readonly manager: string
   readonly apiVersion: string
@@ -45,7 +45,7 @@ export const withFields = (entry: Entry, fieldsV1: FieldSet): Entry =>
 
 export const ownsSomething = ({ fieldsV1 }: Entry): boolean => !isEmptySet(fieldsV1)
 
-/** What a client wants the record to be: a new beginning, these entries, or (where they make no sense) no change. */
+/** What a client requests: a reset, these entries, or (if they are invalid) no change. */
 export type AskedEntries = { is: 'reset' } | { is: 'entries'; entries: readonly Entry[] } | { is: 'nothing' }
 
 export function readEntries(asked: readonly ManagedFieldsEntry[] | undefined): AskedEntries {
@@ -56,7 +56,7 @@ export function readEntries(asked: readonly ManagedFieldsEntry[] | undefined): A
     const { manager = '', operation, apiVersion, fieldsType } = entry
     const fieldsV1 = decodeFieldsV1(entry.fieldsV1 ?? {})
     if ((operation !== 'Apply' && operation !== 'Update') || !apiVersion || fieldsType !== 'FieldsV1' || !fieldsV1) {
-      return { is: 'nothing' } // clients that do not understand the record must not be able to destroy it
+      return { is: 'nothing' } // a client that does not understand managedFields must not be able to destroy it
     }
     entries.push({ ...entry, manager, operation, apiVersion, fieldsType, fieldsV1 })
   }
@@ -65,7 +65,7 @@ export function readEntries(asked: readonly ManagedFieldsEntry[] | undefined): A
 
 const isBlank = (entry: ManagedFieldsEntry): boolean => Object.keys(entry).length === 0
 
-/** One entry per manager; of two the later one counts. */
+/** Keeps the last entry of each manager, operation and subresource. */
 function merged(entries: readonly Entry[]): readonly Entry[] {
   return entries.filter(
     (entry, index) => !entries.slice(index + 1).some((later) => isEntryOf(later, writerOf(entry), entry.operation)),
@@ -74,7 +74,7 @@ function merged(entries: readonly Entry[]): readonly Entry[] {
 
 const writerOf = ({ manager, apiVersion, subresource = '' }: Entry): Writer => ({ manager, apiVersion, subresource })
 
-/** The order in which a record is written: appliers first, then by time. */
+/** The order in which entries are stored: Apply before Update, then by time. */
 export const inOrder = (entries: readonly Entry[]): Entry[] => [...entries].sort(byOrder)
 
 const byOrder = (a: Entry, b: Entry): number =>
@@ -86,11 +86,11 @@ const byOrder = (a: Entry, b: Entry): number =>
 
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const UPDATERS_MAX = 10 // beyond this the oldest are merged, and who they were is forgotten
-const FORGOTTEN = 'ancient-changes'
+const UPDATERS_MAX = 10 // beyond this the oldest entries are merged into one without the names of their managers
+const MERGED_MANAGER = 'ancient-changes' // the name that Kubernetes uses
 
-/** Merges the oldest updaters of each version into one, until there are few enough. */
-export function forgetOldest(entries: readonly Entry[]): readonly Entry[] {
+/** Merges the oldest Update entries of each API version into one until at most UPDATERS_MAX are left. */
+export function mergeOldest(entries: readonly Entry[]): readonly Entry[] {
   const updaters = inOrder(entries.filter(({ operation }) => operation === 'Update'))
   let excess = updaters.length - UPDATERS_MAX
   if (excess <= 0) return entries
@@ -104,7 +104,7 @@ export function forgetOldest(entries: readonly Entry[]): readonly Entry[] {
       buckets.set(entry.apiVersion, entry)
       continue
     }
-    const writer: Writer = { manager: FORGOTTEN, apiVersion: entry.apiVersion, subresource: '' }
+    const writer: Writer = { manager: MERGED_MANAGER, apiVersion: entry.apiVersion, subresource: '' }
     const fields = union(bucket.fieldsV1, entry.fieldsV1)
     buckets.set(entry.apiVersion, entryOf(writer, 'Update', fields, entry.time ?? ''))
     excess--

@@ -1,5 +1,6 @@
-// Lays a configuration over an object: what it sets is set, everything else stays. Pure; parts that stay are shared.
-// Lists owned item by item keep the items the configuration does not name, and follow its order for those it does:
+// Merges a configuration into an object: sets the fields of the configuration and keeps all others. Pure; unchanged parts
+// are shared. A list owned item by item keeps the items that the configuration does not contain, and takes the order of
+// the configuration for those that it does:
 //   [a b c d] with [d x b]  →  [a c d x b]
 import { setOwn } from '../json-value.ts'
 import { valueElement } from './path-element.ts'
@@ -59,7 +60,7 @@ function mergeItems(
     const shared = configKeys.slice(index).find((one) => positions.has(one))
     passUpTo(shared === undefined ? live.length : positions.get(shared)!)
     const position = positions.get(configKeys[index]!)
-    // Items that share a key are none in particular: the configuration's takes the place of them all.
+    // Several live items with this key: the configured item replaces all of them.
     const before =
       position === undefined || liveKeys.indexOf(liveKeys[position]!, position + 1) > 0 ? undefined : live[position]
     merged.push(mergeItem(before, item))

@@ -1,17 +1,17 @@
-// The elements of field paths: how fields and list items are named in a field set, and how people are shown them.
-//   containers, the one named web, its image    f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
+// The elements of field paths: their form in a field set and their form in messages.
+//   f:containers  k:{"name":"web"}  f:image    .containers[name="web"].image
 import type { JsonValue } from '../json-value.ts'
 
 export const fieldElement = (name: string): string => `f:${name}`
 export const valueElement = (value: JsonValue): string => `v:${JSON.stringify(value)}`
 
-/** The keys that tell an item from its siblings, in alphabetical order; those it lacks are left out. */
+/** The key fields of a list item in alphabetical order, without those that it lacks. */
 export function keyElement(keys: readonly (readonly [string, JsonValue])[]): string {
   const fields = keys.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
   return `k:{${fields.join(',')}}`
 }
 
-/** An element as this server writes it, or undefined if it is not an element at all. */
+/** The canonical form of an element, or undefined if the text is not an element. */
 export function canonicalElement(element: string): string | undefined {
   const content = element.slice(2)
   switch (element.slice(0, 2)) {

@@ -1,7 +1,7 @@
-// How a declared value is divided among its owners: the one reading of the schema that everything here shares.
+// How the ownership of a declared value is divided, derived from its schema. Everything in apply/ works on this.
 //   leaf     owned as a whole: scalars, any JSON, atomic lists, maps and objects
 //   object   field by field          map    key by key
-//   set      value by value          items  item by item, told apart by their keys
+//   set      value by value          items  item by item, identified by key fields
 import type { JsonValue } from '../json-value.ts'
 import type { Field, ObjectType, Type } from '../schema.ts'
 import { fieldElement, keyElement } from './path-element.ts'
@@ -28,9 +28,9 @@ export interface ObjectPlace {
 export interface FieldPlace {
   readonly name: string
   readonly element: string
-  /** A function, because types may contain themselves. */
+  /** A function because types may be recursive. */
   place(): Place
-  /** An object that is there even when empty: it is never added or removed, only what is in it. */
+  /** The object is present even when empty, so only its fields can be added or removed. */
   readonly isAlwaysThere: boolean
 }
 

@@ -1,5 +1,5 @@
-// Takes the fields of a set out of an object. A field that goes takes everything below it with it; what is owned as
-// a whole goes as a whole. Pure; parts that stay are shared.
+// Removes the fields of a set from an object. Removing a field removes everything below it; an atomic value is removed as
+// a whole. Pure; unchanged parts are shared.
 import { setOwn } from '../json-value.ts'
 import { type FieldSet, ITSELF, isMember } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
@@ -11,7 +11,7 @@ export function removeFields(place: ObjectPlace, object: Value, set: FieldSet): 
   return (removeAt(place, object, set) ?? {}) as Value
 }
 
-/** What is left of the value, or undefined if that is nothing. */
+/** The rest of the value, or undefined if nothing is left. */
 function removeAt(place: Place, value: any, set: FieldSet): unknown {
   switch (place.is) {
     case 'leaf':
@@ -54,7 +54,7 @@ function removeAt(place: Place, value: any, set: FieldSet): unknown {
 
 const orNothing = (left: object): object | undefined => (Object.keys(left).length > 0 ? left : undefined)
 
-/** The same set, where each field of an object also counts when only something below it does. */
+/** The same set, with every object field above a member as a member too. */
 export function withParents(place: Place, set: FieldSet): FieldSet {
   const full: Record<string, FieldSet> = {}
   for (const element in set) {

@@ -1,14 +1,14 @@
-// Keeps the record of owners when an object is created, updated or patched: what a write sets belongs to its writer
-// alone, what it removes belongs to nobody. Objects without a record stay without one until someone applies to them.
+// Updates managedFields when an object is created, updated or patched: the writer becomes the only owner of the fields that
+// it sets, and removed fields lose their owners. Objects without managedFields get none until the first apply.
 import { compare } from './compare.ts'
 import { difference, type FieldSet, isEmptySet, union } from './field-set.ts'
 import { createdFields } from './fields-of.ts'
 import {
   type Entry,
   entryOf,
-  forgetOldest,
   inOrder,
   isEntryOf,
+  mergeOldest,
   ownsSomething,
   type Writer,
   withFields,
@@ -19,7 +19,7 @@ import { withoutUntracked } from './untracked.ts'
 export interface TrackedWrite {
   readonly place: ObjectPlace
   readonly writer: Writer
-  /** Now, as times are written. */
+  /** The current time in RFC 3339. */
   readonly time: string
 }
 
@@ -28,7 +28,7 @@ export function trackCreate(write: TrackedWrite, object: object): Entry[] {
   return isEmptySet(fields) ? [] : [entryOf(write.writer, 'Update', fields, write.time)]
 }
 
-/** The record after the write, given the one before; the same one if nothing in it changes. */
+/** The entries after the write; the same array if nothing changes. */
 export function trackUpdate(
   { place, writer, time }: TrackedWrite,
   entries: readonly Entry[],
@@ -43,10 +43,10 @@ export function trackUpdate(
   const previous = left.find((entry) => isEntryOf(entry, writer, 'Update'))
   const entry = entryOf(writer, 'Update', previous ? union(previous.fieldsV1, mine) : mine, time)
   const others = left.filter((other) => other !== previous)
-  return inOrder(forgetOldest([...takeAway(others, set), entry]))
+  return inOrder(mergeOldest([...takeAway(others, set), entry]))
 }
 
-/** Everybody loses these fields; who has nothing left is not in the record any more. */
+/** Removes the fields from all entries, and the entries that have no fields left. */
 export function takeAway(entries: readonly Entry[], fields: FieldSet): readonly Entry[] {
   if (isEmptySet(fields)) return entries
   const left = entries.map((entry) => withFields(entry, difference(entry.fieldsV1, fields))).filter(ownsSomething)

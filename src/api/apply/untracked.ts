@@ -1,4 +1,4 @@
-// Fields that nobody owns: what names an object and what the server alone sets.
+// Fields without an owner: those that identify an object and those that only the server sets.
 import { difference, type FieldSet, LEAF } from './field-set.ts'
 import { fieldElement } from './path-element.ts'
 

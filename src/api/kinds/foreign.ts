@@ -1,5 +1,5 @@
-// Kinds that are not ours but that a stock kube-scheduler or kube-controller-manager watches and waits for. There are
-// never any objects of them here: lists are empty, watches stay quiet, writes are refused.
+// Kinds that we do not implement, but that a stock kube-scheduler or kube-controller-manager waits for at startup. Lists
+// are empty, watches are idle, and writes are rejected.
 import { defineForeignKind } from '../foreign-kind.ts'
 import type { Kind } from '../kind.ts'
 
@@ -22,6 +22,6 @@ export const FOREIGN_KINDS: readonly Kind[] = FOREIGN.map(([group, version, kind
     kind,
     plural,
     namespaced,
-    doc: 'A kind of another system; there are none here.',
+    doc: 'A kind that this server does not implement; there are no objects of it.',
   }),
 )

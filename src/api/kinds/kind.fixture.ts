@@ -1,5 +1,5 @@
-// For tests: puts one object through a kind's rules in the order in which the API server does,
-// and answers the object as it would be stored with everything that was said against it.
+// Test support: runs the rules of a kind on one object, in the order of the API server, and returns the object as it would
+// be stored and the validation errors.
 import { clone } from '../../base/clone.ts'
 import { decode } from '../decode.ts'
 import { applyDefaults } from '../defaults.ts'
@@ -9,7 +9,7 @@ import type { Kind, KubeObject, RuleContext } from '../kind.ts'
 
 export interface RuleResult<T> {
   readonly object: T
-  /** `spec.x: Required value`, in the order found. */
+  /** Such as `spec.x: Required value`, in the order in which they were found. */
   readonly errors: readonly string[]
 }
 
@@ -29,7 +29,7 @@ export function tryCreate<T extends KubeObject>(kind: Kind<T>, body: object, opt
   return validated(object, (errors) => kind.validate(object, errors, context))
 }
 
-/** The body of a PUT against what is stored. */
+/** Validates the body of a PUT against the stored object. */
 export function tryUpdate<T extends KubeObject>(
   kind: Kind<T>,
   old: T,
@@ -47,7 +47,7 @@ export function tryUpdate<T extends KubeObject>(
   })
 }
 
-/** A new status for what is stored. */
+/** Validates a new status for the stored object. */
 export function tryStatus<T extends KubeObject>(
   kind: Kind<T>,
   old: T,
@@ -73,9 +73,9 @@ function decoded<T extends KubeObject>(kind: Kind<T>, body: object): T {
   return object
 }
 
-function validated<T>(object: T, judge: (errors: FieldErrors) => void): RuleResult<T> {
+function validated<T>(object: T, validate: (errors: FieldErrors) => void): RuleResult<T> {
   const errors = new FieldErrors()
-  judge(errors)
+  validate(errors)
   return { object, errors: errors.list.map(({ field, message }) => `${field}: ${message}`) }
 }
 

@@ -1,6 +1,6 @@
-// For tests: takes a write through decoding, defaults and a kind's own rules, as the API server does, and answers
-// what would be stored, what is wrong with it, and the warnings. The stored object is frozen, so a rule that writes
-// to it fails its test.
+// Test support: runs decoding, defaults and the rules of a kind on a write, as the API server does, and returns the object
+// that would be stored, the validation errors and the warnings. The stored object is frozen, so that a rule that modifies
+// it fails its test.
 import { clone } from '../../base/clone.ts'
 import { decode } from '../decode.ts'
 import { applyDefaults } from '../defaults.ts'
@@ -10,7 +10,7 @@ import type { ExpansionQuota, Kind, KubeObject, RuleContext } from '../kind.ts'
 
 export interface WriteResult<T> {
   readonly object: T
-  /** `field: message`, in the order found. */
+  /** `field: message`, in the order in which they were found. */
   readonly errors: readonly string[]
   readonly warnings: readonly string[]
 }

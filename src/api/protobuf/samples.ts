@@ -1,4 +1,4 @@
-// For tests: bodies as kubectl 1.33 sends them, captured on the wire, and what they say.
+// Test support: bodies as kubectl 1.33 sends them, captured on the wire, and what they say.
 
 import { configMap } from '../kinds/config-map/config-map-schema.ts'
 import { namespace } from '../kinds/namespace/namespace-schema.ts'

@@ -4,11 +4,11 @@ import { objectMeta } from '../shared/meta-schema.ts'
 
 export const volumeAttributesClass = object(
   'io.k8s.api.storage.v1.VolumeAttributesClass',
-  'Attributes of volumes, such as speed, that can change while a volume is in use.',
+  'Attributes of volumes, such as IOPS, that can be changed while a volume is in use.',
   {
-    metadata: req(1, objectMeta, 'Name of the class; it belongs to no namespace.'),
-    driverName: req(2, string, 'The CSI driver that understands the parameters; cannot change.'),
-    parameters: opt(3, map(string), 'Attributes as the driver understands them, at least one; cannot change.'),
+    metadata: req(1, objectMeta, 'Standard metadata; the class has no namespace.'),
+    driverName: req(2, string, 'CSI driver that the parameters are for; immutable.'),
+    parameters: opt(3, map(string), 'Attributes in the terms of the driver, at least one; immutable.'),
   },
 )
 

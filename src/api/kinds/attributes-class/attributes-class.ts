@@ -1,9 +1,9 @@
-// VolumeAttributesClass: attributes of a volume that can change while it is in use, as a driver understands them.
+// VolumeAttributesClass: driver-specific attributes of a volume that can be changed while it is in use.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { sameValue } from '../shared/changed-fields.ts'
-import { validateActorName, validateParameters } from '../shared/class-parameters.ts'
+import { validateParameters, validateProvisionerName } from '../shared/class-parameters.ts'
 import { type VolumeAttributesClass, volumeAttributesClass } from './attributes-class-schema.ts'
 
 export const volumeAttributesClassKind = defineKind<VolumeAttributesClass>({
@@ -18,7 +18,7 @@ export const volumeAttributesClassKind = defineKind<VolumeAttributesClass>({
 
   nameErrors: dns1123SubdomainProblems,
   validate(object, errors) {
-    validateActorName(object.driverName, 'driverName', errors)
+    validateProvisionerName(object.driverName, 'driverName', errors)
     validateParameters(object.parameters, { atLeastOne: true }, errors)
   },
   validateUpdate(next, old, errors) {
@@ -33,7 +33,7 @@ export const volumeAttributesClassKind = defineKind<VolumeAttributesClass>({
     {
       name: 'DriverName',
       type: 'string',
-      doc: 'The CSI driver that understands the parameters.',
+      doc: 'CSI driver that the parameters are for.',
       cell: (object) => object.driverName,
     },
     ageColumn,

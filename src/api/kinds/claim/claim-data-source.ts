@@ -1,5 +1,5 @@
-// What a claim's volume starts from: `dataSource` (older, same namespace) and `dataSourceRef` say the same thing,
-// so the server fills in whichever is missing. Only claims and snapshots may be named by the older field alone.
+// The data source of a claim. `dataSource` (older, same namespace) and `dataSourceRef` mean the same, so the server fills
+// in whichever is missing. The older field on its own may refer to claims and snapshots only.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../names.ts'
 import type { TypedLocalObjectReference, TypedObjectReference } from '../shared/references-schema.ts'
@@ -11,14 +11,14 @@ export function withDataSources(
   stored: PersistentVolumeClaimSpec | undefined,
 ): PersistentVolumeClaimSpec {
   const next = { ...spec }
-  // Sources in other namespaces are not offered: such a reference is dropped unless the claim already has one.
+  // Sources in other namespaces are not supported: drop such a reference unless the stored claim has one.
   if (next.dataSourceRef?.namespace && !stored?.dataSourceRef) delete next.dataSourceRef
   const inUse = stored?.dataSource !== undefined || stored?.dataSourceRef !== undefined
   if (!inUse && !next.dataSourceRef && next.dataSource && !isClaimOrSnapshot(next.dataSource)) delete next.dataSource
   return withBothDataSources(next)
 }
 
-/** Copies one field to the other where only one is set. */
+/** Copies one field to the other if only one is set. */
 export function withBothDataSources(spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec {
   const { dataSource, dataSourceRef } = spec
   if (dataSource && !dataSourceRef) return { ...spec, dataSourceRef: { ...dataSource } }
@@ -31,7 +31,7 @@ export function withBothDataSources(spec: PersistentVolumeClaimSpec): Persistent
 
 export interface DataSourceOptions {
   readonly field: string
-  /** The stored claim names an API group: it is not judged again. */
+  /** Skips the check of apiGroup, because the stored claim has one already. */
   readonly anyApiGroup: boolean
 }
 

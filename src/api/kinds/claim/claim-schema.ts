@@ -1,68 +1,64 @@
-// PersistentVolumeClaim: what a user asks for, and what was given.
-// allocatedResources in the spec and three of its status words are ours; the rest is as every client knows it.
+// The fields of PersistentVolumeClaim. Its rules are in claim.ts and the claim-*-rules.ts files. Extensions of the
+// Kubernetes API: spec.allocatedResources and the three ControllerModifyVolume* statuses.
 import { type Infer, list, map, object, oneOf, opt, ptr, quantity, req, string, time } from '../../schema.ts'
 import { labelSelector, objectMeta } from '../shared/meta-schema.ts'
 import { typedLocalObjectReference, typedObjectReference } from '../shared/references-schema.ts'
 
 export const volumeResourceRequirements = object(
   'io.k8s.api.core.v1.VolumeResourceRequirements',
-  'How much storage, and how fast, a claim needs at least and may have at most.',
+  'Minimum and maximum storage, iops and throughput of a claim.',
   {
-    limits: opt(1, map(quantity), 'The most the claim may be given, by resource: storage, iops, throughput.'),
+    limits: opt(1, map(quantity), 'Maximum amounts by resource: storage, iops, throughput.'),
     requests: opt(
       2,
       map(quantity),
-      'The least the claim needs, by resource: storage, iops, throughput (bytes/s; below 1Mi counts MiB/s).',
+      'Minimum amounts by resource: storage, iops, throughput (in bytes/s; a value below 1Mi is in MiB/s).',
     ),
   },
 )
 
 export const persistentVolumeClaimSpec = object(
   'io.k8s.api.core.v1.PersistentVolumeClaimSpec',
-  'What the user wants of a volume.',
+  'The requested volume.',
   {
     accessModes: opt(
       1,
       list(oneOf('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod')),
-      'Ways in which the volume must be mountable; ReadWriteOncePod stands alone.',
+      'Required access modes; ReadWriteOncePod excludes all others.',
     ),
     selector: ptr(4, labelSelector, 'Labels that an existing volume must have to be bound to this claim.'),
     resources: opt(
       2,
       volumeResourceRequirements,
-      'Size of the volume, and its iops and throughput; may change once the claim is bound.',
+      'Size, iops and throughput of the volume; mutable once the claim is bound.',
     ),
-    volumeName: opt(3, string, 'The volume this claim is bound to, or must be bound to.'),
+    volumeName: opt(3, string, 'Name of the volume that this claim is bound to or must be bound to.'),
     storageClassName: ptr(
       5,
       string,
-      'Class that provides the volume; unset takes the default class, empty takes existing volumes only.',
+      'StorageClass of the volume; unset means the default class, empty means existing volumes without a class.',
     ),
     volumeMode: ptr(
       6,
       oneOf('Block', 'Filesystem'),
-      'Filesystem to mount the volume as a directory, Block to get the raw device.',
+      'Filesystem mounts the volume as a directory; Block provides the raw device.',
       { default: 'Filesystem' },
     ),
     dataSource: ptr(
       7,
       typedLocalObjectReference,
-      'Claim or snapshot in the same namespace that the new volume is filled from.',
+      'Claim or snapshot in the same namespace from which the new volume is populated.',
     ),
     dataSourceRef: ptr(
       8,
       typedObjectReference,
-      'Object of any kind that the new volume is filled from; mirrors dataSource where both can say it.',
+      'Object of any kind from which the new volume is populated; mirrors dataSource if both can express it.',
     ),
-    volumeAttributesClassName: ptr(
-      9,
-      string,
-      'Class of changeable attributes the volume should have; may change once the claim is bound.',
-    ),
+    volumeAttributesClassName: ptr(9, string, 'VolumeAttributesClass of the volume; mutable once the claim is bound.'),
     allocatedResources: opt(
       0,
       map(quantity),
-      'Largest storage size the claim ever asked for, and the iops and throughput its volume keeps without being asked any more; charged to quota, kept by the server, not writable.',
+      'Largest storage size that the claim ever requested, and the iops and throughput that its volume still provides after the request was removed. Charged to quota. Set by the server; read-only.',
     ),
   },
 )
@@ -71,14 +67,14 @@ export type PersistentVolumeClaimSpec = Infer<typeof persistentVolumeClaimSpec>
 
 export const persistentVolumeClaimCondition = object(
   'io.k8s.api.core.v1.PersistentVolumeClaimCondition',
-  'Something that is going on with a claim right now, such as a resize.',
+  'A condition of a claim, such as a resize in progress.',
   {
-    type: req(1, string, 'What the condition is about, such as Resizing or ModifyVolumeError.'),
-    status: req(2, string, 'Whether it holds: True, False or Unknown.'),
-    lastProbeTime: opt(3, time, 'When the condition was last looked at.'),
+    type: req(1, string, 'Type of the condition, such as Resizing or ModifyVolumeError.'),
+    status: req(2, string, 'Status of the condition: True, False or Unknown.'),
+    lastProbeTime: opt(3, time, 'When the condition was last checked.'),
     lastTransitionTime: opt(4, time, 'When the status of the condition last changed.'),
-    reason: opt(5, string, 'One word for programs that says why the condition holds.'),
-    message: opt(6, string, 'A sentence for people with the details.'),
+    reason: opt(5, string, 'Machine-readable reason for the status, in CamelCase.'),
+    message: opt(6, string, 'Human-readable details.'),
   },
 )
 
@@ -86,44 +82,31 @@ export type PersistentVolumeClaimCondition = Infer<typeof persistentVolumeClaimC
 
 export const modifyVolumeStatus = object(
   'io.k8s.api.core.v1.ModifyVolumeStatus',
-  'How far a change of the attributes class has come.',
+  'Progress of a change of the attributes class.',
   {
-    targetVolumeAttributesClassName: opt(1, string, 'Attributes class that the volume is being changed to.'),
+    targetVolumeAttributesClassName: opt(1, string, 'Attributes class to which the volume is being changed.'),
     status: req(
       2,
       oneOf('Pending', 'InProgress', 'Infeasible'),
-      'Pending cannot start yet, InProgress is being tried, Infeasible was refused by the driver.',
+      'Pending: cannot start yet. InProgress: being applied. Infeasible: rejected by the driver.',
     ),
   },
 )
 
-export const volumeHealthCondition = object(
-  'io.k8s.api.core.v1.VolumeHealthCondition',
-  'One thing that is wrong with a volume.',
-  {
-    status: req(1, oneOf('Inaccessible', 'DataLoss', 'Degraded'), 'How bad it is: Inaccessible, DataLoss or Degraded.'),
-    reason: req(2, string, 'One word for programs that says what is wrong.'),
-    message: opt(3, string, 'A sentence for people with the details.'),
-  },
-)
+export const volumeHealthCondition = object('io.k8s.api.core.v1.VolumeHealthCondition', 'A problem with a volume.', {
+  status: req(1, oneOf('Inaccessible', 'DataLoss', 'Degraded'), 'Severity: Inaccessible, DataLoss or Degraded.'),
+  reason: req(2, string, 'Machine-readable reason for the problem, in CamelCase.'),
+  message: opt(3, string, 'Human-readable details.'),
+})
 
-export const volumeHealthStatus = object(
-  'io.k8s.api.core.v1.VolumeHealthStatus',
-  'What is known about the health of the volume behind a claim.',
-  {
-    healthConditions: opt(
-      1,
-      list(volumeHealthCondition),
-      'Everything that is wrong with the volume; empty when it is healthy.',
-      {
-        merge: 'status',
-        list: 'map',
-        keys: ['status', 'reason'],
-      },
-    ),
-    lastTransitionTime: opt(2, time, 'When the health last changed.'),
-  },
-)
+export const volumeHealthStatus = object('io.k8s.api.core.v1.VolumeHealthStatus', 'Health of the volume of a claim.', {
+  healthConditions: opt(1, list(volumeHealthCondition), 'Problems with the volume; empty if it is healthy.', {
+    merge: 'status',
+    list: 'map',
+    keys: ['status', 'reason'],
+  }),
+  lastTransitionTime: opt(2, time, 'When the health last changed.'),
+})
 
 export const ALLOCATED_RESOURCE_STATUSES = [
   'ControllerResizeInProgress',
@@ -138,51 +121,43 @@ export const ALLOCATED_RESOURCE_STATUSES = [
 
 export const persistentVolumeClaimStatus = object(
   'io.k8s.api.core.v1.PersistentVolumeClaimStatus',
-  'What the claim has been given so far; written by controllers.',
+  'Current state of the claim; written by controllers.',
   {
     phase: opt(
       1,
       oneOf('Pending', 'Bound', 'Lost'),
-      'Pending until a volume is bound, then Bound; Lost when the bound volume is gone.',
+      'Pending until a volume is bound, then Bound; Lost if the bound volume no longer exists.',
       { default: 'Pending' },
     ),
     accessModes: opt(
       2,
       list(oneOf('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod')),
-      'Ways in which the bound volume can be mounted.',
+      'Access modes of the bound volume.',
     ),
-    capacity: opt(3, map(quantity), 'What the bound volume really provides, by resource: storage, iops, throughput.'),
+    capacity: opt(3, map(quantity), 'Actual amounts of the bound volume by resource: storage, iops, throughput.'),
     conditions: opt(
       4,
       list(persistentVolumeClaimCondition),
-      'What is going on with the claim right now, such as a resize or a failed change.',
+      'Conditions of the claim, such as a resize in progress or a failed modification.',
       { merge: 'type', list: 'map', keys: ['type'] },
     ),
     allocatedResources: opt(
       5,
       map(quantity),
-      'What was last asked of the driver, by resource; may exceed capacity while a change is running.',
+      'Amounts last requested from the driver, by resource; may exceed capacity while a change is in progress.',
     ),
     allocatedResourceStatuses: opt(
       7,
       map(oneOf(...ALLOCATED_RESOURCE_STATUSES)),
-      'How far the change of each resource has come; no entry means that nothing is running.',
+      'Progress of the change of each resource; no entry means that none is in progress.',
     ),
-    currentVolumeAttributesClassName: ptr(
-      8,
-      string,
-      'Attributes class the volume has now; unset when none is in effect.',
-    ),
+    currentVolumeAttributesClassName: ptr(8, string, 'Current attributes class of the volume; unset if it has none.'),
     modifyVolumeStatus: ptr(
       9,
       modifyVolumeStatus,
-      'How far a change of the attributes class has come; unset when none is being tried.',
+      'Progress of a change of the attributes class; unset if none is in progress.',
     ),
-    healthStatus: ptr(
-      10,
-      volumeHealthStatus,
-      'What is known about the health of the volume; unset when nothing was reported.',
-    ),
+    healthStatus: ptr(10, volumeHealthStatus, 'Health of the volume; unset if none was reported.'),
   },
 )
 
@@ -190,11 +165,11 @@ export type PersistentVolumeClaimStatus = Infer<typeof persistentVolumeClaimStat
 
 export const persistentVolumeClaim = object(
   'io.k8s.api.core.v1.PersistentVolumeClaim',
-  "A user's request for storage, and the volume it was given.",
+  'A request for storage by a user, and the volume bound to it.',
   {
-    metadata: req(1, objectMeta, 'Name, namespace, labels and owners of the claim.'),
-    spec: opt(2, persistentVolumeClaimSpec, 'What the user wants of the volume.'),
-    status: opt(3, persistentVolumeClaimStatus, 'What the claim has been given so far; written by controllers.'),
+    metadata: req(1, objectMeta, 'Standard object metadata.'),
+    spec: opt(2, persistentVolumeClaimSpec, 'The requested volume.'),
+    status: opt(3, persistentVolumeClaimStatus, 'Current state of the claim; written by controllers.'),
   },
 )
 

@@ -1,5 +1,5 @@
-// What must hold of a claim's spec on its own. Pods use it too, for the claim templates of ephemeral volumes.
-// What may change later is in claim-update-rules.ts.
+// Validates the spec of a claim on its own; also used for the claim templates of ephemeral volumes in pods.
+// Changes are validated in claim-update-rules.ts.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateLabelSelector } from '../../meta.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
@@ -13,12 +13,12 @@ import type { PersistentVolumeClaimSpec } from './claim-schema.ts'
 export const VOLUME_MODES: readonly string[] = ['Block', 'Filesystem']
 
 export interface ClaimSpecOptions {
-  /** `spec`, or where a template holds it. */
+  /** Path of the spec: `spec`, or its path in a template. */
   readonly field: string
-  /** The gate is on, or the stored claim names a class already. */
+  /** The feature gate is on, or the stored claim has an attributes class already. */
   readonly attributesClass: boolean
   readonly anyApiGroup?: boolean
-  /** The amounts of the stored claim: what was taken once is not refused later. */
+  /** The amounts of the stored claim: an amount accepted once is not rejected later. */
   readonly stored?: PersistentVolumeClaimSpec['resources']
 }
 

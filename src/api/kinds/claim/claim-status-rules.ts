@@ -1,5 +1,5 @@
-// What a claim's status may hold. Controllers write it through /status; parts whose gate is off are dropped unless
-// the stored claim has them already. All in spec that a status may move are the marks that quota charges.
+// Prepares and validates the status of a claim, which controllers write through /status. Drops fields whose feature gate is
+// off unless the stored claim has them already. Of spec, a status write updates only allocatedResources, which quota charges.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { qualifiedNameProblems } from '../../names.ts'
@@ -66,7 +66,7 @@ export function validateClaimStatus(
 
 const STATUSES: readonly string[] = [...ALLOCATED_RESOURCE_STATUSES].sort()
 
-/** Names of our own are a closed list; names with a vendor's prefix are free. */
+/** Unprefixed and kubernetes.io names must be known; names with another prefix are accepted. */
 function validateResourceName(
   name: string,
   { field, io }: { field: string; io: boolean },

@@ -1,6 +1,6 @@
-// What may change on a claim. Its spec is fixed at creation, except that it may be told its volume once, may be given
-// a class when it named none, and while bound may change size, attributes class, iops and throughput.
-// Whether the class allows growth is decided at admission.
+// Validates changes of a claim. Its spec is immutable, except that volumeName and an unset storageClassName can be set
+// once, and that a bound claim can change its size, attributes class, iops and throughput.
+// Admission checks whether the class allows expansion.
 import type { FeatureGate } from '../../feature-gates.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
@@ -30,7 +30,7 @@ export function validateClaimUpdate(
   const refused = changes.filter(({ path }) => {
     if (path === 'storageClassName') return !adoptsClass
     if (path === 'volumeName') return Boolean(before.volumeName)
-    if (path.startsWith('allocatedResources')) return false // the server's own
+    if (path.startsWith('allocatedResources')) return false // set by the server
     return !(isBound(old) && CHANGEABLE_WHILE_BOUND.has(path))
   })
   if (refused.length > 0) {
@@ -49,13 +49,13 @@ const IO_PATHS = new Set(RESOURCE_PARTS.flatMap((part) => IO_RESOURCES.map((name
 
 const CHANGEABLE_WHILE_BOUND = new Set(['resources.requests.storage', 'volumeAttributesClassName', ...IO_PATHS])
 
-/** A claim that was stored before its fields were filled in counts as if they had been. */
+/** A claim that was stored before the server normalized these fields is compared as if it had. */
 const normalized = (spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec =>
   withBothDataSources(withClaimIoInBytes(spec))
 
 const isBound = (claim: PersistentVolumeClaim): boolean => claim.status?.phase === 'Bound'
 
-/** Whether storageClassName may go from none to what it is now. An annotation may move into the field, not change. */
+/** Whether storageClassName may be set now. A class in an annotation may move to the field but not change. */
 function validateClassAdoption(next: PersistentVolumeClaim, old: PersistentVolumeClaim, errors: FieldErrors): boolean {
   const className = next.spec?.storageClassName
   const annotated = annotatedClass(old)
@@ -81,7 +81,7 @@ const CLASS_ANNOTATIONS = [BETA_CLASS_ANNOTATION, ALPHA_CLASS_ANNOTATION]
 const annotatedClass = (claim: PersistentVolumeClaim): string | undefined =>
   annotationOf(claim, BETA_CLASS_ANNOTATION) ?? annotationOf(claim, ALPHA_CLASS_ANNOTATION)
 
-/** A request may be lowered to undo a growth that has not happened, never below what the volume has. */
+/** A request can be lowered to undo an expansion that has not happened, but not below the capacity of the volume. */
 function validateShrink(
   next: PersistentVolumeClaim,
   old: PersistentVolumeClaim,
@@ -100,13 +100,13 @@ function validateShrink(
 
 const storageIn = (list: Record<string, string> | undefined): string => amountOf(list, 'storage') ?? '0'
 
-/** The claim already uses recovery, so it keeps its rules even while the gate is off. */
+/** The claim already uses recovery from failed expansion, so its rules apply even while the gate is off. */
 const hasAllocatedResources = ({ spec, status }: PersistentVolumeClaim): boolean =>
   hasOtherThanIo(spec?.allocatedResources) ||
   hasOtherThanIo(status?.allocatedResources) ||
   hasOtherThanIo(status?.allocatedResourceStatuses)
 
-/** iops and throughput have a gate of their own. */
+/** iops and throughput have a separate feature gate. */
 const hasOtherThanIo = (list: Record<string, unknown> = {}): boolean =>
   Object.keys(list).some((name) => !isIoResource(name))
 

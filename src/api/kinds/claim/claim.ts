@@ -1,5 +1,5 @@
-// PersistentVolumeClaim: a user's request for storage.
-// Rules: claim-spec-rules.ts (on its own), claim-update-rules.ts (what may change), claim-status-rules.ts.
+// PersistentVolumeClaim: a user's request for storage. Fields are in claim-schema.ts; rules in claim-spec-rules.ts,
+// claim-update-rules.ts and claim-status-rules.ts.
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
@@ -66,7 +66,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
     {
       name: 'Volume',
       type: 'string',
-      doc: 'Name of the volume the claim is bound to.',
+      doc: 'Name of the bound volume.',
       cell: ({ spec }) => spec?.volumeName ?? '',
     },
     {
@@ -78,7 +78,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
     {
       name: 'Access Modes',
       type: 'string',
-      doc: 'Ways in which the bound volume can be mounted.',
+      doc: 'Access modes of the bound volume.',
       cell: ({ spec, status }) => (spec?.volumeName ? shortAccessModes(status?.accessModes) : ''),
     },
     {
@@ -90,7 +90,7 @@ export const persistentVolumeClaimKind = defineKind<PersistentVolumeClaim>({
     {
       name: 'VolumeAttributesClass',
       type: 'string',
-      doc: 'Attributes class the claim asks for.',
+      doc: 'Requested attributes class.',
       cell: ({ spec }) => spec?.volumeAttributesClassName ?? '<unset>',
     },
     ageColumn,

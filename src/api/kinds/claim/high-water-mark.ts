@@ -1,7 +1,6 @@
-// spec.allocatedResources of a claim: the largest storage it ever asked for, kept by the server alone (iops and throughput
-// are in kept-io.ts).
-// Quota charges it, so growing and shrinking quickly never frees quota. It rises and, unless the operator wants it to
-// follow the real size, never falls; what a client sends there is ignored, and it never makes a write fail.
+// spec.allocatedResources.storage of a claim: the largest size that it ever requested (iops and throughput are in
+// retained-io.ts). Only the server sets it; values sent by clients are ignored. Quota charges it, so raising and lowering
+// a request never frees quota. The mark rises and never falls, except with --expansion-quota=actual.
 //   request   10Gi  20Gi  15Gi  30Gi
 //   mark      10Gi  20Gi  20Gi  30Gi
 import type { RuleContext } from '../../kind.ts'
@@ -9,7 +8,7 @@ import { compareQuantities } from '../../quantity.ts'
 import { amountOf } from '../shared/provisioned-io.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from './claim-schema.ts'
 
-/** While the gate is off no claim gets a mark, but one that exists stays and keeps rising. */
+/** While the gate is off, claims get no new mark; an existing mark stays and keeps rising. */
 export function withHighWaterMark(
   spec: PersistentVolumeClaimSpec,
   stored: PersistentVolumeClaimSpec | undefined,
@@ -40,12 +39,12 @@ function larger(a: string | undefined, b: string | undefined): string | undefine
 }
 
 /**
- * Lets the mark fall to the size the volume is known to have (--expansion-quota=actual). Known it is when nothing is
- * under way: whoever asks a driver for more first writes the size into status.allocatedResources, conditional on the
- * version it read, and takes it back only after the driver's last word. While the gate is off that is not recorded,
- * and nothing is known. The mark stays what is charged, so that whoever counts need not know of this.
+ * With --expansion-quota=actual, lowers the mark to the size of the volume once no expansion is in progress. A controller
+ * writes the size into status.allocatedResources, conditional on the version that it read, before it calls the driver,
+ * and removes it only after the final response of the driver. While the gate is off this is not recorded, so the size is
+ * not certain. Quota keeps charging the mark and needs no knowledge of this mode.
  *   request    100  20         20           20
- *   allocated   –   100 fails  20 at work   20
+ *   allocated   –   100 fails  20 running   20
  *   capacity    10  10         10           20
  *   mark       100  100        100          20
  */
@@ -63,11 +62,11 @@ export function withProvenMark(
 }
 
 function isSettled({ spec, status }: PersistentVolumeClaim, capacity: string): boolean {
-  const tried = amountOf(status?.allocatedResources, 'storage') ?? '0'
+  const allocated = amountOf(status?.allocatedResources, 'storage') ?? '0'
   return (
     status?.phase === 'Bound' &&
     status.allocatedResourceStatuses?.storage === undefined &&
     compareQuantities(storageRequest(spec) ?? '0', capacity) <= 0 &&
-    compareQuantities(tried, capacity) <= 0
+    compareQuantities(allocated, capacity) <= 0
   )
 }

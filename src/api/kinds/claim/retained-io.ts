@@ -1,10 +1,10 @@
-// spec.allocatedResources of a claim, iops and throughput: what its volume keeps after the claim has stopped asking for it.
-// Quota charges it, so taking a request back frees nothing that is still provided. The server alone writes it. A claim that
-// never asked has none, whatever its volume provides, and it ends when another request or a class decides.
+// spec.allocatedResources.iops and .throughput of a claim: what its volume still provides after the request was removed.
+// Quota charges it, so removing a request frees nothing that is still provided. Only the server sets it. A claim that
+// never requested an amount has none, and a new request or an attributes class replaces it.
 //   request     800  –    –    300  –
 //   class        –   –   gold  –    –
 //   capacity    800  800  –    300  300
-//   kept         –   800  –    –    300
+//   retained     –   800  –    –    300
 
 import { amountOf, IO_RESOURCES, isIoResource, type ResourceList } from '../shared/provisioned-io.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from './claim-schema.ts'
@@ -17,17 +17,17 @@ export function withRetainedIo(next: PersistentVolumeClaim, old: PersistentVolum
 }
 
 function retainedIo({ spec, status }: PersistentVolumeClaim, old: PersistentVolumeClaim): ResourceList {
-  const kept: ResourceList = {}
+  const retained: ResourceList = {}
   for (const name of IO_RESOURCES) {
     const provided = amountOf(status?.capacity, name)
-    const isAskedFor = amountOf(spec?.resources?.requests, name) !== undefined
-    if (provided !== undefined && !isAskedFor && wasPromised(old, name)) kept[name] = provided
+    const isRequested = amountOf(spec?.resources?.requests, name) !== undefined
+    if (provided !== undefined && !isRequested && wasRequested(old, name)) retained[name] = provided
   }
-  return kept
+  return retained
 }
 
-/** Because the claim asked, now or earlier. */
-const wasPromised = ({ spec, status }: PersistentVolumeClaim, name: string): boolean =>
+/** Whether the claim requested the resource, now or earlier. */
+const wasRequested = ({ spec, status }: PersistentVolumeClaim, name: string): boolean =>
   [spec?.resources?.requests, spec?.allocatedResources, status?.allocatedResources].some(
     (list) => amountOf(list, name) !== undefined,
   )

@@ -1,4 +1,4 @@
-// ConfigMap: settings as text or bytes, by key. `immutable` freezes its content for good.
+// ConfigMap: configuration data as text or bytes, by key. `immutable` makes its content read-only for good.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'

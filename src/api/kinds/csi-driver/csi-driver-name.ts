@@ -1,4 +1,4 @@
-// The name a CSI driver goes by: a domain name in either case, of at most 63 bytes.
+// Validates the name of a CSI driver: a DNS subdomain in upper or lower case, at most 63 bytes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 

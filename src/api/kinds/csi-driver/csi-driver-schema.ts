@@ -4,63 +4,60 @@ import { objectMeta } from '../shared/meta-schema.ts'
 
 export const tokenRequest = object(
   'io.k8s.api.storage.v1.TokenRequest',
-  'A service account token that a driver wants for the pods it serves.',
+  'A service account token that a driver needs for the pods that use its volumes.',
   {
-    audience: req(1, string, "Whom the token is meant for; empty for the API server's own audience."),
+    audience: req(1, string, 'Audience of the token; empty for the audience of the API server.'),
     expirationSeconds: ptr(2, int64, 'How long the token is valid, 600 seconds or more.'),
   },
 )
 
 export const csiDriverSpec = object(
   'io.k8s.api.storage.v1.CSIDriverSpec',
-  'What a driver needs from the system around it.',
+  'Capabilities and requirements of a driver.',
   {
-    attachRequired: ptr(
-      1,
-      boolean,
-      'Whether volumes must be attached to a node before they are mounted; cannot change.',
-      { default: true },
-    ),
-    podInfoOnMount: ptr(2, boolean, 'Whether the driver is told which pod a volume is mounted for.', {
+    attachRequired: ptr(1, boolean, 'Whether volumes must be attached to a node before they are mounted; immutable.', {
+      default: true,
+    }),
+    podInfoOnMount: ptr(2, boolean, 'Whether NodePublishVolume receives the name, namespace and uid of the pod.', {
       default: false,
     }),
     volumeLifecycleModes: opt(
       3,
       list(string),
-      'Kinds of volumes the driver serves: Persistent, Ephemeral or both; cannot change.',
+      'Volume lifecycles that the driver supports: Persistent, Ephemeral or both; immutable.',
       { default: ['Persistent'], list: 'set' },
     ),
-    storageCapacity: ptr(4, boolean, 'Whether pods wait for a node with enough free storage reported by the driver.', {
+    storageCapacity: ptr(4, boolean, 'Whether the scheduler considers the CSIStorageCapacity objects of the driver.', {
       default: false,
     }),
     fsGroupPolicy: ptr(
       5,
       string,
-      "When volume ownership is changed to a pod's group: ReadWriteOnceWithFSType, File or None.",
+      'When the ownership of a volume is changed to the fsGroup of the pod: ReadWriteOnceWithFSType, File or None.',
       { default: 'ReadWriteOnceWithFSType' },
     ),
-    tokenRequests: opt(6, list(tokenRequest), 'Tokens of the pod that the driver is given when it mounts a volume.'),
+    tokenRequests: opt(6, list(tokenRequest), 'Service account tokens of the pod that NodePublishVolume receives.'),
     requiresRepublish: ptr(
       7,
       boolean,
-      'Whether mounted volumes are published again from time to time, to refresh tokens.',
+      'Whether NodePublishVolume is called periodically for mounted volumes, to refresh tokens.',
       { default: false },
     ),
     seLinuxMount: ptr(8, boolean, 'Whether volumes can be mounted with an SELinux label.', { default: false }),
     nodeAllocatableUpdatePeriodSeconds: ptr(
       9,
       int64,
-      "Seconds between updates of a node's volume limit, 10 or more; unset never updates it.",
+      'Seconds between updates of the volume limit of a node, at least 10; unset means no updates.',
     ),
     serviceAccountTokenInSecrets: ptr(
       10,
       boolean,
-      'Whether tokens are handed over as secrets instead of volume attributes.',
+      'Whether tokens are passed in the secrets instead of the volume context.',
     ),
     preventPodSchedulingIfMissing: ptr(
       11,
       boolean,
-      'Whether pods that use the driver stay away from nodes where it does not run.',
+      'Whether pods that use the driver are kept off nodes where it is not registered.',
       { default: false },
     ),
   },
@@ -69,8 +66,12 @@ export const csiDriverSpec = object(
 export type CSIDriverSpec = Infer<typeof csiDriverSpec>
 
 export const csiDriver = object('io.k8s.api.storage.v1.CSIDriver', 'A CSI driver that is installed in the cluster.', {
-  metadata: req(1, objectMeta, 'The name is the one the driver reports about itself.'),
-  spec: req(2, csiDriverSpec, 'What the driver needs from the system around it.'),
+  metadata: req(
+    1,
+    objectMeta,
+    'Standard object metadata; the name is the one that the driver reports in GetPluginInfo.',
+  ),
+  spec: req(2, csiDriverSpec, 'Capabilities and requirements of the driver.'),
 })
 
 export type CSIDriver = Infer<typeof csiDriver>

@@ -1,4 +1,4 @@
-// CSIDriver: what an installed driver needs from the system around it.
+// CSIDriver: the capabilities and requirements of an installed driver.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
@@ -80,31 +80,31 @@ export const csiDriverKind = defineKind<CSIDriver>({
     {
       name: 'PodInfoOnMount',
       type: 'boolean',
-      doc: 'Whether the driver is told which pod a volume is mounted for.',
+      doc: 'Whether NodePublishVolume receives information about the pod.',
       cell: ({ spec }) => spec.podInfoOnMount ?? false,
     },
     {
       name: 'StorageCapacity',
       type: 'boolean',
-      doc: 'Whether pods wait for nodes with enough free storage.',
+      doc: 'Whether the scheduler considers CSIStorageCapacity objects.',
       cell: ({ spec }) => spec.storageCapacity ?? false,
     },
     {
       name: 'TokenRequests',
       type: 'string',
-      doc: 'Audiences of the service account tokens the driver gets.',
+      doc: 'Audiences of the service account tokens that the driver receives.',
       cell: ({ spec }) => spec.tokenRequests?.map(({ audience }) => audience).join(',') ?? '<unset>',
     },
     {
       name: 'RequiresRepublish',
       type: 'boolean',
-      doc: 'Whether mounted volumes are published again from time to time.',
+      doc: 'Whether NodePublishVolume is called periodically.',
       cell: ({ spec }) => spec.requiresRepublish ?? false,
     },
     {
       name: 'Modes',
       type: 'string',
-      doc: 'Kinds of volumes the driver serves.',
+      doc: 'Supported volume lifecycles.',
       cell: ({ spec }) => spec.volumeLifecycleModes?.join(',') || '<none>',
     },
     ageColumn,
@@ -114,7 +114,7 @@ export const csiDriverKind = defineKind<CSIDriver>({
   generationOf: ({ spec }) => spec,
 })
 
-// The misspelling is what clients have always been told.
+// Kubernetes misspells the field in its messages; clients match on it.
 const ATTACH_REQUIRED_FIELD = 'spec.attachedRequired'
 
 const REQUIRED: readonly (readonly [keyof CSIDriverSpec, string])[] = [

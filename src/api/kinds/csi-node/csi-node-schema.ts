@@ -2,25 +2,21 @@
 import { type Infer, int32, list, object, oneOf, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const volumeNodeResources = object(
-  'io.k8s.api.storage.v1.VolumeNodeResources',
-  'How many volumes a node can take.',
-  {
-    count: ptr(1, int32, 'How many volumes of the driver can be on the node at once; unset for no limit.'),
-  },
-)
+export const volumeNodeResources = object('io.k8s.api.storage.v1.VolumeNodeResources', 'Volume limit of a node.', {
+  count: ptr(1, int32, 'Maximum number of volumes of the driver on the node; unset means no limit.'),
+})
 
 export const csiNodeDriver = object('io.k8s.api.storage.v1.CSINodeDriver', 'A driver that runs on a node.', {
   name: req(1, string, 'Name of the driver.'),
-  nodeID: req(2, string, 'Name by which the driver knows the node; cannot change.'),
-  topologyKeys: req(3, list(string), 'Labels of the node that describe where it is, as the driver sees it.'),
-  allocatable: ptr(4, volumeNodeResources, 'How many volumes of the driver the node can take.'),
+  nodeID: req(2, string, 'ID of the node in calls to the driver; immutable.'),
+  topologyKeys: req(3, list(string), 'Keys of the node labels that hold its topology segments.'),
+  allocatable: ptr(4, volumeNodeResources, 'Volume limit of the node for this driver.'),
 })
 
 export type CSINodeDriver = Infer<typeof csiNodeDriver>
 
-export const csiNodeSpec = object('io.k8s.api.storage.v1.CSINodeSpec', 'Which drivers run on a node.', {
-  drivers: req(1, list(csiNodeDriver), 'Drivers that are registered on the node, each name once.', {
+export const csiNodeSpec = object('io.k8s.api.storage.v1.CSINodeSpec', 'The drivers registered on a node.', {
+  drivers: req(1, list(csiNodeDriver), 'Drivers registered on the node, unique by name.', {
     merge: 'name',
     list: 'map',
     keys: ['name'],
@@ -31,15 +27,11 @@ export type CSINodeSpec = Infer<typeof csiNodeSpec>
 
 export const storageHealthCondition = object(
   'io.k8s.api.storage.v1.StorageHealthCondition',
-  'One thing that is wrong with the storage behind a driver.',
+  'A problem with the storage behind a driver.',
   {
-    status: req(
-      1,
-      oneOf('StorageUnreachable', 'StorageDegraded'),
-      'How bad it is: StorageUnreachable or StorageDegraded.',
-    ),
-    reason: req(2, string, 'One word for programs that says what is wrong.'),
-    message: opt(3, string, 'A sentence for people with the details.'),
+    status: req(1, oneOf('StorageUnreachable', 'StorageDegraded'), 'Severity: StorageUnreachable or StorageDegraded.'),
+    reason: req(2, string, 'Machine-readable reason for the problem, in CamelCase.'),
+    message: opt(3, string, 'Human-readable details.'),
     accessMode: ptr(
       4,
       oneOf('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'),
@@ -52,20 +44,16 @@ export const storageHealthCondition = object(
 
 export const storageHealth = object(
   'io.k8s.api.storage.v1.StorageHealth',
-  'How healthy the storage behind a driver is, seen from a node.',
+  'Health of the storage behind a driver, as seen from a node.',
   {
     name: req(1, string, 'Name of the driver.'),
-    healthConditions: opt(
-      2,
-      list(storageHealthCondition),
-      'Everything that is wrong with the storage; empty when it is healthy.',
-    ),
+    healthConditions: opt(2, list(storageHealthCondition), 'Problems with the storage; empty if it is healthy.'),
   },
 )
 
 export const csiNodeStatus = object(
   'io.k8s.api.storage.v1.CSINodeStatus',
-  'What a node reports about the storage of its drivers.',
+  'Status that a node reports about its drivers.',
   {
     storageHealth: opt(1, list(storageHealth), 'Health of the storage behind each driver on the node.', {
       merge: 'name',
@@ -75,10 +63,10 @@ export const csiNodeStatus = object(
   },
 )
 
-export const csiNode = object('io.k8s.api.storage.v1.CSINode', 'The CSI drivers of one node, and how they see it.', {
-  metadata: req(1, objectMeta, 'The name is the name of the node.'),
-  spec: req(2, csiNodeSpec, 'Which drivers run on the node.'),
-  status: opt(3, csiNodeStatus, 'What the node reports about the storage of its drivers.'),
+export const csiNode = object('io.k8s.api.storage.v1.CSINode', 'The CSI drivers registered on one node.', {
+  metadata: req(1, objectMeta, 'Standard object metadata; the name is that of the node.'),
+  spec: req(2, csiNodeSpec, 'The drivers registered on the node.'),
+  status: opt(3, csiNodeStatus, 'Status that the node reports about its drivers.'),
 })
 
 export type CSINode = Infer<typeof csiNode>

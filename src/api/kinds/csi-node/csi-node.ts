@@ -1,4 +1,4 @@
-// CSINode: which drivers run on a node, and under which names and topology they know it.
+// CSINode: the drivers registered on a node, with their node IDs, topology keys and volume limits.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
@@ -52,7 +52,7 @@ export const csiNodeKind = defineKind<CSINode>({
     {
       name: 'Drivers',
       type: 'integer',
-      doc: 'How many drivers run on the node.',
+      doc: 'Number of drivers registered on the node.',
       cell: ({ spec }) => spec.drivers.length,
     },
     ageColumn,
@@ -74,7 +74,7 @@ function validateDriver({ name, nodeID, allocatable }: CSINodeDriver, field: str
   }
 }
 
-/** Problems are told at the driver, not at the key, as clients have always been told. */
+/** Reports errors at the field of the driver instead of the key, as Kubernetes does. */
 function validateTopologyKeys(keys: readonly string[], field: string, errors: FieldErrors): void {
   const seen = new Set<string>()
   for (const key of keys) {

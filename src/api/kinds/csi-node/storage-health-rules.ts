@@ -1,4 +1,4 @@
-// What a node may report about the health of the storage behind its drivers.
+// Validates the storage health that a node reports in the status of its CSINode.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
 import { conditionReasonProblems } from '../shared/condition-reason.ts'

@@ -4,17 +4,17 @@ import { labelSelector, objectMeta } from '../shared/meta-schema.ts'
 
 export const csiStorageCapacity = object(
   'io.k8s.api.storage.v1.CSIStorageCapacity',
-  'How much storage of one class is free in one part of the cluster.',
+  'Available storage of one class in one topology segment.',
   {
-    metadata: req(1, objectMeta, 'Name and namespace; the name carries no meaning.'),
-    nodeTopology: ptr(
-      2,
-      labelSelector,
-      'Nodes that can reach this storage; unset for none, empty for all; cannot change.',
+    metadata: req(1, objectMeta, 'Standard object metadata; the name has no meaning.'),
+    nodeTopology: ptr(2, labelSelector, 'Nodes that can access this storage: none if unset, all if empty; immutable.'),
+    storageClassName: req(3, string, 'StorageClass that the capacity is for; immutable.'),
+    capacity: ptr(4, quantity, 'Available capacity; unset if it is not known.'),
+    maximumVolumeSize: ptr(
+      5,
+      quantity,
+      'Size of the largest volume that can be created; unset if the driver does not report it.',
     ),
-    storageClassName: req(3, string, 'Class that the free storage was asked about with; cannot change.'),
-    capacity: ptr(4, quantity, 'How much is free; unset when that is not known.'),
-    maximumVolumeSize: ptr(5, quantity, 'Largest volume that can be made; unset when the driver does not say.'),
   },
 )
 

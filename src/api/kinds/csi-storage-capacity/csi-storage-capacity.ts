@@ -1,5 +1,5 @@
-// CSIStorageCapacity: how much room one class has in one part of the cluster. An unset topology reaches no node, an
-// empty one every node.
+// CSIStorageCapacity: the available storage of one class in one topology segment. An unset nodeTopology matches no node,
+// an empty one every node.
 import { nameColumn } from '../../columns.ts'
 import { defineKind } from '../../kind.ts'
 import { validateLabelSelector } from '../../meta.ts'
@@ -40,13 +40,13 @@ export const csiStorageCapacityKind = defineKind<CSIStorageCapacity>({
     {
       name: 'StorageClassName',
       type: 'string',
-      doc: 'The class whose free storage this is.',
+      doc: 'StorageClass that the capacity is for.',
       cell: (object) => object.storageClassName,
     },
     {
       name: 'Capacity',
       type: 'string',
-      doc: 'How much storage is free.',
+      doc: 'Available capacity.',
       cell: (object) => object.capacity ?? '<unset>',
     },
   ],

@@ -1,9 +1,9 @@
-// How events are listed, in either face: when last, what, about whom, in which words.
+// The table columns of events, shared by the core group and events.k8s.io.
 import { ageOf } from '../../columns.ts'
 import type { Column } from '../../kind.ts'
 import type { Event } from './event-schema.ts'
 
-/** `toStored` turns a row's object into the stored face. */
+/** `toStored` converts the object of a row to the stored form. */
 export function eventColumns<T>(toStored: (object: T) => Event): Column<T>[] {
   return COLUMNS.map((column) => ({ ...column, cell: (object, context) => column.cell(toStored(object), context) }))
 }
@@ -12,41 +12,47 @@ const COLUMNS: readonly Column<Event>[] = [
   {
     name: 'Last Seen',
     type: 'string',
-    doc: 'Time since it last happened.',
+    doc: 'Time since the last occurrence.',
     cell: (event, { nowMs }) =>
       event.series
         ? ageOf(event.series.lastObservedTime, nowMs)
         : ageOf(event.lastTimestamp ?? firstSeen(event), nowMs),
   },
   { name: 'Type', type: 'string', doc: 'Normal or Warning.', cell: (event) => event.type ?? '' },
-  { name: 'Reason', type: 'string', doc: 'What happened, in one word.', cell: (event) => event.reason ?? '' },
-  { name: 'Object', type: 'string', doc: 'What it happened to.', cell: objectCell },
+  { name: 'Reason', type: 'string', doc: 'Machine-readable reason.', cell: (event) => event.reason ?? '' },
+  { name: 'Object', type: 'string', doc: 'Object that the event is about.', cell: objectCell },
   {
     name: 'Subobject',
     type: 'string',
     wide: true,
-    doc: 'Which part of the object.',
+    doc: 'Part of the object that the event is about.',
     cell: (event) => event.involvedObject.fieldPath ?? '',
   },
-  { name: 'Source', type: 'string', wide: true, doc: 'Who reported it, and from where.', cell: sourceCell },
+  {
+    name: 'Source',
+    type: 'string',
+    wide: true,
+    doc: 'Component and instance that reported the event.',
+    cell: sourceCell,
+  },
   {
     name: 'Message',
     type: 'string',
-    doc: 'What happened, in a sentence.',
+    doc: 'Human-readable description of the event.',
     cell: (event) => (event.message ?? '').trim(),
   },
   {
     name: 'First Seen',
     type: 'string',
     wide: true,
-    doc: 'Time since it first happened.',
+    doc: 'Time since the first occurrence.',
     cell: (event, { nowMs }) => ageOf(firstSeen(event), nowMs),
   },
   {
     name: 'Count',
     type: 'string',
     wide: true,
-    doc: 'How often it happened.',
+    doc: 'Number of occurrences.',
     cell: (event) => (event.series ? (event.series.count ?? 0) : event.count || 1),
   },
   {

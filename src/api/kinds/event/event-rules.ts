@@ -1,17 +1,17 @@
-// What must hold of an event, in either of its faces (event.ts, events-event.ts), told of the stored one.
-// Old-style events have no eventTime and are checked loosely; new-style ones must say who did what and why.
+// Validates events of both API groups (event.ts, events-event.ts) in their stored form. Old-style events, without an
+// eventTime, are checked loosely; new-style events must have a reporter, an action and a reason.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import { mustNotChange, sameValue } from '../shared/changed-fields.ts'
 import { type Event, event } from './event-schema.ts'
 
-/** How long an event is kept after it was last written. */
+/** Time from the last write of an event to its deletion. */
 export const EVENT_LIFETIME_MS = 3_600_000
 
 const SHORT_TEXT_BYTES_MAX = 128 // reportingInstance, action, reason
 const MESSAGE_BYTES_MAX = 1_024
 
-/** Holds for every event. `reporterField` is what the face calls the reporting component. */
+/** Validates any event. `reporterField` is the name of the reporting component in the API group of the request. */
 export function validateEvent(event: Event, reporterField: string, errors: FieldErrors): void {
   validateNamespace(event, errors)
   if (event.eventTime === undefined) return
@@ -23,7 +23,7 @@ export function validateEvent(event: Event, reporterField: string, errors: Field
   validateLength('message', event.message ?? '', MESSAGE_BYTES_MAX, errors)
 }
 
-/** Events live beside what they are about; those of cluster-wide objects in `default` (new style: or kube-system). */
+/** An event is in the namespace of its object; for cluster-scoped objects in `default` (new style: or kube-system). */
 function validateNamespace({ metadata, involvedObject, eventTime }: Event, errors: FieldErrors): void {
   const about = involvedObject.namespace ?? ''
   const own = metadata.namespace ?? ''
@@ -43,7 +43,7 @@ function validateLength(field: string, text: string, bytesMax: number, errors: F
   if (Buffer.byteLength(text) > bytesMax) errors.invalid(field, '', `can have at most ${bytesMax} characters`)
 }
 
-/** Events created through events.k8s.io are new-style: nothing of the old fields. */
+/** Events created through events.k8s.io must be new-style, without the deprecated fields. */
 export function validateNewStyle(event: Event, errors: FieldErrors): void {
   validateSeries(event, errors)
   if (event.eventTime === undefined) errors.required('eventTime')
@@ -56,7 +56,7 @@ export function validateNewStyle(event: Event, errors: FieldErrors): void {
   if (event.source?.component || event.source?.host) errors.invalid('source', '', 'needs to be unset')
 }
 
-/** Through events.k8s.io only the series may move on. */
+/** Through events.k8s.io only the series can be updated. */
 export function validateNewStyleUpdate(next: Event, old: Event, errors: FieldErrors): void {
   if (!sameValue(event.fields.series.type, old.series, next.series)) validateSeries(next, errors)
   for (const field of FIXED_FIELDS) {

@@ -1,5 +1,5 @@
-// Event: what happened to an object, for people to read. This is the stored face, of the core group;
-// events-event.ts is the other one.
+// core/v1 Event: a report of something that happened to an object. This is the stored form; events-event.ts serves the
+// same objects as events.k8s.io/v1.
 import { defineKind } from '../../kind.ts'
 import { pathSegmentProblems } from '../../names.ts'
 import { eventColumns } from './event-columns.ts'

@@ -1,34 +1,33 @@
-// Events as events.k8s.io shows them: the stored events of event.ts under newer names.
-// kinds/events-event.ts turns one into the other.
+// The fields of events.k8s.io/v1 Event: those of core/v1 Event under newer names. events-event.ts converts between them.
 import { type Infer, int32, microTime, object, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'
 import { eventSource } from './event-schema.ts'
 
-export const eventSeries = object('io.k8s.api.events.v1.EventSeries', 'Tells that an event keeps happening.', {
-  count: req(1, int32, 'How often it has happened so far.'),
-  lastObservedTime: opt(2, microTime, 'When it last happened.'),
+export const eventSeries = object('io.k8s.api.events.v1.EventSeries', 'The occurrences of a recurring event.', {
+  count: req(1, int32, 'Number of occurrences so far.'),
+  lastObservedTime: opt(2, microTime, 'Time of the last occurrence.'),
 })
 
 export const event = object(
   'io.k8s.api.events.v1.Event',
-  'Something that happened to an object, for people to read; gone after an hour.',
+  'A report of something that happened to an object; deleted after one hour.',
   {
-    metadata: req(1, objectMeta, 'Name, namespace, labels, annotations and the rest of what every object carries.'),
-    eventTime: opt(2, microTime, 'When it first happened, to the microsecond.'),
-    series: ptr(3, eventSeries, 'Set when it keeps happening.'),
-    reportingController: opt(4, string, 'Program that reported it, such as example.com/provisioner.'),
-    reportingInstance: opt(5, string, 'Which instance of that program, such as its pod.'),
-    action: opt(6, string, 'What was done or not done to the object.'),
-    reason: opt(7, string, 'What happened, in one word that programs may test.'),
-    regarding: opt(8, objectReference, 'The object it happened to.'),
-    related: ptr(9, objectReference, 'A second object that played a part.'),
-    note: opt(10, string, 'What happened, in a sentence.'),
+    metadata: req(1, objectMeta, 'Standard object metadata.'),
+    eventTime: opt(2, microTime, 'Time of the first occurrence.'),
+    series: ptr(3, eventSeries, 'Set for a recurring event.'),
+    reportingController: opt(4, string, 'Name of the reporting controller, such as example.com/provisioner.'),
+    reportingInstance: opt(5, string, 'Instance of the reporting controller, such as its pod.'),
+    action: opt(6, string, 'The action that was taken or that failed.'),
+    reason: opt(7, string, 'Machine-readable reason of the event, in CamelCase.'),
+    regarding: opt(8, objectReference, 'The object that the event is about.'),
+    related: ptr(9, objectReference, 'A secondary object of the event.'),
+    note: opt(10, string, 'Human-readable description of the event.'),
     type: opt(11, string, 'Normal or Warning.'),
-    deprecatedSource: opt(12, eventSource, 'Who reported it; kept for events of the core group.'),
-    deprecatedFirstTimestamp: opt(13, time, 'When it first happened; kept for events of the core group.'),
-    deprecatedLastTimestamp: opt(14, time, 'When it last happened; kept for events of the core group.'),
-    deprecatedCount: opt(15, int32, 'How often it happened; kept for events of the core group.'),
+    deprecatedSource: opt(12, eventSource, 'Reporter; only for events of the core group.'),
+    deprecatedFirstTimestamp: opt(13, time, 'Time of the first occurrence; only for events of the core group.'),
+    deprecatedLastTimestamp: opt(14, time, 'Time of the last occurrence; only for events of the core group.'),
+    deprecatedCount: opt(15, int32, 'Number of occurrences; only for events of the core group.'),
   },
 )
 

@@ -1,5 +1,5 @@
-// Event of events.k8s.io: the same stored events under newer names. Each field has one counterpart, so turning an
-// event into the other face and back loses nothing.
+// events.k8s.io/v1 Event: the stored core/v1 events under newer names. Every field has one counterpart, so the conversion
+// is lossless in both directions.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { eventKind } from './event.ts'
@@ -66,7 +66,7 @@ function toStored(object: Event): StoredEvent {
   })
 }
 
-/** Where the stored face drops a zero, the other always shows it. */
+/** The stored form omits a zero count; events.k8s.io always has one. */
 function storedSeries({ count, ...series }: EventSeries): NonNullable<StoredEvent['series']> {
   return count === 0 ? series : { ...series, count }
 }

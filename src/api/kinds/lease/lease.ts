@@ -1,5 +1,5 @@
-// Lease: who holds a role now, and since when. Leader election and node heartbeats write it every few seconds,
-// always naming the version they read, so that only one of two candidates wins.
+// Lease: the current holder of a role. Leader election and node heartbeats write it every few seconds, always with the
+// resourceVersion that they read, so that only one of two candidates wins.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
@@ -35,7 +35,7 @@ export const leaseKind = defineKind<Lease>({
     {
       name: 'Holder',
       type: 'string',
-      doc: 'Who holds the lease.',
+      doc: 'Current holder of the lease.',
       cell: (object) => object.spec?.holderIdentity ?? '',
     },
     ageColumn,

@@ -1,4 +1,4 @@
-// The order that the amounts of one resource in a LimitRange item must keep:
+// Validates the order of the amounts of one resource in a LimitRange item:
 //   min <= defaultRequest <= default <= max,   1 <= maxLimitRequestRatio <= max/min
 import type { FieldErrors } from '../../field-errors.ts'
 import { compareQuantities, parseQuantity } from '../../quantity.ts'

@@ -6,12 +6,12 @@ export const limitRangeItem = object(
   'io.k8s.api.core.v1.LimitRangeItem',
   'Bounds and defaults for one type of object.',
   {
-    type: req(1, string, 'What is bounded: Pod, Container or PersistentVolumeClaim.'),
-    max: opt(2, map(quantity), 'Most that one object may ask for, by resource.'),
-    min: opt(3, map(quantity), 'Least that one object may ask for, by resource.'),
-    default: opt(4, map(quantity), 'Limits given to objects that state none.'),
-    defaultRequest: opt(5, map(quantity), 'Requests given to objects that state none.'),
-    maxLimitRequestRatio: opt(6, map(quantity), 'How many times its request a limit may be, by resource.'),
+    type: req(1, string, 'Type of object: Pod, Container or PersistentVolumeClaim.'),
+    max: opt(2, map(quantity), 'Maximum amounts per object, by resource.'),
+    min: opt(3, map(quantity), 'Minimum amounts per object, by resource.'),
+    default: opt(4, map(quantity), 'Limits of objects that have none.'),
+    defaultRequest: opt(5, map(quantity), 'Requests of objects that have none.'),
+    maxLimitRequestRatio: opt(6, map(quantity), 'Maximum ratio of limit to request, by resource.'),
   },
 )
 
@@ -25,7 +25,7 @@ export const limitRange = object(
   'io.k8s.api.core.v1.LimitRange',
   'Bounds and defaults for single objects of a namespace.',
   {
-    metadata: req(1, objectMeta, 'Name, namespace, labels, annotations and the rest of what every object carries.'),
+    metadata: req(1, objectMeta, 'Standard object metadata.'),
     spec: opt(2, limitRangeSpec, 'The bounds and defaults.'),
   },
 )

@@ -1,6 +1,6 @@
-// LimitRange: bounds and defaults for single objects of a namespace. Filling them in and enforcing them is
-// limit-range admission in the API server. For claims, items also carry iops and throughput; a Container item
-// with those two alone means claims as well.
+// LimitRange: bounds and defaults for single objects of a namespace. Limit-range admission in the API server applies and
+// enforces them. Items for claims may contain iops and throughput; a Container item that contains only those applies to
+// claims as well.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
@@ -46,7 +46,7 @@ export const limitRangeKind = defineKind<LimitRange>({
   deleteReturnsObject: false,
 })
 
-/** Whether the item bounds claims: it says so, or it is a Container item about iops and throughput only. */
+/** Whether the item applies to claims: by its type, or as a Container item with iops and throughput only. */
 export function limitsClaims(item: LimitRangeItem): boolean {
   if (item.type === 'PersistentVolumeClaim') return true
   const names = namesIn(item)
@@ -63,7 +63,7 @@ function normalizeAmounts(amounts: Record<string, string> | undefined): void {
   for (const name of Object.keys(amounts).filter(isThroughputName)) amounts[name] = normalizeThroughput(amounts[name]!)
 }
 
-/** What is missing follows from what is there: default from max, defaultRequest from default, else from min. */
+/** Fills in missing amounts: default from max; defaultRequest from default, else from min. */
 function completeContainerItem(item: LimitRangeItem): void {
   const defaults = { ...item.max, ...item.default }
   const defaultRequests = { ...item.min, ...defaults, ...item.defaultRequest }
@@ -118,7 +118,7 @@ function validateItem(item: LimitRangeItem, field: string, errors: FieldErrors):
   }
 }
 
-/** What no claim may ask for is not given to one either: whoever left it open could not tell what is wrong. */
+/** Rejects defaults that no claim may request: the user of a claim without a request could not explain the error. */
 function validateClaimAmount(
   { part, name, amount }: { part: (typeof MAPS)[number]; name: string; amount: string },
   field: string,
@@ -133,11 +133,11 @@ function validateClaimAmount(
   }
 }
 
-/** An item for claims bounds storage, or says anything about iops or throughput. */
+/** An item for claims must bound storage or contain iops or throughput. */
 const boundsSomething = (item: LimitRangeItem): boolean =>
   item.min?.storage !== undefined || item.max?.storage !== undefined || namesIn(item).some(isIoResource)
 
-/** Without the gate the IO names do not exist, except in a range that has had them since it was on. */
+/** Rejects iops and throughput while the gate is off, unless the stored object has them already. */
 function validateIoGate(
   next: LimitRange,
   old: LimitRange | undefined,

@@ -1,12 +1,12 @@
-// Namespace: a room of its own for names, quota and rights. It says Active until it is deleted, then Terminating
-// until its contents and spec.finalizers are gone; that way out (delete, finalize) is the API server's.
+// Namespace: a scope for names, quota and access rights. Its phase is Active until it is deleted, then Terminating until
+// its contents and spec.finalizers are gone; the API server implements delete and finalize.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
 import { dns1123LabelProblems, qualifiedNameProblems } from '../../names.ts'
 import { type Namespace, namespace } from './namespace-schema.ts'
 
-/** Every namespace carries its name as a label too, so that selectors can name namespaces. */
+/** Every namespace has its name as a label, so that label selectors can select it by name. */
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name'
 /** Keeps a namespace until its contents are deleted. */
 export const NAMESPACE_FINALIZER = 'kubernetes'
@@ -24,7 +24,7 @@ export const namespaceKind = defineKind<Namespace>({
   nameErrors: dns1123LabelProblems,
   defaults: labelWithName,
   prepareForCreate(object) {
-    labelWithName(object) // a generated name is known only now
+    labelWithName(object) // generateName has been resolved by now
     const finalizers = object.spec?.finalizers ?? []
     if (!finalizers.includes(NAMESPACE_FINALIZER)) object.spec = { finalizers: [...finalizers, NAMESPACE_FINALIZER] }
     object.status = { phase: 'Active' }
@@ -55,7 +55,7 @@ export const namespaceKind = defineKind<Namespace>({
     {
       name: 'Status',
       type: 'string',
-      doc: 'Active, or Terminating once it is being deleted.',
+      doc: 'Active, or Terminating while it is being deleted.',
       cell: (object) => object.status?.phase ?? '',
     },
     ageColumn,
@@ -63,7 +63,7 @@ export const namespaceKind = defineKind<Namespace>({
   deleteReturnsObject: true,
 })
 
-/** A finalizer is a well-known name or one in someone's own domain. Used for `finalize` too. */
+/** A finalizer must have a standard name or a name with a domain prefix. Also used for `finalize`. */
 export function validateNamespaceFinalizer(name: string, field: string, errors: FieldErrors): void {
   errors.invalidAll(field, name, qualifiedNameProblems(name))
   if (!name.includes('/') && !STANDARD_FINALIZERS.includes(name)) {

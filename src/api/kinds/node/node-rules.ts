@@ -1,4 +1,4 @@
-// What must hold of a node, and what of it is fixed once set: its network ranges and the provider's name for it.
+// Validates nodes and changes of them: podCIDRs and providerID are immutable once set.
 import type { FieldErrors } from '../../field-errors.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../names.ts'
 import { ipFamilyOf, validateCIDR } from '../../network-addresses.ts'
@@ -40,7 +40,7 @@ export function validateNodeStatus({ status }: Node, errors: FieldErrors): void 
   }
 }
 
-// Clients know the taints' errors under metadata.taints.
+// Kubernetes reports errors of taints under metadata.taints; clients match on it.
 function validateTaints(taints: readonly Taint[], errors: FieldErrors): void {
   const seen = new Set<string>()
   taints.forEach((taint, i) => {

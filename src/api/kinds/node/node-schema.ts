@@ -1,5 +1,4 @@
-// Nodes: the machines that run pods and hold their volumes, and what each reports about itself.
-// Rules are in kinds/node.ts; which drivers a node has is in storage.ts (CSINode).
+// The fields of Node. Its rules are in node.ts and node-rules.ts; the CSI drivers of a node are in ../csi-node.
 import {
   boolean,
   type Infer,
@@ -18,34 +17,34 @@ import {
 } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const taint = object('io.k8s.api.core.v1.Taint', 'Keeps pods away from a node unless they tolerate it.', {
+export const taint = object('io.k8s.api.core.v1.Taint', 'Repels pods that do not tolerate it from a node.', {
   key: req(1, string, 'Name of the taint, such as node.kubernetes.io/unreachable.'),
-  value: opt(2, string, 'Value that a toleration may have to equal.'),
+  value: opt(2, string, 'Value that a toleration with operator Equal must have.'),
   effect: req(
     3,
     oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute'),
-    'What happens to pods that do not tolerate it: not placed, avoided, or evicted.',
+    'Effect on pods that do not tolerate it: not scheduled, preferably not scheduled, or evicted.',
   ),
-  timeAdded: ptr(4, time, 'When the taint was put on the node; evictions count from here.'),
+  timeAdded: ptr(4, time, 'When the taint was added; evictions count from this time.'),
 })
 
 export type Taint = Infer<typeof taint>
 
 export const configMapNodeConfigSource = object(
   'io.k8s.api.core.v1.ConfigMapNodeConfigSource',
-  'A ConfigMap that holds settings of a node agent.',
+  'A ConfigMap with the configuration of a node agent.',
   {
     namespace: req(1, string, 'Namespace of the ConfigMap.'),
     name: req(2, string, 'Name of the ConfigMap.'),
-    uid: opt(3, string, 'Identity of the ConfigMap; known in status only.'),
-    resourceVersion: opt(4, string, 'Version of the ConfigMap in use; known in status only.'),
-    kubeletConfigKey: req(5, string, 'Key under which the settings are found.'),
+    uid: opt(3, string, 'UID of the ConfigMap; in status only.'),
+    resourceVersion: opt(4, string, 'Version of the ConfigMap in use; in status only.'),
+    kubeletConfigKey: req(5, string, 'Key of the configuration in the ConfigMap.'),
   },
 )
 
 export const nodeConfigSource = object(
   'io.k8s.api.core.v1.NodeConfigSource',
-  'Where a node agent gets its settings from. No longer acted on.',
+  'Source of the configuration of a node agent. Deprecated: ignored.',
   {
     configMap: ptr(2, configMapNodeConfigSource, 'The ConfigMap to read.'),
   },
@@ -53,57 +52,53 @@ export const nodeConfigSource = object(
 
 export const nodePodPreemptionPolicy = object(
   'io.k8s.api.core.v1.NodePodPreemptionPolicy',
-  'What may be preempted on the node to make room.',
+  'Limits preemption on a node.',
   {
-    disableResizePreemption: opt(1, list(string), 'Kinds of pods that a growing pod may not push off the node.', {
+    disableResizePreemption: opt(1, list(string), 'Kinds of pods that must not be preempted for the resize of a pod.', {
       list: 'set',
     }),
   },
 )
 
-export const nodeSpec = object('io.k8s.api.core.v1.NodeSpec', 'What is wanted of a node.', {
-  podCIDR: opt(1, string, 'First range of pod addresses; cannot change once set.'),
-  podCIDRs: opt(7, list(string), 'Ranges of pod addresses, at most one per address family; cannot change once set.', {
+export const nodeSpec = object('io.k8s.api.core.v1.NodeSpec', 'Desired state of a node.', {
+  podCIDR: opt(1, string, 'First CIDR of podCIDRs; immutable once set.'),
+  podCIDRs: opt(7, list(string), 'CIDRs of pod IPs, at most one per IP family; immutable once set.', {
     merge: '',
     list: 'set',
   }),
-  providerID: opt(3, string, 'Name the machine has at its provider; set once.'),
-  unschedulable: opt(4, boolean, 'No new pods are placed here while this is true.'),
-  taints: opt(5, list(taint), 'Marks that keep pods away unless they tolerate them; unique by key and effect.'),
-  configSource: ptr(6, nodeConfigSource, 'Settings from a ConfigMap. No longer acted on.'),
-  externalID: opt(2, string, 'Older name for the machine at its provider. Not used any more.'),
-  podPreemptionPolicy: ptr(8, nodePodPreemptionPolicy, 'Limits what may be preempted on this node.'),
+  providerID: opt(3, string, 'ID of the machine at its cloud provider; immutable once set.'),
+  unschedulable: opt(4, boolean, 'If true, no new pods are scheduled to the node.'),
+  taints: opt(5, list(taint), 'Taints of the node; unique by key and effect.'),
+  configSource: ptr(6, nodeConfigSource, 'Configuration from a ConfigMap. Deprecated: ignored.'),
+  externalID: opt(2, string, 'Deprecated: not used.'),
+  podPreemptionPolicy: ptr(8, nodePodPreemptionPolicy, 'Limits preemption on this node.'),
 })
 
 export type NodeSpec = Infer<typeof nodeSpec>
 
-export const nodeCondition = object('io.k8s.api.core.v1.NodeCondition', 'One statement about how a node is doing.', {
-  type: req(1, string, 'What the statement is about, such as Ready or DiskPressure.'),
-  status: req(2, string, 'Whether it holds: True, False or Unknown.'),
-  lastHeartbeatTime: opt(3, time, 'When the node last said so.'),
+export const nodeCondition = object('io.k8s.api.core.v1.NodeCondition', 'A condition of a node.', {
+  type: req(1, string, 'Type of the condition, such as Ready or DiskPressure.'),
+  status: req(2, string, 'Status of the condition: True, False or Unknown.'),
+  lastHeartbeatTime: opt(3, time, 'When the node last reported the condition.'),
   lastTransitionTime: opt(4, time, 'When the status last changed.'),
-  reason: opt(5, string, 'Why, in one word.'),
-  message: opt(6, string, 'Why, in a sentence.'),
+  reason: opt(5, string, 'Machine-readable reason for the status, in CamelCase.'),
+  message: opt(6, string, 'Human-readable explanation of the status.'),
 })
 
-export const nodeAddress = object('io.k8s.api.core.v1.NodeAddress', 'An address under which a node can be reached.', {
-  type: req(1, string, 'Kind of address: Hostname, InternalIP, ExternalIP, InternalDNS or ExternalDNS.'),
+export const nodeAddress = object('io.k8s.api.core.v1.NodeAddress', 'An address of a node.', {
+  type: req(1, string, 'Type of the address: Hostname, InternalIP, ExternalIP, InternalDNS or ExternalDNS.'),
   address: req(2, string, 'The address itself.'),
 })
 
-export const daemonEndpoint = object(
-  'io.k8s.api.core.v1.DaemonEndpoint',
-  "Where one of the node's own services listens.",
-  {
-    Port: req(1, int32, 'Port number it listens on.'),
-  },
-)
+export const daemonEndpoint = object('io.k8s.api.core.v1.DaemonEndpoint', 'Endpoint of a service on the node.', {
+  Port: req(1, int32, 'Port number.'),
+})
 
 export const nodeDaemonEndpoints = object(
   'io.k8s.api.core.v1.NodeDaemonEndpoints',
-  "Where the node's own services listen.",
+  'Endpoints of services on the node.',
   {
-    kubeletEndpoint: opt(1, daemonEndpoint, 'Where the node agent listens.'),
+    kubeletEndpoint: opt(1, daemonEndpoint, 'Endpoint of the node agent.'),
   },
 )
 
@@ -111,99 +106,99 @@ export const nodeSwapStatus = object('io.k8s.api.core.v1.NodeSwapStatus', 'Swap 
   capacity: ptr(1, int64, 'Size of the swap space in bytes.'),
 })
 
-export const nodeSystemInfo = object(
-  'io.k8s.api.core.v1.NodeSystemInfo',
-  'What a node is made of: identities, versions, architecture.',
-  {
-    machineID: req(1, string, 'Identity of the machine, from its operating system.'),
-    systemUUID: req(2, string, 'Identity of the machine, from its firmware.'),
-    bootID: req(3, string, 'Changes with every boot.'),
-    kernelVersion: req(4, string, 'Version of the kernel.'),
-    osImage: req(5, string, 'Name and version of the operating system.'),
-    containerRuntimeVersion: req(6, string, 'Name and version of the container runtime.'),
-    kubeletVersion: req(7, string, 'Version of the node agent.'),
-    kubeProxyVersion: req(8, string, 'Not used any more.'),
-    operatingSystem: req(9, string, 'Family of the operating system, such as linux.'),
-    architecture: req(10, string, 'Processor architecture, such as amd64.'),
-    swap: ptr(11, nodeSwapStatus, 'Swap space of the machine.'),
-    runningInUserNamespace: ptr(12, boolean, 'Whether the node agent runs inside a user namespace.'),
-  },
-)
+export const nodeSystemInfo = object('io.k8s.api.core.v1.NodeSystemInfo', 'IDs, versions and architecture of a node.', {
+  machineID: req(1, string, 'ID of the machine from its operating system.'),
+  systemUUID: req(2, string, 'ID of the machine from its firmware.'),
+  bootID: req(3, string, 'ID of the current boot.'),
+  kernelVersion: req(4, string, 'Version of the kernel.'),
+  osImage: req(5, string, 'Name and version of the operating system.'),
+  containerRuntimeVersion: req(6, string, 'Name and version of the container runtime.'),
+  kubeletVersion: req(7, string, 'Version of the node agent.'),
+  kubeProxyVersion: req(8, string, 'Deprecated: not used.'),
+  operatingSystem: req(9, string, 'Family of the operating system, such as linux.'),
+  architecture: req(10, string, 'Processor architecture, such as amd64.'),
+  swap: ptr(11, nodeSwapStatus, 'Swap space of the machine.'),
+  runningInUserNamespace: ptr(12, boolean, 'Whether the node agent runs inside a user namespace.'),
+})
 
-export const containerImage = object('io.k8s.api.core.v1.ContainerImage', 'An image that is present on a node.', {
-  names: req(1, list(string), 'Names under which the image is known.'),
+export const containerImage = object('io.k8s.api.core.v1.ContainerImage', 'A container image on a node.', {
+  names: req(1, list(string), 'Names of the image.'),
   sizeBytes: opt(2, int64, 'Size of the image in bytes.'),
 })
 
 export const attachedVolume = object('io.k8s.api.core.v1.AttachedVolume', 'A volume that is attached to a node.', {
   name: req(1, string, 'Name of the attached volume.'),
-  devicePath: req(2, string, 'Device under which the node sees it.'),
+  devicePath: req(2, string, 'Path of the device on the node.'),
 })
 
 export const nodeConfigStatus = object(
   'io.k8s.api.core.v1.NodeConfigStatus',
-  'Which settings a node agent uses. No longer filled in.',
+  'Configuration of a node agent. Deprecated: not set.',
   {
-    assigned: ptr(1, nodeConfigSource, 'Settings it will try to use.'),
-    active: ptr(2, nodeConfigSource, 'Settings it uses now.'),
-    lastKnownGood: ptr(3, nodeConfigSource, 'Settings it falls back to.'),
-    error: opt(4, string, 'Why the assigned settings are not in use.'),
+    assigned: ptr(1, nodeConfigSource, 'Configuration that the agent will try to use.'),
+    active: ptr(2, nodeConfigSource, 'Configuration in use.'),
+    lastKnownGood: ptr(3, nodeConfigSource, 'Configuration to fall back to.'),
+    error: opt(4, string, 'Why the assigned configuration is not in use.'),
   },
 )
 
 export const nodeRuntimeHandlerFeatures = object(
   'io.k8s.api.core.v1.NodeRuntimeHandlerFeatures',
-  'What a runtime handler can do.',
+  'Features of a runtime handler.',
   {
-    recursiveReadOnlyMounts: ptr(1, boolean, 'Whether it can mount a whole tree read-only.'),
-    userNamespaces: ptr(2, boolean, 'Whether it can run pods in user namespaces.'),
+    recursiveReadOnlyMounts: ptr(1, boolean, 'Whether the handler supports recursive read-only mounts.'),
+    userNamespaces: ptr(2, boolean, 'Whether the handler supports user namespaces.'),
   },
 )
 
 export const nodeRuntimeHandler = object(
   'io.k8s.api.core.v1.NodeRuntimeHandler',
-  'One way in which the node can run containers.',
+  'A runtime handler of the container runtime.',
   {
     name: req(1, string, 'Name of the handler; empty for the default one.'),
-    features: ptr(2, nodeRuntimeHandlerFeatures, 'What the handler can do.'),
+    features: ptr(2, nodeRuntimeHandlerFeatures, 'Features of the handler.'),
   },
 )
 
-export const nodeFeatures = object('io.k8s.api.core.v1.NodeFeatures', 'What the node can do, whatever the handler.', {
-  supplementalGroupsPolicy: ptr(1, boolean, 'Whether pods may choose how supplemental groups are made up.'),
-})
+export const nodeFeatures = object(
+  'io.k8s.api.core.v1.NodeFeatures',
+  'Features of the node that do not depend on the runtime handler.',
+  {
+    supplementalGroupsPolicy: ptr(1, boolean, 'Whether supplementalGroupsPolicy is supported.'),
+  },
+)
 
-export const nodeStatus = object('io.k8s.api.core.v1.NodeStatus', 'What a node reports about itself.', {
-  capacity: opt(1, map(quantity), 'All resources of the node.'),
-  allocatable: opt(2, map(quantity), 'Resources of the node that pods may use; all of them if unset.'),
-  phase: opt(3, oneOf('Pending', 'Running', 'Terminated'), 'Not used any more.'),
-  conditions: opt(4, list(nodeCondition), 'How the node is doing, one statement per type.', {
+export const nodeStatus = object('io.k8s.api.core.v1.NodeStatus', 'Status that a node reports.', {
+  capacity: opt(1, map(quantity), 'Total resources of the node.'),
+  allocatable: opt(2, map(quantity), 'Resources available to pods; defaults to capacity.'),
+  phase: opt(3, oneOf('Pending', 'Running', 'Terminated'), 'Deprecated: not used.'),
+  conditions: opt(4, list(nodeCondition), 'Conditions of the node, unique by type.', {
     merge: 'type',
     list: 'map',
     keys: ['type'],
   }),
-  addresses: opt(5, list(nodeAddress), 'Addresses under which the node can be reached.', {
+  addresses: opt(5, list(nodeAddress), 'Addresses of the node.', {
     merge: 'type',
     list: 'map',
     keys: ['type'],
   }),
-  daemonEndpoints: opt(6, nodeDaemonEndpoints, "Where the node's own services listen."),
-  nodeInfo: opt(7, nodeSystemInfo, 'Identities and versions of the machine and its software.'),
-  images: opt(8, list(containerImage), 'Images present on the node.'),
-  volumesInUse: opt(9, list(string), 'Attached volumes that the node still has mounted; they are not detached before.'),
+  daemonEndpoints: opt(6, nodeDaemonEndpoints, 'Endpoints of services on the node.'),
+  nodeInfo: opt(7, nodeSystemInfo, 'IDs and versions of the machine and its software.'),
+  images: opt(8, list(containerImage), 'Container images on the node.'),
+  volumesInUse: opt(9, list(string), 'Attached volumes that are still mounted and must not be detached.'),
   volumesAttached: opt(10, list(attachedVolume), 'Volumes that are attached to the node.'),
-  config: ptr(11, nodeConfigStatus, 'Which settings the node agent uses. No longer filled in.'),
-  runtimeHandlers: opt(12, list(nodeRuntimeHandler), 'Ways in which the node can run containers.'),
-  features: ptr(13, nodeFeatures, 'What the node can do, whatever the handler.'),
-  declaredFeatures: opt(14, list(string), 'Names of features the node says it has.'),
+  config: ptr(11, nodeConfigStatus, 'Configuration of the node agent. Deprecated: not set.'),
+  runtimeHandlers: opt(12, list(nodeRuntimeHandler), 'Runtime handlers of the container runtime.'),
+  features: ptr(13, nodeFeatures, 'Features of the node that do not depend on the runtime handler.'),
+  declaredFeatures: opt(14, list(string), 'Names of the features that the node declares.'),
 })
 
 export type NodeStatus = Infer<typeof nodeStatus>
 
-export const node = object('io.k8s.api.core.v1.Node', 'A machine that runs pods and holds their volumes.', {
-  metadata: req(1, objectMeta, 'Name, namespace, labels, annotations and the rest of what every object carries.'),
-  spec: opt(2, nodeSpec, 'What is wanted of the node.'),
-  status: opt(3, nodeStatus, 'What the node reports about itself.'),
+export const node = object('io.k8s.api.core.v1.Node', 'A machine that runs pods.', {
+  metadata: req(1, objectMeta, 'Standard object metadata.'),
+  spec: opt(2, nodeSpec, 'Desired state of the node.'),
+  status: opt(3, nodeStatus, 'Status that the node reports.'),
 })
 
 export type Node = Infer<typeof node>

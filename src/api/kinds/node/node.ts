@@ -1,5 +1,5 @@
-// Node: a machine that runs pods and holds their volumes. Its agent registers it with a status already filled in,
-// and publishes driver topology as labels through /status.
+// Node: a machine that runs pods. Its agent creates the object with a status, and publishes the topology of CSI drivers as
+// labels through /status.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { type Column, defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
@@ -33,13 +33,13 @@ export const nodeKind = defineKind<Node>({
   selectableFields: { 'spec.unschedulable': (object) => String(object.spec?.unschedulable ?? false) },
   columns: [
     nameColumn,
-    { name: 'Status', type: 'string', doc: 'Whether the node is ready and takes new pods.', cell: statusCell },
-    { name: 'Roles', type: 'string', doc: 'Roles named by its labels.', cell: rolesCell },
+    { name: 'Status', type: 'string', doc: 'Whether the node is ready and schedulable.', cell: statusCell },
+    { name: 'Roles', type: 'string', doc: 'Roles from the labels of the node.', cell: rolesCell },
     ageColumn,
     {
       name: 'Version',
       type: 'string',
-      doc: 'Version of its agent.',
+      doc: 'Version of the node agent.',
       cell: (object) => object.status?.nodeInfo?.kubeletVersion ?? '',
     },
     ...wideColumns(),
@@ -47,7 +47,7 @@ export const nodeKind = defineKind<Node>({
   deleteReturnsObject: false,
 })
 
-/** podCIDR is the first of podCIDRs under an older name; where they disagree the older name wins. */
+/** podCIDR is the older form of podCIDRs[0]; if they differ, podCIDR wins. */
 function alignPodCIDRs(spec: NonNullable<Node['spec']>): void {
   if (spec.podCIDR && spec.podCIDRs?.[0] !== spec.podCIDR) spec.podCIDRs = [spec.podCIDR]
   else if (!spec.podCIDR && spec.podCIDRs?.[0]) spec.podCIDR = spec.podCIDRs[0]
@@ -84,15 +84,15 @@ function wideColumns(): Column<Node>[] {
     cell,
   })
   return [
-    wide('Internal-IP', 'Address inside the cluster.', (object) => address(object, 'InternalIP')),
-    wide('External-IP', 'Address outside the cluster.', (object) => address(object, 'ExternalIP')),
+    wide('Internal-IP', 'IP address inside the cluster.', (object) => address(object, 'InternalIP')),
+    wide('External-IP', 'IP address outside the cluster.', (object) => address(object, 'ExternalIP')),
     wide('OS-Image', 'Operating system.', (object) => info(object)?.osImage || '<unknown>'),
     wide('Kernel-Version', 'Kernel and architecture.', (object) => {
       const kernel = info(object)?.kernelVersion || '<unknown>'
       const architecture = info(object)?.architecture
       return architecture ? `${kernel} (${architecture})` : kernel
     }),
-    wide('Container-Runtime', 'What runs its containers.', (object) => {
+    wide('Container-Runtime', 'Container runtime.', (object) => {
       return info(object)?.containerRuntimeVersion || '<unknown>'
     }),
   ]

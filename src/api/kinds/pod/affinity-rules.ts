@@ -1,4 +1,4 @@
-// Where a pod wants to run: affinity to nodes and to other pods, and spreading over topologies.
+// Validates node affinity, pod affinity and topology spread constraints of a pod.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateLabelSelector } from '../../meta.ts'
 import { dns1123LabelProblems, qualifiedNameProblems } from '../../names.ts'
@@ -24,11 +24,11 @@ export function validateAffinity(
   if (podAntiAffinity) validatePodAffinity(podAntiAffinity, `${field}.podAntiAffinity`, errors)
 }
 
-function validatePodAffinity(wishes: Infer<typeof podAffinity>, field: string, errors: FieldErrors): void {
-  for (const [index, term] of (wishes.requiredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
+function validatePodAffinity(affinity: Infer<typeof podAffinity>, field: string, errors: FieldErrors): void {
+  for (const [index, term] of (affinity.requiredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
     validatePodTerm(term, `${field}.requiredDuringSchedulingIgnoredDuringExecution[${index}]`, errors)
   }
-  for (const [index, term] of (wishes.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
+  for (const [index, term] of (affinity.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
     const at = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
     validateWeight(term.weight, at, errors)
     validatePodTerm(term.podAffinityTerm, `${at}.podAffinityTerm`, errors)

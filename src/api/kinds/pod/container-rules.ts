@@ -1,5 +1,5 @@
-// The containers of a pod: names unique among all of them, an image each, resources that add up.
-// Ports, environment, mounts and probes have neighbours of their own.
+// Validates the containers of a pod: unique names, images, resources. Ports, environment, mounts and probes are validated
+// in port-rules.ts, env-rules.ts, mount-rules.ts and probe-rules.ts.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems } from '../../names.ts'
 import { compareQuantities } from '../../quantity.ts'
@@ -42,11 +42,11 @@ export function validateContainers({ spec, volumes, errors }: ContainersUnderChe
     const field = `spec.initContainers[${index}]`
     validateContainer({ container, field, volumes, names, errors })
     validateRestartPolicy(container, field, errors)
-    validateHostPorts([container], 'spec.initContainers', errors) // they run one by one
+    validateHostPorts([container], 'spec.initContainers', errors) // init containers run one after another
     if (container.restartPolicy === 'Always') {
       if (container.lifecycle) validateLifecycle(container.lifecycle, { field, gracePeriodSeconds }, errors)
       validateProbes(container, { field, gracePeriodSeconds }, errors)
-    } else forbidLongLife(container, field, errors)
+    } else forbidLifecycle(container, field, errors)
   }
 }
 
@@ -58,11 +58,11 @@ function validateRestartPolicy({ restartPolicy }: Container, field: string, erro
   }
 }
 
-const LONG_LIFE_FIELDS = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const
+const LIFECYCLE_FIELDS = ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const
 
-/** An init container that ends has no life to watch. */
-function forbidLongLife(container: Container, field: string, errors: FieldErrors): void {
-  for (const name of LONG_LIFE_FIELDS) {
+/** An init container that runs to completion cannot have probes or lifecycle hooks. */
+function forbidLifecycle(container: Container, field: string, errors: FieldErrors): void {
+  for (const name of LIFECYCLE_FIELDS) {
     if (container[name]) {
       errors.forbidden(`${field}.${name}`, 'may not be set for init containers without restartPolicy=Always')
     }

@@ -1,4 +1,4 @@
-// A container's environment: named variables, and whole config maps or secrets.
+// Validates the environment of a container: env and envFrom.
 import type { FieldErrors } from '../../field-errors.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems, envVarNameProblems } from '../../names.ts'
 import type { Infer } from '../../schema.ts'

@@ -1,10 +1,10 @@
-// References from a pod's environment and files to its own fields and to its containers' resources.
+// Validates references from environment variables and files of a pod to fields of the pod and resources of containers.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import type { Infer } from '../../schema.ts'
 import type { objectFieldSelector, resourceFieldSelector } from './pod-volumes-schema.ts'
 
-/** What files can show. */
+/** Fields that files can contain. */
 export const VOLUME_FIELDS = [
   'metadata.annotations',
   'metadata.labels',
@@ -12,7 +12,7 @@ export const VOLUME_FIELDS = [
   'metadata.namespace',
   'metadata.uid',
 ]
-/** What environment variables can hold. */
+/** Fields that environment variables can contain. */
 export const ENV_FIELDS = [
   'metadata.name',
   'metadata.namespace',
@@ -43,7 +43,7 @@ export function validateFieldReference(
   } else validatePath(fieldPath, { field, allowed }, errors)
 }
 
-/** `metadata.labels['app']` names one label. */
+/** `metadata.labels['app']` refers to one label. */
 function validatePath(path: string, { field, allowed }: FieldReferenceOptions, errors: FieldErrors): void {
   const subscripted = /^(.*)\['(.*)'\]$/s.exec(path)
   if (!subscripted) {
@@ -67,7 +67,7 @@ const RESOURCES = [
 
 interface ResourceReferenceOptions {
   readonly field: string
-  /** A file is not inside a container, so it must say which. */
+  /** Files belong to the pod, so a reference in them must name the container. */
   readonly containerRequired: boolean
 }
 

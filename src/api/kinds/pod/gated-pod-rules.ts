@@ -1,5 +1,5 @@
-// A pod that scheduling gates hold back may still be told more narrowly where to run: its node selector and its
-// required node affinity may gain requirements, never lose or change one. Preferences are free.
+// Validates changes of the placement of a pod with scheduling gates: requirements can be added to its node selector and
+// required node affinity, but not removed or changed. Preferences can change freely.
 import type { FieldErrors } from '../../field-errors.ts'
 import { list } from '../../schema.ts'
 import { sameValue } from '../shared/changed-fields.ts'
@@ -11,7 +11,7 @@ export function validateNarrowedPlacement(after: PodSpec, before: PodSpec, error
   validateTerms(requiredTerms(after), requiredTerms(before), errors)
 }
 
-/** The parts of a spec that a gated pod may change, as they were. */
+/** The old values of the fields that a gated pod may change. */
 export function withPlacementOf(before: PodSpec, after: PodSpec): Partial<PodSpec> {
   const nodeAffinity = before.affinity?.nodeAffinity
   const affinity = { ...after.affinity, nodeAffinity }
@@ -29,7 +29,7 @@ function validateSelector(after: Record<string, string>, before: Record<string, 
 const requiredTerms = ({ affinity }: PodSpec): readonly NodeSelectorTerm[] =>
   affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
 
-/** Terms are alternatives: another one would widen the choice. */
+/** Terms are alternatives, so an additional term would allow more nodes. */
 function validateTerms(
   after: readonly NodeSelectorTerm[],
   before: readonly NodeSelectorTerm[],
@@ -43,7 +43,7 @@ function validateTerms(
   }
   for (const [index, term] of before.entries()) {
     const next = after[index] ?? {}
-    if (!onlyGains(next, term)) {
+    if (!onlyAdds(next, term)) {
       errors.invalid(`${field}[${index}]`, next, 'only additions are allowed (no mutations or deletions)')
     }
   }
@@ -52,9 +52,9 @@ function validateTerms(
 const requirements = list(nodeSelectorRequirement)
 const PARTS = ['matchExpressions', 'matchFields'] as const
 
-function onlyGains(after: NodeSelectorTerm, before: NodeSelectorTerm): boolean {
+function onlyAdds(after: NodeSelectorTerm, before: NodeSelectorTerm): boolean {
   const selectedNothing = PARTS.every((part) => !before[part]?.length)
-  if (selectedNothing && PARTS.some((part) => after[part]?.length)) return false // it would select something
+  if (selectedNothing && PARTS.some((part) => after[part]?.length)) return false // a term without requirements matches no node
   return PARTS.every((part) => {
     const kept = before[part] ?? []
     return sameValue(requirements, kept, (after[part] ?? []).slice(0, kept.length))

@@ -1,5 +1,5 @@
-// Where a container sees its volumes: mounts (file systems) and devices (block volumes). Every path and every volume
-// is used once, and only volumes that the pod has.
+// Validates the volume mounts and volume devices of a container: paths and devices are unique and refer to volumes of the
+// pod.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Infer } from '../../schema.ts'
 import { hasBacksteps, validateDescendingPath } from '../shared/path-rules.ts'
@@ -45,7 +45,7 @@ interface MountOptionsUnderCheck {
   container: Container
   /** Path of the mount. */
   at: string
-  /** Path of all mounts: clients know some errors under it. */
+  /** Path of the list: Kubernetes reports some errors there. */
   field: string
   errors: FieldErrors
 }

@@ -1,4 +1,4 @@
-// How pods are listed: the one word that says best how a pod is doing, and how many of its containers are ready.
+// The table columns of pods: the status summary of kubectl and the numbers of ready containers and restarts.
 import { ageColumn, ageOf, nameColumn } from '../../columns.ts'
 import type { Column } from '../../kind.ts'
 import type { Infer } from '../../schema.ts'
@@ -12,7 +12,7 @@ interface Summary {
   ready: number
   total: number
   restarts: number
-  /** When a container last ended. */
+  /** When a container last terminated. */
   lastRestart: string | undefined
 }
 
@@ -21,27 +21,27 @@ export const podColumns: readonly Column<Pod>[] = [
   {
     name: 'Ready',
     type: 'string',
-    doc: 'Containers that are ready, of all that should be.',
+    doc: 'Number of ready containers and of all containers.',
     cell: (pod) => {
       const { ready, total } = summarize(pod)
       return `${ready}/${total}`
     },
   },
-  { name: 'Status', type: 'string', doc: 'How the pod is doing, in one word.', cell: (pod) => summarize(pod).word },
+  { name: 'Status', type: 'string', doc: 'Summary of the state of the pod.', cell: (pod) => summarize(pod).word },
   {
     name: 'Restarts',
     type: 'string',
-    doc: 'How often its containers were restarted, and when last.',
+    doc: 'Number of container restarts and time of the last one.',
     cell: (pod, { nowMs }) => {
       const { restarts, lastRestart } = summarize(pod)
       return restarts !== 0 && lastRestart ? `${restarts} (${ageOf(lastRestart, nowMs)} ago)` : String(restarts)
     },
   },
   ageColumn,
-  wide('IP', 'Address of the pod.', (pod) => pod.status?.podIPs?.[0]?.ip),
-  wide('Node', 'Node it runs on.', (pod) => pod.spec?.nodeName),
-  wide('Nominated Node', 'Node where room is being made for it.', (pod) => pod.status?.nominatedNodeName),
-  wide('Readiness Gates', 'Extra conditions that hold, of all that must.', readinessGates),
+  wide('IP', 'IP address of the pod.', (pod) => pod.status?.podIPs?.[0]?.ip),
+  wide('Node', 'Node of the pod.', (pod) => pod.spec?.nodeName),
+  wide('Nominated Node', 'Node nominated by preemption.', (pod) => pod.status?.nominatedNodeName),
+  wide('Readiness Gates', 'Number of readiness gates that are met and of all.', readinessGates),
 ]
 
 function wide(name: string, doc: string, cell: (pod: Pod) => string | undefined): Column<Pod> {
@@ -58,7 +58,7 @@ function readinessGates({ spec, status }: Pod): string | undefined {
   return `${met.length}/${gates.length}`
 }
 
-/** Init containers tell the story until they are done; then the containers do. A deletion outranks both. */
+/** Init containers determine the status until they are done, then the containers do. A deletion takes precedence. */
 export function summarize(pod: Pod): Summary {
   const { spec, status = {} } = pod
   const conditions = status.conditions ?? []
@@ -83,7 +83,7 @@ export function summarize(pod: Pod): Summary {
   return summary
 }
 
-/** Whether an init container is still at work; the first such one names the state. */
+/** Whether an init container has not completed; the first such one determines the status. */
 function readInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): boolean {
   for (const [index, container] of (status?.initContainerStatuses ?? []).entries()) {
     countRestarts(container, summary)
@@ -102,7 +102,7 @@ function readInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>
 }
 
 function readContainers({ status }: Pod, sidecars: ReadonlySet<string>, summary: Summary): void {
-  summary.restarts = 0 // of the init containers only those count that go on
+  summary.restarts = 0 // of the init containers only sidecars count
   summary.lastRestart = undefined
   for (const container of status?.initContainerStatuses ?? []) {
     if (sidecars.has(container.name)) countRestarts(container, summary)
@@ -121,7 +121,7 @@ function readContainers({ status }: Pod, sidecars: ReadonlySet<string>, summary:
       summary.ready++
     }
   }
-  if (summary.word !== 'Completed') return // one container is done: the others say how the pod is
+  if (summary.word !== 'Completed') return
   const ready = status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True')
   if (running && ready) summary.word = 'Running'
   else if (failure) summary.word = failure

@@ -1,5 +1,5 @@
-// What a pod gets when its author says nothing. Defaults that depend on other fields are here too:
-// requests follow limits, the pull policy follows the image's tag, host ports follow the host network.
+// Applies the defaults of a pod, including those that depend on other fields: requests default to limits, the pull policy
+// depends on the image tag, and host ports default to container ports on the host network.
 import type { Container, EphemeralContainer } from './container-schema.ts'
 import type { Pod, PodSpec, PodStatus } from './pod-schema.ts'
 import { defaultVolume } from './pod-volume-defaults.ts'
@@ -20,7 +20,7 @@ function defaultSpec(spec: PodSpec): void {
   }
   for (const container of spec.ephemeralContainers ?? []) defaultContainer(container)
 
-  const serviceAccountName = spec.serviceAccountName ?? spec.serviceAccount // two names of one field
+  const serviceAccountName = spec.serviceAccountName ?? spec.serviceAccount // the second is the deprecated name
   if (serviceAccountName !== undefined) {
     spec.serviceAccountName = serviceAccountName
     spec.serviceAccount = serviceAccountName
@@ -66,7 +66,7 @@ function requestWhatIsLimited(container: Container): void {
   if (resources?.limits) resources.requests = { ...resources.limits, ...resources.requests }
 }
 
-/** podIP is the first of podIPs under an older name; where they disagree the older name wins. */
+/** podIP is the older form of podIPs[0]; if they differ, podIP wins. */
 function alignPodIPs(status: PodStatus): void {
   if (status.podIP && status.podIPs?.[0]?.ip !== status.podIP) status.podIPs = [{ ip: status.podIP }]
   else if (!status.podIP && status.podIPs?.[0]) status.podIP = status.podIPs[0].ip

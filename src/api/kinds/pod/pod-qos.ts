@@ -1,4 +1,4 @@
-// How a pod is treated when its node runs short: Guaranteed pods last, BestEffort pods first.
+// The QoS class of a pod, which determines the order of eviction when its node runs out of resources.
 import { addQuantities, canonicalQuantity, compareQuantities, quantitySign } from '../../quantity.ts'
 import { amountOf } from '../shared/provisioned-io.ts'
 import type { PodSpec, PodStatus } from './pod-schema.ts'
@@ -6,8 +6,8 @@ import type { PodSpec, PodStatus } from './pod-schema.ts'
 const RESOURCES = ['cpu', 'memory'] as const
 
 /**
- * Guaranteed: every container limits cpu and memory and requests just that.
- * BestEffort: nothing asks for anything. Burstable: all others.
+ * Guaranteed: every container has limits for cpu and memory that equal its requests.
+ * BestEffort: no container has requests or limits. Burstable: all others.
  */
 export function qosClassOf(spec: PodSpec): NonNullable<PodStatus['qosClass']> {
   const parts = spec.resources ? [spec] : [...spec.containers, ...(spec.initContainers ?? [])]

@@ -1,5 +1,5 @@
-// What must hold of a pod's spec on its own. Containers, volumes, affinity and tolerations have neighbours of
-// their own; what may change later is in pod-update-rules.ts.
+// Validates the spec of a pod on its own. Containers, volumes, affinity and tolerations are validated in *-rules.ts files
+// beside this one, changes in pod-update-rules.ts.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { validateLabels } from '../../meta.ts'
@@ -25,7 +25,7 @@ export function validatePodSpec(pod: Pod, errors: FieldErrors, context: RuleCont
   validateTokens(spec, errors)
 }
 
-/** What may be said only when the pod is made. */
+/** Rules that apply on create only. */
 export function validateNewPod({ spec }: Pod, errors: FieldErrors): void {
   if (spec?.ephemeralContainers?.length) errors.forbidden('spec.ephemeralContainers', 'cannot be set on create')
   if (spec?.nodeName && spec.schedulingGates?.length) {
@@ -160,7 +160,7 @@ function validateSecurity(spec: PodSpec, errors: FieldErrors): void {
   }
 }
 
-/** A token is someone's: without an account there is none to show. */
+/** A token belongs to a service account, so a pod without one cannot project a token. */
 function validateTokens(spec: PodSpec, errors: FieldErrors): void {
   if (spec.serviceAccountName) return
   for (const [index, { projected }] of (spec.volumes ?? []).entries()) {

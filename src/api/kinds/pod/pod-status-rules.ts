@@ -1,4 +1,4 @@
-// What a pod's status may hold. The node's agent and the scheduler write it through /status.
+// Validates the status of a pod, which the node agent and the scheduler write through /status.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems, qualifiedNameProblems } from '../../names.ts'
 import { ipFamilyOf, validateIP } from '../../network-addresses.ts'
@@ -38,7 +38,7 @@ function validateConditions({ conditions = [] }: PodStatus, errors: FieldErrors)
   }
 }
 
-/** A container that ended and is not to be restarted stays ended. */
+/** A terminated container that is not restarted must stay terminated. */
 function validateStayedTerminated(next: Pod, old: Pod, errors: FieldErrors): void {
   const policy = old.spec?.restartPolicy
   if (policy === 'Always' || old.spec?.containers.some(({ restartPolicy }) => restartPolicy !== undefined)) return

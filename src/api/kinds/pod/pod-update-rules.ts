@@ -1,5 +1,5 @@
-// What may change on a pod once it is made: images, a shorter deadline, more tolerations, fewer scheduling gates,
-// and while gated a narrower choice of nodes (gated-pod-rules.ts). Its node is set through binding; everything else stays.
+// Validates changes of a pod. Mutable are images, activeDeadlineSeconds (only shorter), tolerations (only more) and
+// schedulingGates (only fewer); while gated, placement can be narrowed (gated-pod-rules.ts). nodeName is set by a Binding.
 import { isDeepStrictEqual } from 'node:util'
 import type { FieldErrors } from '../../field-errors.ts'
 import { changedFields, describeChanges, sameValue } from '../shared/changed-fields.ts'
@@ -34,10 +34,10 @@ const NOT_CHANGEABLE = `pod updates may not change fields other than ${[
 
 const isGated = ({ schedulingGates = [] }: PodSpec): boolean => schedulingGates.length > 0
 
-/** The new spec with everything that has rules of its own put back, so that what differs is what may not. */
+/** The new spec with the old values of all mutable fields, so that any remaining difference is forbidden. */
 function withoutChangeable(after: PodSpec, before: PodSpec): PodSpec {
   const { terminationGracePeriodSeconds: seconds = 0 } = before
-  const graceRepaired = seconds < 0 && after.terminationGracePeriodSeconds === 1
+  const isGraceFixed = seconds < 0 && after.terminationGracePeriodSeconds === 1
   return {
     ...after,
     containers: withImagesOf(before.containers, after.containers),
@@ -45,7 +45,7 @@ function withoutChangeable(after: PodSpec, before: PodSpec): PodSpec {
     activeDeadlineSeconds: before.activeDeadlineSeconds,
     tolerations: before.tolerations,
     schedulingGates: before.schedulingGates,
-    terminationGracePeriodSeconds: graceRepaired ? seconds : after.terminationGracePeriodSeconds,
+    terminationGracePeriodSeconds: isGraceFixed ? seconds : after.terminationGracePeriodSeconds,
     ...(isGated(before) ? withPlacementOf(before, after) : {}),
   } as PodSpec
 }
@@ -53,7 +53,7 @@ function withoutChangeable(after: PodSpec, before: PodSpec): PodSpec {
 const withImagesOf = (before: readonly Container[], after: readonly Container[]): Container[] =>
   after.map((container, index) => ({ ...container, image: before[index]?.image }) as Container)
 
-/** A deadline may be set, and brought nearer. */
+/** A deadline can be set and shortened. */
 function validateDeadline(after: PodSpec, before: PodSpec, errors: FieldErrors): void {
   const field = 'spec.activeDeadlineSeconds'
   const { activeDeadlineSeconds: next } = after
@@ -85,6 +85,6 @@ function validateRemovedGates(after: PodSpec, before: PodSpec, errors: FieldErro
   }
 }
 
-/** Whether nothing of the spec changed: then it need not be judged again. Mostly it is equal to the letter. */
+/** Whether the spec is unchanged and needs no validation. Tries the cheap comparison first, which mostly succeeds. */
 export const sameSpec = (next: Pod, old: Pod): boolean =>
   isDeepStrictEqual(next.spec, old.spec) || sameValue(podSpec, old.spec, next.spec)

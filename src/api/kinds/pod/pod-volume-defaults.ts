@@ -1,5 +1,4 @@
-// What a pod's volume gets when its author says nothing: an empty directory if no source is named,
-// and each source's own defaults.
+// Applies the defaults of the volumes of a pod: emptyDir if no source is set, and the defaults of each source.
 
 import { sourcesOf } from './pod-volume-rules.ts'
 import type { Volume } from './pod-volumes-schema.ts'

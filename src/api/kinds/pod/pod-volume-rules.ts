@@ -1,5 +1,5 @@
-// The volumes of a pod: each has a name and exactly one source. Claims and ephemeral volumes are ours to care for;
-// of the other sources it is checked that their required parts are there.
+// Validates the volumes of a pod: each has a unique name and exactly one source. Claims, ephemeral and inline CSI volumes
+// are checked in full; of most other sources only that required fields are set.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { validateAnnotations, validateLabels } from '../../meta.ts'
@@ -21,25 +21,25 @@ export type VolumeSourceName = keyof typeof volumeSource.fields & keyof Volume
 
 const SOURCE_NAMES = Object.keys(volumeSource.fields) as VolumeSourceName[]
 
-/** The sources a volume names; a good one names one. */
+/** The sources that are set; a valid volume has exactly one. */
 export const sourcesOf = (volume: Volume): VolumeSourceName[] =>
   SOURCE_NAMES.filter((name) => volume[name] !== undefined)
 
 export interface PodVolumes {
   readonly spec: PodSpec
-  /** '' while it is not known: rules about claims made for the pod are skipped. */
+  /** '' while generateName is unresolved: rules about claims created for the pod are skipped. */
   readonly podName: string
   readonly errors: FieldErrors
   readonly context: RuleContext
 }
 
-/** Answers the good volumes by name: mounts may refer to them. */
+/** Returns the valid volumes by name, for the validation of mounts. */
 export function validateVolumes({ spec, podName, errors, context }: PodVolumes): Map<string, Volume> {
   const volumes = spec.volumes ?? []
-  const claimsMade = new Set(
+  const ephemeralClaims = new Set(
     podName === '' ? [] : volumes.filter(({ ephemeral }) => ephemeral).map(({ name }) => `${podName}-${name}`),
   )
-  const good = new Map<string, Volume>()
+  const valid = new Map<string, Volume>()
   const names = new Set<string>()
   for (const [index, volume] of volumes.entries()) {
     const field = `spec.volumes[${index}]`
@@ -50,10 +50,10 @@ export function validateVolumes({ spec, podName, errors, context }: PodVolumes):
     if (names.has(volume.name)) errors.duplicate(`${field}.name`, volume.name)
     if (errors.list.length === before) {
       names.add(volume.name)
-      good.set(volume.name, volume)
+      valid.set(volume.name, volume)
     }
     const claimName = volume.persistentVolumeClaim?.claimName
-    if (claimName !== undefined && claimsMade.has(claimName)) {
+    if (claimName !== undefined && ephemeralClaims.has(claimName)) {
       errors.invalid(
         `${field}.persistentVolumeClaim.claimName`,
         claimName,
@@ -61,7 +61,7 @@ export function validateVolumes({ spec, podName, errors, context }: PodVolumes):
       )
     }
   }
-  return good
+  return valid
 }
 
 interface SourceContext {
@@ -95,7 +95,7 @@ function validateRequiredParts(volume: Volume, source: VolumeSourceName, field: 
   const declared = volumeSource.fields[source].type as ObjectType
   const value = volume[source] as Record<string, unknown>
   for (const [name, { required, type }] of Object.entries(declared.fields)) {
-    if (!required || (source === 'projected' && name === 'sources')) continue // no sources: an empty directory
+    if (!required || (source === 'projected' && name === 'sources')) continue // without sources the volume is an empty directory
     const part = value[name]
     const missing = (type.is === 'string' && part === '') || (Array.isArray(part) && part.length === 0)
     if (missing) errors.required(`${field}.${name}`)
@@ -126,7 +126,7 @@ function validateFileSources(
 
 const TEMPLATE_METADATA = ['labels', 'annotations']
 
-/** The template must be one a claim could be made of, and the claim's name, pod-volume, a good name. */
+/** The template must be a valid claim, and `<pod>-<volume>` a valid claim name. */
 function validateEphemeral(volume: Volume, { field, podName, errors, context }: SourceContext): void {
   const template = volume.ephemeral?.volumeClaimTemplate
   const templateField = `${field}.ephemeral.volumeClaimTemplate`
@@ -153,7 +153,7 @@ function validateEphemeral(volume: Volume, { field, podName, errors, context }: 
 }
 
 function validateHostPath({ hostPath }: Volume, field: string, errors: FieldErrors): void {
-  if (!hostPath?.path) return // already said to be required
+  if (!hostPath?.path) return // validateRequiredParts reports it
   validateNoBacksteps(hostPath.path, `${field}.hostPath.path`, errors)
   if (hostPath.type !== undefined && !HOST_PATH_TYPES.includes(hostPath.type)) {
     errors.notSupported(`${field}.hostPath.type`, hostPath.type, HOST_PATH_TYPES)

@@ -1,4 +1,4 @@
-// For tests: small pods that are good, so that a test names only what it is about.
+// Test support: builders of small valid pods, so that a test states only the fields that matter to it.
 
 export interface PodParts {
   readonly name?: string

@@ -1,5 +1,5 @@
-// Pod: containers that run together on one node, and the volumes they share. Stowage schedules and stores pods so
-// that their volumes can be placed; running the containers is the node's business.
+// Pod: containers that run together on one node and share volumes. Stowage stores and schedules pods so that their volumes
+// can be provisioned and attached; node agents run the containers.
 import { defineKind } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { podColumns } from './pod-columns.ts'
@@ -38,7 +38,7 @@ export const podKind = defineKind<Pod>({
     }
   },
   validate(object, errors, context, old) {
-    if (old && sameSpec(object, old)) return // it was good when it was stored
+    if (old && sameSpec(object, old)) return // it was validated when it was stored
     validatePodSpec(object, errors, context)
     if (!old) validateNewPod(object, errors)
   },
@@ -53,7 +53,7 @@ export const podKind = defineKind<Pod>({
 
   selectableFields: {
     'spec.nodeName': (object) => object.spec?.nodeName ?? '',
-    'spec.host': (object) => object.spec?.nodeName ?? '', // an older name
+    'spec.host': (object) => object.spec?.nodeName ?? '', // deprecated name
     'spec.restartPolicy': (object) => object.spec?.restartPolicy ?? '',
     'spec.schedulerName': (object) => object.spec?.schedulerName ?? '',
     'spec.serviceAccountName': (object) => object.spec?.serviceAccountName ?? '',
@@ -69,10 +69,10 @@ export const podKind = defineKind<Pod>({
   gracePeriodSeconds,
 })
 
-/** Nothing runs of a pod that has no node or is done, so it can go at once. */
-function gracePeriodSeconds({ spec, status }: Pod, asked: number | undefined): number {
+/** A pod without a node or in a final phase has no running containers, so it is deleted immediately. */
+function gracePeriodSeconds({ spec, status }: Pod, requested: number | undefined): number {
   const idle = !spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed'
   if (idle) return 0
-  const seconds = asked ?? spec?.terminationGracePeriodSeconds ?? 0
+  const seconds = requested ?? spec?.terminationGracePeriodSeconds ?? 0
   return seconds < 0 ? 1 : seconds
 }

@@ -1,10 +1,10 @@
-// Ports of a container: numbers in range, names that are short and unique, no host port taken twice.
+// Validates the ports of containers: number ranges, names, and unique host ports.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Container } from './container-schema.ts'
 
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP']
 
-/** A number, or the name of a port. */
+/** Validates a port number or a port name. */
 export function validatePort(port: number | string, field: string, errors: FieldErrors): void {
   errors.invalidAll(field, port, typeof port === 'number' ? portNumberProblems(port) : portNameProblems(port))
 }
@@ -27,7 +27,7 @@ export function validatePorts(ports: Container['ports'], field: string, errors: 
   }
 }
 
-/** Containers that run at the same time share the host's ports. */
+/** Containers that run at the same time share the ports of the node. */
 export function validateHostPorts(containers: readonly Container[], field: string, errors: FieldErrors): void {
   const taken = new Set<string>()
   for (const [nth, { ports = [] }] of containers.entries()) {

@@ -1,4 +1,4 @@
-// Probes and lifecycle hooks of a container: one handler each, reachable ports, sensible numbers.
+// Validates the probes and lifecycle hooks of a container: exactly one handler each, valid ports and numbers.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Infer } from '../../schema.ts'
 import type { Container, httpGetAction, lifecycle, lifecycleHandler, probe } from './container-schema.ts'
@@ -10,7 +10,7 @@ type Handler = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'> & Infer<ty
 export interface HandlerContext {
   /** Path of the container. */
   readonly field: string
-  /** A hook that sleeps must fit into it. */
+  /** Upper bound of a sleep hook. */
   readonly gracePeriodSeconds: number | undefined
 }
 

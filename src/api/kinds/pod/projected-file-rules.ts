@@ -1,4 +1,4 @@
-// Files that a pod sees of other objects: keys of secrets and config maps, its own fields, tokens.
+// Validates files that are projected into a pod: entries of secrets and config maps, fields of the pod, tokens.
 import type { FieldErrors } from '../../field-errors.ts'
 import { validateLabelSelector } from '../../meta.ts'
 import type { Infer } from '../../schema.ts'

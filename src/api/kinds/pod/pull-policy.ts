@@ -1,13 +1,13 @@
-// When an image is fetched: the default that follows from how it is named, and the values there are.
+// The image pull policy: its default, derived from the image reference, and its validation.
 import type { FieldErrors } from '../../field-errors.ts'
 
-/** An image that may change under its name is pulled each time: one tagged latest, or not tagged at all. */
+/** Always for a mutable reference (tag latest or no tag), otherwise IfNotPresent. */
 export function pullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
   const [name = '', digest] = image.split('@')
   const lastPart = name.slice(name.lastIndexOf('/') + 1)
   const tag = lastPart.includes(':') ? lastPart.slice(lastPart.indexOf(':') + 1) : undefined
-  const moves = tag === 'latest' || (tag === undefined && digest === undefined && name !== '')
-  return moves ? 'Always' : 'IfNotPresent'
+  const isMutable = tag === 'latest' || (tag === undefined && digest === undefined && name !== '')
+  return isMutable ? 'Always' : 'IfNotPresent'
 }
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never']

@@ -1,4 +1,4 @@
-// Taints keep pods away from a node; tolerations let them stay. The rules for effects and tolerations.
+// Validates tolerations and the effects of taints.
 import type { FieldErrors } from '../../field-errors.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../names.ts'
 import type { Toleration } from './pod-schema.ts'

@@ -1,5 +1,5 @@
-// Which objects a quota counts: rules for spec.scopes and spec.scopeSelector of a ResourceQuota.
-// A scope fits only the resources whose objects have that property; names outside the standard ones always pass.
+// Validates spec.scopes and spec.scopeSelector of a ResourceQuota. A scope applies only to resources whose objects have
+// that property; non-standard resource names are always accepted.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { Infer } from '../../schema.ts'
 import { IO_QUOTA_RESOURCES } from '../shared/resource-names.ts'

@@ -14,17 +14,17 @@ const quotaScope = oneOf(
 
 export const scopedResourceSelectorRequirement = object(
   'io.k8s.api.core.v1.ScopedResourceSelectorRequirement',
-  'Counts only objects whose property has, or has not, one of some values.',
+  'A requirement on one property of the counted objects.',
   {
-    scopeName: req(1, quotaScope, 'Property that is looked at, such as PriorityClass or VolumeAttributesClass.'),
-    operator: req(2, oneOf('In', 'NotIn', 'Exists', 'DoesNotExist'), 'How the property relates to the values.'),
+    scopeName: req(1, quotaScope, 'Property, such as PriorityClass or VolumeAttributesClass.'),
+    operator: req(2, oneOf('In', 'NotIn', 'Exists', 'DoesNotExist'), 'Comparison of the property with the values.'),
     values: opt(3, list(string), 'Values for In and NotIn; none for Exists and DoesNotExist.'),
   },
 )
 
 export const scopeSelector = object(
   'io.k8s.api.core.v1.ScopeSelector',
-  'Counts only objects that meet all of these requirements.',
+  'Selects the objects that a quota counts.',
   {
     matchExpressions: opt(1, list(scopedResourceSelectorRequirement), 'The requirements; all must be met.'),
   },
@@ -33,34 +33,34 @@ export const scopeSelector = object(
 
 export const resourceQuotaSpec = object(
   'io.k8s.api.core.v1.ResourceQuotaSpec',
-  'How much a namespace may use, and of which objects.',
+  'Limits of a namespace and the objects that they apply to.',
   {
     hard: opt(
       1,
       map(quantity),
-      'Upper bound for each resource; limits.iops bounds the sum over claims, requests.iops each single claim.',
+      'Limit by resource. limits.iops is the limit for the sum over all claims, requests.iops for each single claim.',
     ),
-    scopes: opt(2, list(quotaScope), 'Count only objects with all of these properties. Cannot change.'),
-    scopeSelector: ptr(3, scopeSelector, 'Count only objects that this selects.'),
+    scopes: opt(2, list(quotaScope), 'Count only objects that match all of these scopes; immutable.'),
+    scopeSelector: ptr(3, scopeSelector, 'Count only objects that match this selector.'),
   },
 )
 
 export const resourceQuotaStatus = object(
   'io.k8s.api.core.v1.ResourceQuotaStatus',
-  'What is in force and what is used.',
+  'Enforced limits and current usage.',
   {
-    hard: opt(1, map(quantity), 'Bounds in force now.'),
-    used: opt(2, map(quantity), 'Amounts used now.'),
+    hard: opt(1, map(quantity), 'Enforced limits by resource.'),
+    used: opt(2, map(quantity), 'Current usage by resource.'),
   },
 )
 
 export const resourceQuota = object(
   'io.k8s.api.core.v1.ResourceQuota',
-  'Bounds what all objects of a namespace may use together.',
+  'Limits the total resource usage of a namespace.',
   {
-    metadata: req(1, objectMeta, 'Name, namespace, labels, annotations and the rest of what every object carries.'),
-    spec: opt(2, resourceQuotaSpec, 'How much may be used.'),
-    status: opt(3, resourceQuotaStatus, 'What is in force and what is used.'),
+    metadata: req(1, objectMeta, 'Standard object metadata.'),
+    spec: opt(2, resourceQuotaSpec, 'The limits.'),
+    status: opt(3, resourceQuotaStatus, 'Enforced limits and current usage.'),
   },
 )
 

@@ -1,5 +1,5 @@
-// ResourceQuota: how much of each resource a namespace may take. spec says the bounds, status what is in force and
-// used; charging happens with each write, in the API server's quota admission.
+// ResourceQuota: the limits of a namespace by resource. Quota admission in the API server charges usage in the same
+// transaction as the write that causes it.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
@@ -62,13 +62,13 @@ export const resourceQuotaKind = defineKind<ResourceQuota>({
     {
       name: 'Request',
       type: 'string',
-      doc: 'Used and allowed amounts of all but limits.',
+      doc: 'Usage and limit of all resources except limits.*.',
       cell: (object) => usage(object, (name) => !name.startsWith('limits.')),
     },
     {
       name: 'Limit',
       type: 'string',
-      doc: 'Used and allowed amounts of limits.',
+      doc: 'Usage and limit of the limits.* resources.',
       cell: (object) => usage(object, (name) => name.startsWith('limits.')),
     },
     ageColumn,
@@ -83,7 +83,7 @@ function validateAmounts(amounts: Record<string, string> | undefined, field: str
   }
 }
 
-/** Without the gate the IO names do not exist, except in a quota that has had them since it was on. */
+/** Rejects iops and throughput while the gate is off, unless the stored object has them already. */
 function validateIoGate(
   hard: Record<string, string> | undefined,
   oldHard: Record<string, string> | undefined,

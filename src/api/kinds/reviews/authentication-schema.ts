@@ -1,56 +1,53 @@
-// Questions about who somebody is: answered by the API server, never stored.
+// The fields of the review kinds of authentication.k8s.io and of TokenRequest. The API server computes the result; they
+// are never stored.
 import { boolean, type Infer, int64, list, map, object, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const tokenReviewSpec = object('io.k8s.api.authentication.v1.TokenReviewSpec', 'The token to be judged.', {
-  token: opt(1, string, 'The bearer token to be judged.'),
-  audiences: opt(2, list(string), 'For whom the token is meant.'),
+export const tokenReviewSpec = object('io.k8s.api.authentication.v1.TokenReviewSpec', 'The token to verify.', {
+  token: opt(1, string, 'Bearer token to verify.'),
+  audiences: opt(2, list(string), 'Audiences of the token.'),
 })
 
-export const userInfo = object('io.k8s.api.authentication.v1.UserInfo', 'Who a request comes from.', {
+export const userInfo = object('io.k8s.api.authentication.v1.UserInfo', 'The user of a request.', {
   username: opt(1, string, 'Name of the user.'),
-  uid: opt(2, string, 'Identity of the user that survives a change of name.'),
-  groups: opt(3, list(string), 'Groups the user is in.'),
-  extra: opt(4, map(list(string)), 'Further facts about the user, by name.'),
+  uid: opt(2, string, 'UID of the user, which does not change with the name.'),
+  groups: opt(3, list(string), 'Groups of the user.'),
+  extra: opt(4, map(list(string)), 'Further attributes of the user, by name.'),
 })
 
 export const tokenReviewStatus = object(
   'io.k8s.api.authentication.v1.TokenReviewStatus',
-  'Whether the token is good, and whose it is.',
+  'Whether the token is valid, and its user.',
   {
-    authenticated: opt(1, boolean, 'True when the token is good.'),
-    user: opt(2, userInfo, 'Whose token it is.'),
-    audiences: opt(4, list(string), 'For whom the token is meant.'),
-    error: opt(3, string, 'Why the token could not be judged.'),
+    authenticated: opt(1, boolean, 'Whether the token is valid.'),
+    user: opt(2, userInfo, 'User of the token.'),
+    audiences: opt(4, list(string), 'Audiences of the token.'),
+    error: opt(3, string, 'Why the token could not be verified.'),
   },
 )
 
-export const tokenReview = object(
-  'io.k8s.api.authentication.v1.TokenReview',
-  'Asks the server whom a bearer token speaks for.',
-  {
-    metadata: req(1, objectMeta, 'Standard metadata; reviews are answered and never stored.'),
-    spec: req(2, tokenReviewSpec, 'What is asked.'),
-    status: opt(3, tokenReviewStatus, 'The answer, filled in by the server.'),
-  },
-)
+export const tokenReview = object('io.k8s.api.authentication.v1.TokenReview', 'Verifies a bearer token.', {
+  metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+  spec: req(2, tokenReviewSpec, 'The request.'),
+  status: opt(3, tokenReviewStatus, 'The result, set by the server.'),
+})
 
 export type TokenReview = Infer<typeof tokenReview>
 
 export const selfSubjectReviewStatus = object(
   'io.k8s.api.authentication.v1.SelfSubjectReviewStatus',
-  'Who is asking.',
+  'The user of the request.',
   {
-    userInfo: opt(1, userInfo, 'The user the request was made as.'),
+    userInfo: opt(1, userInfo, 'The user of the request.'),
   },
 )
 
 export const selfSubjectReview = object(
   'io.k8s.api.authentication.v1.SelfSubjectReview',
-  'Asks the server who it thinks is asking.',
+  'Returns the user of the request.',
   {
-    metadata: req(1, objectMeta, 'Standard metadata; reviews are answered and never stored.'),
-    status: opt(2, selfSubjectReviewStatus, 'The answer, filled in by the server.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+    status: opt(2, selfSubjectReviewStatus, 'The result, set by the server.'),
   },
 )
 
@@ -58,7 +55,7 @@ export type SelfSubjectReview = Infer<typeof selfSubjectReview>
 
 export const boundObjectReference = object(
   'io.k8s.api.authentication.v1.BoundObjectReference',
-  'The object a token lives and dies with.',
+  'The object that a token is bound to; deleting it invalidates the token.',
   {
     kind: opt(1, string, 'Kind of the object.'),
     apiVersion: opt(2, string, 'API version of the object.'),
@@ -69,31 +66,27 @@ export const boundObjectReference = object(
 
 export const tokenRequestSpec = object(
   'io.k8s.api.authentication.v1.TokenRequestSpec',
-  'What kind of token is wanted.',
+  'Properties of the requested token.',
   {
-    audiences: req(1, list(string), 'For whom the token is meant.'),
-    expirationSeconds: ptr(4, int64, 'How long the token should be good.'),
-    boundObjectRef: ptr(3, boundObjectReference, 'The object whose deletion ends the token.'),
+    audiences: req(1, list(string), 'Audiences of the token.'),
+    expirationSeconds: ptr(4, int64, 'Requested lifetime of the token.'),
+    boundObjectRef: ptr(3, boundObjectReference, 'Object whose deletion invalidates the token.'),
     attestations: opt(5, map(list(string)), 'Claims to be included in the token.'),
   },
 )
 
-export const tokenRequestStatus = object(
-  'io.k8s.api.authentication.v1.TokenRequestStatus',
-  'The token that was made.',
-  {
-    token: req(1, string, 'The bearer token.'),
-    expirationTimestamp: opt(2, time, 'When the token ends.'),
-  },
-)
+export const tokenRequestStatus = object('io.k8s.api.authentication.v1.TokenRequestStatus', 'The issued token.', {
+  token: req(1, string, 'The bearer token.'),
+  expirationTimestamp: opt(2, time, 'When the token expires.'),
+})
 
 export const tokenRequest = object(
   'io.k8s.api.authentication.v1.TokenRequest',
-  'Asks for a token of a service account.',
+  'Requests a token of a service account.',
   {
-    metadata: req(1, objectMeta, 'Standard metadata; reviews are answered and never stored.'),
-    spec: req(2, tokenRequestSpec, 'What is asked.'),
-    status: opt(3, tokenRequestStatus, 'The answer, filled in by the server.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+    spec: req(2, tokenRequestSpec, 'The request.'),
+    status: opt(3, tokenRequestStatus, 'The result, set by the server.'),
   },
 )
 

@@ -1,12 +1,12 @@
-// Questions about what somebody may do: answered by the API server, never stored.
+// The fields of the review kinds of authorization.k8s.io. The API server computes the result; they are never stored.
 import { boolean, type Infer, list, map, object, opt, ptr, req, string } from '../../schema.ts'
 import { labelSelectorRequirement, objectMeta } from '../shared/meta-schema.ts'
 
 export const fieldSelectorRequirement = object(
   'io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement',
-  'One condition on a field.',
+  'A requirement on a field.',
   {
-    key: req(1, string, 'The field.'),
+    key: req(1, string, 'Path of the field.'),
     operator: req(2, string, 'In, NotIn, Exists or DoesNotExist.'),
     values: opt(3, list(string), 'Values the operator compares with.'),
   },
@@ -14,19 +14,19 @@ export const fieldSelectorRequirement = object(
 
 export const fieldSelectorAttributes = object(
   'io.k8s.api.authorization.v1.FieldSelectorAttributes',
-  'The field selector of the request asked about.',
+  'Field selector of the request.',
   {
-    rawSelector: opt(1, string, 'The selector as a query parameter writes it.'),
-    requirements: opt(2, list(fieldSelectorRequirement), 'The selector taken apart.'),
+    rawSelector: opt(1, string, 'The selector in the form of a query parameter.'),
+    requirements: opt(2, list(fieldSelectorRequirement), 'The selector as a list of requirements.'),
   },
 )
 
 export const labelSelectorAttributes = object(
   'io.k8s.api.authorization.v1.LabelSelectorAttributes',
-  'The label selector of the request asked about.',
+  'Label selector of the request.',
   {
-    rawSelector: opt(1, string, 'The selector as a query parameter writes it.'),
-    requirements: opt(2, list(labelSelectorRequirement), 'The selector taken apart.'),
+    rawSelector: opt(1, string, 'The selector in the form of a query parameter.'),
+    requirements: opt(2, list(labelSelectorRequirement), 'The selector as a list of requirements.'),
   },
 )
 
@@ -34,21 +34,21 @@ export const resourceAttributes = object(
   'io.k8s.api.authorization.v1.ResourceAttributes',
   'A request for a resource.',
   {
-    namespace: opt(1, string, 'The namespace; empty for all of them or for cluster scope.'),
-    verb: opt(2, string, 'What would be done: get, list, watch, create, update, patch, delete, …'),
+    namespace: opt(1, string, 'Namespace; empty for all namespaces or for cluster scope.'),
+    verb: opt(2, string, 'Verb: get, list, watch, create, update, patch, delete, …'),
     group: opt(3, string, 'API group; empty for the core group.'),
     version: opt(4, string, 'API version.'),
     resource: opt(5, string, 'Plural name of the resource.'),
-    subresource: opt(6, string, 'What hangs below the object, such as status.'),
-    name: opt(7, string, 'Name of the object; empty for all of them.'),
-    fieldSelector: ptr(8, fieldSelectorAttributes, 'Limits the request by fields.'),
-    labelSelector: ptr(9, labelSelectorAttributes, 'Limits the request by labels.'),
+    subresource: opt(6, string, 'Subresource, such as status.'),
+    name: opt(7, string, 'Name of the object; empty for all.'),
+    fieldSelector: ptr(8, fieldSelectorAttributes, 'Field selector of the request.'),
+    labelSelector: ptr(9, labelSelectorAttributes, 'Label selector of the request.'),
   },
 )
 
 export const nonResourceAttributes = object(
   'io.k8s.api.authorization.v1.NonResourceAttributes',
-  'A request for a path that is no resource.',
+  'A request for a non-resource path.',
   {
     path: opt(1, string, 'The path.'),
     verb: opt(2, string, 'The HTTP method in lower case.'),
@@ -57,35 +57,35 @@ export const nonResourceAttributes = object(
 
 export const subjectAccessReviewSpec = object(
   'io.k8s.api.authorization.v1.SubjectAccessReviewSpec',
-  'Who would do what. Exactly one of the two kinds of request is given.',
+  'User and request to check; exactly one kind of attributes must be set.',
   {
-    resourceAttributes: ptr(1, resourceAttributes, 'The request, if it is for a resource.'),
-    nonResourceAttributes: ptr(2, nonResourceAttributes, 'The request, if it is for another path.'),
-    user: opt(3, string, 'Name of the user asked about.'),
-    groups: opt(4, list(string), 'Groups the user is in.'),
-    extra: opt(5, map(list(string)), 'Further facts about the user, by name.'),
-    uid: opt(6, string, 'Identity of the user that survives a change of name.'),
+    resourceAttributes: ptr(1, resourceAttributes, 'Attributes of a request for a resource.'),
+    nonResourceAttributes: ptr(2, nonResourceAttributes, 'Attributes of a request for a non-resource path.'),
+    user: opt(3, string, 'Name of the user.'),
+    groups: opt(4, list(string), 'Groups of the user.'),
+    extra: opt(5, map(list(string)), 'Further attributes of the user, by name.'),
+    uid: opt(6, string, 'UID of the user, which does not change with the name.'),
   },
 )
 
 export const subjectAccessReviewStatus = object(
   'io.k8s.api.authorization.v1.SubjectAccessReviewStatus',
-  'Whether it would be allowed.',
+  'Whether the request is allowed.',
   {
-    allowed: req(1, boolean, 'True when the request would be allowed.'),
-    denied: opt(4, boolean, 'True when it would be refused whatever other authorizers say.'),
-    reason: opt(2, string, 'Which rule decided.'),
-    evaluationError: opt(3, string, 'What went wrong while deciding.'),
+    allowed: req(1, boolean, 'Whether the request is allowed.'),
+    denied: opt(4, boolean, 'Whether the request is denied, regardless of other authorizers.'),
+    reason: opt(2, string, 'Reason for the decision.'),
+    evaluationError: opt(3, string, 'Error during the evaluation.'),
   },
 )
 
 export const subjectAccessReview = object(
   'io.k8s.api.authorization.v1.SubjectAccessReview',
-  'Asks whether a user may do something.',
+  'Checks whether a user may perform a request.',
   {
-    metadata: req(1, objectMeta, 'Standard metadata; reviews are answered and never stored.'),
-    spec: req(2, subjectAccessReviewSpec, 'What is asked.'),
-    status: opt(3, subjectAccessReviewStatus, 'The answer, filled in by the server.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+    spec: req(2, subjectAccessReviewSpec, 'The request.'),
+    status: opt(3, subjectAccessReviewStatus, 'The result, set by the server.'),
   },
 )
 
@@ -93,20 +93,20 @@ export type SubjectAccessReview = Infer<typeof subjectAccessReview>
 
 export const selfSubjectAccessReviewSpec = object(
   'io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec',
-  'What the asking user would do. Exactly one of the two kinds of request is given.',
+  'Request to check for the current user; exactly one kind of attributes must be set.',
   {
-    resourceAttributes: ptr(1, resourceAttributes, 'The request, if it is for a resource.'),
-    nonResourceAttributes: ptr(2, nonResourceAttributes, 'The request, if it is for another path.'),
+    resourceAttributes: ptr(1, resourceAttributes, 'Attributes of a request for a resource.'),
+    nonResourceAttributes: ptr(2, nonResourceAttributes, 'Attributes of a request for a non-resource path.'),
   },
 )
 
 export const selfSubjectAccessReview = object(
   'io.k8s.api.authorization.v1.SelfSubjectAccessReview',
-  'Asks whether the asking user may do something.',
+  'Checks whether the current user may perform a request.',
   {
-    metadata: req(1, objectMeta, 'Standard metadata; reviews are answered and never stored.'),
-    spec: req(2, selfSubjectAccessReviewSpec, 'What is asked.'),
-    status: opt(3, subjectAccessReviewStatus, 'The answer, filled in by the server.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+    spec: req(2, selfSubjectAccessReviewSpec, 'The request.'),
+    status: opt(3, subjectAccessReviewStatus, 'The result, set by the server.'),
   },
 )
 
@@ -114,11 +114,11 @@ export type SelfSubjectAccessReview = Infer<typeof selfSubjectAccessReview>
 
 export const localSubjectAccessReview = object(
   'io.k8s.api.authorization.v1.LocalSubjectAccessReview',
-  'Asks whether a user may do something in one namespace.',
+  'Checks whether a user may perform a request in one namespace.',
   {
-    metadata: req(1, objectMeta, 'Standard metadata; reviews are answered and never stored.'),
-    spec: req(2, subjectAccessReviewSpec, 'What is asked.'),
-    status: opt(3, subjectAccessReviewStatus, 'The answer, filled in by the server.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+    spec: req(2, subjectAccessReviewSpec, 'The request.'),
+    status: opt(3, subjectAccessReviewStatus, 'The result, set by the server.'),
   },
 )
 
@@ -126,50 +126,46 @@ export type LocalSubjectAccessReview = Infer<typeof localSubjectAccessReview>
 
 export const selfSubjectRulesReviewSpec = object(
   'io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec',
-  'Where the rules are asked for.',
+  'Namespace of the rules.',
   {
-    namespace: opt(1, string, 'The namespace; empty for all of them or for cluster scope.'),
+    namespace: opt(1, string, 'Namespace; empty for all namespaces or for cluster scope.'),
   },
 )
 
-export const resourceRule = object(
-  'io.k8s.api.authorization.v1.ResourceRule',
-  'What may be done with some resources.',
-  {
-    verbs: req(1, list(string), 'What may be done; * for everything.'),
-    apiGroups: opt(2, list(string), 'Groups the rule speaks of; * for all.'),
-    resources: opt(3, list(string), 'Resources the rule speaks of; * for all.'),
-    resourceNames: opt(4, list(string), 'Objects the rule is limited to; none for all.'),
-  },
-)
+export const resourceRule = object('io.k8s.api.authorization.v1.ResourceRule', 'Allowed verbs on resources.', {
+  verbs: req(1, list(string), 'Allowed verbs; * for all.'),
+  apiGroups: opt(2, list(string), 'API groups of the rule; * for all.'),
+  resources: opt(3, list(string), 'Resources of the rule; * for all.'),
+  resourceNames: opt(4, list(string), 'Object names of the rule; empty for all.'),
+})
 
 export const nonResourceRule = object(
   'io.k8s.api.authorization.v1.NonResourceRule',
-  'What may be done with some paths.',
+  'Allowed verbs on non-resource paths.',
   {
-    verbs: req(1, list(string), 'What may be done; * for everything.'),
-    nonResourceURLs: opt(2, list(string), 'Paths; a trailing * stands for anything.'),
+    verbs: req(1, list(string), 'Allowed verbs; * for all.'),
+    nonResourceURLs: opt(2, list(string), 'Paths; a trailing * matches any suffix.'),
   },
 )
 
 export const subjectRulesReviewStatus = object(
   'io.k8s.api.authorization.v1.SubjectRulesReviewStatus',
-  'Everything the user may do, as far as it can be listed.',
+  'The rules that apply to the user, as far as they can be listed.',
   {
     resourceRules: req(1, list(resourceRule), 'Rules for resources.'),
-    nonResourceRules: req(2, list(nonResourceRule), 'Rules for other paths.'),
-    incomplete: req(3, boolean, 'True when there may be more.'),
-    evaluationError: opt(4, string, 'What went wrong while deciding.'),
+    nonResourceRules: req(2, list(nonResourceRule), 'Rules for non-resource paths.'),
+    incomplete: req(3, boolean, 'Whether further rules may exist.'),
+    evaluationError: opt(4, string, 'Error during the evaluation.'),
   },
 )
 
 export const selfSubjectRulesReview = object(
   'io.k8s.api.authorization.v1.SelfSubjectRulesReview',
-  'Asks for everything the asking user may do in a namespace.',
+  'Lists the rules that apply to the current user in a namespace.',
   {
-    metadata: req(1, objectMeta, 'Standard metadata; reviews are answered and never stored.'),
-    spec: req(2, selfSubjectRulesReviewSpec, 'What is asked.'),
-    status: opt(3, subjectRulesReviewStatus, 'The answer, filled in by the server.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+    spec: req(2, selfSubjectRulesReviewSpec, 'The request.'),
+    status: opt(3, subjectRulesReviewStatus, 'The result, set by the server.'),
   },
 )
 

@@ -1,4 +1,4 @@
-// The review kinds: questions that clients POST and the API server answers. They have no rules of their own but shape.
+// The review kinds, which clients POST and the API server answers without storing them. They have fields but no rules.
 import { createdAtColumn, nameColumn } from '../../columns.ts'
 import { defineKind, type Kind, type KubeObject } from '../../kind.ts'
 import type { ObjectType } from '../../schema.ts'
@@ -10,12 +10,7 @@ import {
   subjectAccessReview,
 } from './authorization-schema.ts'
 
-const question = <T extends KubeObject>(
-  group: string,
-  kind: string,
-  type: ObjectType<T>,
-  namespaced = false,
-): Kind<T> =>
+const review = <T extends KubeObject>(group: string, kind: string, type: ObjectType<T>, namespaced = false): Kind<T> =>
   defineKind<T>({
     group,
     versions: ['v1'],
@@ -32,10 +27,10 @@ const question = <T extends KubeObject>(
   })
 
 export const REVIEW_KINDS: readonly Kind[] = [
-  question('authentication.k8s.io', 'SelfSubjectReview', selfSubjectReview),
-  question('authentication.k8s.io', 'TokenReview', tokenReview),
-  question('authorization.k8s.io', 'LocalSubjectAccessReview', localSubjectAccessReview, true),
-  question('authorization.k8s.io', 'SelfSubjectAccessReview', selfSubjectAccessReview),
-  question('authorization.k8s.io', 'SelfSubjectRulesReview', selfSubjectRulesReview),
-  question('authorization.k8s.io', 'SubjectAccessReview', subjectAccessReview),
+  review('authentication.k8s.io', 'SelfSubjectReview', selfSubjectReview),
+  review('authentication.k8s.io', 'TokenReview', tokenReview),
+  review('authorization.k8s.io', 'LocalSubjectAccessReview', localSubjectAccessReview, true),
+  review('authorization.k8s.io', 'SelfSubjectAccessReview', selfSubjectAccessReview),
+  review('authorization.k8s.io', 'SelfSubjectRulesReview', selfSubjectRulesReview),
+  review('authorization.k8s.io', 'SubjectAccessReview', subjectAccessReview),
 ]

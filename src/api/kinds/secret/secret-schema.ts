@@ -6,11 +6,11 @@ export const secret = object(
   'io.k8s.api.core.v1.Secret',
   'Small confidential values, such as credentials for a storage driver.',
   {
-    metadata: req(1, objectMeta, 'Name, namespace, labels, annotations and the rest of what every object carries.'),
-    immutable: ptr(5, boolean, 'If true, the values can never change again; only deleting is left.'),
-    data: opt(2, map(bytes), 'The values by key, as base64.'),
-    stringData: opt(4, map(string), 'Values given as plain text; stored in data and never shown here.'),
-    type: opt(3, string, 'What the secret is for; some types promise certain keys. Cannot change.', {
+    metadata: req(1, objectMeta, 'Standard object metadata.'),
+    immutable: ptr(5, boolean, 'If true, data is immutable; this cannot be undone.'),
+    data: opt(2, map(bytes), 'Values by key, in base64.'),
+    stringData: opt(4, map(string), 'Values as plain text; write-only, merged into data.'),
+    type: opt(3, string, 'Type of the secret; some types require certain keys; immutable.', {
       default: 'Opaque',
     }),
   },

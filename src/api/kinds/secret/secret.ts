@@ -1,5 +1,5 @@
-// Secret: small confidential values by key. What is written as stringData is stored as data and never shown again;
-// values appear in no message. Well-known types promise certain keys.
+// Secret: small confidential values by key. stringData is merged into data and never returned. Values appear in no message.
+// Well-known types require certain keys.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { setOwn } from '../../decode.ts'
 import type { FieldErrors } from '../../field-errors.ts'
@@ -26,7 +26,7 @@ export const secretKind = defineKind<Secret>({
       totalBytes += base64ByteLength(base64)
     }
     if (totalBytes > CONTENT_BYTES_MAX) errors.tooLong('data', CONTENT_BYTES_MAX)
-    validateTypePromise(object, errors)
+    validateTypeKeys(object, errors)
   },
   validateUpdate(next, old, errors) {
     if ((next.type ?? '') !== (old.type ?? '')) errors.invalid('type', next.type ?? '', 'field is immutable')
@@ -36,7 +36,7 @@ export const secretKind = defineKind<Secret>({
   selectableFields: { type: (object) => object.type ?? '' },
   columns: [
     nameColumn,
-    { name: 'Type', type: 'string', doc: 'What the secret is for.', cell: (object) => object.type ?? '' },
+    { name: 'Type', type: 'string', doc: 'Type of the secret.', cell: (object) => object.type ?? '' },
     { name: 'Data', type: 'string', doc: 'Number of keys.', cell: (object) => Object.keys(object.data ?? {}).length },
     ageColumn,
   ],
@@ -53,7 +53,7 @@ function mergeStringData(object: Secret): void {
 
 const SERVICE_ACCOUNT_NAME = 'kubernetes.io/service-account.name'
 
-function validateTypePromise(object: Secret, errors: FieldErrors): void {
+function validateTypeKeys(object: Secret, errors: FieldErrors): void {
   const data = object.data ?? {}
   const has = (key: string) => Object.hasOwn(data, key)
   switch (object.type) {
@@ -69,7 +69,7 @@ function validateTypePromise(object: Secret, errors: FieldErrors): void {
       mustHoldJson(data, '.dockerconfigjson', errors)
       return
     case 'kubernetes.io/basic-auth':
-      if (has('username') || has('password')) return // either may be missing, not both
+      if (has('username') || has('password')) return // one of the two is enough
       errors.required('data[username]')
       errors.required('data[password]')
       return

@@ -5,10 +5,10 @@ import { localObjectReference, objectReference } from '../shared/references-sche
 
 export const serviceAccount = object(
   'io.k8s.api.core.v1.ServiceAccount',
-  'An identity for programs that talk to the API.',
+  'An identity for programs that use the API.',
   {
-    metadata: req(1, objectMeta, 'Name, namespace, labels, annotations and the rest of what every object carries.'),
-    secrets: opt(2, list(objectReference), 'Secrets of the same namespace that pods of this account may use.', {
+    metadata: req(1, objectMeta, 'Standard object metadata.'),
+    secrets: opt(2, list(objectReference), 'Secrets in the same namespace that pods of this account may use.', {
       merge: 'name',
       list: 'map',
       keys: ['name'],
@@ -16,12 +16,12 @@ export const serviceAccount = object(
     imagePullSecrets: opt(
       3,
       list(localObjectReference),
-      'Secrets of the same namespace used to fetch images for pods of this account.',
+      'Secrets in the same namespace for pulling the images of pods of this account.',
     ),
     automountServiceAccountToken: ptr(
       4,
       boolean,
-      'Whether pods of this account get its token mounted; a pod may say otherwise.',
+      'Whether the token is mounted into pods of this account; a pod may override it.',
     ),
   },
 )

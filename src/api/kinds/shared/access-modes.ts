@@ -1,10 +1,10 @@
-// Access modes: which there are, which may stand together, and how tables shorten them.
-// Claims and volumes share these; whether a volume's modes satisfy a claim's is the binder's question.
+// Validates the access modes of claims and volumes and abbreviates them for tables. Whether the modes of a volume satisfy a
+// claim is decided in src/volumes.
 import type { FieldErrors } from '../../field-errors.ts'
 
 const ACCESS_MODES: readonly string[] = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
 
-/** `emptyDetail` is added to the error about having none. */
+/** `emptyDetail` is added to the error for an empty list. */
 export function validateAccessModes(
   modes: readonly string[] = [],
   { field, emptyDetail }: { field: string; emptyDetail?: string },
@@ -24,7 +24,7 @@ const SHORT = [
   ['ReadWriteOncePod', 'RWOP'],
 ] as const
 
-/** `RWO,ROX`: always in this order, each once. */
+/** Such as `RWO,ROX`, always in this order and without duplicates. */
 export const shortAccessModes = (modes: readonly string[] = []): string =>
   SHORT.filter(([mode]) => modes.includes(mode))
     .map(([, short]) => short)

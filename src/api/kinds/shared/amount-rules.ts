@@ -1,5 +1,5 @@
-// How much of storage, iops or throughput can be asked for at all: drivers are told amounts as signed 64-bit numbers, so a
-// larger one could never be made true. It is refused where it is written, and left alone where it is stored already.
+// Validates the upper bound of storage, iops and throughput: CSI carries amounts as signed 64-bit integers, so a larger one
+// could never be provisioned. An amount that is stored already is not rejected.
 import type { FieldErrors } from '../../field-errors.ts'
 import { quantityToBytes } from '../../quantity.ts'
 import { amountOf, type ResourceList } from './provisioned-io.ts'
@@ -9,7 +9,7 @@ const AMOUNT_MAX = 2n ** 63n - 1n
 export interface AmountsToCheck {
   readonly amounts: ResourceList | undefined
   readonly names: readonly string[]
-  /** What the stored object has there. */
+  /** The amounts of the stored object. */
   readonly stored: ResourceList | undefined
   fieldOf(name: string): string
 }
@@ -18,6 +18,10 @@ export function validateAmountsFit({ amounts, names, stored, fieldOf }: AmountsT
   for (const name of names) {
     const amount = amountOf(amounts, name)
     if (amount === undefined || amount === amountOf(stored, name) || quantityToBytes(amount) <= AMOUNT_MAX) continue
-    errors.invalid(fieldOf(name), amount, `must be at most ${AMOUNT_MAX} (about 8Ei), more than any volume can have`)
+    errors.invalid(
+      fieldOf(name),
+      amount,
+      `must be at most ${AMOUNT_MAX} (about 8Ei), the largest size that a CSI driver can provision`,
+    )
   }
 }

@@ -1,13 +1,12 @@
-// Says which fields of two values of one declared type differ, as the API counts difference: quantities by amount,
-// an absent optional value the same as an empty one, an absent pointer not.
-// Rules about what may change stand on this, and so do the messages that show users what they changed.
+// Compares two values of a declared type by the semantics of the API: quantities by amount; an absent optional field equals
+// an empty one; an absent pointer field does not. Used by immutability rules and their messages.
 import { zeroOf } from '../../decode.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { compareQuantities } from '../../quantity.ts'
 import type { ListType, MapType, ObjectType, ScalarType, Type } from '../../schema.ts'
 
 export interface Change {
-  /** Below the compared value: `resources.requests.storage`. Lists are compared as a whole. */
+  /** Relative to the compared value: `resources.requests.storage`. Lists are compared as a whole. */
   readonly path: string
   readonly before: unknown
   readonly after: unknown
@@ -21,10 +20,10 @@ export function changedFields(type: Type, before: unknown, after: unknown): Chan
 
 export const sameValue = (type: Type, a: unknown, b: unknown): boolean => changedFields(type, a, b).length === 0
 
-const CHANGES_SHOWN_MAX = 10 // the rest is counted
-const VALUE_CHARACTERS_MAX = 200 // longer values are cut
+const CHANGES_SHOWN_MAX = 10 // the message gives the number of further changes
+const VALUE_CHARACTERS_MAX = 200 // longer values are truncated
 
-/** One line per change, for people: `  accessModes: ["ReadWriteOnce"] -> ["ReadWriteMany"]`. */
+/** One line per change: `  accessModes: ["ReadWriteOnce"] -> ["ReadWriteMany"]`. */
 export function describeChanges(changes: readonly Change[]): string {
   const lines = changes
     .slice(0, CHANGES_SHOWN_MAX)
@@ -40,7 +39,7 @@ export interface Immutable {
   readonly after: unknown
 }
 
-/** Adds `field is immutable` when the value changed. */
+/** Adds the error `field is immutable` if the value changed. */
 export function mustNotChange({ field, type, before, after }: Immutable, errors: FieldErrors): void {
   if (!sameValue(type, before, after)) errors.invalid(field, after, 'field is immutable')
 }

@@ -1,5 +1,5 @@
-// Which storage class a claim or volume belongs to. The annotations are older than the field: the beta one still wins
-// over it, the alpha one counts where nothing else names a class.
+// The storage class of a claim or volume. Two deprecated annotations precede the field: the beta annotation overrides it,
+// the alpha annotation applies if neither is set.
 import type { PersistentVolumeClaim } from '../claim/claim-schema.ts'
 import type { PersistentVolume } from '../volume/volume-schema.ts'
 
@@ -7,7 +7,7 @@ export const BETA_CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class'
 export const ALPHA_CLASS_ANNOTATION = 'volume.alpha.kubernetes.io/storage-class'
 export const BETA_CLASS_WARNING = `metadata.annotations[${BETA_CLASS_ANNOTATION}]: deprecated since v1.8; use "storageClassName" attribute instead`
 
-/** Nothing when the claim names no class at all; '' when it asks for none. */
+/** Undefined if the claim has no class; '' if it explicitly requests none. */
 export const claimClassName = (claim: PersistentVolumeClaim): string | undefined =>
   annotationOf(claim, BETA_CLASS_ANNOTATION) ??
   claim.spec?.storageClassName ??

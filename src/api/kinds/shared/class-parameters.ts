@@ -1,12 +1,13 @@
-// What storage classes and attributes classes have in common: the name of who acts on them, and its parameters.
+// Validates the fields that StorageClass and VolumeAttributesClass share: the name of the provisioner or driver, and
+// parameters.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 
 const PARAMETERS_MAX = 512
-const PARAMETERS_BYTES_MAX = 256 * 1024 // of all keys and values together
+const PARAMETERS_BYTES_MAX = 256 * 1024 // sum over all keys and values
 
-/** The name of a provisioner or driver, judged in lower case. */
-export function validateActorName(name: string, field: string, errors: FieldErrors): void {
+/** Validates the lower-case form of the name of a provisioner or driver. */
+export function validateProvisionerName(name: string, field: string, errors: FieldErrors): void {
   if (name === '') {
     errors.required(field)
     return

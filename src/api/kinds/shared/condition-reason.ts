@@ -1,4 +1,4 @@
-// The form of a reason: one word for programs, beside the sentence for people.
+// Validates the machine-readable reason of a condition.
 
 const REASON = /^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/
 

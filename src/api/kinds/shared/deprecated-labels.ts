@@ -1,5 +1,5 @@
-// Node labels that have a newer name. Using an old one in a topology or affinity earns a warning, and a volume's
-// affinity may be moved from an old name to the new one.
+// Deprecated node labels. Using one in a topology or affinity causes a warning, and the node affinity of a volume may be
+// changed from a deprecated label to its successor.
 import type { LabelSelector } from './meta-schema.ts'
 import type { NodeSelectorTerm } from './references-schema.ts'
 
@@ -28,7 +28,7 @@ const SUCCESSORS: ReadonlyMap<string, string> = new Map(
 
 export const deprecatedLabelWarning = (label: string): string | undefined => WARNINGS.get(label)
 
-/** The label that took over, or nothing. */
+/** The label that replaces a deprecated one, if any. */
 export const successorOf = (label: string): string | undefined => SUCCESSORS.get(label)
 
 export const nodeSelectorTermWarnings = (term: NodeSelectorTerm, field: string): string[] =>

@@ -1,4 +1,4 @@
-// Selectors of nodes, as pods and volumes hold them: terms of requirements on labels and on the node's name.
+// Validates node selectors of pods and volumes: terms of requirements on labels and on the name of the node.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems, labelValueProblems, qualifiedNameProblems } from '../../names.ts'
 import type { NodeSelector, NodeSelectorRequirement, NodeSelectorTerm } from './references-schema.ts'
@@ -13,7 +13,7 @@ export function validateNodeSelector(selector: NodeSelector, field: string, erro
 
 export interface TermOptions {
   readonly field: string
-  /** A preference may name values no label can have: it then prefers nothing. */
+  /** Accepts values that no label can have, as in preferences: they match no node. */
   readonly anyValues: boolean
 }
 

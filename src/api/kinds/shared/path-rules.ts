@@ -1,4 +1,4 @@
-// Paths inside volumes and containers: relative where they must be, and never climbing out with '..'.
+// Validates paths in volumes and containers: relative where required, and without '..'.
 import type { FieldErrors } from '../../field-errors.ts'
 
 export function validateNoBacksteps(path: string, field: string, errors: FieldErrors): void {
@@ -10,7 +10,7 @@ export function validateDescendingPath(path: string, field: string, errors: Fiel
   validateNoBacksteps(path, field, errors)
 }
 
-/** A file that a volume offers: names that begin with '..' are used for its own bookkeeping. */
+/** A file in a projected volume. Names that begin with '..' are reserved for the atomic update of its contents. */
 export function validateFilePath(path: string, field: string, errors: FieldErrors): void {
   validateDescendingPath(path, field, errors)
   if (path.startsWith('..') && !path.startsWith('../')) errors.invalid(field, path, "must not start with '..'")
@@ -18,7 +18,7 @@ export function validateFilePath(path: string, field: string, errors: FieldError
 
 export const hasBacksteps = (path: string): boolean => path.split('/').includes('..')
 
-/** What may be said to be at a path of the node, by volumes and by pods. */
+/** Types of hostPath volumes, in pods and persistent volumes. */
 export const HOST_PATH_TYPES: readonly string[] = [
   '',
   'BlockDevice',

@@ -1,6 +1,6 @@
-// The resources `iops` and `throughput` on claims and volumes: when they are kept, in which unit, what they must be.
-// Throughput is stored as bytes/s, so that a repeated "100" (MiB/s) is no change and sums have one unit.
-// Who may change them, and when, is in claim-update-rules.ts.
+// The resources `iops` and `throughput` of claims and volumes: normalization, feature gate and validation. Throughput is
+// stored in bytes/s, so that writing "100" (MiB/s) again is no change and sums have one unit.
+// Changes are validated in claim-update-rules.ts.
 import type { FieldErrors } from '../../field-errors.ts'
 import { compareQuantities, quantityIsInteger, quantitySign } from '../../quantity.ts'
 import { normalizeThroughput } from '../../throughput.ts'
@@ -13,7 +13,7 @@ export const RESOURCE_PARTS = ['requests', 'limits'] as const
 
 export const isIoResource = (name: string): boolean => (IO_RESOURCES as readonly string[]).includes(name)
 
-/** The amount of a resource, or nothing if the list does not have it. */
+/** The amount of a resource, or undefined if the list does not contain it. */
 export const amountOf = (list: ResourceList | undefined, name: string): string | undefined =>
   list && Object.hasOwn(list, name) ? list[name] : undefined
 
@@ -31,7 +31,7 @@ export function withClaimIoInBytes(spec: PersistentVolumeClaimSpec): PersistentV
   return { ...spec, resources }
 }
 
-/** A claim's spec without IO resources, except those the stored claim has: what was written with the gate on stays. */
+/** Drops IO resources from a claim spec, except those of the stored claim: they were written while the gate was on. */
 export function withoutNewClaimIo(
   spec: PersistentVolumeClaimSpec,
   stored: PersistentVolumeClaimSpec | undefined,
@@ -46,7 +46,7 @@ export function withoutNewClaimIo(
   return { ...spec, resources }
 }
 
-/** A list without IO resources, except those the stored one has. */
+/** Drops IO resources from a list, except those of the stored list. */
 export function withoutNewIo<L extends ResourceList | undefined>(list: L, stored: ResourceList | undefined): L {
   if (!list) return list
   const kept = Object.entries(list).filter(([name]) => !isIoResource(name) || amountOf(stored, name) !== undefined)

@@ -1,20 +1,19 @@
-// Which names of countable resources are known, where they may be used, and what their amounts must be like.
-// Pods, quotas and limit ranges share these rules; the words are those that clients know.
+// Validates the names and amounts of resources in pods, quotas and limit ranges. The messages are those of Kubernetes.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import { quantityIsInteger, quantitySign } from '../../quantity.ts'
 import { IO_RESOURCES, RESOURCE_PARTS } from './provisioned-io.ts'
 
-/** How a quota names what provisioned-io.ts names for a claim. */
+/** The names of iops and throughput in a quota. */
 export const IO_QUOTA_RESOURCES = RESOURCE_PARTS.flatMap((part) => IO_RESOURCES.map((name) => `${part}.${name}`))
 
 export const isIoQuotaResource = (name: string): boolean => IO_QUOTA_RESOURCES.includes(name)
 
-/** Names whose amounts are throughput, and are kept in bytes per second. */
+/** Names of throughput amounts, which are stored in bytes per second. */
 export const isThroughputName = (name: string): boolean =>
   name === 'throughput' || name === 'requests.throughput' || name === 'limits.throughput'
 
-/** A name that pods, quotas or limits of any kind could use: known, or in someone's own domain. */
+/** Accepts standard names and names with a domain prefix. */
 export function validateResourceName(name: string, field: string, errors: FieldErrors): void {
   const problems = qualifiedNameProblems(name)
   errors.invalidAll(field, name, problems)
@@ -40,7 +39,7 @@ export function validateContainerResourceName(name: string, field: string, error
   }
 }
 
-/** Amounts are never negative; of things that are counted, never a fraction. */
+/** Amounts must not be negative; amounts of countable resources must be integers. */
 export function validateResourceAmount(name: string, amount: string, field: string, errors: FieldErrors): void {
   if (quantitySign(amount) < 0) errors.invalid(field, amount, 'must be greater than or equal to 0')
   if (isCounted(name) && !quantityIsInteger(amount)) errors.invalid(field, amount, 'must be an integer')
@@ -49,7 +48,7 @@ export function validateResourceAmount(name: string, amount: string, field: stri
 export const isStandardQuotaResource = (name: string): boolean =>
   STANDARD_QUOTA_RESOURCES.has(name) || isQuotaHugePages(name)
 
-/** Resources of which more can be promised than there is. */
+/** Resources whose limits may exceed the requests. */
 export const isOvercommitAllowed = (name: string): boolean => isNativeResource(name) && !isHugePages(name)
 
 export const isHugePages = (name: string): boolean => name.startsWith('hugepages-')

@@ -1,5 +1,5 @@
-// Which storage class claims get that name none: of those marked as default, the newest; of equally new ones, the
-// first by name. Admission, the binder and the class table all ask here.
+// The default StorageClass: of those annotated as default the newest, then the first by name. Used by admission, the
+// binding controller and the table of classes.
 
 import { annotationOf } from '../shared/class-names.ts'
 import type { StorageClass } from './storage-class-schema.ts'

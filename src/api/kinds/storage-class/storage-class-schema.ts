@@ -5,29 +5,29 @@ import { topologySelectorTerm } from '../shared/references-schema.ts'
 
 export const storageClass = object(
   'io.k8s.api.storage.v1.StorageClass',
-  'A kind of storage users can ask for by name, and who makes its volumes.',
+  'A class of storage that claims can request, and its provisioner.',
   {
-    metadata: req(1, objectMeta, 'Name of the class, and whether it is the default one (an annotation).'),
-    provisioner: req(2, string, 'Who makes the volumes of this class, such as a CSI driver; cannot change.'),
-    parameters: opt(3, map(string), 'What the provisioner is told about volumes of this class; cannot change.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; an annotation marks the default class.'),
+    provisioner: req(2, string, 'Provisioner of the volumes, such as a CSI driver; immutable.'),
+    parameters: opt(3, map(string), 'Parameters for the provisioner; immutable.'),
     reclaimPolicy: ptr(
       4,
       oneOf('Recycle', 'Delete', 'Retain'),
-      'What happens to a volume when its claim is gone: Delete or Retain; cannot change.',
+      'Reclaim policy of provisioned volumes: Delete or Retain; immutable.',
       { default: 'Delete' },
     ),
-    mountOptions: opt(5, list(string), 'Options for mounting the volumes of this class; not checked here.'),
-    allowVolumeExpansion: ptr(6, boolean, 'Whether claims of this class may ask for more storage later.'),
+    mountOptions: opt(5, list(string), 'Mount options of the volumes; not validated.'),
+    allowVolumeExpansion: ptr(6, boolean, 'Whether claims of this class can be expanded.'),
     volumeBindingMode: ptr(
       7,
       oneOf('Immediate', 'WaitForFirstConsumer'),
-      'Whether volumes are made at once or only when a pod needs them; cannot change.',
+      'Whether volumes are provisioned immediately or when a pod first uses the claim; immutable.',
       { default: 'Immediate' },
     ),
     allowedTopologies: opt(
       8,
       list(topologySelectorTerm),
-      'Parts of the cluster where volumes may be made; empty allows all.',
+      'Topologies in which volumes may be provisioned; empty allows all.',
     ),
   },
 )

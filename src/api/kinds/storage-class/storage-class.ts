@@ -1,9 +1,9 @@
-// StorageClass: a kind of storage that users can ask for, and who makes it.
+// StorageClass: a class of storage that claims can request, and its provisioner.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import { defineKind, type KubeObject } from '../../kind.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
 import { mustNotChange } from '../shared/changed-fields.ts'
-import { validateActorName, validateParameters } from '../shared/class-parameters.ts'
+import { validateParameters, validateProvisionerName } from '../shared/class-parameters.ts'
 import { deprecatedLabelWarning } from '../shared/deprecated-labels.ts'
 import { effectiveDefaultClass } from './default-class.ts'
 import { type StorageClass, storageClass } from './storage-class-schema.ts'
@@ -21,7 +21,7 @@ export const storageClassKind = defineKind<StorageClass>({
 
   nameErrors: dns1123SubdomainProblems,
   validate(object, errors) {
-    validateActorName(object.provisioner, 'provisioner', errors)
+    validateProvisionerName(object.provisioner, 'provisioner', errors)
     validateParameters(object.parameters, { atLeastOne: false }, errors)
     if (object.reclaimPolicy && !RECLAIM_POLICIES.includes(object.reclaimPolicy)) {
       errors.notSupported('reclaimPolicy', object.reclaimPolicy, RECLAIM_POLICIES)
@@ -57,25 +57,25 @@ export const storageClassKind = defineKind<StorageClass>({
     {
       name: 'Provisioner',
       type: 'string',
-      doc: 'Who makes the volumes of this class.',
+      doc: 'Provisioner of the volumes.',
       cell: (object) => object.provisioner,
     },
     {
       name: 'ReclaimPolicy',
       type: 'string',
-      doc: 'What happens to a volume of this class when its claim is gone.',
+      doc: 'Reclaim policy of provisioned volumes.',
       cell: (object) => object.reclaimPolicy ?? 'Delete',
     },
     {
       name: 'VolumeBindingMode',
       type: 'string',
-      doc: 'Whether volumes are made at once or when a pod needs them.',
+      doc: 'When volumes are bound and provisioned.',
       cell: (object) => object.volumeBindingMode ?? 'Immediate',
     },
     {
       name: 'AllowVolumeExpansion',
       type: 'boolean',
-      doc: 'Whether claims of this class may grow.',
+      doc: 'Whether claims of this class can be expanded.',
       cell: (object) => object.allowVolumeExpansion ?? false,
     },
     ageColumn,
@@ -87,7 +87,7 @@ const RECLAIM_POLICIES: readonly string[] = ['Delete', 'Retain']
 const BINDING_MODES: readonly string[] = ['Immediate', 'WaitForFirstConsumer']
 const IMMUTABLE = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const
 
-/** Remembered per answer, so that a list of classes is searched once and not once for each row. */
+/** Cached per response, so that the list is searched once instead of once per row. */
 const defaultNames = new WeakMap<readonly KubeObject[], string>()
 
 function defaultNameAmong(siblings: readonly KubeObject[]): string {

@@ -1,19 +1,19 @@
-// The topologies a storage class is restricted to: a list of terms, no two of which may say the same.
+// Validates allowedTopologies of a StorageClass: no two terms may be equivalent.
 import type { FieldErrors } from '../../field-errors.ts'
 import { qualifiedNameProblems } from '../../names.ts'
 import type { TopologySelectorLabelRequirement, TopologySelectorTerm } from '../shared/references-schema.ts'
 
 export function validateTopologyTerms(terms: readonly TopologySelectorTerm[] = [], errors: FieldErrors): void {
-  const seen = new Set<string>(['[]']) // a term that says nothing is refused, in the words for a repetition
+  const seen = new Set<string>(['[]']) // Kubernetes reports an empty term as a duplicate
   terms.forEach((term, index) => {
     const field = `allowedTopologies[${index}].matchLabelExpressions`
-    const meaning = validateTerm(term.matchLabelExpressions, field, errors)
-    if (seen.has(meaning)) errors.duplicate(field, '')
-    seen.add(meaning)
+    const canonical = validateTerm(term.matchLabelExpressions, field, errors)
+    if (seen.has(canonical)) errors.duplicate(field, '')
+    seen.add(canonical)
   })
 }
 
-/** Answers the term in a form that is equal for terms that mean the same, whatever their order. */
+/** Returns the canonical form of the term, which is the same for equivalent terms. */
 function validateTerm(
   requirements: readonly TopologySelectorLabelRequirement[] = [],
   field: string,

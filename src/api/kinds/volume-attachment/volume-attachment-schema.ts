@@ -5,38 +5,38 @@ import { persistentVolumeSpec } from '../volume/volume-schema.ts'
 
 export const volumeAttachmentSource = object(
   'io.k8s.api.storage.v1.VolumeAttachmentSource',
-  'The volume to attach: exactly one of these.',
+  'The volume to attach; exactly one must be set.',
   {
     persistentVolumeName: ptr(1, string, 'Name of the volume to attach.'),
-    inlineVolumeSpec: ptr(2, persistentVolumeSpec, 'A CSI volume described here instead of in an object of its own.'),
+    inlineVolumeSpec: ptr(2, persistentVolumeSpec, 'Spec of a CSI volume without a PersistentVolume.'),
   },
 )
 
 export const volumeAttachmentSpec = object(
   'io.k8s.api.storage.v1.VolumeAttachmentSpec',
-  'Which volume to attach to which node; cannot change.',
+  'Volume and node of the attachment; immutable.',
   {
     attacher: req(1, string, 'The CSI driver that attaches the volume.'),
     source: req(2, volumeAttachmentSource, 'The volume to attach.'),
-    nodeName: req(3, string, 'The node to attach it to.'),
+    nodeName: req(3, string, 'Node to attach the volume to.'),
   },
 )
 
 export const volumeError = object('io.k8s.api.storage.v1.VolumeError', 'Why the last attempt failed.', {
   time: opt(1, time, 'When the attempt failed.'),
-  message: opt(2, string, 'What the driver said; secrets must not appear here.'),
-  errorCode: ptr(3, int32, 'The gRPC code of the failure, where it is known.'),
+  message: opt(2, string, 'Error message of the driver; must not contain secrets.'),
+  errorCode: ptr(3, int32, 'gRPC code of the error, if known.'),
 })
 
 export const volumeAttachmentStatus = object(
   'io.k8s.api.storage.v1.VolumeAttachmentStatus',
-  'How far attaching or detaching has come; written by the attacher.',
+  'Result of attaching and detaching; written by the attacher.',
   {
     attached: req(1, boolean, 'Whether the volume is attached.'),
     attachmentMetadata: opt(
       2,
       map(string),
-      'What the driver wants to be told when the volume is made ready on the node.',
+      'Publish context that the driver receives in NodeStageVolume and NodePublishVolume.',
     ),
     attachError: ptr(3, volumeError, 'Why the last attempt to attach failed; unset after success.'),
     detachError: ptr(4, volumeError, 'Why the last attempt to detach failed; unset after success.'),
@@ -47,11 +47,11 @@ export type VolumeAttachmentStatus = Infer<typeof volumeAttachmentStatus>
 
 export const volumeAttachment = object(
   'io.k8s.api.storage.v1.VolumeAttachment',
-  'The wish that a volume be attached to a node, and how far that has come.',
+  'The intent to attach a volume to a node, and its state.',
   {
-    metadata: req(1, objectMeta, 'Name of the attachment; deleting it asks for the volume to be detached.'),
-    spec: req(2, volumeAttachmentSpec, 'Which volume to attach to which node; cannot change.'),
-    status: opt(3, volumeAttachmentStatus, 'How far attaching or detaching has come; written by the attacher.'),
+    metadata: req(1, objectMeta, 'Standard object metadata; deleting the object detaches the volume.'),
+    spec: req(2, volumeAttachmentSpec, 'Volume and node of the attachment; immutable.'),
+    status: opt(3, volumeAttachmentStatus, 'Result of attaching and detaching; written by the attacher.'),
   },
 )
 

@@ -1,4 +1,4 @@
-// VolumeAttachment: the wish that a volume be attached to a node, and how far that has come.
+// VolumeAttachment: the intent to attach a volume to a node, and its state.
 import { ageColumn, nameColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind } from '../../kind.ts'
@@ -47,16 +47,16 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
     {
       name: 'Attacher',
       type: 'string',
-      doc: 'The CSI driver that attaches the volume.',
+      doc: 'CSI driver that attaches the volume.',
       cell: ({ spec }) => spec.attacher,
     },
     {
       name: 'PV',
       type: 'string',
-      doc: 'The volume to attach.',
+      doc: 'Volume to attach.',
       cell: ({ spec }) => spec.source.persistentVolumeName ?? '',
     },
-    { name: 'Node', type: 'string', doc: 'The node to attach it to.', cell: ({ spec }) => spec.nodeName },
+    { name: 'Node', type: 'string', doc: 'Node to attach the volume to.', cell: ({ spec }) => spec.nodeName },
     {
       name: 'Attached',
       type: 'boolean',
@@ -91,7 +91,7 @@ function validateSource(
   }
 }
 
-const METADATA_BYTES_MAX = 256 * 1024 // of all keys and values together
+const METADATA_BYTES_MAX = 256 * 1024 // sum over all keys and values
 const MESSAGE_BYTES_MAX = 1024
 
 function validateStatus(status: VolumeAttachmentStatus | undefined, errors: FieldErrors): void {

@@ -7,9 +7,9 @@ export const gcePersistentDiskVolumeSource = object(
   'A Google Compute Engine persistent disk.',
   {
     pdName: req(1, string, 'Name of the disk.'),
-    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
     partition: opt(3, int32, 'Partition to mount; zero for the whole disk.'),
-    readOnly: opt(4, boolean, 'Whether the volume may only be read.'),
+    readOnly: opt(4, boolean, 'Whether the volume is read-only.'),
   },
 )
 
@@ -20,9 +20,9 @@ export const awsElasticBlockStoreVolumeSource = object(
   'An AWS Elastic Block Store volume.',
   {
     volumeID: req(1, string, 'Identifier of the volume at AWS.'),
-    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
     partition: opt(3, int32, 'Partition to mount; zero for the whole disk.'),
-    readOnly: opt(4, boolean, 'Whether the volume may only be read.'),
+    readOnly: opt(4, boolean, 'Whether the volume is read-only.'),
   },
 )
 
@@ -54,10 +54,10 @@ export type NFSVolumeSource = Infer<typeof nfsVolumeSource>
 
 export const photonPersistentDiskVolumeSource = object(
   'io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource',
-  'A Photon Controller persistent disk; its plugin is gone.',
+  'A Photon Controller persistent disk; deprecated and no longer supported.',
   {
     pdID: req(1, string, 'Identifier of the disk at Photon Controller.'),
-    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
   },
 )
 
@@ -68,7 +68,7 @@ export const vsphereVirtualDiskVolumeSource = object(
   'A virtual disk of a vSphere cluster.',
   {
     volumePath: req(1, string, 'Path of the virtual disk file on its datastore.'),
-    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
     storagePolicyName: opt(3, string, 'Name of the vSphere storage policy of the disk.'),
     storagePolicyID: opt(4, string, 'Identifier of the vSphere storage policy of the disk.'),
   },
@@ -82,8 +82,8 @@ export const fcVolumeSource = object(
   {
     targetWWNs: opt(1, list(string), 'World wide names of the targets; needs lun, excludes wwids.'),
     lun: ptr(2, int32, 'Logical unit number at the targets, 0 to 255.'),
-    fsType: opt(3, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
-    readOnly: opt(4, boolean, 'Whether the volume may only be read.'),
+    fsType: opt(3, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
+    readOnly: opt(4, boolean, 'Whether the volume is read-only.'),
     wwids: opt(5, list(string), 'World wide identifiers of the disk; used instead of targetWWNs and lun.'),
   },
 )
@@ -92,11 +92,11 @@ export type FCVolumeSource = Infer<typeof fcVolumeSource>
 
 export const quobyteVolumeSource = object(
   'io.k8s.api.core.v1.QuobyteVolumeSource',
-  'A volume of a Quobyte installation; its plugin is gone.',
+  'A volume of a Quobyte installation; deprecated and no longer supported.',
   {
     registry: req(1, string, 'Registry services as host:port pairs, separated by commas.'),
     volume: req(2, string, 'Name of the volume at Quobyte.'),
-    readOnly: opt(3, boolean, 'Whether the volume may only be read.'),
+    readOnly: opt(3, boolean, 'Whether the volume is read-only.'),
     user: opt(4, string, 'User that the volume is mounted as.'),
     group: opt(5, string, 'Group that the volume is mounted as.'),
     tenant: opt(6, string, 'Tenant that owns the volume at Quobyte.'),
@@ -107,7 +107,7 @@ export type QuobyteVolumeSource = Infer<typeof quobyteVolumeSource>
 
 export const flockerVolumeSource = object(
   'io.k8s.api.core.v1.FlockerVolumeSource',
-  'A dataset of a Flocker installation; its plugin is gone.',
+  'A dataset of a Flocker installation; deprecated and no longer supported.',
   {
     datasetName: opt(1, string, 'Name of the dataset; excludes datasetUUID.'),
     datasetUUID: opt(2, string, 'Unique identifier of the dataset; excludes datasetName.'),
@@ -125,10 +125,10 @@ export const azureDiskVolumeSource = object('io.k8s.api.core.v1.AzureDiskVolumeS
     'How the host caches the disk: None, ReadOnly or ReadWrite.',
     { default: 'ReadWrite' },
   ),
-  fsType: ptr(4, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.', {
+  fsType: ptr(4, string, 'File system on the volume, such as ext4; chosen by the driver if empty.', {
     default: 'ext4',
   }),
-  readOnly: ptr(5, boolean, 'Whether the volume may only be read.', { default: false }),
+  readOnly: ptr(5, boolean, 'Whether the volume is read-only.', { default: false }),
   kind: ptr(
     6,
     oneOf('Shared', 'Dedicated', 'Managed'),
@@ -144,8 +144,8 @@ export const portworxVolumeSource = object(
   'A volume of a Portworx installation.',
   {
     volumeID: req(1, string, 'Identifier of the volume at Portworx.'),
-    fsType: opt(2, string, 'File system on the volume, such as ext4; the driver chooses when it is empty.'),
-    readOnly: opt(3, boolean, 'Whether the volume may only be read.'),
+    fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
+    readOnly: opt(3, boolean, 'Whether the volume is read-only.'),
   },
 )
 
