@@ -15,12 +15,12 @@ const HAS_NOTHING: HostFacts = {
   limits: { version: 'none', because: 'there is no controller' },
 }
 
-describe('tests that need much of a machine', () => {
-  it('SYS-6 are skipped on a developer’s machine, and say why', () => {
+describe('skipReason', () => {
+  it('SYS-6 skips a test on a developer’s machine and gives the reason', () => {
     expect(skipReason(HAS_NOTHING, ['loop'], false)).toBe('loop devices: it is not there')
   })
 
-  it('SYS-6 run in CI and fail there, except for the few things a kernel may lack', () => {
+  it('SYS-6 skips nothing in CI except what a kernel may lack', () => {
     const skipped = (facts: HostFacts) =>
       (Object.keys(NEEDS) as (keyof typeof NEEDS)[]).filter((need) => skipReason(facts, [need], true))
     expect(skipped(HAS_NOTHING)).toEqual(['ext4OnlineGrowth'])
@@ -29,7 +29,7 @@ describe('tests that need much of a machine', () => {
     expect(skipped({ ...HAS_NOTHING, canGrowExt4Online: { yes: true } })).toEqual(['ext4OnlineGrowthRefused'])
   })
 
-  it('SYS-6 are skipped for the first thing that may be missing, whatever else they need', () => {
+  it('SYS-6 gives the first requirement that may be missing as the reason', () => {
     expect(skipReason(HAS_NOTHING, ['loop', 'ext4OnlineGrowth'], true)).toContain('growing a mounted ext4')
   })
 })

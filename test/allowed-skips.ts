@@ -1,6 +1,6 @@
-// What tests need from the machine, and which of it a machine may lack. The one list: a test that touches loop devices,
-// mounts or cgroups asks here whether to skip. With CI=true only what carries a `mayLack` is ever skipped, and only when
-// its own probe says no; everything else runs there, and fails if the machine cannot do it.
+// Lists what tests need from the machine, and which of it a machine may lack. Tests that use loop devices, mounts or cgroups
+// ask skipReason. With CI=true only a need with `mayLack` is skipped, and only if its probe fails; every other test
+// runs and fails if the machine cannot run it.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,13 +10,13 @@ import { type Ability, type HostFacts, probeHost } from '../src/host/index.ts'
 interface Need {
   readonly name: string
   readonly probe: (facts: HostFacts) => Ability
-  /** Why a machine that is otherwise fit may lack this: then the tests about it are skipped, also in CI. */
+  /** Why a suitable machine may lack this: then its tests are skipped in CI too. */
   readonly mayLack?: string
-  /** Where that holds only for some machines. */
+  /** Restricts `mayLack` to some machines. */
   readonly mayLackWhen?: (facts: HostFacts) => boolean
 }
 
-/** Only because it has the other version: with neither, both run in CI, and fail. */
+/** A machine has one version of cgroups. If it has neither, the tests of both run in CI and fail. */
 const hasOtherVersion = (facts: HostFacts) => facts.limits.version !== 'none'
 
 export const NEEDS = {
@@ -62,7 +62,7 @@ function onlyVersion(version: 'v1' | 'v2', limits: HostFacts['limits']): Ability
   }
 }
 
-/** The facts of this machine, with the pool where tests have theirs. Probed once for each test file. */
+/** The facts of this machine, with a pool in the directory that tests use. Probed once per test file. */
 export async function probeThisMachine(): Promise<HostFacts> {
   const poolDir = mkdtempSync(join(tmpdir(), 'stowage-facts-'))
   try {
@@ -72,7 +72,7 @@ export async function probeThisMachine(): Promise<HostFacts> {
   }
 }
 
-/** Why tests that need all of these are to be skipped, if so. */
+/** Why tests that need all of these are skipped; undefined if they run. */
 export function skipReason(
   facts: HostFacts,
   needs: readonly (keyof typeof NEEDS)[],

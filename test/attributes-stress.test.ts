@@ -1,6 +1,6 @@
-// The design documents' stress tests, in one process and with time of its own: many claims of one class protected and
-// released, and many volumes changed five a second. All at once is in src/controllers/modifying/stories.test.ts; what a
-// process of its own takes for both is printed by `npm run bench -- modify`.
+// Stress tests of the design documents, in one process on the manual clock: many claims of one class protected and
+// released, and many volumes modified at five per second. src/controllers/modifying/stories.test.ts modifies them all at
+// once; `npm run bench -- modify` measures a process of its own.
 import { describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
@@ -14,12 +14,12 @@ import { createCacheSet } from '../src/runtime/index.ts'
 
 const MANY = 500
 const PER_SECOND = 5
-/** As upstream's graduation tests of the external resizer report. */
+/** As upstream's graduation tests of external-resizer report. */
 const UPSTREAM = '0.33 cores, 43 MB'
 const names = Array.from({ length: MANY }, (_, index) => `data-${index}`)
 
 describe('many claims', () => {
-  it(`VAC-9 VAC-14 ${MANY} claims keep their class until the last has gone, and nobody lists them`, async () => {
+  it(`VAC-9 VAC-14 ${MANY} claims protect their class until the last is deleted, without a list request`, async () => {
     const trial = await createServerFixture()
     const client = inProcessClient(trial.server.objects, SYSTEM_USER)
     const metadata = { name: 'gold' }
@@ -47,7 +47,7 @@ describe('many claims', () => {
         )
       for (const name of names) {
         await client.delete(persistentVolumeClaimKind, { namespace: 'default', name })
-        await release(name).catch(() => {}) // the controller may have been faster
+        await release(name).catch(() => {}) // the controller may have removed the finalizer already
         if (name === names.at(-2)) {
           await passes()
           expect(await isThere()).toBe(true)
@@ -65,7 +65,7 @@ describe('many claims', () => {
     }
   })
 
-  it(`VAC-14 ${MANY} volumes changed at ${PER_SECOND} a second all finish, without an error, and none waits for another`, async () => {
+  it(`VAC-14 ${MANY} volumes modified at ${PER_SECOND} per second all complete without an error or a delay`, async () => {
     const world = await aWorld()
     try {
       await world.aClass('silver', { iops: '500' })

@@ -1,5 +1,5 @@
-// Attributes as a user changes them: `stowage up` with one node and the built-in driver, a pod that has its volume, and
-// claims that are edited. What the driver says of its volume is what counts.
+// Changes attributes the way a user does: `stowage up` with one node and the built-in driver, a pod with a volume, and
+// edits of claims. The tests check what the driver reports for its volume.
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -50,7 +50,7 @@ describe('attributes of a volume in use', () => {
   }
   const volumeOf = async (name: string) =>
     (await server.call('GET', `/api/v1/persistentvolumes/${(await claim(name)).spec.volumeName}`)).json
-  /** What the driver says of the claim's volume. */
+  /** What the driver reports for the claim's volume. */
   const limits = async (name: string) => {
     const { spec } = await volumeOf(name)
     const { status: found } = await driver.controller.controllerGetVolume({ volumeId: spec.csi.volumeHandle })
@@ -77,7 +77,7 @@ describe('attributes of a volume in use', () => {
     await until(async () => (await server.call('GET', `${PODS}/${name}`)).json.status.phase === 'Running')
   }
 
-  it('VAC-5 VAC-6 VAC-7 VAC-9 its class changes online; one the driver refuses leaves it as it was', async () => {
+  it('VAC-5 VAC-6 VAC-7 VAC-9 changes the class online, and keeps the old one if the driver refuses', async () => {
     await aPodWithClaim('orders', { volumeAttributesClassName: 'silver' })
     expect(await limits('orders')).toBe('500 iops')
     expect((await status('orders')).currentVolumeAttributesClassName).toBe('silver')
@@ -106,7 +106,7 @@ describe('attributes of a volume in use', () => {
     await until(async () => (await server.call('GET', `${CLASSES}/silver`)).status === 404)
   }, 60_000)
 
-  it('PIO-1 PIO-3 PIO-4 iops and throughput of its own go up and down online', async () => {
+  it('PIO-1 PIO-3 PIO-4 raises and lowers iops and throughput of a claim online', async () => {
     await aPodWithClaim('logs', { requests: { iops: '300', throughput: '30' } })
     expect(await limits('logs')).toBe('300 iops and 30MiB/s')
     for (const [iops, throughput] of [
@@ -129,7 +129,7 @@ describe('attributes of a volume in use', () => {
     expect(await limits('logs')).toBe('100 iops and 10MiB/s')
   }, 60_000)
 
-  it('VAC-11 PIO-9 and all of it is counted', async () => {
+  it('VAC-11 PIO-9 counts modifications in metrics', async () => {
     const { text } = await server.call('GET', '/metrics')
     expect(text).toMatch(/controller_modify_volume_total\{driver_name="local.csi.stowage.dev"\} [1-9]/)
     expect(text).toMatch(/controller_update_io_provisioning_total\{driver_name="local.csi.stowage.dev"\} 2/)

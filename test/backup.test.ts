@@ -1,5 +1,5 @@
-// `stowage backup` of a server that is being written to: each backup is the store as it was at one moment, and a
-// server starts on it. What an operator does with it is docs/how-to/operations.md.
+// `stowage backup` of a server under write load: each backup is the store at one moment, and a server starts on it. The
+// operator's guide is docs/how-to/operations.md.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -41,9 +41,9 @@ const write = (server: RunningServer, name: string) =>
   server.call('POST', CONFIGMAPS, { metadata: { name }, data: { filler: 'x'.repeat(500) } })
 
 describe('stowage backup', () => {
-  it('SYS-17 copies the store of one moment while 16 clients write, and a server starts on it', async () => {
+  it('SYS-17 copies the store of one moment while 16 clients write, and a server starts on the copy', async () => {
     const server = await start(join(scratch, 'data'))
-    /** Name → the revision its writer was told. */
+    /** Name → the revision that its writer received. */
     const acknowledged = new Map<string, number>()
     let isOver = false
     const writers = Array.from({ length: WRITERS }, async (_, writer) => {
@@ -63,10 +63,10 @@ describe('stowage backup', () => {
     isOver = true
     await Promise.all(writers)
     await server.stop()
-    expect(acknowledged.size).toBeGreaterThan(before.at(-1)!.size) // there was something to race with
+    expect(acknowledged.size).toBeGreaterThan(before.at(-1)!.size) // writes happened during the backups
 
     for (const [at, known] of before.entries()) {
-      const restored = await start(join(scratch, `b${at}`), 'server') // up would ask for the volumes
+      const restored = await start(join(scratch, `b${at}`), 'server') // `up` would require the volumes
       const { items } = (await restored.call('GET', CONFIGMAPS)).json as {
         items: { metadata: { name: string; resourceVersion: string } }[]
       }
@@ -80,7 +80,7 @@ describe('stowage backup', () => {
     }
   })
 
-  it('SYS-17 holds what a server needs, closed to others, and puts a lost store back', async () => {
+  it('SYS-17 holds what a server needs, is private, and restores a lost store', async () => {
     const dataDir = join(scratch, 'data')
     const to = join(scratch, 'kept', 'monday')
     const server = await start(dataDir)
@@ -95,7 +95,7 @@ describe('stowage backup', () => {
     for (const name of ['.', 'store', 'store/store.mdb', 'pki', 'pki/ca.key', 'admin.kubeconfig']) {
       expect((await stat(join(to, name))).mode & 0o077, name).toBe(0)
     }
-    expect(await readdir(join(scratch, 'kept'))).toEqual(['monday']) // nothing half done beside it
+    expect(await readdir(join(scratch, 'kept'))).toEqual(['monday']) // no partial backup beside it
 
     await rm(join(dataDir, 'store'), { recursive: true })
     await expect(start(dataDir)).rejects.toThrow('Restore it from a backup')
@@ -105,7 +105,7 @@ describe('stowage backup', () => {
     expect((await restored.call('GET', `${CONFIGMAPS}/too-late`)).status).toBe(404)
   })
 
-  it('SYS-17 refuses a directory that has something in it, and one without a store', async () => {
+  it('SYS-17 refuses a non-empty target and a data directory without a store', async () => {
     const dataDir = join(scratch, 'data')
     await (await start(dataDir)).stop()
     await writeFile(join(scratch, 'file'), '')

@@ -1,5 +1,5 @@
-// Claims become volumes, as a user sees it: `stowage up`, kubectl, and a CSI driver in a process of its own. What the
-// driver holds in the end is compared with the volumes the server knows.
+// Provisions claims the way a user does: `stowage up`, kubectl, and a CSI driver in its own process. At the end the
+// driver's volumes must equal the volumes that the server knows.
 import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     const { spec } = await kubectl.json(`get pvc ${claim}`)
     return kubectl.json(`get pv ${spec.volumeName}`)
   }
-  /** Asked again until the test's own limit. */
+  /** Polls until the test's own timeout. */
   async function until(condition: () => Promise<boolean>): Promise<void> {
     while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
   }
@@ -53,7 +53,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PROV-3 a claim that names no class is Bound after apply, on a fresh machine, and its directory is there', async () => {
+  it('PROV-3 binds a claim without a class on a fresh data directory, and creates its directory', async () => {
     await apply(aClaim('orders'))
     await untilBound('orders')
     const { spec } = await volumeOf('orders')
@@ -64,7 +64,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     expect((await kubectl.json('get pv')).items).toEqual([])
   })
 
-  it('PROV-9 PROV-14 a driver in its own process makes the volume, and deletes it with the claim', async () => {
+  it('PROV-9 PROV-14 creates a volume with a driver in its own process, and deletes it with the claim', async () => {
     await apply(aClass('disks'), aClaim('books', { storageClassName: 'disks' }))
     await untilBound('books')
     const { spec, metadata } = await volumeOf('books')
@@ -75,7 +75,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     expect(await held()).toEqual([])
   })
 
-  it('PROV-15 Retain keeps the volume and what is behind it', async () => {
+  it('PROV-15 keeps the volume and its storage with policy Retain', async () => {
     await apply(aClass('kept', { reclaimPolicy: 'Retain' }), aClaim('archive', { storageClassName: 'kept' }))
     await untilBound('archive')
     const { metadata } = await volumeOf('archive')
@@ -86,7 +86,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     await until(async () => (await held()).length === 0)
   })
 
-  it('PROV-10 what is wrong is told on the claim', async () => {
+  it('PROV-10 reports errors in events on the claim', async () => {
     await driver.control.setRules([
       { method: 'CreateVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at most 5Gi' } },
     ])
@@ -104,7 +104,7 @@ describe.skipIf(!program && process.env.CI !== 'true')('claims, by kubectl (need
     await until(async () => (await held()).length === 0)
   })
 
-  it('PROV-12 server and driver are killed again and again while claims come and go: nothing leaks, nothing is lost', async () => {
+  it('PROV-12 leaks and loses nothing while server and driver are killed during creates and deletes', async () => {
     const names = Array.from({ length: 24 }, (_, index) => `burst-${index}`)
     for (const [round, part] of chunks(names, 6).entries()) {
       await apply(...part.map((name) => aClaim(name, { storageClassName: 'disks' })))

@@ -1,6 +1,6 @@
-// What was acknowledged survives SIGKILL at any moment: writers note every answer, the process is killed in the
-// middle, a new one opens the same directory, and everything noted must be there. A watcher lives through all
-// of it by resuming from the last version it saw, and must end with exactly what a list shows.
+// Acknowledged writes survive SIGKILL at any moment. Writers record every response, the process is killed under load, a new
+// one opens the same directory, and everything recorded must be there. A watcher resumes from its last resourceVersion
+// after every kill, and must end with exactly what a list returns.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,9 +24,9 @@ describe('SIGKILL under write load', () => {
   it(`SYS-1 SYS-3 loses no acknowledged write in ${KILLS} kills, and watches resume without gap or repeat`, async () => {
     const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))
     const random = seededRandom(seed)
-    /** Name → the newest version a writer was told of, or gone. */
+    /** Name → the newest resourceVersion a writer received, or deleted. */
     const acknowledged = new Map<string, { revision: number; value: string | undefined }>()
-    /** Writes sent whose answer never came: they may or may not have happened. */
+    /** Writes without a response: they may or may not have happened. */
     const unknown = new Map<string, Set<string | undefined>>()
     const events: SeenEvent[] = []
     let writes = 0
@@ -36,7 +36,7 @@ describe('SIGKILL under write load', () => {
     for (let kill = 0; kill < KILLS; kill++) {
       const server = await startServer({ dataDir, flags: ['--log-level', 'warn'] })
       verify(await listAll(server), acknowledged, unknown, { seed, kill })
-      for (const name of unknown.keys()) unknown.delete(name) // now known: the list above is the truth
+      for (const name of unknown.keys()) unknown.delete(name) // the list above resolved them
       await learn(server, acknowledged)
 
       const watch = watchFrom(server, PATH, watchedTo || 1)
@@ -92,7 +92,7 @@ describe('SIGKILL under write load', () => {
           writes++
         } catch (error) {
           if (error instanceof Error && error.message.startsWith('unexpected')) throw error
-          return // the connection broke: the server is dead, and this write's fate unknown
+          return // the connection broke: the server was killed, and the outcome of this write is unknown
         }
       }
     }
@@ -121,7 +121,7 @@ function verify(
   for (const [name, { value, revision }] of acknowledged) {
     const found = listed.get(name)
     if (found?.value === value) continue
-    // A write that was never answered may have replaced it, nothing else may have.
+    // Only a write without a response may have replaced it.
     expect(
       unknown.get(name)?.has(found?.value),
       `${at}: ${name} was acknowledged as ${value}@${revision}, found ${found?.value}`,
@@ -133,7 +133,7 @@ function verify(
   }
 }
 
-/** After a restart the list decides the fate of writes nobody heard of. */
+/** After a restart the list resolves writes without a response. */
 async function learn(server: RunningServer, acknowledged: Listed): Promise<void> {
   const listed = await listAll(server)
   for (const name of acknowledged.keys()) if (!listed.has(name)) acknowledged.delete(name)

@@ -1,4 +1,4 @@
-// `stowage driver` as an operator starts it: what it says, what it measures, and how it refuses.
+// `stowage driver` as an operator starts it: output, metrics, and error messages.
 import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 
 describe('stowage driver', () => {
   it.skipIf(skipped)(
-    `PIO-8 measures what its volumes do beside what they may do${skipped ? ` (${skipped})` : ''}`,
+    `PIO-8 reports the IO of its volumes beside their limits${skipped ? ` (${skipped})` : ''}`,
     async () => {
       const flags = [
         '--pool-size',
@@ -38,7 +38,7 @@ describe('stowage driver', () => {
         expect(metrics.get(`stowage_driver_volume_healthy{${of}}`)).toBe(1)
         expect(metrics.get(`stowage_driver_volume_iops_limit{${of}}`)).toBe(400)
         expect(metrics.get(`stowage_driver_volume_throughput_limit_bytes{${of}}`)).toBe(30 * MIB)
-        expect(metrics.get(`stowage_driver_limit_enforced{${of}}`)).toBe(0) // that cgroup is not there, and it says so
+        expect(metrics.get(`stowage_driver_limit_enforced{${of}}`)).toBe(0) // that cgroup does not exist
         expect(metrics.get(`stowage_driver_volume_io_bytes{${of},direction="write"}`)).toBeGreaterThanOrEqual(8 * MIB)
         expect(metrics.get(`stowage_driver_volume_iops_available{${of},direction="read"}`)).toBeLessThanOrEqual(400)
         const create =
@@ -51,7 +51,7 @@ describe('stowage driver', () => {
     },
   )
 
-  it('SYS-6 says on which backend it works, and stops when it is told to', async () => {
+  it('SYS-6 prints its backend, and stops on SIGTERM', async () => {
     const driver = await startLocalDriver({ flags: ['--backend', 'directory'] })
     try {
       expect(driver.ready).toMatchObject({ backend: 'directory', endpoint: driver.endpoint })

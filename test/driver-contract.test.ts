@@ -1,4 +1,4 @@
-// What the local driver promises whichever backend it runs on: the same suite over both.
+// What the local driver guarantees with either backend: one suite for both.
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ function contract(backend: BackendName): void {
     trial.csi.controller.getCapacity({ parameters, accessibleTopology: { segments: { [TOPOLOGY_KEY]: NODE } } })
 
   describe('creating', () => {
-    it('SYS-6 the same name and wish give the same volume; another size under that name is refused', async () => {
+    it('SYS-6 returns the same volume for the same name and request, and rejects another size under that name', async () => {
       const id = await trial.create('twice')
       expect(await trial.create('twice')).toBe(id)
       expect(await outcomeOf(trial.create('twice', { bytes: GIB }))).toMatch(
@@ -53,7 +53,7 @@ function contract(backend: BackendName): void {
     })
 
     it.each(['../../../etc/passwd', '/', '.', 'ü'.repeat(128), 'a b\tc', '💾', '-rf', 'x'.repeat(128)])(
-      'SYS-6 the name %j is only a name',
+      'SYS-6 accepts the name %j without interpreting it',
       async (name) => {
         const id = await trial.create(name)
         expect(id).toBe(volumeIdOf(name))
@@ -63,11 +63,11 @@ function contract(backend: BackendName): void {
       },
     )
 
-    it.each(['\u0000', 'a\u0007b', '\u009f', 'x'.repeat(129)])('SYS-6 the name %j is refused', async (name) => {
+    it.each(['\u0000', 'a\u0007b', '\u009f', 'x'.repeat(129)])('SYS-6 rejects the name %j', async (name) => {
       expect(await outcomeOf(trial.create(name))).toMatch(/^INVALID_ARGUMENT: The name /)
     })
 
-    it('PROV-19 an unknown parameter is refused with the known ones, and nothing is left', async () => {
+    it('PROV-19 rejects an unknown parameter, lists the known ones, and creates nothing', async () => {
       expect(await outcomeOf(trial.create('odd', { parameters: { speed: 'fast' } }))).toBe(
         'INVALID_ARGUMENT: There is no class parameter "speed". This driver knows: fsType, provisioning, overcommit, ' +
           'iops, throughput, provisioned-iops-on-create, provisioned-throughput-on-create.',
@@ -76,7 +76,7 @@ function contract(backend: BackendName): void {
       expect(await files()).toEqual([])
     })
 
-    it('SYS-6 a volume that cannot be here is refused so that another node may be chosen', async () => {
+    it('SYS-6 rejects a volume for another node, so that the scheduler can choose again', async () => {
       expect(await outcomeOf(trial.create('far', { topology: { [TOPOLOGY_KEY]: 'node-2' } }))).toMatch(
         /^RESOURCE_EXHAUSTED/,
       )
@@ -87,7 +87,7 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
     })
 
-    it('SYS-6 no node but this one can reach a volume, so MULTI_NODE modes are refused', async () => {
+    it('SYS-6 rejects MULTI_NODE modes, because no other node reaches a volume', async () => {
       const call = trial.csi.controller.createVolume({
         name: 'shared',
         volumeCapabilities: [
@@ -97,7 +97,7 @@ function contract(backend: BackendName): void {
       expect(await outcomeOf(call)).toMatch(/^INVALID_ARGUMENT: Access mode MULTI_NODE_MULTI_WRITER/)
     })
 
-    it('SYS-6 of two calls for one name at once, one makes it and the other is told to wait or finds it', async () => {
+    it('SYS-6 creates one volume for two concurrent calls with one name', async () => {
       const outcomes = await Promise.all([1, 2, 3].map(() => outcomeOf(trial.create('race'))))
       expect(outcomes).toContain('OK')
       for (const outcome of outcomes) expect(outcome).toMatch(/^(OK|ABORTED: Another operation)/)
@@ -105,9 +105,9 @@ function contract(backend: BackendName): void {
     })
   })
 
-  describe('ids that are not ours', () => {
+  describe('unknown ids', () => {
     const HOSTILE = ['../../etc/passwd', 'fake-vol-id', `v-${'a'.repeat(26)}`, '/', `${'v-'.padEnd(28, 'a')}/../x`]
-    it.each(HOSTILE)('SYS-6 %j is answered as unknown by every call', async (volumeId) => {
+    it.each(HOSTILE)('SYS-6 every call reports %j as not found', async (volumeId) => {
       const { controller, node } = trial.csi
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
       const at = { stagingTargetPath: trial.path('no'), targetPath: trial.path('no'), volumePath: trial.path('no') }
@@ -130,8 +130,8 @@ function contract(backend: BackendName): void {
     })
   })
 
-  describe('room', () => {
-    it('PROV-19 two classes over one pool have different capacity, and creating what is offered works', async () => {
+  describe('capacity', () => {
+    it('PROV-19 reports different capacity for two classes on one pool, and creates volumes of those sizes', async () => {
       const reserved = await capacity()
       const thin = await capacity({ provisioning: 'thin', overcommit: '2' })
       expect(reserved.availableCapacity).toBe(BigInt(POOL_BYTES))
@@ -154,13 +154,13 @@ function contract(backend: BackendName): void {
       await trial.remove(large)
     })
 
-    it('PROV-19 where nothing can be made there is no capacity', async () => {
+    it('PROV-19 reports no capacity where nothing can be created', async () => {
       const elsewhere = { accessibleTopology: { segments: { [TOPOLOGY_KEY]: 'node-2' } } }
       expect((await trial.csi.controller.getCapacity(elsewhere)).availableCapacity).toBe(0n)
       expect((await capacity({ speed: 'fast' })).availableCapacity).toBe(0n)
     })
 
-    it('SYS-6 more than the pool can ever hold is out of range', async () => {
+    it('SYS-6 answers OUT_OF_RANGE for more than the pool can ever hold', async () => {
       expect(await outcomeOf(trial.create('huge', { bytes: POOL_BYTES + 1 }))).toMatch(/^OUT_OF_RANGE: .*whole pool/)
       expect(await outcomeOf(trial.create('endless', { bytes: Number.MAX_SAFE_INTEGER }))).toMatch(/^OUT_OF_RANGE/)
       expect(await outcomeOf(trial.create('backwards', { bytes: 2 * GIB, limitBytes: GIB }))).toMatch(
@@ -169,8 +169,8 @@ function contract(backend: BackendName): void {
     })
   })
 
-  describe('growing', () => {
-    it('REX-1 grows to the byte, never shrinks, and stays within the pool', async () => {
+  describe('expansion', () => {
+    it('REX-1 expands to the byte, never shrinks, and stays within the pool', async () => {
       const id = await trial.create('grows')
       const expand = (requiredBytes: number, limitBytes = 0) =>
         trial.csi.controller.controllerExpandVolume({
@@ -194,8 +194,8 @@ function contract(backend: BackendName): void {
     })
   })
 
-  describe('using', () => {
-    it('SYS-6 what is written is there again after everything was undone and redone', async () => {
+  describe('staging and publishing', () => {
+    it('SYS-6 keeps data through unpublish, unstage, stage and publish', async () => {
       const { id, path } = await trial.use('data')
       await writeFile(join(path, 'orders'), 'twelve')
       await trial.unpublish(id)
@@ -208,7 +208,7 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
     })
 
-    it('SYS-6 every step may be repeated, and none is possible out of order', async () => {
+    it('SYS-6 every step is idempotent, and rejected out of order', async () => {
       const id = await trial.create('steps')
       expect(await outcomeOf(trial.publish(id))).toMatch(/^FAILED_PRECONDITION: .*is not staged/)
       await trial.stage(id)
@@ -234,7 +234,7 @@ function contract(backend: BackendName): void {
       expect(await files()).toEqual([])
     })
 
-    it('SYS-6 a directory that holds something is not published over, and is not removed', async () => {
+    it('SYS-6 neither publishes over a non-empty directory nor removes it', async () => {
       const id = await trial.create('over')
       await trial.stage(id)
       const path = trial.path(`publish-${id}`)
@@ -245,13 +245,13 @@ function contract(backend: BackendName): void {
       expect(await readFile(join(path, 'theirs'), 'utf8')).toBe('theirs')
       await rm(join(path, 'theirs'))
       expect(await outcomeOf(trial.unpublish(id))).toBe('OK')
-      expect(await readdir(path)).toEqual([]) // never published there, so it is not ours to remove
+      expect(await readdir(path)).toEqual([]) // nothing was published there, so unpublish must not remove it
       await rm(path, { recursive: true })
       await trial.unstage(id)
       await trial.remove(id)
     })
 
-    it('SYS-6 paths must be absolute, and inline volumes are refused', async () => {
+    it('SYS-6 requires absolute paths, and rejects inline volumes', async () => {
       const id = await trial.create('paths')
       const volumeCapability = { accessType: { case: 'mount' as const, value: {} }, accessMode: { mode: 1 } }
       const { node } = trial.csi
@@ -267,7 +267,7 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
     })
 
-    it('PIO-8 tells the space of a volume where it is, and only there', async () => {
+    it('PIO-8 reports volume statistics at the paths of the volume only', async () => {
       const { id, path } = await trial.use('stats', { bytes: GIB })
       await writeFile(join(path, 'file'), Buffer.alloc(5 * MIB, 1))
       const { usage } = await trial.csi.node.nodeGetVolumeStats({ volumeId: id, volumePath: `${path}/` })
@@ -284,8 +284,8 @@ function contract(backend: BackendName): void {
     })
   })
 
-  describe('copies', () => {
-    it('SYS-6 a snapshot keeps what was there, outlives its volume, and becomes a larger volume', async () => {
+  describe('snapshots and clones', () => {
+    it('SYS-6 a snapshot keeps its data, outlives its volume, and restores to a larger volume', async () => {
       const { id, path } = await trial.use('original')
       await writeFile(join(path, 'a'), 'before')
       const cut = await trial.csi.controller.createSnapshot({ name: 'cut', sourceVolumeId: id })
@@ -314,7 +314,7 @@ function contract(backend: BackendName): void {
       expect(await readdir(join(trial.pool, 'snapshots'))).toEqual([])
     })
 
-    it('SYS-6 a clone of a volume in use has its data, and both are used side by side', async () => {
+    it('SYS-6 clones a volume in use, and both volumes can be used', async () => {
       const original = await trial.use('cloned')
       await writeFile(join(original.path, 'a'), 'shared')
       const source = { type: { case: 'volume' as const, value: { volumeId: original.id } } }
@@ -329,7 +329,7 @@ function contract(backend: BackendName): void {
       }
     })
 
-    it('SYS-6 a source that is not there is not found', async () => {
+    it('SYS-6 answers NOT_FOUND for a missing source', async () => {
       const volume = { type: { case: 'volume' as const, value: { volumeId: volumeIdOf('nothing') } } }
       const snapshot = { type: { case: 'snapshot' as const, value: { snapshotId: '../x' } } }
       expect(await outcomeOf(trial.create('from-nothing', { source: volume }))).toMatch(/^NOT_FOUND/)
@@ -338,7 +338,7 @@ function contract(backend: BackendName): void {
   })
 
   describe('lists', () => {
-    it('SYS-6 pages go on after what they gave, also when that was deleted meanwhile', async () => {
+    it('SYS-6 continues a list after a page whose volumes were deleted meanwhile', async () => {
       const ids = []
       for (const name of ['p1', 'p2', 'p3', 'p4', 'p5']) ids.push(await trial.create(name, { parameters: THIN }))
       const first = await trial.csi.controller.listVolumes({ maxEntries: 2 })
@@ -353,8 +353,8 @@ function contract(backend: BackendName): void {
     })
   })
 
-  describe('rates', () => {
-    it('VAC-5 a change is all or nothing, and what is not enforced is said', async () => {
+  describe('limits', () => {
+    it('VAC-5 modifies all attributes or none, and reports limits that are not enforced', async () => {
       const { id } = await trial.use('rated', { mutable: { iops: '500' } })
       const modify = (mutableParameters: Record<string, string>) =>
         trial.csi.controller.controllerModifyVolume({ volumeId: id, mutableParameters })
@@ -377,7 +377,7 @@ function contract(backend: BackendName): void {
   })
 
   describe('after a restart', () => {
-    it('SYS-6 everything is where it was', async () => {
+    it('SYS-6 keeps volumes, snapshots and mounts', async () => {
       const { id, path } = await trial.use('kept', { mutable: { iops: '100' } })
       await trial.restart()
       expect(await volumes()).toEqual([id])
@@ -389,7 +389,7 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
     })
 
-    it('SYS-6 a record that cannot be understood is set aside, and what it described is left alone', async () => {
+    it('SYS-6 sets an unreadable record aside and leaves its volume alone', async () => {
       const id = await trial.create('blurred')
       await trial.stop()
       const record = join(trial.pool, '.stowage', 'volumes', `${id}.json`)
@@ -401,7 +401,7 @@ function contract(backend: BackendName): void {
       expect(trial.logged.join('\n')).toMatch(/a record cannot be understood and was set aside/)
       expect(trial.logged.join('\n')).toMatch(/something in the pool that no record knows/)
 
-      // The name is not given to anything else as long as the data is there, and the room it takes is not promised.
+      // The name stays reserved while the data exists, and its space is not promised.
       const data = (await files())[0]!
       const refusal = new RegExp(
         `^FAILED_PRECONDITION: .*${data} is in the pool, but its record .*set-aside/volumes-${id}`,
@@ -410,7 +410,7 @@ function contract(backend: BackendName): void {
       expect(await outcomeOf(trial.remove(id))).toMatch(refusal)
       expect(await files()).toEqual([data])
       const taken = POOL_BYTES - Number((await capacity()).availableCapacity)
-      // A file that the disk had to lay out in many pieces takes a few blocks more, to say where they are.
+      // A fragmented file takes a few more blocks for its extent list.
       const least = backend === 'loop' ? 320 * MIB : 0
       expect(taken).toBeGreaterThanOrEqual(least)
       expect(taken - least).toBeLessThan(MIB)
@@ -420,7 +420,7 @@ function contract(backend: BackendName): void {
       await trial.remove(await trial.create('blurred'))
     })
 
-    it('SYS-6 a snapshot whose record was lost keeps its name and its data', async () => {
+    it('SYS-6 a snapshot with a lost record keeps its name and data', async () => {
       const id = await trial.create('pictured')
       const cut = () => trial.csi.controller.createSnapshot({ name: 'picture', sourceVolumeId: id })
       const snapshotId = (await cut()).snapshot!.snapshotId
@@ -435,7 +435,7 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
     })
 
-    it('SYS-6 a snapshot whose content is gone is not ready, and nothing is made from it', async () => {
+    it('SYS-6 a snapshot with missing content is not ready to use', async () => {
       const id = await trial.create('pictured')
       const { snapshot } = await trial.csi.controller.createSnapshot({ name: 'lost', sourceVolumeId: id })
       const { snapshotId } = snapshot!
@@ -449,7 +449,7 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
     })
 
-    it('SYS-6 damaged files of the driver itself are named and do not keep it from starting', async () => {
+    it('SYS-6 reports damaged files of its own and starts', async () => {
       const id = await trial.create('steady')
       await trial.stop()
       await writeFile(join(trial.pool, '.stowage', 'pool.json'), '{"backend":')
@@ -463,7 +463,7 @@ function contract(backend: BackendName): void {
       await trial.remove(id)
     })
 
-    it('SYS-6 content that was deleted by hand is told, and the volume can still be deleted', async () => {
+    it('SYS-6 reports a volume whose content was deleted by hand, and can still delete it', async () => {
       const id = await trial.create('emptied')
       await rm(join(trial.pool, 'volumes', (await files())[0]!), { recursive: true })
       const { status } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
@@ -486,7 +486,7 @@ function contract(backend: BackendName): void {
       expect(await volumes()).toEqual([])
     })
 
-    it('SYS-6 a second driver on the same pool is refused', async () => {
+    it('SYS-6 refuses a second driver on the same pool', async () => {
       await expect(trial.start()).rejects.toThrow(/in use by another driver/)
     })
   })

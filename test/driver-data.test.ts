@@ -1,5 +1,5 @@
-// Data through everything that can happen to it: grown under verified writes, snapshot, cloned, the driver killed, every
-// device and mount taken away as a reboot does, started again. Nothing differs by a byte.
+// Data survives expansion under verified writes, snapshot, clone, a killed driver, and the removal of every device and
+// mount as by a reboot. Not a byte differs.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,13 +34,13 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     await machine?.dispose()
   })
 
-  it('REX-1 SYS-6 survives growth, snapshot, clone, a killed driver and a lost machine', async () => {
+  it('REX-1 SYS-6 survives expansion, snapshot, clone, a killed driver and a reboot', async () => {
     const { controller, node } = driver.csi
     const id = await create('orders', { mutable: { iops: '20000', throughput: '2000' } })
     const path = await use(id)
     const sums = await writeFiles(path, FILES)
 
-    // Grown step by step while a writer checks every byte it wrote.
+    // Expand step by step while a writer verifies every byte it wrote.
     const writer = verifiedWriter(join(path, 'under-growth'))
     for (const mebibytes of SIZES_MIB.slice(1)) {
       const capacityRange = { requiredBytes: BigInt(mebibytes * MIB) }
@@ -51,7 +51,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
     expect(await writer.stop()).toBeGreaterThan(9)
     expect(await sizeOf(path)).toBeGreaterThan(SIZES_MIB.at(-1)! * MIB * 0.85)
 
-    // A snapshot and a clone, both while the volume is written to; then the original goes on and changes.
+    // Take a snapshot and a clone while the volume is written to; then change the original.
     const busy = verifiedWriter(join(path, 'under-copy'))
     const { snapshot } = await controller.createSnapshot({ name: 'orders-1', sourceVolumeId: id })
     const clone = await create('clone', {
@@ -139,7 +139,7 @@ describe.skipIf(skipped)(`data${skipped ? ` (${skipped})` : ''}`, () => {
 
   const sizeOf = async (path: string) => (await driver.host.usage.ofFilesystem(path)).totalBytes
 
-  /** As a reboot: no mounts, no devices; only what is on the disk. */
+  /** Like a reboot: removes mounts and devices, leaves the files. */
   async function loseMachine(): Promise<void> {
     for (const { target } of (await driver.host.mounts.list()).toReversed()) {
       if (target.startsWith(`${driver.dir}/`)) await driver.host.mounts.unmount(target)
@@ -170,7 +170,7 @@ async function checksums(path: string): Promise<Record<string, string>> {
   return sums
 }
 
-/** Writes blocks, syncs and reads them back from the disk until it is stopped; a byte that differs fails the test. */
+/** Writes blocks, syncs and reads them back from disk until it is stopped; a byte that differs fails the test. */
 function verifiedWriter(path: string) {
   let rounds = 0
   let isStopping = false

@@ -1,5 +1,5 @@
-// Volumes live their whole lives while the driver is killed again and again at any moment. Callers do what callers do:
-// repeat what was not answered, or change their minds. In the end nothing may be left, and no byte may have been lost.
+// Runs many volumes through their lifecycle while the driver is killed at random moments. Callers repeat calls that were
+// not answered, or abandon the volume. In the end nothing is left, and no byte was lost.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,7 +14,7 @@ const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
 const CYCLES = Number(process.env.DRIVER_CYCLES ?? (process.env.CI ? 200 : 40))
 const CALLERS = 12
-/** From ready to killed, in answered calls and then some time: however fast the machine is, kills hit every step. */
+/** From ready to the kill: a number of answered calls plus some time, so that kills hit every step on any machine. */
 const LIFE = { callsMax: 40, moreMsMax: 60 }
 
 describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
@@ -33,7 +33,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
     await machine?.dispose()
   })
 
-  it(`SYS-6 PROV-5 leaves no file, device, mount or limit behind in ${CYCLES} lives of volumes`, async () => {
+  it(`SYS-6 PROV-5 leaves no file, device, mount or limit behind in ${CYCLES} volume lifecycles`, async () => {
     const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))
     const random = seededRandom(seed)
     const usedDevices = new Set<string>()
@@ -70,7 +70,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
     }
     expect(await readdir(join(driver.dir, 'at')), `seed ${seed}`).toEqual([])
     for (const device of usedDevices) {
-      // The number may be somebody else's by now, and the limits theirs.
+      // Another test may own the device number, and its limits, by now.
       const isFree = async () => (await driver.host.loops.list()).every((loop) => loop.device !== device)
       if (!(await isFree())) continue
       const limits = await driver.host.limits.inForce(device)
@@ -82,7 +82,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
     expect(kills).toBeGreaterThan(CYCLES / 20)
     expect(repeats).toBeGreaterThan(0)
 
-    /** One volume from create to delete; now and then its caller gives up half way. */
+    /** One volume from create to delete; some callers give up half way. */
     async function live(name: string): Promise<void> {
       const { controller, node } = driver.csi
       const fsType = random() < 0.5 ? 'xfs' : 'ext4'
@@ -150,7 +150,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   }, 600_000)
 })
 
-/** What says nothing about whether the call was done. */
+/** Codes that leave open whether the call was carried out. */
 const UNANSWERED: readonly CsiFailureCode[] = ['UNAVAILABLE', 'CANCELLED', 'UNKNOWN', 'ABORTED']
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

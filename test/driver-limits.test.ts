@@ -1,5 +1,5 @@
-// Limits as a user feels them: a process in a cgroup of its own writes as fast as it can, and the device's counters say
-// how fast that is, before and after the limit is changed under it.
+// IO limits: a process in its own cgroup writes as fast as it can, and the device's counters measure the rate before and
+// after the limit changes.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -13,13 +13,13 @@ import { probeThisMachine, skipReason } from './allowed-skips.ts'
 const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'limits'])
 
-/** The kernel gives out IO in slices of 100 ms: over this time they do not matter. */
+/** The kernel grants IO in slices of 100 ms: over this time they do not matter. */
 const WINDOW_MS = 3_000
-/** A new limit is in force at once, but what was queued under the old one comes out first. */
+/** A new limit applies at once, but requests queued under the old one complete first. */
 const SETTLE_MS = 700
 const TOLERANCE = 0.1
 
-// A busy machine may be slower than the limit, and is then asked again.
+// A busy machine may be slower than the limit; retry.
 describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }, () => {
   let trial: DriverTrial
   let volumes = 0
@@ -42,34 +42,31 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
       load: 'dd if=/dev/zero of=$F bs=1M count=5 conv=notrunc,fsync',
     },
     { what: 'direct writes', key: 'iops', load: 'dd if=/dev/zero of=$F bs=4k count=4096 oflag=direct conv=notrunc' },
-  ] as const)(
-    'PIO-10 $key holds within 10 % for $what, and a change takes effect while they go on',
-    async ({ key, load }) => {
-      const [first, second] = key === 'iops' ? [100, 250] : [10, 25]
-      const { id, path } = await trial.use(`limited-${++volumes}`, { mutable: { [key]: String(first) } })
-      await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
-      expect(await conditionOf(id)).toMatch(/ are enforced/)
+  ] as const)('PIO-10 enforces $key within 10 % for $what, and changes it under load', async ({ key, load }) => {
+    const [first, second] = key === 'iops' ? [100, 250] : [10, 25]
+    const { id, path } = await trial.use(`limited-${++volumes}`, { mutable: { [key]: String(first) } })
+    await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
+    expect(await conditionOf(id)).toMatch(/ are enforced/)
 
-      const writer = writeIn(cgroup.directory, join(path, 'file'), load)
-      try {
-        await expectRate(id, key, first)
-        await trial.csi.controller.controllerModifyVolume({
-          volumeId: id,
-          mutableParameters: { [key]: String(second) },
-        })
-        await expectRate(id, key, second)
-      } finally {
-        await endGroup(writer, cgroup.directory)
-      }
-      const device = await deviceOf(id)
-      await trial.unpublish(id)
-      await trial.unstage(id)
-      expect(await trial.machine.host.limits.inForce(device)).toEqual([])
-      await trial.remove(id)
-    },
-  )
+    const writer = writeIn(cgroup.directory, join(path, 'file'), load)
+    try {
+      await expectRate(id, key, first)
+      await trial.csi.controller.controllerModifyVolume({
+        volumeId: id,
+        mutableParameters: { [key]: String(second) },
+      })
+      await expectRate(id, key, second)
+    } finally {
+      await endGroup(writer, cgroup.directory)
+    }
+    const device = await deviceOf(id)
+    await trial.unpublish(id)
+    await trial.unstage(id)
+    expect(await trial.machine.host.limits.inForce(device)).toEqual([])
+    await trial.remove(id)
+  })
 
-  it('PIO-10 a limit that is lifted is gone at once, and one that stays comes back after a restart', async () => {
+  it('PIO-10 removes a limit at once, and restores the remaining one after a restart', async () => {
     const { id } = await trial.use(`comes-back-${++volumes}`, { mutable: { iops: '100', throughput: '10' } })
     await trial.running.setWorkloadCgroups(id as VolumeId, [cgroup.path])
     const device = await deviceOf(id)
@@ -111,10 +108,10 @@ describe.skipIf(skipped)(`limits${skipped ? ` (${skipped})` : ''}`, { retry: 3 }
   }
 })
 
-/** More than one, so that a busy machine does not slow them below the limit. */
+/** Several writers, so that a busy machine does not slow them below the limit. */
 const WRITERS = 4
 
-/** A shell that goes into the cgroup; its children write until they are killed, in a process group of their own. */
+/** A shell in the cgroup; its children write until they are killed, in a process group of their own. */
 function writeIn(cgroupDirectory: string, file: string, load: string): ChildProcess {
   const writer = `while :; do ${load.replace('$F', '"$F.$N"')} 2>/dev/null || exit 1; done`
   const script = `echo $$ > "$CGROUP/cgroup.procs"; for N in $(seq ${WRITERS}); do (${writer}) & done; wait`
@@ -125,7 +122,7 @@ function writeIn(cgroupDirectory: string, file: string, load: string): ChildProc
   })
 }
 
-/** A write that waits for its turn ends only when it has had it. */
+/** A throttled write ends only when it was granted. */
 async function endGroup(child: ChildProcess, cgroupDirectory: string): Promise<void> {
   const gone = once(child, 'exit')
   process.kill(-child.pid!, 'SIGKILL')

@@ -1,5 +1,5 @@
-// What only volumes with devices of their own can do: raw devices, read-only use, growth in use, file systems that are
-// never overwritten, and a start that finds what a killed driver left.
+// Tests of the loop backend only: raw devices, read-only use, online expansion, file systems that are never overwritten,
+// and recovery of what a killed driver left.
 import { execFileSync } from 'node:child_process'
 import { appendFile, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   const expand = (volumeId: string, bytes: number) =>
     trial.csi.controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: BigInt(bytes) } })
   const expandNode = (volumeId: string, volumePath: string) => trial.csi.node.nodeExpandVolume({ volumeId, volumePath })
-  /** What is left of a volume in the pool, and devices over it. */
+  /** Files of a volume in the pool, and devices on them. */
   const traces = async (id: string) => [
     ...(await readdir(join(trial.pool, 'volumes'))).filter((file) => file.startsWith(id)),
     ...(await readdir(join(trial.pool, '.stowage', 'volumes'))).filter((file) => file.startsWith(id)),
@@ -40,7 +40,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   }
 
   describe('space', () => {
-    it('PROV-19 a reserved volume has its space, also after formatting; a thin one takes it when written', async () => {
+    it('PROV-19 a reserved volume has its space, also after formatting; a thin one allocates on write', async () => {
       const reserved = await trial.use('reserved')
       expect((await trial.machine.host.files.sizes(image(reserved.id)))?.allocatedBytes).toBeGreaterThanOrEqual(
         320 * MIB,
@@ -59,7 +59,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       expect(await readdir(join(trial.pool, 'volumes'))).toEqual([])
     })
 
-    it('SYS-6 a size that is no whole number of pages is kept to the byte', async () => {
+    it('SYS-6 keeps a size that is not a multiple of the page size to the byte', async () => {
       const { id } = await trial.use('uneven', { bytes: 300 * MIB + 777 })
       const { volume } = await trial.csi.controller.controllerGetVolume({ volumeId: id })
       expect(volume?.capacityBytes).toBe(BigInt(300 * MIB + 777))
@@ -69,7 +69,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   })
 
   describe('file systems', () => {
-    it('REX-1 xfs grows while it is in use, seen where it is published', async () => {
+    it('REX-1 expands xfs while it is published', async () => {
       const { id, path } = await trial.use('xfs-grows')
       const before = await totalBytes(path)
       expect((await expand(id, GIB)).nodeExpansionRequired).toBe(true)
@@ -85,7 +85,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     })
 
     const online = skipReason(facts, ['ext4OnlineGrowth'])
-    it.skipIf(online)(`REX-1 ext4 grows while it is in use${online ? ` (${online})` : ''}`, async () => {
+    it.skipIf(online)(`REX-1 expands ext4 in use${online ? ` (${online})` : ''}`, async () => {
       const { id, path } = await trial.use('ext4-online', { fsType: 'ext4' })
       await expand(id, GIB)
       await expandNode(id, path)
@@ -95,7 +95,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
 
     const refused = skipReason(facts, ['ext4OnlineGrowthRefused'])
     it.skipIf(refused)(
-      `REX-1 ext4 that cannot grow in use says so, and grows at the next stage${refused ? ` (${refused})` : ''}`,
+      `REX-1 refuses to expand ext4 in use and expands it at the next stage${refused ? ` (${refused})` : ''}`,
       async () => {
         const { id, path } = await trial.use('ext4-grows', { fsType: 'ext4' })
         await writeFile(join(path, 'kept'), 'kept')
