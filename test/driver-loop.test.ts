@@ -111,7 +111,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       },
     )
 
-    it('SYS-6 what is on a device is never formatted', async () => {
+    it('SYS-6 never formats a device that has content', async () => {
       const { id, path } = await trial.use('as-block', { isBlock: true })
       execFileSync('mkfs.ext4', ['-q', path])
       await trial.unpublish(id)
@@ -127,7 +127,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 another file system than the volume has, and flags that would free its space, are refused', async () => {
+    it('SYS-6 rejects another file system type, and mount flags that would release reserved space', async () => {
       const id = await trial.create('picky')
       expect(await outcomeOf(trial.stage(id, { fsType: 'ext4' }))).toMatch(/^FAILED_PRECONDITION: .*has xfs, not ext4/)
       expect(await outcomeOf(trial.stage(id, { fsType: 'ntfs' }))).toMatch(/^INVALID_ARGUMENT: fs_type "ntfs"/)
@@ -146,7 +146,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 a file that was cut is not made to look whole again: it is refused, and told', async () => {
+    it('SYS-6 rejects and reports a truncated file instead of extending it', async () => {
       const id = await trial.create('cut', { parameters: { provisioning: 'thin' } })
       await truncate(image(id), 310 * MIB)
       const isAbnormal = async () =>
@@ -163,7 +163,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
   })
 
   describe('publishing', () => {
-    it('SYS-6 read-only is read-only, for a file system and for a device', async () => {
+    it('SYS-6 publishes read-only as a file system and as a device', async () => {
       const id = await trial.create('seen')
       await trial.stage(id)
       const path = await trial.publish(id, { readonly: true })
@@ -186,7 +186,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(block)
     })
 
-    it('SYS-6 a reader-only mode is published read-only', async () => {
+    it('SYS-6 publishes a reader-only access mode read-only', async () => {
       const id = await trial.create('reader')
       const mode = Mode.SINGLE_NODE_READER_ONLY
       await trial.stage(id, { mode })
@@ -194,7 +194,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('REX-1 a raw device keeps its data, grows in place, and says its size', async () => {
+    it('REX-1 a raw device keeps its data, expands in place, and reports its size', async () => {
       const { id, path } = await trial.use('device', { isBlock: true, bytes: 64 * MIB })
       const file = await open(path, 'r+')
       await file.write(Buffer.alloc(4096, 7), 0, 4096, 60 * MIB)
@@ -211,7 +211,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 what someone else mounted at the path is left alone', async () => {
+    it('SYS-6 leaves a mount of another program at the path alone', async () => {
       const id = await trial.create('elsewhere')
       await trial.stage(id)
       const path = trial.path(`publish-${id}`)
@@ -230,7 +230,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 neither unstaging nor deleting takes a volume from under its user', async () => {
+    it('SYS-6 neither unstages nor deletes a volume in use', async () => {
       const { id, path } = await trial.use('busy')
       expect(await outcomeOf(trial.unstage(id))).toMatch(/^FAILED_PRECONDITION: .*still published at/)
       await writeFile(join(path, 'still'), 'here')
@@ -247,7 +247,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
         JSON.stringify({ ...(await recordOf(id)), ...change }),
       )
 
-    it('PROV-5 finishes what was left creating, and finds it when it is asked for again', async () => {
+    it('PROV-5 completes an interrupted create, and returns the volume for the same name', async () => {
       const id = await trial.create('left-creating')
       await trial.stop()
       await rewrite(id, { state: 'creating' })
@@ -271,7 +271,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       expect(await traces(id)).toEqual([])
     })
 
-    it('REX-1 finishes growing what was left growing', async () => {
+    it('REX-1 completes an interrupted expansion', async () => {
       const id = await trial.create('left-growing')
       await trial.stop()
       await rewrite(id, { state: 'growing', growingToBytes: 500 * MIB })
@@ -285,7 +285,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 formats anew what was left half formatted, and never what was handed out', async () => {
+    it('SYS-6 formats a half-formatted device again, and never one that was published', async () => {
       const id = await trial.create('left-formatting')
       const half = await open(image(id), 'r+')
       await half.write(Buffer.from('half of a file system'), 0, undefined, 4096)
@@ -296,7 +296,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 thaws what a snapshot left frozen, and nothing else', async () => {
+    it('SYS-6 thaws a file system that a snapshot left frozen, and no other', async () => {
       const { id, path } = await trial.use('frozen')
       const staging = trial.path(`stage-${id}`)
       const { snapshot } = await trial.csi.controller.createSnapshot({ name: 'killed', sourceVolumeId: id })
@@ -304,7 +304,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await trial.stop()
       execFileSync('fsfreeze', ['-f', staging])
       await trial.start()
-      expect(() => execFileSync('fsfreeze', ['-f', staging], { stdio: 'pipe' })).toThrow(/busy/i) // its owner's freeze
+      expect(() => execFileSync('fsfreeze', ['-f', staging], { stdio: 'pipe' })).toThrow(/busy/i) // frozen by its owner
       await trial.stop()
       await writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, 'utf8')), state: 'creating' }))
       await trial.start()
@@ -312,7 +312,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 detaches what nobody uses, and leaves a mount it does not know', async () => {
+    it('SYS-6 detaches unused devices, and leaves an unknown mount', async () => {
       const id = await trial.create('loose')
       await trial.stage(id)
       await trial.unstage(id)
@@ -333,7 +333,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       expect(device).toMatch(/^\/dev\/loop/)
     })
 
-    it('SYS-6 a volume whose record was set aside while it was in use can be taken down once it is back', async () => {
+    it('SYS-6 unstages a volume whose record was set aside while in use and then restored', async () => {
       const { id, path } = await trial.use('misread')
       const record = join(trial.pool, '.stowage', 'volumes', `${id}.json`)
       const text = await readFile(record, 'utf8')
@@ -348,7 +348,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       expect(await trial.machine.host.mounts.isMountPoint(trial.path(`stage-${id}`))).toBe(false)
     })
 
-    it('SYS-6 forgets mounts and devices that are gone, as after a reboot', async () => {
+    it('SYS-6 clears records of missing mounts and devices, as after a reboot', async () => {
       const { id, path } = await trial.use('rebooted', { mutable: { iops: '100' } })
       await writeFile(join(path, 'data'), 'survives')
       await trial.stop()
@@ -363,7 +363,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
       await dismantle(id)
     })
 
-    it('SYS-6 removes unfinished copies, and reports files that are not its own', async () => {
+    it('SYS-6 removes partial copies, and reports unknown files', async () => {
       await trial.stop()
       const part = `${imageOf(trial.pool, snapshotIdOf('part') as SnapshotId)}.part`
       const stranger = join(trial.pool, 'volumes', 'backup.tar')
@@ -379,7 +379,7 @@ describe.skipIf(skipped)(`loop volumes${skipped ? ` (${skipped})` : ''}`, () => 
     })
   })
 
-  it('SYS-6 says which backend it is and what it cannot do, to programs and to people', async () => {
+  it('SYS-6 reports its backend and what it cannot do, to programs and in the log', async () => {
     const info = await trial.csi.identity.getPluginInfo({})
     expect(info).toMatchObject({ name: 'local.csi.stowage.dev', vendorVersion: '1.2.3', manifest: { backend: 'loop' } })
     expect(Object.values(info.manifest).length).toBe(1 + trial.running.shortcomings.length)

@@ -1,5 +1,5 @@
-// What happens around the driver that it did not do itself: mounts, freezes and detached devices of somebody else, a
-// disk that is full, files that cannot be removed. None of it may cost anyone's data, or keep the driver from starting.
+// Interference from outside the driver: foreign mounts, freezes and detached devices, a full disk, files that cannot be
+// removed. None of it may destroy data or prevent the driver from starting.
 import { execFileSync } from 'node:child_process'
 import { mkdir, open, readdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -23,7 +23,7 @@ const because = skipped ? ` (${skipped})` : ''
 const SMALL = { fsType: 'ext4', bytes: 32 * MIB }
 const RAW = { isBlock: true, bytes: 32 * MIB }
 
-describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () => {
+describe.skipIf(skipped)(`foreign mounts, freezes and devices${because}`, () => {
   let trial: DriverTrial
   beforeAll(async () => {
     trial = await startDriverTrial({ backend: 'loop' })
@@ -40,7 +40,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
   const theirsAt = (path: string) => readFile(join(path, 'theirs'), 'utf8')
   const unmount = (path: string) => trial.machine.host.mounts.unmount(path)
 
-  it('SYS-6 a volume is not staged where something else is mounted, and that stays', async () => {
+  it('SYS-6 does not stage a volume over a foreign mount, and leaves that mount', async () => {
     const id = await trial.create('one', SMALL)
     await mountTmpfs(stagingOf(id))
     expect(await outcomeOf(trial.stage(id))).toMatch(/^FAILED_PRECONDITION: scratch \(tmpfs\) is mounted at/)
@@ -64,7 +64,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
     for (const each of [id, other.id]) await trial.remove(each)
   })
 
-  it('SYS-6 neither publishing nor unpublishing touches what something else has mounted there', async () => {
+  it('SYS-6 neither publish nor unpublish touches a foreign mount', async () => {
     const id = await trial.create('two', SMALL)
     await trial.stage(id)
     const path = trial.path(`publish-${id}`)
@@ -85,7 +85,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
     await trial.remove(id)
   })
 
-  it('SYS-6 a volume that was used as a device is never formatted, wherever its data is', async () => {
+  it('SYS-6 never formats a volume that was used as a block device, wherever its data is', async () => {
     const { volume } = await trial.csi.controller.createVolume({
       name: 'both',
       capacityRange: { requiredBytes: BigInt(32 * MIB) },
@@ -105,7 +105,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
     await trial.remove(id)
   })
 
-  it('SYS-6 a device that was detached by hand is attached again, and never another volume’s', async () => {
+  it('SYS-6 attaches a device again that was detached by hand, and never another volume’s', async () => {
     const backingOf = async (path: string) => {
       const device = await trial.machine.host.mounts.sourceOf(path)
       return readFile(`/sys/block/${basename(device!)}/loop/backing_file`, 'utf8')
@@ -119,7 +119,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
     expect(await backingOf(path)).toContain(mine)
     expect(await backingOf(taker.path)).toContain(taker.id)
 
-    // And so when it is published: the node that is left there may be of another volume's device by now.
+    // The same for publish: the device node left there may belong to another volume by now.
     const published = await trial.machine.host.mounts.sourceOf(path)
     execFileSync('losetup', ['--detach', published!])
     const second = await trial.create('second', RAW)
@@ -134,7 +134,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
     expect(await loops()).toEqual([])
   })
 
-  it('SYS-6 a file system that its owner has frozen is not copied, and stays frozen', async () => {
+  it('SYS-6 does not copy a file system that its owner froze, and leaves it frozen', async () => {
     const { id } = await trial.use('held', SMALL)
     execFileSync('fsfreeze', ['--freeze', stagingOf(id)])
     const cut = () => outcomeOf(trial.csi.controller.createSnapshot({ name: 'held', sourceVolumeId: id }))
@@ -150,7 +150,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
     await trial.remove(id)
   })
 
-  it('SYS-6 two snapshots of one volume at once are both made', async () => {
+  it('SYS-6 takes two concurrent snapshots of one volume', async () => {
     const { id } = await trial.use('twice', SMALL)
     const cut = (name: string) => trial.csi.controller.createSnapshot({ name, sourceVolumeId: id })
     const made = await Promise.all([cut('first'), cut('second')])
@@ -163,7 +163,7 @@ describe.skipIf(skipped)(`mounts, freezes and devices of others${because}`, () =
     await trial.remove(id)
   })
 
-  it('SYS-6 a deletion that cannot be finished is told as long as it is not', async () => {
+  it('SYS-6 reports a deletion that cannot be completed until it is', async () => {
     const id = await trial.create('kept', SMALL)
     const image = imageOf(trial.pool, id as VolumeId)
     execFileSync('chattr', ['+i', image])
@@ -193,7 +193,7 @@ describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
     }
   }
 
-  it('SYS-6 does not keep its driver from starting, serving and deleting', () =>
+  it('SYS-6 does not prevent the driver from starting, serving and deleting', () =>
     on({ diskBytes: 400 * MIB }, async (trial) => {
       const { id, path } = await trial.use('a', { ...SMALL, parameters: { provisioning: 'thin' } })
       await fillUp(join(trial.pool, 'filler'))
@@ -207,7 +207,7 @@ describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
       expect((await trial.csi.controller.listVolumes({})).entries).toEqual([])
     }))
 
-  it('SYS-6 a full copy is begun only if 64Mi are left when it is done; reserved space that is empty costs nothing', () =>
+  it('SYS-6 starts a full copy only if 64Mi remain free afterwards; empty reserved space costs nothing', () =>
     on({ diskBytes: 400 * MIB }, async (trial) => {
       const { id, path } = await trial.use('a', { fsType: 'ext4', bytes: 200 * MIB })
       const cut = (name: string) => outcomeOf(trial.csi.controller.createSnapshot({ name, sourceVolumeId: id }))
@@ -222,7 +222,7 @@ describe.skipIf(skipped)(`a pool on a full disk${because}`, () => {
 })
 
 describe('directories without root', () => {
-  it('SYS-6 what a user has closed is counted as far as it can be seen, deleted, and does not stop a start', async () => {
+  it('SYS-6 counts what is readable, deletes, and starts despite directories closed by a user', async () => {
     const driver = await startLocalDriver({ flags: ['--pool-size', '1Gi', '--backend', 'directory'], uid: NOBODY })
     try {
       const create = (name: string) =>

@@ -1,4 +1,4 @@
-// csi-sanity against the driver as it is shipped, with loop volumes and, as an ordinary user, with directories.
+// csi-sanity against the built driver, with loop volumes and, as an unprivileged user, with directories.
 import { describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { findCsiSanity, runCsiSanity } from './helpers/csi-sanity.ts'
@@ -8,7 +8,7 @@ const BY_STAGING = 'local volumes are attached when they are staged, so there is
 const BY_CONDITION =
   'alpha, newer than the published protocol; conditions are in ControllerGetVolume and NodeGetVolumeStats'
 
-/** What csi-sanity skips, by the reason it gives, and why that is right. Anything else that is skipped is a failure. */
+/** What csi-sanity skips, by the reason it prints, and why that is right. Any other skip is a failure. */
 const SKIPPED: Readonly<Record<string, string>> = {
   'ControllerPublishVolume not supported': BY_STAGING,
   'ControllerUnpublishVolume not supported': BY_STAGING,
@@ -45,7 +45,7 @@ describe('csi-sanity', () => {
   })
 
   it.skipIf(missing)(
-    `SYS-6 passes with directories, run by a user who may do nothing else${missing ? ` (${missing})` : ''}`,
+    `SYS-6 passes with directories as an unprivileged user${missing ? ` (${missing})` : ''}`,
     async () => {
       const isRoot = process.getuid?.() === 0
       await expectConformance({
@@ -68,7 +68,7 @@ async function expectConformance({ backend, flags, sanityFlags = [], uid }: Conf
   if ('missing' in sanity) throw new Error(sanity.missing)
   const driver = await startLocalDriver({ flags, ...(uid === undefined ? {} : { uid }) })
   try {
-    expect(driver.ready.backend).toBe(backend) // found by itself, without --backend
+    expect(driver.ready.backend).toBe(backend) // detected without --backend
     const result = await runCsiSanity({
       program: sanity.program,
       endpoint: driver.endpoint,

@@ -1,4 +1,4 @@
-// Two servers on one etcd: clients may talk to either. And what they are told while etcd is away.
+// Two servers on one etcd serve the same objects; and what clients get while etcd is unavailable.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     return server
   }
 
-  it('SYS-1 show each other’s writes at once, refuse what is out of date, and keep everything over a kill', async () => {
+  it('SYS-1 show each other’s writes at once, reject stale updates, and keep everything after a kill', async () => {
     const a = await start('a')
     const b = await start('b')
     const created = await a.call('POST', MAPS, configMap('m', 0))
@@ -58,13 +58,13 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect((await again.call('GET', `${MAPS}/m`)).json).toEqual(current.json)
   })
 
-  it('SYS-11 are alive and not ready while etcd does not answer, and ready when it does again', async () => {
+  it('SYS-11 are live but not ready while etcd does not answer, and ready when it does', async () => {
     const server = await start('a')
     const untilReady = async (status: number) => {
       for (;;) {
         const reply = await server.call('GET', '/readyz')
         if (reply.status === status) return reply.text
-        await new Promise((resolve) => setTimeout(resolve, 50)) // asked again until the test's own limit
+        await new Promise((resolve) => setTimeout(resolve, 50)) // polls until the test's own timeout
       }
     }
     expect(await untilReady(200)).toBe('ok')
@@ -79,7 +79,7 @@ describe.skipIf(missing)(`servers on etcd${missing ? ` (skipped: ${missing})` : 
     expect(await untilReady(200)).toBe('ok')
   })
 
-  it('are unavailable, and say when to come back, while etcd is away', async () => {
+  it('answer 503 with Retry-After while etcd is unavailable', async () => {
     const server = await start('a')
     await server.call('POST', MAPS, configMap('m', 0))
     await etcd.members[0]?.kill()

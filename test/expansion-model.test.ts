@@ -1,7 +1,7 @@
-// Random sequences of growing, lowering, drivers that succeed, refuse, fail, lose replies and hang, controllers that die at
-// any call, servers that are started anew, and quotas that change: through the real server on the durable store, with the
-// real controller, against a model that knows three numbers per claim and shares no code with them.
-// EXPANSION_SEQUENCES=10000 runs the long form. A failure prints its sequence, as short as it can be made.
+// Random sequences of expansions, lowered requests, drivers that succeed, refuse, fail, lose replies and hang, controllers
+// that crash at any call, server restarts and quota changes: on the real server, the durable store and the real
+// controller, compared with a model that keeps three numbers per claim and shares no code with them.
+// EXPANSION_SEQUENCES=10000 runs the long form. A failure prints its shrunk sequence.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ const QUOTA_GI = 30
 type Answer = 'ok' | 'infeasible' | 'final' | 'uncertain' | 'lost' | 'hang'
 type Command =
   | { readonly do: 'ask'; readonly claim: string; readonly gi: number }
-  /** Lowered to what there is. */
+  /** Lowered to the size the volume has. */
   | { readonly do: 'cancel'; readonly claim: string }
   | { readonly do: 'answer'; readonly answer: Answer }
   | { readonly do: 'release' }
@@ -85,11 +85,11 @@ const commands: fc.Arbitrary<Command[]> = fc.array(
   { minLength: 3, maxLength: 20 },
 )
 
-describe('growth against a model', () => {
+describe('expansion against a model', () => {
   for (const expansionQuota of ['high-water-mark', 'actual'] as const) {
     for (const expandsOnNode of [false, true]) {
       const kind = `${expansionQuota}, ${expandsOnNode ? 'nodes grow file systems' : 'the driver does it all'}`
-      it(`REX-2 REX-3 REX-4 REX-8 PLUS-14 every answer, every charge and every size is the model's (${kind})`, async () => {
+      it(`REX-2 REX-3 REX-4 REX-8 PLUS-14 every answer, charge and size equals the model's (${kind})`, async () => {
         await fc.assert(
           fc.asyncProperty(commands, (all) => runSequence(all, { expansionQuota, expandsOnNode })),
           { numRuns: Math.ceil(SEQUENCES / 4), endOnFailure: false, interruptAfterTimeLimit: 1_500_000 },
@@ -104,7 +104,7 @@ interface Setting {
   readonly expandsOnNode: boolean
 }
 
-/** In memory where there is such a place: what is proven is what is written, not how fast a disk is. */
+/** In memory if possible: the test is about what is written, not about disk speed. */
 const PLACE = process.platform === 'linux' ? '/dev/shm' : tmpdir()
 
 async function runSequence(all: readonly Command[], setting: Setting): Promise<void> {
@@ -123,7 +123,7 @@ async function runSequence(all: readonly Command[], setting: Setting): Promise<v
   }
 }
 
-/** What a claim comes to, as the documents have it. */
+/** The expected outcome for a claim, according to the design documents. */
 interface Modelled {
   request: number
   mark: number
@@ -148,7 +148,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
   const scripted = fake.script.match
   fake.script.match = (method, volumes) => {
     if (method !== 'ControllerExpandVolume') return scripted(method, volumes)
-    // A driver that has given a size does not say that it will not.
+    // A driver that has granted a size does not refuse it later.
     const isGiven = volumes.some((id) => checker?.isGiven(id))
     const effect = effectOf(isGiven && (answer === 'infeasible' || answer === 'final') ? 'uncertain' : answer)
     return effect ? { effect } : undefined
@@ -256,7 +256,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
     stop(): Promise<void>
   }
 
-  /** The production controller, in a process that can die at any call it makes. */
+  /** The production controller, in a process that can crash at any call it makes. */
   function startController(): Controller {
     const life = aLife()
     const mine = life.wrap(client, ['get', 'list', 'create', 'update', 'patch', 'delete', 'commit'])
@@ -283,7 +283,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
     }
   }
 
-  /** Everything that can happen without time passing has happened. */
+  /** Waits until everything that needs no passing of time has happened. */
   async function settle(): Promise<void> {
     for (let still = 0, turns = 0; still < STILL_TURNS; turns++) {
       const before = store.revision + fake.record.calls.length
@@ -320,14 +320,14 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
   const chargeOf = ({ request, mark, tried }: Modelled) => Math.max(request, mark, tried)
   const used = () => [...model.values()].reduce((sum, one) => sum + chargeOf(one), 0)
 
-  /** What was asked for and never got is given back, once nobody is at work on it. */
+  /** A size that was requested and never granted is released once no operation is in progress. */
   function release(one: Modelled): void {
     if (expansionQuota !== 'actual' || one.isUnderWay) return
     if (one.request > one.capacity || one.tried > one.capacity) return
     one.mark = Math.min(one.mark, Math.max(one.capacity, one.request))
   }
 
-  /** What the controller has told, which the model does not foresee; then everything else must be as it says. */
+  /** Adopts what the controller reported and the model cannot predict; everything else must equal the model. */
   async function compare(when: string): Promise<void> {
     expect(crimes, when).toEqual([])
     for (const name of CLAIMS) {
@@ -346,7 +346,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
     if (quota.status?.used) expect(giOf(quota.status.used['requests.storage']), when).toBe(used())
   }
 
-  /** A node that follows the rules, in words of its own. */
+  /** A node agent that follows the rules, implemented independently. */
   async function node(name: string, refuses: boolean): Promise<void> {
     const { metadata, status } = (await client.get(persistentVolumeClaimKind, ref(name))) as any
     const state = status.allocatedResourceStatuses?.storage
@@ -425,7 +425,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
   return {
     carryOut,
     compare,
-    /** All is well from now on: whatever was begun ends, or says why not. */
+    /** Ends all faults: every operation in progress completes or reports why not. */
     async heal(): Promise<void> {
       answer = 'ok'
       fake.script.release()
@@ -449,7 +449,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
 
 const STILL_TURNS = 6
 const TURNS_MAX = 100_000
-/** Minutes; a size that was refused is asked for again after five. */
+/** In minutes; a refused size is retried after five. */
 const HEAL_ROUNDS_MAX = 15
 const RESIZE_CONDITIONS = ['Resizing', 'FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError']
 
@@ -479,12 +479,12 @@ function effectOf(answer: Answer): FakeEffect | undefined {
 interface Life {
   readonly isDead: boolean
   kill(): void
-  /** After so many more calls: before it is carried out, or before its answer comes. */
+  /** After this many more calls: before the call is carried out, or before its answer arrives. */
   killIn(calls: number, when: 'before' | 'after'): void
   wrap<T extends object>(target: T, names: readonly (keyof T & string)[]): T
 }
 
-/** Whoever is dead does nothing more, and waits for ever. */
+/** A crashed process does nothing more: its calls never settle. */
 function aLife(): Life {
   const never = () => new Promise<never>(() => {})
   let isDead = false

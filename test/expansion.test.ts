@@ -1,5 +1,5 @@
-// Growth as a user sees it: `stowage up` with one node, a pod that reads and writes without a pause, and a claim that is
-// edited. Then a size that is impossible, given up, and a smaller one that works. The data is what it was.
+// Expands a volume the way a user does: `stowage up` with one node, a pod under continuous IO, and a claim that is edited;
+// then an impossible size, its cancellation, and a smaller size that fits. The data does not change.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, open, realpath, rm, stat, statfs } from 'node:fs/promises'
@@ -17,7 +17,7 @@ const PODS = '/api/v1/namespaces/default/pods'
 const GI = 1024 ** 3
 const MERGE = { 'content-type': 'application/merge-patch+json' }
 
-describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`, () => {
+describe.skipIf(noLoops)(`expansion${noLoops ? ` (${noLoops})` : ''}`, () => {
   let dir: string
   let traces: Traces
   let server: RunningServer
@@ -43,7 +43,7 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
     )
     expect(status).toBe(200)
   }
-  /** Events come a moment after what they tell of. */
+  /** Events arrive a moment after the change they report. */
   const told = (reason: string, message: RegExp) =>
     until(async () => {
       const { json } = await server.call('GET', '/api/v1/events')
@@ -58,7 +58,7 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
       spec: { accessModes: ['ReadWriteOnce'], volumeMode, resources: { requests: { storage } } },
     })
 
-  /** Where the pod has its volume. */
+  /** Where the pod's volume is mounted. */
   async function aPodOn(name: string, isDevice = false): Promise<string> {
     const use = isDevice
       ? { volumeDevices: [{ name, devicePath: '/dev/raw' }] }
@@ -80,7 +80,7 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
       : join(root, 'volumes', 'kubernetes.io~csi', volumeName, 'mount')
   }
 
-  it('REX-1 REX-2 REX-7 PLUS-12 online, under verified IO; an impossible size is given up, a smaller one works', async () => {
+  it('REX-1 REX-2 REX-7 PLUS-12 expands online under verified IO; cancels an impossible size, then a smaller one succeeds', async () => {
     await aClaim('orders', '1Gi')
     const path = await aPodOn('orders')
     const io = await verifiedIo(join(path, 'log'))
@@ -123,7 +123,7 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
     expect(left.spec.allocatedResources.storage, 'the mark stays').toBe('500Gi')
   }, 120_000)
 
-  it('REX-1 a device grows while it is in use, and keeps its bytes', async () => {
+  it('REX-1 expands a block device in use, and keeps its bytes', async () => {
     await aClaim('raw', '64Mi', 'Block')
     const device = await open(await aPodOn('raw', true), 'r+')
     try {
@@ -140,7 +140,7 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
     }
   }, 60_000)
 
-  it('REX-1 (37) a volume that nobody uses waits for the next pod, which finds it grown', async () => {
+  it('REX-1 (37) expands an unused volume when the next pod uses it', async () => {
     await aClaim('quiet', '320Mi')
     await aPodOn('quiet')
     await server.call('DELETE', `${PODS}/quiet`)
@@ -157,7 +157,7 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
     expect((await claim('quiet')).status.allocatedResourceStatuses).toBeUndefined()
   }, 60_000)
 
-  it('SYS-7 after everything is deleted, nothing of it is on the machine', async () => {
+  it('SYS-7 leaves nothing on the machine after everything is deleted', async () => {
     const remaining = async (path: string) => (await server.call('GET', path)).json.items.length
     for (const path of [PODS, CLAIMS]) {
       await server.call('DELETE', path)
@@ -170,7 +170,7 @@ describe.skipIf(noLoops)(`a volume that grows${noLoops ? ` (${noLoops})` : ''}`,
 
 const BLOCK_BYTES = 64 * 1024
 
-/** Writes blocks whose content tells their place, each synced and read back; any difference is an error. */
+/** Writes blocks whose content encodes their position, syncs and reads them back; any difference is an error. */
 async function verifiedIo(path: string) {
   const file = await open(path, 'w+')
   let written = 0
@@ -203,7 +203,7 @@ async function verifiedIo(path: string) {
       await until(async () => written >= goal || failure !== undefined)
       if (failure) throw failure
     },
-    /** Reads all of it once more; how many blocks there are. */
+    /** Reads everything once more and returns the number of blocks. */
     async stop(): Promise<number> {
       isOver = true
       try {
@@ -217,7 +217,7 @@ async function verifiedIo(path: string) {
   }
 }
 
-/** Asked again until the test's own limit. */
+/** Polls until the test's own timeout. */
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
 }

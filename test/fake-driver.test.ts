@@ -1,4 +1,4 @@
-// The fake CSI driver behind real sockets: what tests of the whole system stand on.
+// The fake CSI driver behind real sockets, which tests of the whole system rely on.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { realpath } from 'node:fs/promises'
@@ -36,7 +36,7 @@ const request = (name: string) => ({
 const names = async () => Object.values((await fake.control.inspect()).state.volumes).map(({ name }) => name)
 
 describe('the fake driver as a process', () => {
-  it('SYS-6 is the driver its flags describe', async () => {
+  it('SYS-6 behaves as its flags describe', async () => {
     await ready()
     const facts = await driverFacts(driver)
     expect(facts.plugin).toContain('VOLUME_ACCESSIBILITY_CONSTRAINTS')
@@ -45,7 +45,7 @@ describe('the fake driver as a process', () => {
     expect((await driver.node.nodeGetInfo({})).accessibleTopology?.segments).toEqual({ zone: 'a' })
   })
 
-  it('SYS-6 remembers what it was asked, and no secrets', async () => {
+  it('SYS-6 records calls without secrets', async () => {
     await driver.controller.createVolume(request('kept'))
     const { calls } = await fake.control.inspect()
     expect(calls.at(-1)).toMatchObject({
@@ -69,7 +69,7 @@ describe('the fake driver as a process', () => {
     expect(await names()).toEqual([])
   })
 
-  it('PROV-12 dies after the work and before the reply, when told to', async () => {
+  it('PROV-12 can crash after the work and before the reply', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'crash', when: 'after' } }])
     await expect(driver.controller.createVolume(request('a'))).rejects.toMatchObject({ codeName: 'UNAVAILABLE' })
     await fake.gone()
@@ -78,7 +78,7 @@ describe('the fake driver as a process', () => {
     expect(await names()).toEqual(['a'])
   })
 
-  it('PROV-9 hangs until it is released, when told to', async () => {
+  it('PROV-9 can hang until it is released', async () => {
     await fake.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     const made = driver.controller.createVolume(request('slow'))
     await expect.poll(async () => (await fake.control.inspect()).hanging).toBe(1)
@@ -87,7 +87,7 @@ describe('the fake driver as a process', () => {
     expect((await made).volume?.volumeId).toMatch(/^vol-/)
   })
 
-  it('CAP-6 reports capacity late, when told to', async () => {
+  it('CAP-6 can report capacity late', async () => {
     await fake.control.setRules([])
     const free = async () => (await driver.controller.getCapacity({})).availableCapacity
     await fake.control.freezeCapacity()
@@ -98,7 +98,7 @@ describe('the fake driver as a process', () => {
     expect(await free()).toBe(before - 1024n ** 3n)
   })
 
-  it('SYS-6 outlives those who ask it something and do not wait for the answer', async () => {
+  it('SYS-6 survives callers that do not wait for the answer', async () => {
     const socket = connect(join(dirname(new URL(fake.endpoint).pathname), 'control.sock'))
     await once(socket, 'connect')
     const questions = `${JSON.stringify({ do: 'look' })}\n`.repeat(2_000)
@@ -108,14 +108,14 @@ describe('the fake driver as a process', () => {
     await ready()
   })
 
-  it('SYS-6 says how it is used', async () => {
+  it('SYS-6 prints its usage', async () => {
     const program = join(dirname(await realpath(await buildProgram())), 'fake-driver.js')
     const { stdout } = await promisify(execFile)(process.execPath, [program, '--help'])
     expect(stdout).toMatch(/^fake-driver: a CSI driver without storage/)
     expect(stdout).toContain('--endpoint')
   })
 
-  it('SYS-6 says what it does not understand', async () => {
+  it('SYS-6 reports flags it does not understand', async () => {
     await expect(startFakeDriver({ flags: ['--capacity', 'lots'] })).rejects.toThrow(
       /did not start.*"lots" is not a size/,
     )

@@ -1,6 +1,6 @@
-// The documents' rollback story, through servers that are stopped and started again on one store with other flags, while
-// the controllers run on in processes of their own: enable, modify, disable, refuse, enable, modify. What the driver has is
-// looked at, not only what the claim says.
+// The rollback story of the design documents: servers restarted on one store with other flags, while the controllers keep
+// running in their own processes: enable, modify, disable, reject, enable, modify. The tests check what the driver has, not
+// only what the claim says.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ const CLASSES_OFF = ['v1', 'v1beta1', 'v1alpha1']
   .join(',')
 const program = (await findKubectls()).at(-1)
 
-describe('a cluster whose API server is started again with other flags', () => {
+describe('a cluster whose API server restarts with other flags', () => {
   let dir: string
   let driver: RunningFakeDriver
   let server: RunningServer
@@ -36,13 +36,13 @@ describe('a cluster whose API server is started again with other flags', () => {
     await server.stop()
     await start(...flags)
   }
-  /** Asked again until the test's own limit. */
+  /** Polls until the test's own timeout. */
   async function until(condition: () => Promise<boolean>): Promise<void> {
     while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
   }
   const claim = async (name: string) => (await server.call('GET', `${CLAIMS}/${name}`)).json
   const change = (name: string, spec: object) => server.call('PATCH', `${CLAIMS}/${name}`, { spec }, MERGE)
-  /** What the driver does for the claim's volume now. */
+  /** The attributes that the driver applies to the claim's volume. */
   const attributesOf = async (name: string) => {
     const { spec } = await claim(name)
     const { json } = await server.call('GET', `/api/v1/persistentvolumes/${spec.volumeName}`)
@@ -83,7 +83,7 @@ describe('a cluster whose API server is started again with other flags', () => {
       ['vac1', '100'],
       ['vac2', '200'],
     ]) {
-      // In the version of the document's day, which is one and the same object.
+      // In the API version of the document's time, which serves the same object.
       const body = { metadata: { name }, driverName: DRIVER, parameters: { iops } }
       await server.call('POST', `${STORAGE}/v1beta1/volumeattributesclasses`, body)
     }
@@ -95,8 +95,8 @@ describe('a cluster whose API server is started again with other flags', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('VAC-12 SYS-15 enable, modify; disable: refused in the words of the document; API off: 404, volumes keep working; enable, modify', async () => {
-    // 1. Everything on: made with one class, changed to another.
+  it('VAC-12 SYS-15 gate off rejects changes, API off answers 404 and volumes keep working, both on again modify', async () => {
+    // 1. Everything on: created with one class, modified to another.
     await aClaim('test-pvc', { volumeAttributesClassName: 'vac1' })
     await untilBound('test-pvc')
     expect(await attributesOf('test-pvc')).toEqual({ iops: '100' })
@@ -105,7 +105,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
     const before = await claim('test-pvc')
 
-    // 2. The gate off: no other class, and nothing else changes.
+    // 2. The gate off: no other class is accepted, and nothing else changes.
     await restart('--feature-gates', 'VolumeAttributesClass=false')
     const refused = await change('test-pvc', { volumeAttributesClassName: 'vac1' })
     const words =
@@ -122,7 +122,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     }
     expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
 
-    // 3. The API off as well: classes are not there to be seen, everything else is.
+    // 3. The API off as well: classes are not served, everything else is.
     await restart('--feature-gates', 'VolumeAttributesClass=false', '--runtime-config', CLASSES_OFF)
     for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
       const listed = await server.call('GET', `${STORAGE}/${version}/volumeattributesclasses`)
@@ -137,9 +137,9 @@ describe('a cluster whose API server is started again with other flags', () => {
     expect([now.spec, now.status]).toEqual([before.spec, before.status])
     expect(await attributesOf('test-pvc')).toEqual({ iops: '200' })
     await aClaim('plain')
-    await untilBound('plain') // whoever needs no class is served
+    await untilBound('plain') // a claim without a class is provisioned
 
-    // 4. Both on again: the classes are back, and the change is made.
+    // 4. Both on again: the classes are served, and the volume is modified.
     await restart()
     const { items } = (await server.call('GET', `${STORAGE}/v1/volumeattributesclasses`)).json
     expect(items.map(({ metadata }: any) => metadata.name)).toEqual(['vac1', 'vac2'])
@@ -148,10 +148,10 @@ describe('a cluster whose API server is started again with other flags', () => {
     expect(await attributesOf('test-pvc')).toEqual({ iops: '100' })
   })
 
-  it('SYS-15 with the gate on and the API off a wish waits, the volume keeps what it has, and the wish comes true when the API is back', async () => {
+  it('SYS-15 with the gate on and the API off, a requested class waits and is applied when the API is served again', async () => {
     await aClaim('patient', { volumeAttributesClassName: 'vac1' })
     await untilBound('patient')
-    await Promise.all(ofDriver.map((one) => one.stop())) // what they have seen of the classes they would go by
+    await Promise.all(ofDriver.map((one) => one.stop())) // their caches would still have the classes
     await restart('--runtime-config', CLASSES_OFF)
     ofDriver = await startOfDriver()
     expect((await change('patient', { volumeAttributesClassName: 'vac2' })).status).toBe(200)
@@ -164,7 +164,7 @@ describe('a cluster whose API server is started again with other flags', () => {
       )
     })
     expect(await attributesOf('patient')).toEqual({ iops: '100' })
-    expect((await claim('newcomer')).status.phase).toBe('Pending') // no volume with other attributes in its place
+    expect((await claim('newcomer')).status.phase).toBe('Pending') // no volume with other attributes is provisioned
     await restart()
     await until(() => isInEffect('patient', 'vac2'))
     expect(await attributesOf('patient')).toEqual({ iops: '200' })
@@ -172,7 +172,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     expect(await attributesOf('newcomer')).toEqual({ iops: '100' })
   })
 
-  it('PIO-1 provisioned IO: enable, modify; disable: refused, the volume keeps its values; enable, modify', async () => {
+  it('PIO-1 provisioned IO: gate off rejects changes and the volume keeps its values; on again modifies', async () => {
     const wish = (iops: string) => change('fast', { resources: { requests: { iops } } })
     await aClaim('fast', { resources: { requests: { storage: '1Gi', iops: '500' } } })
     await untilBound('fast')
@@ -192,7 +192,7 @@ describe('a cluster whose API server is started again with other flags', () => {
     await until(async () => (await attributesOf('fast')).iops === '700')
   })
 
-  it('SYS-15 the core version cannot be switched off: the server says so and does not start', async () => {
+  it('SYS-15 refuses to start with the core version disabled', async () => {
     const attempt = startServer({ dataDir: join(dir, 'refused'), flags: ['--runtime-config', 'v1=false'] })
     await expect(attempt).rejects.toThrow(/v1 cannot be off: it is the only version of namespaces, claims and volumes/)
   })

@@ -1,4 +1,4 @@
-// `stowage grow` as a process, against a real server and a CSI driver in a process of its own.
+// `stowage grow` as a process, against a real server and a CSI driver in its own process.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -47,7 +47,7 @@ describe('stowage grow, as a process', () => {
     for (const name of names) {
       const spec = {
         accessModes: ['ReadWriteOnce'],
-        volumeMode: 'Block', // devices: no file system that a node would have to grow
+        volumeMode: 'Block', // devices: no file system that a node would have to expand
         storageClassName: 'disks',
         resources: { requests: { storage: '1Gi' } },
       }
@@ -59,7 +59,7 @@ describe('stowage grow, as a process', () => {
   const claim = async (name: string) => (await server.call('GET', `${CLAIMS}/${name}`)).json
   const sizes = async (names: readonly string[]) =>
     Promise.all(names.map(async (name) => (await claim(name)).status.capacity.storage))
-  /** Asked again until the test's own limit. */
+  /** Polls until the test's own timeout. */
   async function until(condition: () => Promise<boolean>): Promise<void> {
     while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -80,7 +80,7 @@ describe('stowage grow, as a process', () => {
   }
   const grow = async (...args: string[]) => (await start(...args)).ended
 
-  it('PLUS-13 grows a whole set, and says so', async () => {
+  it('PLUS-13 expands a set of claims and reports it', async () => {
     const names = await boundClaims('db', 3)
     const { code, out, err } = await grow('--selector', 'app=db', '--to', '2Gi')
     expect(err).toBe('')
@@ -92,7 +92,7 @@ describe('stowage grow, as a process', () => {
     expect(held.map(({ capacityBytes }) => capacityBytes)).toEqual([2 * GI, 2 * GI, 2 * GI])
   })
 
-  it('PLUS-13 stops at a size the driver will not give, tells its words, and ends with 1', async () => {
+  it('PLUS-13 stops at a size that the driver refuses, prints its message, and exits with 1', async () => {
     const names = await boundClaims('big', 2)
     const { code, out } = await grow('--selector', 'app=big', '--to', '50Gi', '--output', 'json')
     expect(code).toBe(1)
@@ -105,7 +105,7 @@ describe('stowage grow, as a process', () => {
     expect(await sizes(names)).toEqual(['1Gi', '1Gi'])
   })
 
-  it('PLUS-13 killed or interrupted in the middle and run again, --by grows every claim once', async () => {
+  it('PLUS-13 with --by expands every claim once, even if killed, interrupted and run again', async () => {
     const names = await boundClaims('log', 4)
     await driver.control.setRules([{ method: 'ControllerExpandVolume', afterMs: 300 }])
     for (const [signal, size] of [
@@ -126,7 +126,7 @@ describe('stowage grow, as a process', () => {
     await driver.control.setRules([])
   })
 
-  it('PLUS-13 goes on through a restart of the server', async () => {
+  it('PLUS-13 continues through a restart of the server', async () => {
     const names = await boundClaims('web', 3)
     await driver.control.setRules([{ method: 'ControllerExpandVolume', afterMs: 500 }])
     const port = new URL(server.url).port
@@ -144,7 +144,7 @@ describe('stowage grow, as a process', () => {
     await driver.control.setRules([])
   })
 
-  it('PLUS-13 ends with 2 where it was used wrongly', async () => {
+  it('PLUS-13 exits with 2 on a usage error', async () => {
     const { code, err } = await grow('--to', '2Gi')
     expect(code).toBe(2)
     expect(err).toBe('stowage: Which claims? Name some, or give a --selector.\n')

@@ -1,4 +1,4 @@
-// The whole kubectl script, in the order it runs: each step stands on what the ones before have made.
+// The kubectl script, in the order it runs: each step builds on the steps before.
 import { applying } from './kubectl/applying.ts'
 import { applyingServerSide } from './kubectl/applying-server-side.ts'
 import { asking } from './kubectl/asking.ts'

@@ -1,5 +1,5 @@
-// Every kubectl on this machine goes through one script (kubectl-script.ts) against a server of its own.
-// A failure names the kubectl and the step. The servers run at the same time, the steps of one in order.
+// Every kubectl on this machine runs one script (kubectl-script.ts) against its own server. A failure names the kubectl
+// and the step. The servers run concurrently, the steps of one in order.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ interface Ground {
 async function openGround(program: KubectlProgram): Promise<Ground> {
   const dir = await mkdtemp(join(tmpdir(), 'stowage-kubectl-'))
   const server = await startServer({ dataDir: join(dir, 'data'), command: 'server' })
-  // Deletions need these; the others would bind the claims the script looks at.
+  // Deletions need these controllers; the others would bind the claims that the script inspects.
   const controllers = await createDaemon({
     name: 'controllers',
     args: ['controllers', '--kubeconfig', server.kubeconfig, '--controllers', 'garbage,namespaces,protection'],

@@ -1,4 +1,4 @@
-// A server's life as its operator sees it: first start, second start, two on one directory, an orderly stop.
+// The lifecycle of a server as its operator sees it: first start, second start, two on one directory, an orderly stop.
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { watchFrom } from './helpers/watch.ts'
 
 const MAPS = '/api/v1/namespaces/default/configmaps'
 
-describe('a server’s life', () => {
+describe('server lifecycle', () => {
   let dataDir: string
   const running = new Set<RunningServer>()
   const start = async (flags: string[] = [], command: 'up' | 'server' = 'up') => {
@@ -57,7 +57,7 @@ describe('a server’s life', () => {
     }
   })
 
-  it('SYS-1 refuses a second process on the directory, says whose it is, and leaves the first alone', async () => {
+  it('SYS-1 refuses a second process on the directory, names the first, and leaves it alone', async () => {
     const first = await start()
     const again = promisify(execFile)(process.execPath, [
       await buildProgram(),
@@ -77,14 +77,14 @@ describe('a server’s life', () => {
     expect((await first.call('GET', '/readyz')).text).toBe('ok')
   })
 
-  it('SYS-1 is not kept out by what a killed process left behind', async () => {
+  it('SYS-1 starts despite the lock of a killed process', async () => {
     const first = await start()
     await first.kill()
     const second = await start()
     expect((await second.call('GET', '/readyz')).text).toBe('ok')
   })
 
-  it('SYS-1 refuses to start empty where there was a store', async () => {
+  it('SYS-1 refuses to start empty where a store existed', async () => {
     const first = await start()
     await first.stop()
     await truncate(join(dataDir, 'store', 'store.mdb'), 0)
@@ -99,7 +99,7 @@ describe('a server’s life', () => {
     await expect(again).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('is missing or empty') })
   })
 
-  it('PROV-12 refuses to start where the disk of its volumes is missing, and starts once it is back', async () => {
+  it('PROV-12 refuses to start while the disk of its volumes is missing, and starts once it is mounted', async () => {
     const volumes = join(dataDir, 'disk')
     const flags = ['--volumes-dir', volumes]
     await (await start(flags)).stop()
@@ -117,14 +117,14 @@ describe('a server’s life', () => {
     expect((await (await start(flags)).call('GET', '/readyz')).text).toBe('ok')
   })
 
-  it('leaves a directory that was there before as open as it was', async () => {
+  it('keeps the mode of an existing directory', async () => {
     await chmod(dataDir, 0o755)
     await start()
     expect((await stat(dataDir)).mode & 0o777).toBe(0o755)
     for (const inside of ['store', 'pki']) expect((await stat(join(dataDir, inside))).mode & 0o777).toBe(0o700)
   })
 
-  it('SYS-10 SYS-11 what strangers invent in paths is no label of its metrics', async () => {
+  it('SYS-10 SYS-11 does not use invented request paths as metric labels', async () => {
     const server = await start()
     for (let i = 0; i < 50; i++) await server.call('GET', `/apis/invented${i}.example.com/v1/things${i}`)
     await server.call('GET', '/api/v1/namespaces/default/secrets%00')
@@ -134,7 +134,7 @@ describe('a server’s life', () => {
     expect(text).toContain('resource="other"')
   })
 
-  it('SYS-2 deletes a claim and a volume that nothing uses, and a namespace with a claim in it', async () => {
+  it('SYS-2 deletes an unused claim and volume, and a namespace with a claim in it', async () => {
     const server = await start()
     const claim = {
       metadata: { name: 'c' },
@@ -152,7 +152,7 @@ describe('a server’s life', () => {
     expect(server.log()).not.toContain('MaxListenersExceededWarning')
   })
 
-  it('SIGTERM ends watches, answers what is in flight and exits with 0', async () => {
+  it('on SIGTERM ends watches, answers requests in flight and exits with 0', async () => {
     const server = await start()
     const watch = watchFrom(server, MAPS, 1)
     await server.call('POST', MAPS, { metadata: { name: 'last' } })
@@ -166,10 +166,10 @@ describe('a server’s life', () => {
     const answered = await late
     const after = await start()
     const { status } = await after.call('GET', `${MAPS}/in-flight`)
-    if (answered === 201) expect(status).toBe(200) // acknowledged means kept
+    if (answered === 201) expect(status).toBe(200) // acknowledged, so stored
   })
 
-  it('says what is wrong when the port is taken', async () => {
+  it('reports a port that is in use', async () => {
     const first = await start()
     const other = await mkdtemp(join(tmpdir(), 'stowage-life-'))
     const { port } = new URL(first.url)
@@ -188,7 +188,7 @@ describe('a server’s life', () => {
     await rm(other, { recursive: true, force: true })
   })
 
-  it('`server` is the API alone: a deleted namespace waits for a controller', async () => {
+  it('`server` runs no controllers: a deleted namespace waits', async () => {
     const server = await start([], 'server')
     await server.call('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
     await server.call('DELETE', '/api/v1/namespaces/shop')
@@ -196,7 +196,7 @@ describe('a server’s life', () => {
     expect(json.status.phase).toBe('Terminating')
   })
 
-  it('`kubeconfig` prints the viewer, who may read all but secrets', async () => {
+  it('`kubeconfig` prints the viewer, who may read everything but secrets', async () => {
     await start()
     const { stdout } = await promisify(execFile)(process.execPath, [
       await buildProgram(),

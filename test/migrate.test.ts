@@ -1,5 +1,5 @@
-// `stowage migrate` as its user runs it: a process of its own against a real server on a real store; first with the test in
-// the place of the controller that changes volumes, then with the real one and a driver. Single cases: src/cli/migrate*.test.ts.
+// `stowage migrate` in its own process against a real server on a real store; first with the test in place of the controller
+// that modifies volumes, then with the real one and a driver. Single cases are tested beside the command.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,13 +17,13 @@ const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const RECORD = 'migrate.stowage.dev/operation'
 const COUNT = 24
 
-describe('stowage migrate, in a process of its own', () => {
+describe('stowage migrate, in its own process', () => {
   let dir: string
   let server: RunningServer
   let client: HttpClient
   let stop: AbortController
   let playing: Promise<void>
-  /** Whether volumes are changed at all. */
+  /** Whether volumes are modified at all. */
   let isAtWork = true
 
   const start = async (port = '0') => {
@@ -78,11 +78,11 @@ describe('stowage migrate, in a process of its own', () => {
     return {
       child,
       out: () => out,
-      /** Until it has said this. */
+      /** Waits until it has printed this. */
       async says(words: string) {
         while (!out.includes(words)) {
           if (child.exitCode !== null) throw new Error(`it ended without saying ${words}: ${out}${err}`)
-          await new Promise((resolve) => setTimeout(resolve, 5)) // asked again until the test's own limit
+          await new Promise((resolve) => setTimeout(resolve, 5)) // polls until the test's own timeout
         }
       },
       async ended() {
@@ -121,7 +121,7 @@ describe('stowage migrate, in a process of its own', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PLUS-4 interrupted by Ctrl-C it ends with 130 and says how to go on; the same command goes on, and --undo goes back', async () => {
+  it('PLUS-4 on Ctrl-C exits with 130 and prints how to continue; the same command continues, and --undo rolls back', async () => {
     const first = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
     await first.says('default/db-4: gold is in effect')
     first.child.kill('SIGINT')
@@ -146,7 +146,7 @@ describe('stowage migrate, in a process of its own', () => {
     expect((await all()).filter(({ metadata }) => metadata.annotations?.[RECORD])).toEqual([])
   })
 
-  it('PLUS-4 a killed run leaves its state on the claims, and the next one finishes it', async () => {
+  it('PLUS-4 a killed run leaves its state on the claims, and the next one completes it', async () => {
     isAtWork = false
     const killed = await migrate(FORWARD)
     while (!(await classes()).includes('gold')) await new Promise((resolve) => setTimeout(resolve, 5))
@@ -163,7 +163,7 @@ describe('stowage migrate, in a process of its own', () => {
     expect((await (await migrate(['--undo', '--rate', '100/s'])).ended()).code).toBe(0)
   })
 
-  it('PLUS-4 a server that is killed and started again in the middle is waited for', async () => {
+  it('PLUS-4 waits for a server that is killed and restarted', async () => {
     const running = await migrate(['--from', 'silver', '--to', 'gold', '--rate', '20/s'])
     await running.says('gold is in effect')
     const { port } = new URL(server.url)
@@ -175,7 +175,7 @@ describe('stowage migrate, in a process of its own', () => {
     expect(await classes()).toEqual(['gold'])
   })
 
-  it('SYS-12 what it is and how it ends is in its help; wrong use is 2', async () => {
+  it('SYS-12 documents itself in --help, and exits with 2 on a usage error', async () => {
     const help = await (await migrate(['--help'])).ended()
     expect([help.code, help.out]).toEqual([0, expect.stringContaining('Exit code 0: all have arrived')])
     const wrong = await (await migrate(['--from', 'silver'])).ended()
@@ -191,10 +191,10 @@ describe('stowage migrate with a driver', () => {
   let server: RunningServer
 
   async function until(condition: () => Promise<boolean>): Promise<void> {
-    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50)) // until the test's own limit
+    while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50)) // until the test's own timeout
   }
   const claims = async () => (await server.call('GET', CLAIMS)).json.items as any[]
-  /** What the driver does for each claim's volume. */
+  /** The attributes that the driver applies to each claim's volume. */
   const attributes = async () => {
     const { state } = await driver.control.inspect()
     const volumes = (await server.call('GET', '/api/v1/persistentvolumes')).json.items as any[]
@@ -238,7 +238,7 @@ describe('stowage migrate with a driver', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('PLUS-4 volumes get the new attributes; what the driver refuses keeps the old ones, and undo brings all of them back', async () => {
+  it('PLUS-4 modifies volumes, keeps the old attributes where the driver refuses, and --undo restores all of them', async () => {
     const all = (iops: string) => Object.fromEntries(NAMES.map((name) => [name, iops]))
     expect(await attributes()).toEqual(all('100'))
     const message = 'iops 900: the pool has 500 left'

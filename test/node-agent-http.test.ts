@@ -1,4 +1,4 @@
-// Node agents over HTTP, as `stowage node` runs them, against a server in a process of its own.
+// Node agents over HTTP, as `stowage node` runs them, against a server in its own process.
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { type RunningServer, startServer } from './helpers/server.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'
 
-describe('nodes over HTTP', () => {
+describe('node agents over HTTP', () => {
   const clock = systemClock()
   let dir: string
   let server: RunningServer
@@ -27,7 +27,7 @@ describe('nodes over HTTP', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** Settles once the node takes pods; rejects if it cannot. */
+  /** Settles once the node is ready; rejects if it cannot be. */
   async function startNode(nodeName: string, flags: object = {}): Promise<{ metrics: string }> {
     const stop = new AbortController()
     let ready = (_: { metrics?: string }) => {}
@@ -51,10 +51,10 @@ describe('nodes over HTTP', () => {
   }
 
   async function until(condition: () => Promise<boolean>): Promise<void> {
-    while (!(await condition())) await clock.sleep(20) // asked again until the test's own limit
+    while (!(await condition())) await clock.sleep(20) // polls until the test's own timeout
   }
 
-  it('SYS-7 several nodes of one process register, run their pods, and let them go', async () => {
+  it('SYS-7 several agents of one process register, run their pods, and release them', async () => {
     const { metrics } = await startNode('left', { label: ['example.com/rack=7'] })
     await startNode('right')
     const { json } = await server.call('GET', '/api/v1/nodes')
@@ -77,7 +77,7 @@ describe('nodes over HTTP', () => {
     expect(text).toContain('# TYPE csi_operations_seconds histogram')
   })
 
-  it('SYS-7 a name that is taken, and a directory that is, are refused with the reason', async () => {
+  it('SYS-7 refuse a node name or directory that is in use, with the reason', async () => {
     await startNode('taken')
     await expect(startNode('taken', { rootDir: join(dir, 'elsewhere') })).rejects.toThrow(
       /The node name "taken" belongs to another agent/,
@@ -85,7 +85,7 @@ describe('nodes over HTTP', () => {
     await expect(startNode('other', { rootDir: join(dir, 'taken') })).rejects.toThrow(/used by another node agent/)
   })
 
-  it('SYS-7 bad flags are refused before anything is done', async () => {
+  it('SYS-7 reject bad flags before doing anything', async () => {
     await expect(startNode('Bad_Name')).rejects.toThrow(/--node-name "Bad_Name"/)
     await expect(startNode('fine', { label: ['x'] })).rejects.toThrow(/--label "x": expected key=value/)
     await expect(startNode('fine', { maxPods: 'many' })).rejects.toThrow(/--max-pods "many"/)

@@ -1,5 +1,5 @@
 // The node agent with the local driver on a real machine: loop devices, mounts and processes. Pods write to their volumes
-// and find what others wrote; an agent that dies half way is followed by one that finishes; and nothing is left in the end.
+// and read what others wrote; an agent killed half way is followed by one that completes; nothing is left in the end.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
@@ -147,7 +147,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   }
   const mountsLeft = async () =>
     (await driver.machine.host.mounts.list()).map(({ target }) => target).filter((target) => target.startsWith(root))
-  /** A pod that has ended may go before its volumes do. */
+  /** A pod that has ended may be deleted before its volumes are unmounted. */
   const untilNothingIsLeft = () =>
     until(
       async () => (await mountsLeft()).length === 0 && (await loopsLeft()).length === 0 && !(await hasPods()),
@@ -156,7 +156,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
   const loopsLeft = async () =>
     (await driver.machine.host.loops.list()).filter(({ file }) => file.startsWith(driver.machine.pool))
 
-  it('SYS-7 data written in one pod is there in the next pod on the same claim, and in the end nothing is mounted', async () => {
+  it('SYS-7 keeps data for the next pod on the same claim, and leaves nothing mounted in the end', async () => {
     await start()
     await aVolume('orders')
     await aVolume('logs', { fsType: 'ext4' })
@@ -172,7 +172,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     await untilNothingIsLeft()
   })
 
-  it('SYS-7 PIO-8 shows how full a volume is, and what it does beside what it may do', async () => {
+  it('SYS-7 PIO-8 reports volume statistics, and IO beside its limits', async () => {
     await start()
     await aVolume('orders')
     await aPod('writer', ['orders'], 'while :; do head -c 4096 /dev/zero >> /data/orders/f; sync; sleep 0.01; done')
@@ -196,7 +196,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     await until(async () => (await value('kubelet_volume_stats_capacity_bytes')) === undefined, 'the stats to go')
   })
 
-  it('SYS-7 a block volume is a device where the pod wants it', async () => {
+  it('SYS-7 publishes a block volume as a device at the path of the pod', async () => {
     await start()
     await aVolume('raw', { isBlock: true })
     const device = { volumeMounts: [], volumeDevices: [{ name: 'raw', devicePath: '/dev/mine' }] }
@@ -213,7 +213,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     await untilNothingIsLeft()
   })
 
-  it('SYS-7 an agent killed between stage and publish is followed by one that finishes, with the data as it was', async () => {
+  it('SYS-7 an agent killed between stage and publish is followed by one that completes, with the data intact', async () => {
     await mkdir(root, { recursive: true })
     await writeFile(join(root, 'agent-id'), 'one\n')
     await aVolume('orders')
@@ -235,7 +235,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
     await untilNothingIsLeft()
   })
 
-  /** Settles when it is dead: after its first stage, before its first publish. */
+  /** Settles when the agent has crashed: after its first stage, before its first publish. */
   async function startDoomedAgent(): Promise<{ readonly died: Promise<void> }> {
     const run = createRun({ clock })
     const over = new AbortController()

@@ -1,5 +1,5 @@
-// docs/how-to/operations.md and the alert rules beside it, held against the program: the system is started and troubled until
-// everything the rules ask about has been counted once, and whatever the guide names must be there.
+// Compares docs/how-to/operations.md and its alert rules with the program: starts the system, provokes failures until every
+// metric of the rules has been counted, and checks that everything the guide names exists.
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -21,12 +21,12 @@ const RULES = rulesOf(await read('docs/how-to/alerts.yaml'))
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
 const DRIVER = 'local.csi.stowage.dev'
-/** Those that a rule may also name: Prometheus itself adds them. */
+/** Labels that Prometheus itself adds. */
 const OF_PROMETHEUS = new Set(['instance', 'job', 'le'])
 
-const SCRAPES_END = performance.now() + 100_000 // before the hook's own limit, to say what is missing
+const SCRAPES_END = performance.now() + 100_000 // before the hook's own timeout, to report what is missing
 
-describe('the metrics that alerts and the guide name', () => {
+describe('metrics in alerts and in the guide', () => {
   let dir: string
   let traces: Traces
   let server: RunningServer
@@ -68,7 +68,7 @@ describe('the metrics that alerts and the guide name', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** One of everything that a healthy system does not count. */
+  /** Provokes one of everything that a healthy system does not count. */
   async function makeTrouble(): Promise<void> {
     const post = async (path: string, body: object) => {
       const { status, text } = await server.call('POST', path, body)
@@ -82,7 +82,7 @@ describe('the metrics that alerts and the guide name', () => {
     await post('/apis/storage.k8s.io/v1/volumeattributesclasses', {
       metadata: { name: 'odd' },
       driverName: DRIVER,
-      parameters: { tier: 'gold' }, // which the driver does not know
+      parameters: { tier: 'gold' }, // unknown to the driver
     })
     await post(CLAIMS, { metadata: { name: 'data' }, spec: spec({}) })
     await post(CLAIMS, {
@@ -103,7 +103,7 @@ describe('the metrics that alerts and the guide name', () => {
         accessModes: ['ReadWriteOnce'],
         persistentVolumeReclaimPolicy: 'Delete',
         storageClassName: 'directory',
-        hostPath: { path: '/nowhere' }, // which the provisioner never made
+        hostPath: { path: '/nowhere' }, // not created by the provisioner
         claimRef: { namespace: 'default', name: 'gone', uid: '00000000-0000-0000-0000-000000000001' },
       },
     })
@@ -126,7 +126,7 @@ describe('the metrics that alerts and the guide name', () => {
     })
   }
 
-  /** What a rule names labels of must have been counted, or they could not be seen. */
+  /** Labels are visible only once the metric has been counted. */
   const LABELLED = RULES.flatMap(mentionsOf)
     .filter(({ metric, labels }) => metric !== 'up' && labels.some((label) => !OF_PROMETHEUS.has(label)))
     .map(({ metric }) => metric)
@@ -145,7 +145,7 @@ describe('the metrics that alerts and the guide name', () => {
     }
   })
 
-  it('SYS-17 are served, where the guide names them', () => {
+  it('SYS-17 are served, for the guide', () => {
     const named = spansOf(GUIDE)
       .map((span) => span.replace(/\{.*\}$/, ''))
       .filter((span) => /^[a-z]+(_[a-z0-9]+){2,}$/.test(span))
@@ -156,7 +156,7 @@ describe('the metrics that alerts and the guide name', () => {
 })
 
 describe('the operations guide', () => {
-  it('SYS-17 says of every alert what to do', () => {
+  it('SYS-17 describes every alert', () => {
     expect(RULES.map(({ alert }) => alert).filter((alert) => !GUIDE.includes(`| \`${alert}\``))).toEqual([])
   })
 
@@ -185,7 +185,7 @@ describe('the operations guide', () => {
     }
   })
 
-  it('SYS-17 gives every bound the value it has in the code', async () => {
+  it('SYS-17 states every bound with its value in the code', async () => {
     const sources = new Map((await productionSources()).map(({ path, text }) => [path, text]))
     const rows = [...GUIDE.matchAll(/^\| [^|]+ \| ([^|]+) \| `([\w/.-]+\.ts) (\w+)` \|/gm)]
     expect(rows.length).toBeGreaterThan(40)
@@ -220,7 +220,7 @@ async function productionSources(): Promise<{ path: string; text: string }[]> {
   return Promise.all(paths.map(async (path) => ({ path, text: await read(join('src', path)) })))
 }
 
-/** Asked again until the test's own limit. */
+/** Polls until the test's own timeout. */
 async function until(ask: () => Promise<unknown>): Promise<void> {
   while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 50))
 }

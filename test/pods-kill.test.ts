@@ -1,5 +1,5 @@
-// Pods live their lives on two nodes while agents, drivers and provisioners are killed again and again at any moment, and
-// the server once. Every pod must get to run or be gone, find what was written before, and leave nothing behind.
+// Pods run on two nodes while agents, drivers and provisioners are killed at random moments, and the server once. Every
+// pod must run or be deleted, find what was written before, and leave nothing behind.
 //   stowage up            server, controllers and scheduler; no nodes of its own
 //   stowage driver, stowage provisioner, stowage node          three processes for each node
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
@@ -19,7 +19,7 @@ const NODES = ['left', 'right']
 /** From one kill to the next, and from a kill to the next start. */
 const BETWEEN_KILLS_MS = 600
 const DOWN_MS_MAX = 400
-/** A life that takes longer is stuck. */
+/** A pod that takes longer is stuck. */
 const STUCK_MS = 120_000
 
 const DRIVER = 'local.csi.stowage.dev'
@@ -99,7 +99,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     ])
   }
 
-  it(`SYS-7 leaves no device, mount or directory in ${PODS} lives of pods, and each of them ran or went`, async () => {
+  it(`SYS-7 leaves no device, mount or directory after ${PODS} pods, each of which ran or was deleted`, async () => {
     const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))
     const random = seededRandom(seed)
     const kills = new Map<string, number>()
@@ -126,7 +126,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
         kills.set(kind, (kills.get(kind) ?? 0) + 1)
         await pause(random() * DOWN_MS_MAX)
         const isUp = daemon.start()
-        if (random() < 0.7) await isUp // else: the next kill may find it starting
+        if (random() < 0.7) await isUp // otherwise the next kill may hit it while it starts
       }
     })()
     const callers = Array.from({ length: CALLERS }, async () => {
@@ -192,7 +192,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     }
   }, 600_000)
 
-  /** Where its volume is, once it runs. */
+  /** Where its volume is mounted, once it runs. */
   async function untilRunning(name: string): Promise<string> {
     let pod: any
     await until(`${name} runs`, async () => {
@@ -218,10 +218,10 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
 
   async function make(path: string, object: object): Promise<void> {
     const { status, text } = await ask('POST', path, object)
-    if (status >= 300 && status !== 409) throw new Error(text) // 409: it was made, and the answer lost with the server
+    if (status >= 300 && status !== 409) throw new Error(text) // 409: created, but the response was lost with the server
   }
 
-  /** Asked again while the server is not there. */
+  /** Retries while the server is down. */
   async function ask(method: string, path: string, body?: object): Promise<Reply> {
     for (;;) {
       const reply = await server.call(method, path, body).catch(() => undefined)
@@ -238,7 +238,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
     }
   }
 
-  /** What a reader of a failure wants to know. */
+  /** State for the reader of a failure. */
   async function situation(): Promise<string> {
     const { items: pods } = (await ask('GET', PATH.pods)).json
     const { items: volumes } = (await ask('GET', PATH.volumes)).json

@@ -1,5 +1,5 @@
-// The whole system in one command, as a user sees it: `stowage up` with three nodes, kubectl, and real volumes. What pods
-// see is looked at where the agent put it; in the end there must be nothing to look at.
+// The whole system in one command, as a user sees it: `stowage up` with three nodes, kubectl, and real volumes. The tests
+// inspect mounts where the agent made them; in the end none may be left.
 import { execFile } from 'node:child_process'
 import { chown, mkdir, mkdtemp, open, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
   })
   afterAll(() => system?.dispose())
 
-  it('SYS-1 CAP-3 are there after one command, each with its topology, its capacity, and a default class', async () => {
+  it('SYS-1 CAP-3 start with one command, each with its topology and capacity, and a default class', async () => {
     const { kubectl } = system
     expect(system.server.nodes).toMatchObject({ names: ['node-1', 'node-2', 'node-3'], backend: 'loop' })
     await kubectl.out('wait node --all --for=condition=Ready --timeout=60s')
@@ -41,7 +41,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     expect(await kubectl.out('get storageclass')).toMatch(/local \(default\) +local\.csi\.stowage\.dev .*WaitForFirst/)
   })
 
-  it('SYS-7 a pod runs where its volume is, and what it wrote is there in the next pod on the same claim', async () => {
+  it('SYS-7 runs a pod where its volume is, and keeps its data for the next pod on the same claim', async () => {
     await system.apply(aClaim('orders'), aPod('shop', ['orders']))
     const first = await system.running('shop')
     const volume = await system.volumeOf('orders')
@@ -50,7 +50,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     ])
     const path = await system.published(first, 'orders')
     await writeFile(join(path, 'order'), 'two apples')
-    expect(await system.leftovers()).toContainEqual(expect.stringContaining(` at ${path}`)) // as long as it is used
+    expect(await system.leftovers()).toContainEqual(expect.stringContaining(` at ${path}`)) // while it is in use
     await system.kubectl.out('delete pod shop')
     await expect(stat(path)).rejects.toThrow(/ENOENT/)
 
@@ -60,7 +60,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     expect(await readFile(join(await system.published(next, 'orders'), 'order'), 'utf8')).toBe('two apples')
   })
 
-  it('PIO-8 its stats are among the metrics: bytes, inodes, iops and throughput', async () => {
+  it('PIO-8 serves volume statistics: bytes, inodes, iops and throughput', async () => {
     const metrics = () => system.kubectl.out(['get', '--raw', '/metrics'])
     const of = 'namespace="default",persistentvolumeclaim="orders"'
     await until(async () => (await metrics()).includes(`kubelet_volume_stats_capacity_bytes{${of}}`))
@@ -73,7 +73,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     }
   })
 
-  it('SYS-1 SYS-7 a second start goes on where the first stopped: volumes stay mounted, the pod stays Running', async () => {
+  it('SYS-1 SYS-7 a second start continues: volumes stay mounted, the pod stays Running', async () => {
     const pod = await system.running('office')
     const file = join(await system.published(pod, 'orders'), 'order')
     await system.server.stop()
@@ -85,8 +85,8 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     await system.gone()
   })
 
-  it('SYS-7 a pod with two volumes goes to the node where both fit; where none fits, its pod says why', async () => {
-    // Of 2Gi each: node-1 keeps 512Mi, node-2 768Mi, node-3 all. Either volume would fit on any of them.
+  it('SYS-7 schedules a pod with two volumes where both fit; if none fits, the pod says why', async () => {
+    // Of 2Gi each, node-1 has 512Mi left, node-2 768Mi, node-3 all. Either volume alone would fit on any of them.
     await system.apply(
       ...[aClaim('fills-1', '1536Mi'), aPod('fills-1', ['fills-1'], on('node-1'))],
       ...[aClaim('fills-2', '1280Mi'), aPod('fills-2', ['fills-2'], on('node-2'))],
@@ -106,13 +106,13 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     )
     expect((await kubectl.json('get pvc vast')).status.phase).toBe('Pending')
 
-    // Room is made: the pod that waited is placed without anyone asking again.
+    // Capacity is freed: the waiting pod is scheduled automatically.
     await kubectl.out('delete pod/both pvc/left pvc/right')
     expect((await system.running('vast')).spec.nodeName).toBe('node-3')
     await system.gone()
   })
 
-  it('SYS-7 an ephemeral volume comes and goes with its pod', async () => {
+  it('SYS-7 creates and deletes an ephemeral volume with its pod', async () => {
     const volumeClaimTemplate = { spec: aClaim('any').spec }
     const volumes = [{ name: 'scratch', ephemeral: { volumeClaimTemplate } }]
     await system.apply(aPod('brief', [], { containers: [mounting('scratch')], volumes }))
@@ -122,7 +122,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     await until(async () => (await system.kubectl.json('get pvc,pv')).items.length === 0)
   })
 
-  it('SYS-7 a block volume is a device, and keeps its bytes', async () => {
+  it('SYS-7 publishes a block volume as a device, and keeps its bytes', async () => {
     const spec = {
       containers: [{ name: 'main', image: 'none', volumeDevices: [{ name: 'raw', devicePath: '/dev/raw' }] }],
       volumes: [{ name: 'raw', persistentVolumeClaim: { claimName: 'raw' } }],
@@ -143,7 +143,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     await system.gone()
   })
 
-  it('SYS-7 fsGroup may write to the volume, and what is mounted read-only cannot be written to', async () => {
+  it('SYS-7 fsGroup may write to the volume, and a read-only mount cannot be written', async () => {
     await system.apply(aClaim('shared'), aPod('owner', ['shared'], { securityContext: { fsGroup: 4_242 } }))
     const path = await system.published(await system.running('owner'), 'shared')
     const { gid, mode } = await stat(path)
@@ -160,7 +160,7 @@ describe.skipIf(noLoops)(`three nodes on one machine${noLoops ? ` (${noLoops})` 
     await system.gone()
   })
 
-  it('SYS-7 after everything is deleted there is no device, no mount, no directory and no volume', async () => {
+  it('SYS-7 leaves no device, mount, directory or volume after everything is deleted', async () => {
     expect(await system.leftovers()).toEqual([])
   })
 })
@@ -172,7 +172,7 @@ describe.skipIf(noOtherUser)(`nodes without root${noOtherUser ? ` (${noOtherUser
   })
   afterAll(() => system?.dispose())
 
-  it('SYS-1 SYS-7 keep volumes as directories, say so, and keep what pods wrote', async () => {
+  it('SYS-1 SYS-7 use directories as volumes, say so, and keep what pods wrote', async () => {
     expect(system.server.nodes).toMatchObject({ backend: 'directory' })
     await system.apply(aClaim('notes'), aPod('writer', ['notes']))
     const first = await system.running('writer')
@@ -186,7 +186,7 @@ describe.skipIf(noOtherUser)(`nodes without root${noOtherUser ? ` (${noOtherUser
     await system.gone()
   })
 
-  it('SYS-7 say what they cannot do: no volume is made that no pod could use', async () => {
+  it('SYS-7 report what they cannot do: no volume is created that no pod could use', async () => {
     const volumes = [{ name: 'raw', persistentVolumeClaim: { claimName: 'raw' } }]
     const containers = [{ name: 'main', image: 'none', volumeDevices: [{ name: 'raw', devicePath: '/dev/raw' }] }]
     await system.apply(aClaim('raw', '64Mi', { volumeMode: 'Block' }), aPod('raw', [], { containers, volumes }))
@@ -231,7 +231,7 @@ async function startSystem({ flags, uid }: { readonly flags: readonly string[]; 
     async volumeOf(claim: string) {
       return kubectl.json(`get pv ${(await kubectl.json(`get pvc ${claim}`)).spec.volumeName}`)
     },
-    /** Where the pod has the volume of this claim. */
+    /** Where the claim's volume is mounted for the pod. */
     async published(pod: any, claim: string): Promise<string> {
       const { volumeName, volumeMode } = (await kubectl.json(`get pvc ${claim}`)).spec
       const ofPod = join(rootOf(pod.spec.nodeName), 'pods', pod.metadata.uid)
@@ -243,12 +243,12 @@ async function startSystem({ flags, uid }: { readonly flags: readonly string[]; 
       const { items } = await kubectl.json(`get events --field-selector involvedObject.name=${name},type=Warning`)
       return items.map(({ reason, message }: { reason: string; message: string }) => `${reason}: ${message}`)
     },
-    /** Deletes every pod and claim, and waits for their volumes to go too. */
+    /** Deletes every pod and claim, and waits until their volumes are deleted. */
     async gone() {
       await kubectl.out('delete pod,pvc --all --timeout=60s')
       await until(async () => (await kubectl.json('get pv')).items.length === 0)
     },
-    /** Whatever pods and volumes left, on the machine and in the directories of nodes. */
+    /** What pods and volumes left on the machine and in the directories of nodes. */
     async leftovers(): Promise<string[]> {
       const files = nodes.flatMap((node) => [
         join(rootOf(node), 'pods'),
@@ -270,7 +270,7 @@ async function startSystem({ flags, uid }: { readonly flags: readonly string[]; 
   }
 }
 
-/** Asked again until the test's own limit. */
+/** Polls until the test's own timeout. */
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 100))
 }

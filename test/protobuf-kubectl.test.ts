@@ -1,5 +1,5 @@
-// From 1.32 on, kubectl sends protobuf when it makes objects from flags. Every such kubectl on this machine creates,
-// reads and deletes against a server of its own; what it made is then looked at over plain JSON.
+// From 1.32 on, kubectl sends protobuf when it creates objects from flags. Every such kubectl on this machine creates,
+// reads and deletes against its own server; the tests read the result as JSON.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { createKubectl, type Kubectl } from './kubectl/kubectl.ts'
 const kubectls = (await findKubectls()).filter(({ minor }) => minor >= 32)
 const collapse = (text: string) => text.replace(/\s+/g, ' ')
 
-// What a fresh Debian has sends JSON only; there, the Go client of test/clients proves protobuf bodies.
+// Debian's kubectl sends JSON only; there, the Go client of test/clients covers protobuf bodies.
 if (kubectls.length === 0) it.skip('kubectl 1.32 or later: there is none here; name one in STOWAGE_KUBECTLS')
 
 describe.sequential.each(kubectls)('kubectl $version', (program) => {
@@ -30,7 +30,7 @@ describe.sequential.each(kubectls)('kubectl $version', (program) => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  /** An object of the namespace without what the server adds to it. */
+  /** An object of the namespace without the fields that the server adds. */
   async function stored(path: string): Promise<any> {
     const { json } = await server.call('GET', `/api/v1/namespaces/shop${path}`)
     const { uid: _, resourceVersion: __, creationTimestamp: ___, managedFields: ____, ...metadata } = json.metadata
@@ -48,7 +48,7 @@ describe.sequential.each(kubectls)('kubectl $version', (program) => {
     })
   })
 
-  it('SYS-2 creates a config map, with text and bytes', async () => {
+  it('SYS-2 creates a config map with text and bytes', async () => {
     const picture = join(dir, 'picture')
     await writeFile(picture, Buffer.from([0xff, 0xfe]))
     const flags = ['--from-literal=colour=grün', '--from-literal=none=', `--from-file=${picture}`]
@@ -101,7 +101,7 @@ describe.sequential.each(kubectls)('kubectl $version', (program) => {
     expect(await server.call('GET', '/api/v1/namespaces/shop/configmaps/ghost')).toMatchObject({ status: 404 })
   })
 
-  it('SYS-2 is told why something cannot be created', async () => {
+  it('SYS-2 reports why an object cannot be created', async () => {
     expect(await kubectl.refusal('create cm settings')).toBe(
       'error: failed to create configmap: configmaps "settings" already exists\n',
     )

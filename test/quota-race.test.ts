@@ -1,6 +1,6 @@
-// 64 clients race for the last units of several quotas, with creates, growth, changes of class and deletes mixed, on
-// every store, on etcd through two servers. No version of a quota ever exceeds its bounds; after every round what it
-// says is what the claims add up to, by arithmetic of this file's own; and at rest no free unit is refused.
+// 64 clients race for the last units of several quotas with creates, expansions, class changes and deletes, on every
+// store, on etcd through two servers. No version of a quota ever exceeds its bounds; after every round `used` equals the
+// sum over the claims, computed independently; and at rest no free unit is refused.
 // QUOTA_ROUNDS=1000 runs the long form.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -50,7 +50,7 @@ function clientOf(store: Store): { client: Client; ready: Promise<unknown> } {
   }
 }
 
-/** Whole numbers from 0 to n - 1, the same in every run. */
+/** Integers from 0 to n - 1, the same in every run. */
 function dice(seed: number): (n: number) => number {
   let state = seed * 7_919 + 1
   return (n) => {
@@ -74,7 +74,7 @@ function byClass(operator: string, values?: string[]) {
   }
 }
 
-/** What the claims add up to. Every size here is written in Gi, every number of iops as it is. */
+/** The sum over the claims. Every size here is in Gi, every number of iops plain. */
 function addedUp(claims: readonly any[], spec: any): Record<string, number> {
   const sizeOf = (amount: string | undefined) => (amount ? Number(/^(\d+)Gi$/.exec(amount)?.[1]) * GIB : 0)
   const selected = claims.filter(({ spec: claim, status }) => {
@@ -145,7 +145,7 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
       const outcome = await act(clients[at % clients.length] as Client, roll, `r${round}-${at}`, names)
       totals[outcome] = (totals[outcome] ?? 0) + 1
     })
-    // An administrator is at work meanwhile.
+    // An administrator changes the quotas meanwhile.
     const late = `late-${round}`
     const admin = clients.at(-1) as Client
     const spec = { hard: { persistentvolumeclaims: '12', 'requests.storage': '20Gi' } }
@@ -163,7 +163,7 @@ async function race(clients: readonly Client[], store: Store, count: number): Pr
       )
     const claims = await read('persistentvolumeclaims')
     for (const { metadata, spec, status } of await read('resourcequotas')) {
-      if (!status?.used) continue // new, and nobody has needed it since
+      if (!status?.used) continue // new, and not needed by any write yet
       expect(numbersOf(status.used), `round ${round}, quota ${metadata.name}`).toEqual(addedUp(claims, spec))
     }
     return claims
@@ -231,7 +231,7 @@ async function act(client: Client, roll: (n: number) => number, name: string, kn
   }
 }
 
-/** The class that the claim wants, and only that, becomes the one it has. */
+/** The class that the claim requests becomes the class in effect. */
 async function arrive(client: Client, name: string): Promise<void> {
   const { metadata, spec } = await client.get(persistentVolumeClaimKind, refOf(name))
   const status = { currentVolumeAttributesClassName: spec?.volumeAttributesClassName ?? null }
@@ -251,7 +251,7 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Claims come through both servers while a quota comes: it counts those before it, and charges those after it. */
+/** Claims are created through both servers while a quota is created: it counts those before and charges those after it. */
 async function raceForNewQuota(clients: readonly Client[], store: Store, count: number): Promise<void> {
   for (let round = 0; round < count; round++) {
     const namespace = `new-${round}`
@@ -286,7 +286,7 @@ function expectEverythingHappened(totals: Record<string, number>): void {
   }
 }
 
-describe('64 clients racing for the last of a quota', () => {
+describe('64 clients racing for the last units of a quota', () => {
   it(`REX-4 VAC-10 PIO-7 in memory (${rounds(60)} rounds)`, async () => {
     const store = await openMemoryStore({ clock })
     closing.push(() => store.close())
