@@ -1,6 +1,6 @@
-// What clients other than kubectl rely on and only a real connection shows: who is let in, headers, framing, how
-// streams begin and end, size limits, and what a restart keeps. Semantics without a socket are tested in
-// src/apiserver beside the code.
+// What clients other than kubectl rely on and only a real connection shows: authentication, headers, framing, how streams
+// begin and end, size limits, and what a restart keeps. Semantics without a socket are tested in src/apiserver, beside
+// the code.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
@@ -25,7 +25,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true })
 })
 
-/** A request with credentials of the caller's choice, or none. */
+/** A request with the given credentials, or none. */
 async function ask(
   path: string,
   options: RequestOptions = {},
@@ -54,10 +54,10 @@ async function textOf(response: IncomingMessage): Promise<string> {
 const create = (name: string, more: object = {}) => server.call('POST', MAPS, { metadata: { name }, ...more })
 const newest = async () => (await server.call('GET', `${MAPS}?limit=1`)).json.metadata.resourceVersion
 
-describe('who is let in', () => {
+describe('authentication', () => {
   const secret = (name: string) => readFile(join(server.dataDir, 'pki', name), 'utf8')
 
-  it('SYS-9 a client certificate speaks for its owner', async () => {
+  it('SYS-9 accepts a client certificate', async () => {
     const admin = { cert: await secret('admin.crt'), key: await secret('admin.key') }
     expect((await ask('/api/v1/secrets', admin)).status).toBe(200)
     const viewer = { cert: await secret('viewer.crt'), key: await secret('viewer.key') }
@@ -69,7 +69,7 @@ describe('who is let in', () => {
     })
   })
 
-  it('SYS-9 a token does too, and a wrong one is 401 rather than nobody', async () => {
+  it('SYS-9 accepts a token, and answers 401 to an unknown one instead of treating it as anonymous', async () => {
     expect((await ask('/api', { headers: { authorization: `Bearer ${server.token}` } })).status).toBe(200)
     for (const authorization of ['Bearer wrong', 'Bearer ', `Basic ${Buffer.from('a:b').toString('base64')}`]) {
       expect((await ask('/healthz', { headers: { authorization } })).json).toMatchObject({
@@ -80,7 +80,7 @@ describe('who is let in', () => {
     }
   })
 
-  it('SYS-9 without either, one sees whether the server is up and nothing else', async () => {
+  it('SYS-9 lets anonymous users read health and version only', async () => {
     for (const path of ['/healthz', '/livez', '/readyz', '/version']) expect((await ask(path)).status).toBe(200)
     expect((await ask('/api')).json).toMatchObject({
       code: 403,
@@ -116,7 +116,7 @@ describe('discovery', () => {
     }
   })
 
-  it('SYS-2 says 304 to those who have it already', async () => {
+  it('SYS-2 answers 304 to a matching ETag', async () => {
     const { headers } = await server.call('GET', '/apis', undefined, { accept: `${V2},application/json` })
     expect(headers.etag).toMatch(/^"/)
     expect(headers.vary).toMatch(/accept/i)
@@ -127,7 +127,7 @@ describe('discovery', () => {
     expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: '' })
   })
 
-  it('SYS-2 of a group version that is not served is 404, as probes expect', async () => {
+  it('SYS-2 answers 404 for a group version that is not served, as probes expect', async () => {
     for (const path of ['/apis/snapshot.storage.k8s.io/v1', '/apis/storage.k8s.io/v9', '/apis/example.com']) {
       expect((await server.call('GET', path)).json).toMatchObject({ kind: 'Status', code: 404 })
     }
@@ -138,8 +138,8 @@ describe('discovery', () => {
   })
 })
 
-describe('answers', () => {
-  it('carry type and length, and tell caches to keep away', async () => {
+describe('responses', () => {
+  it('have content type and length, and forbid caching', async () => {
     const { headers, text } = await server.call('GET', MAPS)
     expect(headers).toMatchObject({
       'content-type': 'application/json',
@@ -148,7 +148,7 @@ describe('answers', () => {
     })
   })
 
-  it('to HEAD have the headers and no body', async () => {
+  it('to HEAD have headers and no body', async () => {
     const get = await server.call('GET', '/version')
     const head = await server.call('HEAD', '/version')
     expect(head).toMatchObject({ status: 200, text: '' })
@@ -156,13 +156,13 @@ describe('answers', () => {
     expect((await server.call('HEAD', `${MAPS}/nowhere`)).status).toBe(404)
   })
 
-  it('SYS-4 warn in headers of their own', async () => {
+  it('SYS-4 carry warnings in Warning headers', async () => {
     const { status, headers } = await create('warned', { size: 5, colour: 'réd' })
     expect(status).toBe(201)
     expect(headers.warning).toBe('299 - "unknown field \\"size\\"", 299 - "unknown field \\"colour\\""')
   })
 
-  it('count characters beyond ASCII rightly', async () => {
+  it('count the bytes of characters beyond ASCII', async () => {
     const { json } = await create('unicode', { data: { name: 'Ærøskøbing 🚢' } })
     expect(json.data.name).toBe('Ærøskøbing 🚢')
     expect((await server.call('GET', `${MAPS}/unicode`)).json).toEqual(json)
@@ -170,7 +170,7 @@ describe('answers', () => {
 })
 
 describe('bodies', () => {
-  it('SYS-10 over 3 MiB are refused with 413, whether they say so or not', async () => {
+  it('SYS-10 above 3 MiB get 413, with and without Content-Length', async () => {
     const body = JSON.stringify({ metadata: { name: 'large' }, data: { k: 'x'.repeat(3 * MEBIBYTE) } })
     const headers = { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' }
     const declared = await ask(
@@ -190,12 +190,12 @@ describe('bodies', () => {
     expect((await server.call('GET', '/readyz')).text).toBe('ok')
   })
 
-  /** The server may close while we still send; then there is no answer to read. */
+  /** The server may close the connection while the client still sends; then there is no response to read. */
   function cutOff(error: NodeJS.ErrnoException): undefined {
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') throw error
   }
 
-  it('SYS-10 just below are read, and judged by what they say', async () => {
+  it('SYS-10 just below 3 MiB are read and validated', async () => {
     const { status, json } = await create('large', { data: { k: 'x'.repeat(3 * MEBIBYTE - 200) } })
     expect(status).toBe(422)
     expect(json).toMatchObject({ reason: 'Invalid', details: { kind: 'ConfigMap' } })
@@ -204,14 +204,14 @@ describe('bodies', () => {
 })
 
 describe('a watch', () => {
-  it('SYS-3 opens at once, before anything has happened', async () => {
+  it('SYS-3 sends its headers at once, before the first event', async () => {
     const response = await server.open('GET', `${MAPS}?watch=1&resourceVersion=${await newest()}`)
     expect(response.statusCode).toBe(200)
     expect(response.headers).toMatchObject({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
     response.destroy()
   })
 
-  it('SYS-3 sends one line of JSON for each event', async () => {
+  it('SYS-3 sends one line of JSON per event', async () => {
     const response = await server.open('GET', `${MAPS}?watch=1&timeoutSeconds=2&resourceVersion=${await newest()}`)
     await create('framed')
     await server.call('DELETE', `${MAPS}/framed`)
@@ -228,7 +228,7 @@ describe('a watch', () => {
     expect(response.complete).toBe(true)
   })
 
-  it('SYS-3 that the server ended is taken up where it stopped', async () => {
+  it('SYS-3 resumes after the server ended it', async () => {
     const start = await newest()
     await create('resumed-1')
     const first = watchFrom(server, MAPS, Number(start), '&timeoutSeconds=1')
@@ -244,7 +244,7 @@ describe('a watch', () => {
     ])
   })
 
-  it('SYS-3 ends cleanly when the server is told to stop, and goes on after its restart', async () => {
+  it('SYS-3 ends cleanly when the server stops, and resumes after its restart', async () => {
     const other = await startServer({ dataDir: join(dir, 'stopping') })
     const watch = watchFrom(other, MAPS, 0)
     await other.call('POST', MAPS, { metadata: { name: 'before' } })
@@ -263,7 +263,7 @@ describe('a watch', () => {
     }
   })
 
-  it('SYS-3 from a version no longer kept gets an ERROR with 410, and its end', async () => {
+  it('SYS-3 from a compacted version gets an ERROR event with 410, and ends', async () => {
     const forgetful = await startServer({ dataDir: join(dir, 'forgetful'), flags: ['--history-minutes', '0.0001'] })
     try {
       const { json } = await forgetful.call('POST', MAPS, { metadata: { name: 'a' } })
@@ -294,7 +294,7 @@ describe('a restart', () => {
     .map((version) => `storage.k8s.io/${version}/volumeattributesclasses=false`)
     .join(',')
 
-  it('SYS-15 with an API switched off keeps its objects; switched on again, they are there', async () => {
+  it('SYS-15 with an API disabled keeps its objects, and serves them when it is enabled again', async () => {
     const dataDir = join(dir, 'switched')
     const silver = { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters: { iops: '1' } }
     const claim = {
@@ -322,7 +322,7 @@ describe('a restart', () => {
     await again.stop()
   })
 
-  it('SYS-15 with an API nobody has is refused, in words', async () => {
+  it('SYS-15 with an unknown API is refused, with a reason', async () => {
     const attempt = startServer({
       dataDir: join(dir, 'refused'),
       flags: ['--runtime-config', 'storage.k8s.io/v9=false'],

@@ -1,4 +1,4 @@
-// The controllers of `stowage up`, run outside of it: the same code, over HTTP, against a server that has none.
+// The controllers of `stowage up` in their own process, over HTTP, against a server that runs none.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ describe('controllers against a remote server', () => {
     for (;;) {
       const { status } = await server.call('GET', path)
       if (status === 404) return
-      await new Promise((resolve) => setTimeout(resolve, 20)) // asked again until the test's own limit
+      await new Promise((resolve) => setTimeout(resolve, 20)) // polls until the test's own timeout
     }
   }
 
@@ -51,7 +51,7 @@ describe('controllers against a remote server', () => {
     expect((await server.call('GET', '/api/v1/namespaces/shop/configmaps/a')).status).toBe(404)
   })
 
-  it('SYS-5 collect what belonged to a deleted owner', async () => {
+  it('SYS-5 delete the dependents of a deleted owner', async () => {
     const { json } = await server.call('POST', '/api/v1/namespaces/default/configmaps', { metadata: { name: 'owner' } })
     const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: json.metadata.uid }]
     await server.call('POST', '/api/v1/namespaces/default/secrets', { metadata: { name: 'child', ownerReferences } })

@@ -1,5 +1,5 @@
-// Scheduler, controllers, provisioner and cleaner, each in a process of its own beside an API server that is killed or
-// frozen for ten seconds, and a node that is taken away with its driver.
+// Scheduler, controllers, provisioner and capacity cleanup, each in its own process, beside an API server that is killed or
+// frozen for ten seconds, and a node that is removed with its driver.
 import { afterEach, describe, expect, it } from 'vitest'
 import {
   aClass,
@@ -42,9 +42,9 @@ const OUTAGES: Readonly<Record<string, () => Promise<void>>> = {
   },
 }
 
-describe('every part in a process of its own', () => {
+describe('every component in its own process', () => {
   it.each(Object.entries(OUTAGES))(
-    'CAP-17 CAP-20 the API server is %s for ten seconds: all resume by themselves, and no object is made anew',
+    'CAP-17 CAP-20 resumes after the API server was %s for ten seconds, and recreates no object',
     async (_what, outage) => {
       const hosts = ['n1', 'n2', 'n3']
       await startApart({ places: hosts.map((name) => `host=${name}`), sizeGi: 20 })
@@ -72,7 +72,7 @@ describe('every part in a process of its own', () => {
     },
   )
 
-  it('CAP-5 CAP-9 a node that goes with its driver leaves its capacity object behind, and the cleaner removes it', async () => {
+  it('CAP-5 CAP-9 deletes the capacity object of a node that was removed with its driver', async () => {
     await startApart({ places: ['host=n1'], sizeGi: 20 })
     await aClass('local')
     for (const name of ['n1', 'n2']) await aNode(name, { host: name })
@@ -97,7 +97,7 @@ describe('every part in a process of its own', () => {
     await provisioner.stop()
     await remove(`${CSI_NODES}/n1`)
     await remove(`${NODES}/n1`)
-    await reported('local n2: 7Gi') // whose driver is still there
+    await reported('local n2: 7Gi') // its driver still runs
     await remove(`${CSI_NODES}/n2`)
     await until(async () => (await list(CAPACITIES)).length === 0)
   })

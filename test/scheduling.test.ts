@@ -1,6 +1,6 @@
-// Pods go where their volumes fit, as a user sees it: `stowage up`, HTTP, and a CSI driver in a process of its own. The
-// three examples of the design document, what can go wrong between choosing a node and having the volume there, and what
-// people write that makes no sense. Every part in a process of its own is scheduling-processes.test.ts.
+// Schedules pods where their volumes fit, as a user sees it: `stowage up`, HTTP, and a CSI driver in its own process. Covers
+// the three examples of the design document, failures between selecting a node and creating the volume, and invalid
+// input. scheduling-processes.test.ts runs every component in its own process.
 import { afterEach, describe, expect, it } from 'vitest'
 import {
   aClaim,
@@ -37,7 +37,7 @@ import {
 afterEach(stopAll)
 
 describe('the examples of the design document', () => {
-  it('CAP-4 CAP-11 CAP-12 CAP-15 local storage: each node its own, and a pod waits until one has room', async () => {
+  it('CAP-4 CAP-11 CAP-12 CAP-15 local storage: a segment per node, and a pod waits until one has capacity', async () => {
     await start({ places: ['host=n1', 'host=n2'], sizeGi: 10 })
     await aClass('local')
     for (const name of ['n1', 'n2']) await aNode(name, { host: name })
@@ -58,7 +58,7 @@ describe('the examples of the design document', () => {
     expect(await held()).toHaveLength(2)
   })
 
-  it('CAP-6 CAP-15 classes that differ in cost: what the same pool offers depends on the class', async () => {
+  it('CAP-6 CAP-15 one pool reports different capacity for classes that differ in cost', async () => {
     await start({ places: ['host=n1'], sizeGi: 10 })
     await aClass('striped')
     await aClass('mirrored', { parameters: { copies: '2' } })
@@ -75,7 +75,7 @@ describe('the examples of the design document', () => {
     expect((await calls('CreateVolume')).every(({ outcome }) => outcome === 'OK')).toBe(true)
   })
 
-  it('CAP-4 CAP-15 network attached: one object per region and class, shared by the nodes of the region', async () => {
+  it('CAP-4 CAP-15 network storage: one object per region and class, shared by the nodes of the region', async () => {
     await start({ places: ['region=east', 'region=west'], sizeGi: 20 })
     await aClass('net')
     for (const [name, region] of Object.entries({ e1: 'east', e2: 'east', w1: 'west' })) await aNode(name, { region })
@@ -87,13 +87,13 @@ describe('the examples of the design document', () => {
     await aPod('w', { ephemeral: { scratch: spec(15, 'net') } })
     expect(await placed('w')).toBe('w1')
     await reported('net east: 5Gi', 'net west: 5Gi')
-    // Whoever uses the claim later goes to its region, on any node there.
+    // A later pod on the claim runs on any node of its region.
     await aPod('later', { claims: ['east-data'] })
     expect(await placed('later')).toMatch(/^e/)
   })
 })
 
-describe('between choosing a node and having the volume', () => {
+describe('between selecting a node and creating the volume', () => {
   const twoNodes = async () => {
     await start({ places: ['host=n1', 'host=n2'], sizeGi: 10 })
     await aClass('local')
@@ -101,7 +101,7 @@ describe('between choosing a node and having the volume', () => {
     await reported('local n1: 10Gi', 'local n2: 10Gi')
   }
 
-  it('CAP-15 PLUS-3 several volumes of one pod are judged together', async () => {
+  it('CAP-15 PLUS-3 fits several volumes of one pod together', async () => {
     await twoNodes()
     await aPod('first', { ephemeral: { a: spec(3, 'local') } })
     const taken = await placed('first')
@@ -112,7 +112,7 @@ describe('between choosing a node and having the volume', () => {
     expect((await calls('CreateVolume')).every(({ outcome }) => outcome === 'OK')).toBe(true)
   })
 
-  it('CAP-16 a pod that is trapped says where it is held, and by what', async () => {
+  it('CAP-16 a pod held on a node by a bound claim reports the node and the claim', async () => {
     await twoNodes()
     await aClaim('data', 4, 'local')
     await aPod('first', { claims: ['data'] })
@@ -132,7 +132,7 @@ describe('between choosing a node and having the volume', () => {
     expect(await placed('second')).toBe(where)
   })
 
-  it('CAP-13 RESOURCE_EXHAUSTED sends the pod elsewhere, and nothing is left behind', async () => {
+  it('CAP-13 RESOURCE_EXHAUSTED moves the pod to another node, and leaves nothing behind', async () => {
     await twoNodes()
     const full = { do: 'fail', code: 'RESOURCE_EXHAUSTED', message: 'full after all' } as const
     await driver.control.setRules([{ method: 'CreateVolume', times: 1, effect: full }])
@@ -147,7 +147,7 @@ describe('between choosing a node and having the volume', () => {
     await until(async () => (await held()).length === 0 && (await list(VOLUMES)).length === 0)
   })
 
-  it('CAP-13 CAP-14 a pod that is deleted while its volume is made leaves nothing', async () => {
+  it('CAP-13 CAP-14 a pod deleted during provisioning leaves nothing behind', async () => {
     await twoNodes()
     await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     await aPod('a', { ephemeral: { scratch: spec(5, 'local') } })
@@ -160,7 +160,7 @@ describe('between choosing a node and having the volume', () => {
     await reported('local n1: 10Gi', 'local n2: 10Gi')
   })
 
-  it('CAP-16 ephemeral volumes that keep a pod where it cannot run are given back, and made where all fit', async () => {
+  it('CAP-16 recreates ephemeral volumes that hold a pod where it cannot run on a node where all fit', async () => {
     await twoNodes()
     await aPod('first', { ephemeral: { a: spec(3, 'local') }, nodeSelector: { host: 'n1' } })
     await placed('first')
@@ -168,15 +168,15 @@ describe('between choosing a node and having the volume', () => {
     const namespaced = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
     const nodeTopology = { matchLabels: { host: 'n1' } }
     const promise = { metadata: { name: 'promise' }, storageClassName: 'local', nodeTopology, capacity: '100Gi' }
-    await post(namespaced, promise) // which is not true
+    await post(namespaced, promise) // a report that is wrong
     await aPod('two', { ephemeral: { a: spec(5, 'local'), b: spec(5, 'local') } })
     expect(await placed('two')).toBe('n2')
-    expect((await calls('CreateVolume')).length).toBeGreaterThan(3) // one of them was made in vain
+    expect((await calls('CreateVolume')).length).toBeGreaterThan(3) // at least one was created in vain
     await until(async () => (await held()).length === 3)
     expect((await held()).filter(({ segments }) => segments?.host === 'n2')).toHaveLength(2)
   })
 
-  it('CAP-13 a driver that dies while it makes a volume: the pod waits for it, and nothing is made twice', async () => {
+  it('CAP-13 a driver that crashes during CreateVolume: the pod waits, and the volume is created once', async () => {
     await twoNodes()
     await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     await aPod('a', { ephemeral: { scratch: spec(5, 'local') } })
@@ -187,7 +187,7 @@ describe('between choosing a node and having the volume', () => {
     expect((await held()).map(({ segments }) => segments)).toEqual([{ host: node }])
   })
 
-  it('CAP-13 a pod that names its node has its volume made there, without the scheduler', async () => {
+  it('CAP-13 provisions for a pod that sets spec.nodeName, without the scheduler', async () => {
     await twoNodes()
     await aPod('a', { ephemeral: { scratch: spec(5, 'local') }, nodeName: 'n2' })
     await until(async () => (await held()).length === 1)
@@ -195,7 +195,7 @@ describe('between choosing a node and having the volume', () => {
     await until(async () => (await get(`${CLAIMS}/a-scratch`)).status?.phase === 'Bound')
   })
 
-  it('CAP-13 a node that is deleted while a volume is made there: the pod goes to another', async () => {
+  it('CAP-13 a node deleted during provisioning: the pod moves to another node', async () => {
     await twoNodes()
     await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
     await aPod('a', { ephemeral: { scratch: spec(5, 'local') } })
@@ -214,8 +214,8 @@ describe('between choosing a node and having the volume', () => {
   })
 })
 
-describe('a pod that waits', () => {
-  it('CAP-12 is not tried again for changes that cannot help it', async () => {
+describe('an unschedulable pod', () => {
+  it('CAP-12 is not retried for changes that cannot help it', async () => {
     await start({ places: ['host=n1', 'host=n2'], sizeGi: 10 })
     await aClass('local')
     await aClass('other')
@@ -237,26 +237,26 @@ describe('a pod that waits', () => {
       metadata: { name: 'of-another-class' },
       ...byHand,
     })
-    // One that can be placed at once counts one, and shows that all before it has been seen.
+    // This pod is scheduled at once and counts one, which shows that all earlier events have been handled.
     await aPod('small', { claims: ['nobodys'] })
     await placed('small')
     expect(await attempts()).toMatchObject({ unschedulable: before.unschedulable, scheduled: 1 })
   })
 })
 
-/** By result, as operators count them. */
+/** Attempts by result. */
 async function attempts(): Promise<Record<string, number>> {
   const { text } = await server.call('GET', '/metrics')
   const lines = [...text.matchAll(/^scheduler_schedule_attempts_total\{result="(\w+)",profile="[\w-]*"\} (\d+)$/gm)]
   return Object.fromEntries(lines.map(([, result, count]) => [result, Number(count)]))
 }
 
-describe('what people write that makes no sense', () => {
-  it('CAP-7 CAP-11 CAP-12 the pod says what is wrong, and others are placed as ever', async () => {
+describe('invalid input', () => {
+  it('CAP-7 CAP-11 CAP-12 the pod reports what is wrong, and others are scheduled', async () => {
     await start({ places: ['host=n1'], sizeGi: 10 })
     await aClass('local')
     await aNode('n1', { host: 'n1' })
-    await aNode('n2', { host: 'elsewhere' }) // the driver knows of no storage there
+    await aNode('n2', { host: 'elsewhere' }) // outside the driver's topology
     await reported('local n1: 10Gi')
     const namespaced = '/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities'
     const byHand = (name: string, parts: object) =>
@@ -283,7 +283,7 @@ describe('what people write that makes no sense', () => {
     expect(await says('no-class', 'typo')).toContain(
       'claim "classless" names the storage class "typo", which does not exist',
     )
-    // Believed where it is all there is: the driver says no, and the pod says so.
+    // This object is all there is: the scheduler trusts it, the driver refuses, and the pod reports that.
     await until(async () => (await calls('CreateVolume')).some(({ outcome }) => outcome === 'RESOURCE_EXHAUSTED'))
     await remove(`${namespaced}/absurd`)
     await says('too-big', NO_SPACE)
@@ -293,7 +293,7 @@ describe('what people write that makes no sense', () => {
     expect(await placed('no-claim')).toBe('n1')
   })
 
-  it('CAP-2 CAP-11 a driver that has not opted in is not checked', async () => {
+  it('CAP-2 CAP-11 ignores capacity of a driver that has not opted in', async () => {
     await start({ places: ['host=n1'], sizeGi: 10 })
     await patch(`${DRIVERS}/${DRIVER}`, { spec: { storageCapacity: false } })
     await aClass('local')

@@ -1,5 +1,5 @@
-// The worked example of docs/tutorial/provisioners.md, as a vendor would have it: a package of its own that depends on ours,
-// compiled against the published types, run as a process of its own against a real server that binds and reclaims.
+// The example of docs/tutorial/provisioners.md as a vendor would have it: a package that depends on ours, compiled against
+// the published types, run in its own process against a real server that binds and reclaims.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -56,7 +56,7 @@ interface RunningProvisioner {
   end(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** Resolves once it works, or stands by. */
+/** Resolves once it leads or stands by. */
 async function startProvisioner({ until = 'working', program = 'dist/main.js' } = {}): Promise<RunningProvisioner> {
   const flags = ['--kubeconfig', server.kubeconfig, '--http-endpoint', '127.0.0.1:0', '--retry-interval-start', '100ms']
   const env = { ...process.env, FAST_ROOT: join(dir, 'fast'), SLOW_ROOT: join(dir, 'slow') }
@@ -86,7 +86,7 @@ async function startProvisioner({ until = 'working', program = 'dist/main.js' } 
   }
 }
 
-/** Asked again until it is there, or the test's own time is over. */
+/** Polls until it exists, or until the test's own timeout. */
 async function eventually<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
   for (let tries = 0; tries < 2_000; tries++) {
     const found = await look()
@@ -121,7 +121,7 @@ const eventsAbout = async (name: string) => {
 }
 
 describe('a vendor’s provisioner in TypeScript', () => {
-  it('PROV-17 compiles against the published types, libraries checked too, and its own unit tests pass', async () => {
+  it('PROV-17 compiles against the published types with skipLibCheck off, and its own unit tests pass', async () => {
     await compile()
     const { stdout } = await run(process.execPath, ['--test', '--test-reporter=tap', 'dist/tiers.test.js'], {
       cwd: vendor,
@@ -130,7 +130,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(stdout).toMatch(/# fail 0/)
   })
 
-  it('PROV-17 what the manual shows compiles too', async () => {
+  it('PROV-17 the code in the manual compiles', async () => {
     const manual = await readFile(join(ROOT, 'docs', 'tutorial', 'provisioners.md'), 'utf8')
     const shown = [...manual.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code)
     expect(shown).toHaveLength(2) // the provisioner, and its tests
@@ -140,7 +140,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(stdout).toBe('')
   })
 
-  it('PROV-17 the types know the declared parameters and refuse what the provisioner would get wrong', async () => {
+  it('PROV-17 the types know the declared parameters and reject mistakes', async () => {
     const wrong = `
       import { defineProvisioner, parameter } from 'stowage/provisioner'
       defineProvisioner({
@@ -162,7 +162,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(new Set(lines)).toEqual(new Set([7, 8, 13, 14]))
   })
 
-  it('PROV-17 says what is wrong with its flags, in a sentence and by its exit code', async () => {
+  it('PROV-17 reports bad flags in a sentence and exits with 2', async () => {
     const program = [join(vendor, 'dist', 'main.js')]
     const wrong = await run(process.execPath, [...program, '--worker-threads=many']).catch((error) => error)
     expect(wrong).toMatchObject({
@@ -174,7 +174,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
     expect(lost).toMatchObject({ code: 2, stderr: expect.stringContaining('--kubeconfig or $KUBECONFIG') })
   })
 
-  it('PROV-8 PROV-17 one that never ends a call is told on the claim, and does not keep its process for ever', async () => {
+  it('PROV-8 PROV-17 a call that never ends is reported on the claim and does not block the stop', async () => {
     const hanging = `
       import { defineProvisioner, runProvisioner } from 'stowage/provisioner'
       await runProvisioner(defineProvisioner({
@@ -212,7 +212,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
       if (provisioner?.child.exitCode === null) await provisioner.end('SIGTERM')
     })
 
-    it('PROV-11 claims become volumes with all that a provisioned volume must have', async () => {
+    it('PROV-11 provisions volumes with every required field', async () => {
       const volume = await bound('database')
       const { uid } = (await server.call('GET', `${CLAIMS}/database`)).json.metadata
       expect(volume).toMatchObject({
@@ -233,18 +233,18 @@ describe('a vendor’s provisioner in TypeScript', () => {
       })
     })
 
-    it('PROV-19 a fast class and a slow class of one provisioner give volumes on different disks', async () => {
+    it('PROV-19 two classes of one provisioner create volumes on different disks', async () => {
       const [fast, slow] = [await bound('database'), await bound('backups')]
       expect(await volumesOn('fast')).toContain(fast.metadata.name)
       expect(await volumesOn('slow')).toContain(slow.metadata.name)
       expect(slow.spec.hostPath.path).toBe(join(dir, 'slow', slow.metadata.name))
     })
 
-    it('PROV-11 a selector it understands is satisfied', async () => {
+    it('PROV-11 satisfies a selector it supports', async () => {
       expect((await bound('scratch')).metadata.labels).toEqual({ 'example.com/tier': 'slow' })
     })
 
-    it('PROV-10 one it cannot satisfy gets an event that says why, and no volume', async () => {
+    it('PROV-10 rejects a selector it cannot satisfy with an event', async () => {
       const warning = await eventually('the event', async () =>
         (await eventsAbout('wrong')).find(({ reason }) => reason === 'ProvisioningFailed'),
       )
@@ -254,7 +254,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
       expect((await server.call('GET', `${CLAIMS}/wrong`)).json.status.phase).toBe('Pending')
     })
 
-    it('PROV-10 unknown parameters of a class likewise', async () => {
+    it('PROV-10 rejects unknown class parameters with an event', async () => {
       const parameters = { tier: 'fast', colour: 'red' }
       await server.call('POST', CLASSES, { metadata: { name: 'odd' }, provisioner: 'example.com/tiers', parameters })
       await aClaim('odd', 'odd')
@@ -264,14 +264,14 @@ describe('a vendor’s provisioner in TypeScript', () => {
       expect(warning.message).toContain('does not know: "colour". It knows "tier", "reserve"')
     })
 
-    it('PROV-14 a claim that is deleted takes its volume and its directory with it', async () => {
+    it('PROV-14 deletes the volume and its directory with the claim', async () => {
       const { metadata } = await bound('scratch')
       await server.call('DELETE', `${CLAIMS}/scratch`)
       await gone(`${VOLUMES}/${metadata.name}`)
       expect(await volumesOn('slow')).not.toContain(metadata.name)
     })
 
-    it('PROV-17 shows its metrics and that it is ready', async () => {
+    it('PROV-17 serves metrics and readiness', async () => {
       const ready = await fetch(`${provisioner.url}/readyz`)
       expect(ready.status).toBe(200)
       const metrics = await (await fetch(`${provisioner.url}/metrics`)).text()
@@ -279,7 +279,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
       expect(metrics).toMatch(/leader_election_master_status\{name="example.com\/tiers"\} 1/)
     })
 
-    it('PROV-12 killed while it makes volumes, its successor finishes them, and no directory is left without a volume', async () => {
+    it('PROV-12 killed during provisioning, the next process completes, and no directory is left without a volume', async () => {
       const names = Array.from({ length: 30 }, (_, i) => `burst-${i}`)
       const created = names.map((name) => aClaim(name, 'slow'))
       await eventually('the first of them', async () => (await volumesOn('slow')).length > 3)
@@ -298,7 +298,7 @@ describe('a vendor’s provisioner in TypeScript', () => {
       })
     })
 
-    it('PROV-17 told to stop it ends in order and lets go of its lease, so that a stand-by takes over at once', async () => {
+    it('PROV-17 on SIGTERM stops in order and releases its lease, so that a standby takes over at once', async () => {
       const standBy = await startProvisioner({ until: 'started' })
       await eventually('the stand-by to be ready', async () => (await fetch(`${standBy.url}/readyz`)).status === 200)
       expect(standBy.log()).not.toContain('"msg":"working"')

@@ -1,5 +1,5 @@
-// kubectl apply --server-side, by every kubectl on this machine: who owns what, who is refused, what is taken over.
-// Each kubectl has a server of its own; each test has an object of its own.
+// kubectl apply --server-side with every kubectl on this machine: field ownership, conflicts and transfers. Each kubectl has
+// its own server; each test has its own object.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
   const read = async (what: string) => (await server.call('GET', what)).json
   const mapOf = (name: string) => read(`/api/v1/namespaces/default/configmaps/${name}`)
 
-  it.sequential('SYS-2 creates, says the same again, changes, and removes what left the file', async () => {
+  it.sequential('SYS-2 creates, repeats, changes, and removes fields that left the file', async () => {
     expect(await apply(settings('a', { colour: 'green', size: 'large' }))).toBe('configmap/a serverside-applied\n')
     const before = await mapOf('a')
     expect(before.data).toEqual({ colour: 'green', size: 'large' })
@@ -47,7 +47,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect((await mapOf('b')).data).toEqual({ yours: '1' })
   })
 
-  it.sequential('SYS-2 a conflict ends with exit code 1 and names manager and field, until it is forced', async () => {
+  it.sequential('SYS-2 a conflict exits with 1 and names manager and field, unless it is forced', async () => {
     await apply(settings('c', { colour: 'green' }), '--field-manager=first')
     const stdin = settings('c', { colour: 'red' })
     const text = await kubectl.refusal('apply --server-side --field-manager=second -f -', { stdin })
@@ -58,7 +58,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(ownersOf(await mapOf('c'))).toEqual({ 'second Apply': { 'f:data': { 'f:colour': {} } } })
   })
 
-  it.sequential('SYS-2 what other commands set is theirs', async () => {
+  it.sequential('SYS-2 fields set by other commands belong to those commands', async () => {
     await apply(settings('d', { colour: 'green' }))
     await kubectl.out('label cm d team=red')
     await kubectl.out(['patch', 'cm', 'd', '--type=merge', '-p', '{"data":{"size":"large"}}'])
@@ -69,7 +69,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect({ data, labels: metadata.labels }).toEqual({ data: { size: 'large' }, labels: { team: 'red' } })
   })
 
-  it.sequential('SYS-2 an object of client-side apply is taken over without a conflict', async () => {
+  it.sequential('SYS-2 takes over an object of client-side apply without a conflict', async () => {
     await kubectl.out('apply -f -', { stdin: settings('e', { colour: 'green', size: 'large' }) })
     await apply(settings('e', { colour: 'blue', size: 'large' }))
     expect((await mapOf('e')).data).toEqual({ colour: 'blue', size: 'large' })
@@ -84,7 +84,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     }
   })
 
-  it.sequential('SYS-2 items of lists belong to whoever set them: containers, variables, ports', async () => {
+  it.sequential('SYS-2 list items belong to the manager that set them: containers, variables, ports', async () => {
     const ports = 'ports: [{containerPort: 80}, {containerPort: 80, protocol: UDP}]'
     await apply(pod(`{name: web, image: web:1, env: [{name: A, value: "1"}, {name: B, value: "2"}], ${ports}}`))
     await apply(pod('{name: web, image: web:1}', 'labels: {seen: yes-really}'), '--field-manager=other')
@@ -97,7 +97,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(text).toContain('.spec.containers[name="web"].image')
   })
 
-  it.sequential('SYS-2 drivers of a CSINode are owned one by one', async () => {
+  it.sequential('SYS-2 each driver of a CSINode has its own owner', async () => {
     await kubectl.out('apply -f -', { stdin: 'apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n' })
     await apply(csiNode('{name: a.example, nodeID: id-a, topologyKeys: [zone]}'), '--field-manager=a')
     await apply(csiNode('{name: b.example, nodeID: id-b, topologyKeys: []}'), '--field-manager=b')
@@ -114,9 +114,9 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(left.spec.drivers.map(({ name }: any) => name)).toEqual(['b.example'])
   })
 
-  it.sequential('SYS-2 conditions are applied through the status of a claim', async () => {
+  it.sequential('SYS-2 applies conditions through the status of a claim', async () => {
     await apply(claim())
-    if (kubectl.minor < STATUS_SINCE) return // apply --subresource came later
+    if (kubectl.minor < STATUS_SINCE) return // has no apply --subresource
     await apply(
       `${claim()}status: {conditions: [{type: Resizing, status: "True"}]}\n`,
       '--subresource=status --field-manager=s',
@@ -134,7 +134,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(await mapOf('f')).toEqual(before)
   })
 
-  it.sequential('SYS-2 a field nobody knows is refused by name', async () => {
+  it.sequential('SYS-2 rejects an unknown field by name', async () => {
     const stdin = `${settings('g', { colour: 'green' })}shade: dark\n`
     const text = await kubectl.refusal('apply --server-side --validate=false -f -', { stdin })
     expect(text).toContain('.shade: field not declared in schema')
@@ -147,7 +147,7 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
     expect(out).toMatch(/^\+\s+colour: red$/m)
   })
 
-  it.sequential('SYS-2 what owners there are is shown only to those who ask', async () => {
+  it.sequential('SYS-2 shows managed fields only on request', async () => {
     await apply(settings('i', { colour: 'green' }))
     const asks = kubectl.minor >= HIDES_OWNERS_SINCE ? ' --show-managed-fields' : ''
     expect(await kubectl.out(`get cm i -o yaml${asks}`)).toContain('managedFields:')
@@ -155,9 +155,9 @@ describe.concurrent.each(kubectls)('apply --server-side by kubectl $version', (p
   })
 })
 
-/** From this minor version on kubectl moves the owners of client-side apply by itself. */
+/** From this minor version on kubectl migrates the owners of client-side apply. */
 const MIGRATES_SINCE = 26
-/** From this minor version on kubectl shows owners only when asked. */
+/** From this minor version on kubectl shows managed fields only on request. */
 const HIDES_OWNERS_SINCE = 21
 /** From this minor version on kubectl applies to subresources. */
 const STATUS_SINCE = 32

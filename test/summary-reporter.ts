@@ -1,4 +1,4 @@
-// Closes the run with one plain line that any CI can read: "N passed, N failed, N skipped".
+// Ends the run with one plain line that any CI can read: "N passed, N failed, N skipped".
 import type { Reporter, TestModule } from 'vitest/node'
 
 export default class SummaryReporter implements Reporter {

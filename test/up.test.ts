@@ -1,4 +1,4 @@
-// `stowage up` as it starts and ends: the API at once, nodes beside it, and an end within seconds whatever is under way.
+// `stowage up` from start to stop: the API first, nodes after it, and an exit within seconds whatever is in progress.
 import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { type Traces, tracesBelow } from './helpers/traces.ts'
 const noLoops = skipReason(await probeThisMachine(), ['loop', 'mount', 'xfs'])
 const STORAGE = '/apis/storage.k8s.io/v1'
 const CORE = '/api/v1/namespaces/default'
-/** Longer than the server waits for its parts, shorter than anyone's patience. */
+/** Longer than the server waits for its components. */
 const END_MS_MAX = 15_000
 
 let dir: string
@@ -34,8 +34,8 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-describe('a start', () => {
-  it('SYS-1 without flags has three nodes, the class `local` by default, and the class `directory` beside it', async () => {
+describe('start', () => {
+  it('SYS-1 without flags runs three nodes, with the default class `local` and the class `directory`', async () => {
     const server = await start({ nodes: 'default' })
     expect(server.nodes).toMatchObject({ names: ['node-1', 'node-2', 'node-3'] })
     expect(server.nodes!.poolBytes).toBeGreaterThan(0)
@@ -45,20 +45,20 @@ describe('a start', () => {
     expect(spec).toMatchObject({ attachRequired: false, storageCapacity: true })
   })
 
-  it('SYS-1 serves the API before the nodes are there', async () => {
+  it('SYS-1 serves the API before the nodes are ready', async () => {
     const server = await start({ nodes: 'default', isHasty: true })
     expect((await server.call('GET', '/readyz')).text).toBe('ok')
     await until(async () => (await readyNodes(server)).length === 3)
   })
 
-  it('SYS-1 with --nodes 0 has none, and directories by default', async () => {
+  it('SYS-1 with --nodes 0 runs none, and `directory` is the default class', async () => {
     const server = await start()
     expect(await classes(server)).toEqual({ directory: 'true' })
     expect((await server.call('GET', '/api/v1/nodes')).json.items).toEqual([])
     expect((await readdir(server.dataDir)).includes('nodes')).toBe(false)
   })
 
-  it('SYS-1 nodes that come later bring their class along, and leave the default as it was; deleted it stays away', async () => {
+  it('SYS-1 nodes added later create their class once, and keep the existing default', async () => {
     await (await start()).stop()
     const second = await start({ nodes: 1 })
     expect(await classes(second)).toEqual({ directory: 'true', local: undefined })
@@ -67,7 +67,7 @@ describe('a start', () => {
     expect(await classes(await start({ nodes: 1 }))).toEqual({ directory: 'true' })
   })
 
-  it('SYS-1 SYS-7 with fewer nodes than before says so, and sends no pod to those that are not there', async () => {
+  it('SYS-1 SYS-7 with fewer nodes than before says so, and schedules no pod to the missing ones', async () => {
     await (await start({ nodes: 3, flags: ['--pool-size', '2Gi'] })).stop()
     const fewer = await start({ nodes: 1, flags: ['--pool-size', '2Gi'] })
     expect(fewer.nodes).toMatchObject({ names: ['node-1'], idle: ['node-2', 'node-3'] })
