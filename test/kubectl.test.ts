@@ -9,7 +9,7 @@ import { createDaemon } from './helpers/daemon.ts'
 import { findKubectls, type KubectlProgram } from './helpers/kubectls.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { createKubectl } from './kubectl/kubectl.ts'
-import { canTake, type Trial } from './kubectl/trial.ts'
+import { canTake, type Trial } from './kubectl/step.ts'
 import { SCRIPT } from './kubectl-script.ts'
 
 const kubectls = await findKubectls()

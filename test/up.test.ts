@@ -81,7 +81,7 @@ describe('start', () => {
     await until(async () => (await readyNodes(all)).length === 3)
   })
 
-  it('SYS-1 on a machine that cannot make file systems keeps volumes as directories, and says why once', async () => {
+  it('SYS-1 uses directories as volumes on a machine without file system tools, and says why once', async () => {
     const bin = join(dir, 'bin')
     await mkdir(bin)
     for (const name of ['mkfs.xfs', 'mkfs.ext4']) {
@@ -100,26 +100,26 @@ describe('start', () => {
     expect(await server.stop()).toBe(0)
   })
 
-  it('SYS-1 nodes on a shared store are refused, because every server would make the same ones', async () => {
+  it('SYS-1 refuses nodes on a shared store, because every server would create the same ones', async () => {
     await expect(start({ nodes: 2, flags: ['--store', 'etcd://127.0.0.1:1'] })).rejects.toThrow(/stowage node/)
   })
 
-  it('SYS-1 nodes that cannot start end the whole program, with the reason', async () => {
+  it('SYS-1 exits with the reason if a node cannot start', async () => {
     await mkdir(join(dir, 'data'), { mode: 0o700 })
     await writeFile(join(dir, 'data', 'nodes'), 'not a directory')
     await expect(start({ nodes: 1 })).rejects.toThrow(/data\/nodes/)
   })
 })
 
-describe('an end', () => {
-  it('SYS-1 comes while the nodes are starting, and what they tried is gone', async () => {
+describe('stop', () => {
+  it('SYS-1 completes while the nodes are starting, and cleans up after them', async () => {
     const server = await start({ nodes: 'default', isHasty: true })
     expect(await endOf(server)).toBe(0)
     expect(await traces.list()).toEqual([])
     expect((await start({ nodes: 'default' })).nodes!.names).toHaveLength(3)
   })
 
-  it('SYS-1 SYS-7 comes while volumes are being made and mounted; the next start finishes them', async () => {
+  it('SYS-1 SYS-7 completes while volumes are created and mounted; the next start finishes them', async () => {
     const server = await start({ nodes: 'default', flags: ['--pool-size', '2Gi'] })
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     for (const name of names) await makeAPod(server, name)
@@ -132,7 +132,7 @@ describe('an end', () => {
     expect(await traces.list()).toEqual([])
   })
 
-  it('SYS-1 comes while a CSI driver does not answer', async () => {
+  it('SYS-1 completes while a CSI driver does not answer', async () => {
     const driver = await startFakeDriver({ flags: ['--name', 'slow.example'] })
     try {
       await driver.control.setRules([{ method: 'CreateVolume', effect: { do: 'hang' } }])
@@ -149,7 +149,7 @@ describe('an end', () => {
     }
   })
 
-  it('SYS-1 SYS-7 of `stowage node` comes while its driver does not answer', async () => {
+  it('SYS-1 SYS-7 of `stowage node` completes while its driver does not answer', async () => {
     const driver = await startFakeDriver({ flags: ['--name', 'slow.example'] })
     try {
       await driver.control.setRules([{ method: 'NodeStageVolume', effect: { do: 'hang' } }])
@@ -179,7 +179,7 @@ describe('an end', () => {
     }
   })
 
-  it.skipIf(noLoops)('SYS-1 comes while a program of the driver hangs, and the mounts of others stay', async () => {
+  it.skipIf(noLoops)('SYS-1 completes while a program of the driver hangs, and leaves foreign mounts', async () => {
     const { bin, hang, release } = await hangingMkfs()
     const server = await start({
       nodes: 'default',
@@ -206,7 +206,7 @@ describe('an end', () => {
   })
 })
 
-/** The exit code, if it ends in time. */
+/** The exit code, if it exits in time. */
 async function endOf(server: RunningServer): Promise<number | null> {
   const startMs = performance.now()
   const code = await server.stop()
@@ -264,7 +264,7 @@ async function removeAll(server: RunningServer, names: readonly string[]): Promi
   await until(async () => (await left(`${CORE}/pods`)) + (await left('/api/v1/persistentvolumes')) === 0)
 }
 
-/** Programs that make file systems, and that never end while `hang` holds. */
+/** Programs that create file systems, and hang while `hang` exists. */
 async function hangingMkfs() {
   const bin = join(dir, 'bin')
   const seen = join(dir, 'hanging')
@@ -286,7 +286,7 @@ PATH=$(echo $PATH | sed 's|${bin}:||') exec $(basename $0) "$@"
   return { bin, hang: () => writeFile(flag, ''), release: () => rm(flag, { force: true }) }
 }
 
-/** Asked again until the test's own limit. */
+/** Polls until the test's own timeout. */
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50))
 }

@@ -1,5 +1,5 @@
 // Two watchers follow a writer through random disconnects, over HTTPS on the durable store. Every write has its own
-// version, and the writer notes each one it was given; so each watcher must see exactly those, in order, each once.
+// revision, and the writer records each one, so each watcher must see exactly those, in order, once.
 import { expect, it } from 'vitest'
 import { startHere } from './helpers/in-process.ts'
 import { seededRandom } from './helpers/random.ts'
@@ -33,7 +33,7 @@ it(`SYS-3 two watchers see ${EVENTS} events without gap, repeat or reorder throu
       )
     }
 
-    /** Each lane creates, changes and deletes objects of its own, through the whole request path. */
+    /** Each lane creates, updates and deletes its own objects, through the whole request path. */
     async function write(lane: number): Promise<void> {
       for (let round = 0; written.length < EVENTS; round++) {
         const name = `lane${lane}-${round}`

@@ -1,5 +1,5 @@
-// The official Go client, as controllers and CSI sidecars use it: the program in go/ goes through its steps against a
-// server, once as current clients behave (protobuf, watches that begin with the state) and once as older ones do.
+// The official Go client, as controllers and CSI sidecars use it: the program in go/ runs its steps against a server, once
+// as current clients behave (protobuf, watches with initial events) and once as older ones do.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { runSteps, type StepsRun } from './steps.ts'
 const run = promisify(execFile)
 const missing = programMissing('go', ['version'])
 
-/** The steps of go/main.go, and what each shows. */
+/** The steps of go/main.go, and what each proves. */
 const STEPS = {
   discovery: 'SYS-2 finds the same resources by aggregated and by plain discovery',
   create: 'SYS-4 creates a class, claim, volume, capacity, pod and secret with nothing lost',
@@ -21,7 +21,7 @@ const STEPS = {
   errors: 'SYS-4 tells errors apart by reason and field',
   'strategic patch': 'SYS-4 merges lists by key',
   'merge patch': 'SYS-4 merges maps',
-  'json patch': 'SYS-4 carries out operations, and none when a test fails',
+  'json patch': 'SYS-4 applies operations, and none if a test operation fails',
   apply: 'SYS-2 applies server-side, with conflicts, force and removal of what is no longer applied',
   delete: 'SYS-4 deletes with preconditions, propagation and by selector',
   pages: 'SYS-4 lists in pages',
@@ -30,9 +30,9 @@ const STEPS = {
   'watch resumed': 'SYS-3 sees every change once and in order, through lost connections',
   'storage informers': 'SYS-5 syncs the caches of a storage controller',
   'scheduler informers': 'SYS-5 syncs the caches of a kube-scheduler',
-  'informer events': 'SYS-3 is told of additions, updates and deletions',
+  'informer events': 'SYS-3 receives additions, updates and deletions',
   'informer reconnects': 'SYS-3 catches up after lost connections',
-  'selecting informer': 'SYS-3 is told only of what it selects',
+  'selecting informer': 'SYS-3 receives only what it selects',
   'dynamic client': 'SYS-5 writes objects it has no types for',
   'dynamic informer': 'SYS-5 watches objects it has no types for',
   'metadata client': 'SYS-5 reads and patches metadata alone',
@@ -51,9 +51,9 @@ const MODES = [
   },
 ]
 
-/** Compiling the client library takes minutes the first time; Go keeps the result. */
+/** Compiling the client library takes minutes the first time; Go caches the result. */
 const BUILD_TIMEOUT_MS = 15 * 60_000
-/** A run takes seconds; only steps that fail wait for their own limit, and all of them are to be named. */
+/** A run takes seconds; only failing steps wait for their own timeout, and all of them are reported. */
 const RUN_TIMEOUT_MS = 10 * 60_000
 
 describe.skipIf(missing)(`the Go client${missing ? ` (skipped: ${missing})` : ''}`, () => {
@@ -79,7 +79,7 @@ describe.skipIf(missing)(`the Go client${missing ? ` (skipped: ${missing})` : ''
       expect(steps.byName.get(step), steps.errors).toBe(`ok ${step}`)
     })
 
-    it('goes through exactly these steps', () => {
+    it('runs exactly these steps', () => {
       expect(steps.names).toEqual(Object.keys(STEPS))
       expect(steps.exitCode).toBe(0)
     })

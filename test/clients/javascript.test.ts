@@ -1,5 +1,5 @@
 // The official JavaScript client against a server: lists, watches, informers, patches and objects of any kind.
-// Connections go through a proxy, so that they can be lost.
+// Connections go through a proxy, so that tests can cut them.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ interface Ground {
 
 let dir: string
 let ground: Ground
-/** A server that forgets old states as soon as it may. */
+/** A server that compacts its history as soon as possible. */
 let forgetful: Ground
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'stowage-javascript-'))
@@ -61,13 +61,13 @@ async function openGround(dataDir: string, flags: readonly string[] = []): Promi
 const addMap = (name: string, data: Record<string, string> = {}, labels: Record<string, string> = {}) =>
   ground.core.createNamespacedConfigMap({ namespace, body: { metadata: { name, labels }, data } })
 
-/** Straight to the server: changes go on while the client under test has no connection. */
+/** Bypasses the proxy: changes continue while the client under test is disconnected. */
 async function setData({ server }: Ground, name: string, data: Record<string, string>): Promise<void> {
   const type = { 'content-type': 'application/merge-patch+json' }
   expect(await server.call('PATCH', `${MAPS}/${name}`, { data }, type)).toMatchObject({ status: 200 })
 }
 
-/** The error a call must end with: its code, and the Status the server sent. */
+/** The expected error of a call: its code, and the Status that the server sent. */
 async function refusal(call: Promise<unknown>): Promise<{ code: number; status: V1Status }> {
   const error = await call.then(
     () => expect.fail('the call succeeded'),
@@ -113,7 +113,7 @@ describe('typed calls', () => {
     expect(names).toEqual([['page-0', 'page-1'], ['page-2', 'page-3'], ['page-4']])
   })
 
-  it('SYS-4 tell errors apart by code and reason', async () => {
+  it('SYS-4 report errors by code and reason', async () => {
     await addMap('once')
     const read = ground.core.readNamespacedConfigMap({ namespace, name: 'nothing' })
     expect(await refusal(read)).toMatchObject({ code: 404, status: { reason: 'NotFound' } })
@@ -221,7 +221,7 @@ describe('watches', () => {
     return seen.slice(0, count)
   }
 
-  it('SYS-3 resumed from the last version read see every change once, in order', async () => {
+  it('SYS-3 resumed from the last version see every change once, in order', async () => {
     const { metadata } = await addMap('watched', { n: '0' })
     let since = metadata!.resourceVersion!
     const seen: string[] = []
@@ -236,14 +236,14 @@ describe('watches', () => {
     expect(seen).toEqual([1, 2, 3, 4, 5, 6].map((n) => `MODIFIED ${n}`))
   })
 
-  it('SYS-3 from a version no longer kept get 410 Expired and end', async () => {
+  it('SYS-3 from a compacted version get 410 Expired and end', async () => {
     const since = await forgottenVersion()
     const seen = await collect(forgetful, { resourceVersion: since }, Number.POSITIVE_INFINITY)
     expect(seen).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }])
   })
 })
 
-/** A version of the forgetful server that it has forgotten. */
+/** A resourceVersion that the server has compacted. */
 async function forgottenVersion(): Promise<string> {
   const { core } = forgetful
   const body = { metadata: { generateName: 'old-' } }
@@ -254,7 +254,7 @@ async function forgottenVersion(): Promise<string> {
 
 const FORGETTING_WRITES_MAX = 5_000
 
-/** Writes to the map until the version is forgotten. */
+/** Writes to the config map until the version is compacted. */
 async function forget(name: string, version: string): Promise<void> {
   for (let n = 0; n < FORGETTING_WRITES_MAX; n++) {
     await setData(forgetful, name, { n: String(n) })
@@ -265,7 +265,7 @@ async function forget(name: string, version: string): Promise<void> {
 }
 
 describe('informers', () => {
-  /** An informer that starts again on errors, as its documentation asks of its users. */
+  /** An informer that restarts on errors, as its documentation requires. */
   function follow({ config, core }: Ground, labelSelector: string) {
     const told: string[] = []
     const waiting = new Set<() => void>()
@@ -299,7 +299,7 @@ describe('informers', () => {
     }
   }
 
-  it('SYS-3 are told of additions, updates and deletions', async () => {
+  it('SYS-3 receive additions, updates and deletions', async () => {
     await addMap('first', { n: '0' }, { wave: 'a' })
     const { informer, told, until } = follow(ground, 'wave=a')
     await informer.start()
@@ -330,7 +330,7 @@ describe('informers', () => {
     await informer.stop()
   })
 
-  it('SYS-3 list again when what they missed is no longer kept', async () => {
+  it('SYS-3 list again when the missed events are compacted', async () => {
     const body = { metadata: { name: 'busy', labels: { wave: 'c' } }, data: { n: 'first' } }
     const { metadata } = await forgetful.core.createNamespacedConfigMap({ namespace, body })
     const { informer, told, lists, until } = follow(forgetful, 'wave=c')

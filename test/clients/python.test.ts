@@ -1,5 +1,5 @@
-// The official Python client, typed and dynamic: the program in python/ goes through its steps against a server, and
-// against one that forgets old states as soon as it may.
+// The official Python client, typed and dynamic: the program in python/ runs its steps against a server, and against one
+// that compacts its history as soon as possible.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,19 +12,19 @@ const FOLDER = new URL('python', import.meta.url).pathname
 const environment = await preparePython(join(FOLDER, 'requirements.txt'))
 const because = environment.is === 'missing' ? ` (skipped: ${environment.because})` : ''
 
-/** The steps of python/steps.py, and what each shows. */
+/** The steps of python/steps.py, and what each proves. */
 const STEPS = {
   create: 'SYS-4 creates objects, and changes only the status by a status update',
   errors: 'SYS-4 tells errors apart by code and reason',
   pages: 'SYS-4 lists in pages',
   'dict patch': 'SYS-4 merges a dict strategically',
-  'list patch': 'SYS-4 carries out a list of operations',
+  'list patch': 'SYS-4 applies a list of operations',
   'watch resumed': 'SYS-3 sees every change once and in order when it resumes',
   'informer loop': 'SYS-3 misses nothing between one watch and the next',
-  'watch expired': 'SYS-3 is told 410 Expired for a version no longer kept',
+  'watch expired': 'SYS-3 gets 410 Expired for a compacted version',
   delete: 'SYS-4 deletes with options in the query',
   'dynamic client': 'SYS-5 reads, patches, watches and deletes objects it has no types for',
-  'server-side apply': 'SYS-2 applies server-side, with conflicts, force and removal of what is no longer applied',
+  'server-side apply': 'SYS-2 applies server-side, with conflicts, force and removal of fields no longer applied',
 } as const
 
 describe.skipIf(environment.is === 'missing')(`the Python client${because}`, () => {
@@ -52,7 +52,7 @@ describe.skipIf(environment.is === 'missing')(`the Python client${because}`, () 
     expect(steps.byName.get(step), steps.errors).toBe(`ok ${step}`)
   })
 
-  it('goes through exactly these steps', () => {
+  it('runs exactly these steps', () => {
     expect(steps.names).toEqual(Object.keys(STEPS))
     expect(steps.exitCode).toBe(0)
   })

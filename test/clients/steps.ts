@@ -1,11 +1,11 @@
-// Runs a client program that goes through steps and prints a line for each: "ok NAME" or "failed NAME: REASON".
+// Runs a client program that prints one line per step: "ok NAME" or "failed NAME: REASON".
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
 export interface StepsRun {
-  /** Names in the order they were gone through. */
+  /** Names in the order they ran. */
   readonly names: readonly string[]
-  /** What was printed for a step. */
+  /** The output of a step. */
   readonly byName: ReadonlyMap<string, string>
   readonly exitCode: number
   readonly errors: string

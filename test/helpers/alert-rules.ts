@@ -1,5 +1,5 @@
-// What alert rules refer to: metrics, their labels, and the values those are compared with. Enough of PromQL for
-// expressions without label_replace and the like.
+// Parses what alert rules refer to: metrics, their labels, and the values these are compared with. Covers PromQL without
+// label_replace and similar functions.
 import { parse } from 'yaml'
 
 export interface AlertRule {
@@ -10,9 +10,9 @@ export interface AlertRule {
 
 export interface Mention {
   readonly metric: string
-  /** Everything that must be a label of it: in its own braces, in `by (…)`, and in the words people read. */
+  /** Everything that must be one of its labels: in its own braces, in `by (…)`, and in the annotations. */
   readonly labels: readonly string[]
-  /** `label="value"`, to the letter. */
+  /** `label="value"`, verbatim. */
   readonly values: readonly (readonly [label: string, value: string])[]
 }
 

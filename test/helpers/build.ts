@@ -1,5 +1,5 @@
-// The built program, built again only when a source is newer. Test files run in processes of their own, so the
-// first one to come builds and the others wait for it.
+// Builds the program if a source is newer. Test files run in separate processes, so the first one builds and the others
+// wait for it.
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ const ROOT = new URL('../..', import.meta.url).pathname
 const PROGRAM = join(ROOT, 'dist', 'stowage.js')
 const LOCK = join(ROOT, 'dist', '.building')
 
-/** STOWAGE_PROGRAM names a program that is built already, such as an installed one. */
+/** STOWAGE_PROGRAM names a program that is already built, such as an installed one. */
 export async function buildProgram(): Promise<string> {
   if (process.env.STOWAGE_PROGRAM) return process.env.STOWAGE_PROGRAM
   while (await isStale()) {

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const MODULE = 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity@v5.5.0'
 
-/** The program, or why it cannot be had. */
+/** The program, or why it is not available. */
 export async function findCsiSanity(): Promise<{ readonly program: string } | { readonly missing: string }> {
   const onPath = await run('sh', ['-c', 'command -v csi-sanity']).catch(() => undefined)
   if (onPath) return { program: onPath.stdout.trim() }
@@ -24,7 +24,7 @@ export async function findCsiSanity(): Promise<{ readonly program: string } | { 
 export interface SanityResult {
   readonly passed: number
   readonly failed: readonly string[]
-  /** Title and the reason the suite gives. */
+  /** Title, and the reason that the suite prints. */
   readonly skipped: readonly { readonly title: string; readonly reason: string }[]
 }
 

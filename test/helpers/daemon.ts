@@ -1,18 +1,18 @@
-// A command of the built program that runs until it is told to stop, in a process of its own: killed and started again
-// with the same arguments. An end that nobody asked for is kept, with what it said last.
+// A long-running command of the built program in its own process: killed and started again with the same arguments. An
+// unexpected exit is recorded with its last output.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buildProgram } from './build.ts'
 
 export interface Daemon {
   readonly name: string
-  /** Settles once it said that it is ready, or ended before that. */
+  /** Settles once it is ready, or has exited before that. */
   start(): Promise<void>
   kill(): Promise<void>
   stop(): Promise<void>
-  /** What it wrote to standard error so far, over all its lives. */
+  /** Its standard error so far, over all starts. */
   log(): string
-  /** Ends that were its own doing. */
+  /** Unexpected exits. */
   readonly mishaps: readonly string[]
 }
 
@@ -20,7 +20,7 @@ export interface DaemonOptions {
   readonly name: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** By what one life of it has written. Default: a line on standard output. */
+  /** Decides by the output of one start. Default: a line on standard output. */
   readonly isReady?: (said: { readonly stdout: string; readonly stderr: string }) => boolean
 }
 

@@ -1,5 +1,5 @@
-// Real etcd members on loopback, each in a directory of its own: started, killed and started again.
-// With CI=true a missing etcd fails the tests that need it; otherwise they are skipped.
+// Real etcd members on loopback, each in its own directory: started, killed and started again. With CI=true a missing etcd
+// fails the tests that need it; otherwise they are skipped.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -11,7 +11,7 @@ export interface EtcdOptions {
   /** Default 1. */
   readonly members?: number
   readonly flags?: readonly string[]
-  /** Where the members' directories are made. Default: the system's temporary directory. */
+  /** Parent of the members' directories. Default: the system's temporary directory. */
   readonly dir?: string
 }
 
@@ -22,7 +22,7 @@ export interface EtcdMember {
   kill(): Promise<void>
   /** Starts it again on the same directory and address; resolves once it answers. */
   start(): Promise<void>
-  /** Stops and continues the process without ending it: what a member looks like that hangs. */
+  /** SIGSTOP and SIGCONT: what a member looks like that hangs. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void
   isLeader(): Promise<boolean>
 }
@@ -30,12 +30,12 @@ export interface EtcdMember {
 export interface RunningEtcd {
   readonly endpoints: readonly string[]
   readonly members: readonly EtcdMember[]
-  /** The member that leads now; waits for one. */
+  /** The current leader; waits for one. */
   leader(): Promise<EtcdMember>
   remove(): Promise<void>
 }
 
-/** Why tests that need etcd are to be skipped, if so. */
+/** Why tests that need etcd are skipped; undefined if they run. */
 export function etcdMissing(): string | undefined {
   try {
     execFileSync('etcd', ['--version'], { stdio: 'ignore' })

@@ -1,4 +1,4 @@
-// The fake CSI driver in a process of its own: started, killed and started again on the same socket and state.
+// The fake CSI driver in its own process: started, killed and started again on the same socket and state.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
@@ -15,19 +15,19 @@ export interface RunningFakeDriver {
   readonly pid: number
   /** SIGTERM; resolves once the process is gone. */
   stop(): Promise<void>
-  /** SIGKILL; resolves once the process is gone. What the driver holds is kept. */
+  /** SIGKILL; resolves once the process is gone. Its volumes are kept. */
   kill(): Promise<void>
   /** Starts it again if it is down; resolves once it answers. */
   start(): Promise<void>
-  /** Removes what it holds; call while it is down. */
+  /** Removes its volumes; call while it is down. */
   loseState(): Promise<void>
-  /** Resolves when the process is gone, for whatever reason. */
+  /** Resolves when the process is gone, for any reason. */
   gone(): Promise<void>
   /** Kills it and removes its directory. */
   remove(): Promise<void>
 }
 
-/** Flags are those of fake-driver.js; endpoint, control and state are given already. */
+/** Flags of fake-driver.js, without endpoint, control and state. */
 export async function startFakeDriver({
   flags = [],
 }: {

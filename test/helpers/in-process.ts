@@ -1,5 +1,5 @@
-// The whole server inside the test's own process: the durable store in a temporary directory, a real HTTPS port,
-// and a shortcut past the socket for writers that need not be the bottleneck.
+// The whole server inside the test's process: the durable store in a temporary directory, a real HTTPS port, and a path
+// around the socket for writers that must not be the bottleneck.
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'

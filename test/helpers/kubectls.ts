@@ -1,5 +1,5 @@
-// Finds every kubectl on this machine: those on PATH, their numbered siblings (kubectl.1.27, …), and those
-// named by STOWAGE_KUBECTLS (paths, separated by colons or commas).
+// Finds every kubectl on this machine: those on PATH, their numbered siblings (kubectl.1.27, …), and those named by
+// STOWAGE_KUBECTLS (paths, separated by colons or commas).
 import { execFile } from 'node:child_process'
 import { access, constants, readdir, realpath } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
@@ -43,11 +43,11 @@ async function programAt(path: string): Promise<KubectlProgram | undefined> {
     const { gitVersion: version } = JSON.parse(stdout).clientVersion as { gitVersion: string }
     return { path, version, minor: Number(/^v1\.(\d+)\./.exec(version)![1]) }
   } catch {
-    return undefined // something else of that name
+    return undefined // another program of that name
   }
 }
 
-/** By exact version; a dispatcher only starts one of its siblings, so it is left out where it has some. */
+/** By exact version; a dispatcher only starts one of its siblings, so it is left out if it has some. */
 function oneOfEach(programs: readonly KubectlProgram[]): KubectlProgram[] {
   const byVersion = new Map<string, KubectlProgram>()
   for (const program of programs) if (!byVersion.has(program.version)) byVersion.set(program.version, program)

@@ -1,5 +1,5 @@
-// The local CSI driver in a process of its own, from the built program: started, killed and started again on the same
-// pool and socket. `scrub` takes down whatever it left on the machine.
+// The local CSI driver in its own process, from the built program: started, killed and started again on the same pool and
+// socket. `scrub` removes everything it left on the machine.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
@@ -18,13 +18,13 @@ export interface LocalDriver {
   readonly endpoint: string
   readonly csi: CsiConnection
   readonly host: Host
-  /** What it said when it was ready. */
+  /** Its ready message. */
   readonly ready: { readonly backend: string; readonly shortcomings: readonly string[]; readonly metricsPort?: number }
   log(): string
   start(): Promise<void>
   kill(): Promise<void>
   stop(): Promise<void>
-  /** What of this driver is on the machine: devices, mounts and files, as text. */
+  /** Devices, mounts and files of this driver on the machine, as text. */
   traces(): Promise<string[]>
   dispose(): Promise<void>
 }

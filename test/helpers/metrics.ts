@@ -1,8 +1,8 @@
-// The text format of Prometheus, read back: which families a process serves, and with which labels.
+// Parses the text format of Prometheus: the families that a process serves, and their labels.
 export interface Family {
-  /** Label → the values it was seen with. */
+  /** Label → values seen. */
   readonly labels: Map<string, Set<string>>
-  /** How many lines it has. */
+  /** Number of lines. */
   samples: number
 }
 
@@ -12,7 +12,7 @@ export type Families = Map<string, Family>
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? \S+$/
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g
 
-/** Adds what the text tells to what is known. */
+/** Merges the text into the families. */
 export function readFamilies(text: string, families: Families = new Map()): Families {
   const family = (name: string) => {
     const known = families.get(name) ?? { labels: new Map(), samples: 0 }

@@ -1,5 +1,5 @@
-// For tests of scheduling from outside: a server, a fake CSI driver with a pool behind every place, whatever else is run
-// beside them, and words for what people write. Nodes are plain objects, as an administrator could write them.
+// For scheduling tests from outside: a server, a fake CSI driver with a pool per topology segment, further processes, and
+// builders for objects. Nodes are plain objects, as an administrator could create them.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,17 +26,17 @@ let others: RunningStowage[] = []
 export interface Pools {
   /** As labels of nodes: `host=n1`. */
   readonly places: readonly string[]
-  /** Of the pool behind each of them. */
+  /** Size of the pool behind each segment. */
   readonly sizeGi: number
 }
 
-/** `stowage up`, which speaks to the driver. */
+/** `stowage up`, connected to the driver. */
 export async function start(pools: Pools): Promise<void> {
   await startDriver(pools)
   await startAs('up', ['--driver-socket', driver.endpoint])
 }
 
-/** The API server alone; everything else is a process of its own, see `run`. */
+/** The API server alone; everything else runs in its own process, see `run`. */
 export async function startApart(pools: Pools): Promise<void> {
   await startDriver(pools)
   await startAs('server')
@@ -47,7 +47,7 @@ async function startAs(command: 'up' | 'server', flags: readonly string[] = []):
   await post(DRIVERS, { metadata: { name: DRIVER }, spec: { storageCapacity: true } })
 }
 
-/** The API server that was killed, where it was. */
+/** Restarts the killed API server at its address. */
 export async function startAgain(): Promise<void> {
   const flags = ['--listen', new URL(server.url).host]
   server = await startServer({ dataDir: server.dataDir, command: 'server', flags })
@@ -96,7 +96,7 @@ export const get = async (path: string): Promise<any> => (await server.call('GET
 export const remove = (path: string) => server.call('DELETE', `${path}?gracePeriodSeconds=0`)
 export const list = async (path: string): Promise<any[]> => (await get(path)).items
 
-/** Asked again until the test's own limit. */
+/** Polls until the test's own timeout. */
 export async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
   for (;;) {
     const answer = await ask()
@@ -166,7 +166,7 @@ export const held = async () => Object.values((await driver.control.inspect()).s
 export const calls = async (method: string) =>
   (await driver.control.inspect()).calls.filter((call) => call.method === method)
 
-/** `class place: capacity`, of every object. */
+/** `class segment: capacity` of every object. */
 export const reports = async (): Promise<string[]> =>
   (await list(CAPACITIES))
     .map(({ storageClassName, nodeTopology, capacity }) => {

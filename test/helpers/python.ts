@@ -1,5 +1,5 @@
 // A Python environment with the packages of a requirements file, kept between runs outside the repository.
-// With CI=true failing to make one fails the tests that need it; otherwise they are skipped, and say why.
+// With CI=true a failure to create it fails the tests that need it; otherwise they are skipped with the reason.
 import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
-// A whole API server over a store, in this process: certificates in a directory, every kind and gate, the built-in objects,
-// and a real port where one is wanted.
+// An API server over a given store, in this process: certificates in a directory, every kind and gate, the built-in
+// objects, and a real port on request.
 import { join } from 'node:path'
 import { allGatesOn } from '../../src/api/feature-gates.ts'
 import { ALL_KINDS } from '../../src/api/kinds/index.ts'

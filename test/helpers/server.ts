@@ -1,5 +1,5 @@
-// A real server in a process of its own, from the built program: started, stopped, killed and started again
-// on the same directory. Requests go over real HTTPS with the administrator's token.
+// A real server in its own process, from the built program: started, stopped, killed and started again on the same
+// directory. Requests use real HTTPS with the administrator's token.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -11,14 +11,14 @@ import { buildProgram } from './build.ts'
 
 export interface ServerOptions {
   readonly dataDir: string
-  /** Where the server keeps its credentials, if not in dataDir; tell it so in `flags`. */
+  /** Where the server keeps its credentials, if not in dataDir; pass it in `flags` too. */
   readonly pkiDir?: string
   /** `up` unless given. */
   readonly command?: 'up' | 'server'
   readonly flags?: readonly string[]
-  /** That `up` makes, as many as it likes, or so many. Default: none, which is quicker. */
+  /** Nodes of `up`: its default, or this many. Default: none, which is faster. */
   readonly nodes?: 'default' | number
-  /** Settles once the API is ready; else also the nodes are. */
+  /** Settles once the API is ready; otherwise when the nodes are too. */
   readonly isHasty?: boolean
   readonly env?: Readonly<Record<string, string>>
   /** Runs it as this user, who owns dataDir. */
@@ -29,12 +29,12 @@ export interface RunningServer {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
-  /** Those that `up` made, ready for pods. */
+  /** The nodes of `up`, once they are ready. */
   readonly nodes?: { readonly names: readonly string[]; readonly backend: string; readonly poolBytes: number }
   readonly ca: string
   readonly token: string
   readonly pid: number
-  /** What the process wrote to standard error so far. */
+  /** Its standard error so far. */
   log(): string
   /** SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>
@@ -136,7 +136,7 @@ export async function startServer({
   }
 }
 
-/** The API says one line of JSON when it is ready, the nodes another. */
+/** The API prints one line of JSON when it is ready, the nodes another. */
 async function firstLines(
   count: number,
   child: ChildProcess,
@@ -165,7 +165,7 @@ function send(
   return new Promise((resolve, reject) => {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
     const payload = body === undefined ? undefined : isRaw ? body : JSON.stringify(body)
-    // Node gives a DELETE no length by itself, and its body would be taken for the next request.
+    // Node.js sends no Content-Length with DELETE, and the server would read the body as the next request.
     const about =
       payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }
     const outgoing = request({ ...options, method, headers: { ...options.headers, ...about, ...headers } }, resolve)

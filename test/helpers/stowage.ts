@@ -1,17 +1,17 @@
-// A `stowage` command other than a server, in a process of its own: a scheduler, a provisioner, controllers.
+// A `stowage` command other than a server, in its own process: a scheduler, a provisioner, controllers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buildProgram } from './build.ts'
 
 export interface RunningStowage {
   readonly pid: number
-  /** What it wrote to standard error so far. */
+  /** Its standard error so far. */
   log(): string
   /** SIGTERM; resolves once the process is gone. */
   stop(): Promise<void>
 }
 
-/** Resolves once it says that it has started. */
+/** Resolves once it logs that it has started. */
 export async function startStowage({
   args,
   env = {},

@@ -1,4 +1,4 @@
-// A TCP proxy on loopback that can be cut, or deafened: to lose answers, not questions, between a client and a server.
+// A TCP proxy on loopback that can cut connections, or drop only what the server sends: to lose responses but not requests.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
@@ -8,9 +8,9 @@ export interface TcpProxy {
   /** Closes every connection and refuses new ones, until mend(). */
   cut(): void
   mend(): void
-  /** From now on nothing of what the server says arrives; what the client says still does. */
+  /** From now on nothing that the server sends arrives; what the client sends still does. */
   muteAnswers(): void
-  /** New connections go there. */
+  /** The target of new connections. */
   retarget(target: string): void
   close(): Promise<void>
 }

@@ -1,10 +1,10 @@
-// What storage leaves on a machine below one directory: devices over its files and mounts in it. Tests look that nothing
-// is left, and `scrub` takes down what a failed one did leave.
+// Finds what storage leaves on a machine below one directory: devices on its files and mounts in it. Tests check that
+// nothing is left, and `scrub` removes what a failed test left.
 import { systemClock } from '../../src/base/clock.ts'
 import { openHost } from '../../src/host/index.ts'
 
 export interface Traces {
-  /** As text, to be read where a test fails. */
+  /** As text, for the message of a failing test. */
   list(): Promise<string[]>
   scrub(): Promise<void>
 }

@@ -7,7 +7,7 @@ export interface SeenEvent {
   readonly revision: number
 }
 
-/** Whatever can open a watch: a server in its own process or in this one. */
+/** Opens watches: a server in its own process or in this one. */
 export interface Watchable {
   open(method: string, path: string): Promise<IncomingMessage>
 }
@@ -15,7 +15,7 @@ export interface Watchable {
 export interface OpenWatch {
   /** Resolves once the events seen so far satisfy the condition; rejects if the stream ends first. */
   until(condition: (seen: readonly SeenEvent[]) => boolean): Promise<void>
-  /** Everything seen, once the stream is over. */
+  /** All events, once the stream has ended. */
   ended(): Promise<SeenEvent[]>
   close(): void
 }
@@ -41,7 +41,7 @@ export function watchFrom(server: Watchable, path: string, resourceVersion: numb
         for (const check of waiting) check()
       }
     } catch {
-      // the connection ended, as connections do
+      // the connection was cut
     }
     over = true
     for (const check of waiting) check()

@@ -1,6 +1,6 @@
-// apply --server-side: the server merges, and knows whose each field is.
+// apply --server-side: the server merges and tracks field owners.
 import { expect } from 'vitest'
-import type { Step } from './trial.ts'
+import type { Step } from './step.ts'
 
 const settings = (data: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owned}\ndata: ${data}\n`
 const as = (manager: string) => `apply --server-side --field-manager=${manager} -f -`

@@ -1,6 +1,6 @@
-// apply and diff: created, unchanged, changed, and what was taken out of the file taken out of the object.
+// apply and diff: created, unchanged, changed, and fields removed from the file removed from the object.
 import { expect } from 'vitest'
-import type { Step } from './trial.ts'
+import type { Step } from './step.ts'
 
 const settings = (data: string, labels = '{team: red, region: north}') =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: applied, labels: ${labels}}\ndata: ${data}\n`

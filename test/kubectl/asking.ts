@@ -1,6 +1,6 @@
-// auth: what one may do, and who one is.
+// auth: can-i and whoami.
 import { expect } from 'vitest'
-import type { Step } from './trial.ts'
+import type { Step } from './step.ts'
 
 export const asking: readonly Step[] = [
   {

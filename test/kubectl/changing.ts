@@ -1,6 +1,6 @@
 // edit, patch, replace, label, annotate, taint and cordon: every way to change one object.
 import { expect } from 'vitest'
-import type { Step } from './trial.ts'
+import type { Step } from './step.ts'
 
 const field = async (kubectl: { out(command: string[]): Promise<string> }, what: string, path: string) =>
   kubectl.out(['get', ...what.split(' '), '-o', `jsonpath={${path}}`])

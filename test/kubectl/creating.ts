@@ -1,6 +1,6 @@
-// create: from files of every form, from standard input, from flags, and without storing anything.
+// create: from files of every format, from standard input, from flags, and as a dry run.
 import { expect } from 'vitest'
-import { lines, type Step } from './trial.ts'
+import { lines, type Step } from './step.ts'
 
 const OBJECTS = new URL('objects.yaml', import.meta.url).pathname
 

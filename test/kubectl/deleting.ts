@@ -1,13 +1,13 @@
-// delete: one, some, all; waiting for finalizers; and a whole namespace with what is in it.
+// delete: one, some, all; waiting for finalizers; and a whole namespace with its content.
 import { expect } from 'vitest'
-import { lines, type Step } from './trial.ts'
+import { lines, type Step } from './step.ts'
 
 const configMaps = (...names: string[]) =>
   names
     .map((name) => `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, labels: {batch: "1"}}\n`)
     .join('---\n')
 
-/** A pod that a node has been given: it uses its claim. */
+/** A scheduled pod: it uses its claim. */
 const POD_ON_A_NODE = `
 apiVersion: v1
 kind: Pod
@@ -67,7 +67,7 @@ export const deleting: readonly Step[] = [
       const stdin = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/hold]}\n'
       await kubectl.out('create -f -', { stdin })
       const deletion = kubectl.out('delete cm held --timeout=60s')
-      await kubectl.out('delete cm held --wait=false') // whichever comes first, the mark is set now
+      await kubectl.out('delete cm held --wait=false') // the deletion timestamp is set either way
       expect((await kubectl.json('get cm held')).metadata.deletionTimestamp).toBeTruthy()
       await kubectl.out(['patch', 'cm', 'held', '--type=json', '-p', '[{"op":"remove","path":"/metadata/finalizers"}]'])
       expect(await deletion).toMatch(/^configmap "held" deleted/)

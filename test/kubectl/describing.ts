@@ -1,8 +1,8 @@
-// describe: every kind can be told in full, with what belongs to it.
+// describe: every kind, with its related objects.
 import { expect } from 'vitest'
-import type { Step } from './trial.ts'
+import type { Step } from './step.ts'
 
-/** What the telling of each object must contain. Blanks stand for any number of blanks. */
+/** What the description of each object must contain. A blank stands for any number of blanks. */
 const TOLD: Record<string, readonly string[]> = {
   'ns shop': ['Name: shop', 'Status: Active', 'Name: ceiling'],
   'node node-a': ['Name: node-a', 'Roles: storage', 'InternalIP: 10.0.0.1', 'Kubelet Version: v1.34.0'],

@@ -1,7 +1,7 @@
-// explain, api-resources, api-versions, version: what the server tells of itself.
+// explain, api-resources, api-versions, version: discovery and OpenAPI.
 import { expect } from 'vitest'
+import { lines, type Step } from './step.ts'
 import { readTable } from './table.ts'
-import { lines, type Step } from './trial.ts'
 
 export const explaining: readonly Step[] = [
   {

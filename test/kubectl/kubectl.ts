@@ -1,5 +1,5 @@
-// One kubectl at work: its own home and cache, one kubeconfig and namespace, and what a run printed. A run whose
-// exit code is not the expected one fails with the whole command and all it said.
+// Runs one kubectl with its own home and cache, one kubeconfig and namespace. A run with an unexpected exit code fails with
+// the whole command and its output.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -9,14 +9,14 @@ export interface KubectlOptions {
   readonly program: KubectlProgram
   readonly kubeconfig: string
   readonly namespace: string
-  /** For its cache; nothing of the user's own is read or written. */
+  /** For its cache; the user's own files are neither read nor written. */
   readonly home: string
 }
 
 export interface RunOptions {
   readonly stdin?: string
   readonly env?: Readonly<Record<string, string>>
-  /** The exit code it must end with. Default 0. */
+  /** The expected exit code. Default 0. */
   readonly exit?: number
 }
 
@@ -26,14 +26,14 @@ export interface Ran {
 }
 
 export interface Following {
-  /** The next line that matches; earlier ones are passed over. */
+  /** The next line that matches; earlier ones are skipped. */
   line(pattern: RegExp): Promise<string>
   stop(): Promise<void>
 }
 
 export interface Kubectl {
   readonly minor: number
-  /** `'get pvc orders'` is split at its blanks; give a list where an argument contains some. */
+  /** `'get pvc orders'` is split at blanks; pass a list if an argument contains one. */
   run(command: string | readonly string[], options?: RunOptions): Promise<Ran>
   /** Standard output of a run that ends with exit code 0. */
   out(command: string | readonly string[], options?: RunOptions): Promise<string>
@@ -41,7 +41,7 @@ export interface Kubectl {
   refusal(command: string | readonly string[], options?: RunOptions): Promise<string>
   /** The object or list as JSON. */
   json(command: string): Promise<any>
-  /** Starts a command that does not end by itself. */
+  /** Starts a long-running command. */
   follow(command: string): Following
 }
 
@@ -58,7 +58,7 @@ export function createKubectl({ program, kubeconfig, namespace, home }: KubectlO
     const child = start(command, env)
     const out = textOf(child.stdout!)
     const err = textOf(child.stderr!)
-    child.stdin!.on('error', () => {}) // it may end without reading
+    child.stdin!.on('error', () => {}) // it may exit without reading
     child.stdin!.end(stdin ?? '')
     const [code] = (await once(child, 'close')) as [number | null]
     const ran = { out: out(), err: err() }

@@ -1,8 +1,8 @@
-// get for programs and with conditions: every output form, selectors, order, pages, and paths as they are.
+// get for programs: every output format, selectors, order, pages, and raw paths.
 import { expect } from 'vitest'
 import { parse } from 'yaml'
+import { lines, type Step } from './step.ts'
 import { readTable } from './table.ts'
-import { lines, type Step } from './trial.ts'
 
 const names = (text: string) => readTable(text).rows.map((row) => row.NAME)
 

@@ -1,6 +1,6 @@
-// What kubectl prints when the server says no.
+// What kubectl prints when the server rejects a request.
 import { expect } from 'vitest'
-import type { Step } from './trial.ts'
+import type { Step } from './step.ts'
 
 const claim = (spec: string, name = 'bad') =>
   `apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: ${name}}\nspec: ${spec}\n`

@@ -1,4 +1,4 @@
-// Reads what kubectl prints for people: aligned columns, so a cell begins where its header does and may be empty.
+// Parses the tables that kubectl prints: columns are aligned, so a cell starts where its header does and may be empty.
 
 export interface PrintedTable {
   readonly headers: readonly string[]

@@ -1,9 +1,9 @@
-// get for people: every kind's columns, and the cells that need thought.
+// get as a table: every kind's columns, and computed cells.
 import { expect } from 'vitest'
+import type { Step } from './step.ts'
 import { readTable } from './table.ts'
-import type { Step } from './trial.ts'
 
-/** Column headers by what is asked for; those after the bar come with -o wide only. */
+/** Column headers by resource; those after the bar appear with -o wide only. */
 const HEADERS: Record<string, string> = {
   namespaces: 'NAME, STATUS, AGE',
   nodes: 'NAME, STATUS, ROLES, AGE, VERSION | INTERNAL-IP, EXTERNAL-IP, OS-IMAGE, KERNEL-VERSION, CONTAINER-RUNTIME',
@@ -23,7 +23,7 @@ const HEADERS: Record<string, string> = {
   csistoragecapacities: 'NAME, STORAGECLASSNAME, CAPACITY',
   leases: 'NAME, HOLDER, AGE',
 }
-/** The wide columns of events stand between the others. */
+/** The wide columns of events are between the others. */
 const EVENT_HEADERS = {
   narrow: 'LAST SEEN, TYPE, REASON, OBJECT, MESSAGE',
   wide: 'LAST SEEN, TYPE, REASON, OBJECT, SUBOBJECT, SOURCE, MESSAGE, FIRST SEEN, COUNT, NAME',

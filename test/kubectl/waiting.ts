@@ -1,6 +1,6 @@
-// wait: for a condition, a value, or an end; and giving up in time.
+// wait: for a condition, a value, or deletion; and timeouts.
 import { expect } from 'vitest'
-import type { Step } from './trial.ts'
+import type { Step } from './step.ts'
 
 export const waiting: readonly Step[] = [
   {

@@ -1,5 +1,5 @@
-// get -w: rows as they come, change and go.
-import type { Step } from './trial.ts'
+// get -w: rows as objects are added, modified and deleted.
+import type { Step } from './step.ts'
 
 const CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: watched, labels: {watched: "yes"}}\n'
 

@@ -1,4 +1,4 @@
-// What a step of the kubectl script is, what it is given, and which steps which kubectl can take.
+// The type of a step of the kubectl script, its context, and the kubectl versions that can run it.
 import type { Kubectl } from './kubectl.ts'
 
 export interface Trial {
@@ -6,13 +6,13 @@ export interface Trial {
   readonly kubectl: Kubectl
   /** May read everything but secrets. */
   readonly viewer: Kubectl
-  /** Writes a manifest and answers its path. */
+  /** Writes a manifest and returns its path. */
   file(name: string, text: string): Promise<string>
 }
 
 export interface Step {
   readonly name: string
-  /** Taken only by kubectls that have this. */
+  /** Run only by kubectl versions with this feature. */
   readonly needs?: Ability
   run(trial: Trial): Promise<void>
 }
@@ -22,11 +22,11 @@ interface AbilitySince {
   readonly because: string
 }
 
-/** From which minor version on kubectl has it. */
+/** The minor version that introduced each feature. */
 export const ABILITIES = {
-  'server-side strict validation': { from: 27, because: 'older ones check fields themselves, in words of their own' },
+  'server-side strict validation': { from: 27, because: 'older versions validate fields themselves, in other words' },
   'wait for a jsonpath': { from: 23, because: 'wait --for=jsonpath came with 1.23' },
-  'wait for what is gone': { from: 27, because: 'old ones fail when the object is gone before they look' },
+  'wait for what is gone': { from: 27, because: 'older versions fail if the object is deleted before they look' },
   '--subresource': { from: 24, because: 'get and patch --subresource came with 1.24' },
   'auth whoami': { from: 28, because: 'auth whoami asks for v1 of the API from 1.28 on' },
   events: { from: 23, because: 'events (then under alpha) came with 1.23, as a command of its own with 1.26' },
