@@ -70,7 +70,7 @@ describe('stowage driver', () => {
     [['--node-id', 'a b'], /--node-id "a b": expected the node's name/],
     [['--topology-key', '/'], /--topology-key "\/": expected a label key/],
     [['--metrics-address', 'here'], /--metrics-address "here": expected HOST:PORT/],
-    [['--endpoint', 'tcp://127.0.0.1:1'], /--endpoint "tcp:\/\/127.0.0.1:1" is not a unix socket/],
+    [['--endpoint', 'tcp://127.0.0.1:1'], /--endpoint "tcp:\/\/127.0.0.1:1" is not a Unix socket/],
     [['--backend', 'tape'], /Allowed choices are auto, loop, directory/],
   ])('SYS-6 refuses %j', async (flags, message) => {
     const program = await buildProgram()

@@ -12,8 +12,8 @@ import { VolumeCapability_AccessMode_Mode as Mode } from './gen/csi_pb.js'
 import { createCsiMetrics, createCsiPluginMetrics } from './metrics.ts'
 import { type SocketFixture, startSocketFixture } from './socket.fixture.ts'
 
-let trial: SocketFixture
-afterEach(() => trial.remove())
+let fixture: SocketFixture
+afterEach(() => fixture.remove())
 
 const failureOf = (call: Promise<unknown>): Promise<CsiError> =>
   call.then(
@@ -24,7 +24,7 @@ const failureOf = (call: Promise<unknown>): Promise<CsiError> =>
     },
   )
 
-function pledge<T>() {
+function deferred<T>() {
   let resolve: (value: T) => void = () => {}
   const promise = new Promise<T>((done) => {
     resolve = done
@@ -33,9 +33,9 @@ function pledge<T>() {
 }
 
 describe('a driver behind a socket', () => {
-  it('SYS-6 is sent requests whole and its replies come back whole', async () => {
-    trial = await startSocketFixture()
-    await trial.serve({
+  it('SYS-6 receives complete requests and returns complete responses', async () => {
+    fixture = await startSocketFixture()
+    await fixture.serve({
       controller: {
         createVolume: async (request) => ({
           volume: {
@@ -47,7 +47,7 @@ describe('a driver behind a socket', () => {
         }),
       },
     })
-    const { volume } = await trial.driver.controller.createVolume({
+    const { volume } = await fixture.driver.controller.createVolume({
       name: 'pvc-1',
       capacityRange: { requiredBytes: 2n ** 53n + 1n },
       parameters: { tier: 'gold' },
@@ -62,31 +62,31 @@ describe('a driver behind a socket', () => {
     })
   })
 
-  it('SYS-6 tells what the driver answered when it refuses', async () => {
-    trial = await startSocketFixture()
-    await trial.serve({
+  it('SYS-6 returns its code and message to the caller', async () => {
+    fixture = await startSocketFixture()
+    await fixture.serve({
       controller: {
         deleteVolume: async () => {
           throw new CsiError('FAILED_PRECONDITION', 'volume "a" is in use')
         },
       },
     })
-    const error = await failureOf(trial.driver.controller.deleteVolume({ volumeId: 'a' }))
+    const error = await failureOf(fixture.driver.controller.deleteVolume({ volumeId: 'a' }))
     expect(error).toMatchObject({ code: 9, codeName: 'FAILED_PRECONDITION', message: 'volume "a" is in use' })
   })
 
-  it('SYS-6 answers UNIMPLEMENTED for methods and services it does not offer', async () => {
-    trial = await startSocketFixture()
-    await trial.serve({ controller: {} })
-    expect(await failureOf(trial.driver.controller.listVolumes({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
-    expect(await failureOf(trial.driver.node.nodeGetInfo({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
+  it('SYS-6 returns UNIMPLEMENTED for methods and services without a handler', async () => {
+    fixture = await startSocketFixture()
+    await fixture.serve({ controller: {} })
+    expect(await failureOf(fixture.driver.controller.listVolumes({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
+    expect(await failureOf(fixture.driver.node.nodeGetInfo({}))).toMatchObject({ codeName: 'UNIMPLEMENTED' })
   })
 
-  it('SYS-6 hides its mistakes from callers, and secrets from its own log', async () => {
+  it('SYS-6 hides the details of unexpected errors from callers, and secrets from its own log', async () => {
     const lines: string[] = []
     const keep = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
-    trial = await startSocketFixture({ log: { debug: keep, info: keep, warn: keep, error: keep } })
-    await trial.serve({
+    fixture = await startSocketFixture({ log: { debug: keep, info: keep, warn: keep, error: keep } })
+    await fixture.serve({
       controller: {
         deleteVolume: async ({ secrets }) => {
           throw new TypeError(`cannot log in with ${secrets.password}`)
@@ -94,7 +94,7 @@ describe('a driver behind a socket', () => {
       },
     })
     const error = await failureOf(
-      trial.driver.controller.deleteVolume({ volumeId: 'a', secrets: { password: 'hunter2' } }),
+      fixture.driver.controller.deleteVolume({ volumeId: 'a', secrets: { password: 'hunter2' } }),
     )
     expect(error.codeName).toBe('INTERNAL')
     expect(error.message).not.toMatch(/hunter2|connect\.test/)
@@ -102,9 +102,9 @@ describe('a driver behind a socket', () => {
     expect(lines.join('\n')).not.toContain('hunter2')
   })
 
-  it('PROV-16 keeps secrets that a driver repeats out of the error', async () => {
-    trial = await startSocketFixture()
-    await trial.serve({
+  it('PROV-16 has secrets removed from its error messages', async () => {
+    fixture = await startSocketFixture()
+    await fixture.serve({
       controller: {
         createVolume: async ({ secrets }) => {
           throw new CsiError('UNAUTHENTICATED', `user ${secrets.user} with ${secrets.password} refused`)
@@ -112,48 +112,48 @@ describe('a driver behind a socket', () => {
       },
     })
     const secrets = { user: 'anna', password: 'anna.secret' }
-    const error = await failureOf(trial.driver.controller.createVolume({ name: 'a', secrets }))
+    const error = await failureOf(fixture.driver.controller.createVolume({ name: 'a', secrets }))
     expect(error.message).toBe('user *** with *** refused')
   })
 
-  it('SYS-6 says which socket nobody answers at, and what to do', async () => {
-    trial = await startSocketFixture()
-    const error = await failureOf(trial.driver.identity.probe({}))
+  it('SYS-6 that is not running fails calls with the socket path and advice', async () => {
+    fixture = await startSocketFixture()
+    const error = await failureOf(fixture.driver.identity.probe({}))
     expect(error.codeName).toBe('UNAVAILABLE')
-    expect(error.message).toContain(trial.path)
+    expect(error.message).toContain(fixture.path)
     expect(error.message).toMatch(/ENOENT.*Start the driver/)
   })
 
-  it('SYS-6 is reached again after it restarted', async () => {
-    trial = await startSocketFixture()
-    await trial.serve()
-    await trial.driver.identity.probe({})
-    await trial.stop()
-    expect(await failureOf(trial.driver.identity.probe({}))).toMatchObject({ codeName: 'UNAVAILABLE' })
-    await trial.serve()
-    await vi.waitFor(() => trial.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
+  it('SYS-6 is reconnected after a restart', async () => {
+    fixture = await startSocketFixture()
+    await fixture.serve()
+    await fixture.driver.identity.probe({})
+    await fixture.stop()
+    expect(await failureOf(fixture.driver.identity.probe({}))).toMatchObject({ codeName: 'UNAVAILABLE' })
+    await fixture.serve()
+    await vi.waitFor(() => fixture.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
   })
 
-  it('SYS-11 that goes and comes back is one line each in the log, however many calls fail', async () => {
+  it('SYS-11 is logged once when it becomes unavailable and once when it is back', async () => {
     const lines: string[] = []
     const line = (_fields: object, message: string) => {
       if (message.startsWith('the CSI driver')) lines.push(message)
     }
-    trial = await startSocketFixture({ log: { ...silentLog, info: line, warn: line } })
-    for (const timeoutMs of [1, 10_000]) await failureOf(trial.driver.identity.probe({}, { timeoutMs }))
-    expect(lines).toEqual([]) // it has never been there: whoever waits for it says so
-    await trial.serve()
-    await vi.waitFor(() => trial.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
-    await trial.stop()
-    for (let i = 0; i < 3; i++) await failureOf(trial.driver.identity.probe({}))
-    expect(lines).toEqual(['the CSI driver is gone; calls fail until it is back'])
-    await trial.serve({ controller: {} })
-    await vi.waitFor(() => trial.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
-    await failureOf(trial.driver.controller.listVolumes({})) // refused, but answered
-    expect(lines.slice(1)).toEqual(['the CSI driver answers again'])
+    fixture = await startSocketFixture({ log: { ...silentLog, info: line, warn: line } })
+    for (const timeoutMs of [1, 10_000]) await failureOf(fixture.driver.identity.probe({}, { timeoutMs }))
+    expect(lines).toEqual([]) // not started yet: waitUntilReady logs that
+    await fixture.serve()
+    await vi.waitFor(() => fixture.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
+    await fixture.stop()
+    for (let i = 0; i < 3; i++) await failureOf(fixture.driver.identity.probe({}))
+    expect(lines).toEqual(['the CSI driver is unavailable; calls fail until it restarts'])
+    await fixture.serve({ controller: {} })
+    await vi.waitFor(() => fixture.driver.identity.probe({}), { timeout: 5_000, interval: 10 })
+    await failureOf(fixture.driver.controller.listVolumes({})) // an error response proves that it is available
+    expect(lines.slice(1)).toEqual(['the CSI driver is available again'])
   })
 
-  // However the stream ends without a status, the work may have been done: none of these may look like an answer.
+  // If the stream ends without a status, the driver may have completed the call: none of these may look like a response.
   const endings: Record<string, (stream: ServerHttp2Stream) => void> = {
     'with its connection': (stream) => stream.session?.destroy(),
     'in the middle': (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR),
@@ -161,44 +161,44 @@ describe('a driver behind a socket', () => {
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' })
       stream.end()
     },
-    'with bytes that are no reply': (stream) => {
+    'with an invalid response': (stream) => {
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
       stream.end(Buffer.from([0, 0, 0, 0, 1, 255]))
     },
   }
   for (const [how, endStream] of Object.entries(endings)) {
-    it(`PROV-12 whose call ends ${how} leaves the caller uncertain`, async () => {
-      trial = await startSocketFixture()
+    it(`PROV-12 whose stream ends ${how} leaves the outcome uncertain`, async () => {
+      fixture = await startSocketFixture()
       const dying = createHttp2Server().on('stream', (stream) => {
         stream.on('error', () => {})
         endStream(stream)
       })
-      await new Promise<void>((resolve) => void dying.listen(trial.path, resolve))
-      const error = await failureOf(trial.driver.controller.createVolume({ name: 'a' }))
+      await new Promise<void>((resolve) => void dying.listen(fixture.path, resolve))
+      const error = await failureOf(fixture.driver.controller.createVolume({ name: 'a' }))
       expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
-      expect(error.message).toMatch(/without an answer.*may have done/)
-      trial.driver.close()
+      expect(error.message).toMatch(/broke during CreateVolume.*may have completed the call/)
+      fixture.driver.close()
       await new Promise((resolve) => dying.close(resolve))
     })
   }
 
-  it('SYS-6 that is too slow fails the call when its time is up, and sees that nobody waits any more', async () => {
+  it('SYS-6 that is too slow has its call fail at the timeout and its signal aborted', async () => {
     const clock = manualClock()
-    trial = await startSocketFixture({ clock })
-    const asked = pledge<AbortSignal>()
-    await trial.serve({
+    fixture = await startSocketFixture({ clock })
+    const called = deferred<AbortSignal>()
+    await fixture.serve({
       controller: {
         createVolume: (_, { signal }) => {
-          asked.resolve(signal)
+          called.resolve(signal)
           return new Promise((_, reject) =>
             signal.addEventListener('abort', () => reject(new CsiError('ABORTED', 'nobody waits'))),
           )
         },
       },
     })
-    const failure = failureOf(trial.driver.controller.createVolume({ name: 'a' }, { timeoutMs: 60_000 }))
-    const signal = await asked.promise
+    const failure = failureOf(fixture.driver.controller.createVolume({ name: 'a' }, { timeoutMs: 60_000 }))
+    const signal = await called.promise
     await clock.advance(59_999)
     expect(signal.aborted).toBe(false)
     const noticed = new Promise((resolve) => signal.addEventListener('abort', resolve))
@@ -208,114 +208,114 @@ describe('a driver behind a socket', () => {
     await noticed
   })
 
-  it('SYS-6 is told by the protocol how long its caller waits', async () => {
-    trial = await startSocketFixture({ clock: manualClock() }) // our own clock stands still
-    await trial.serve({
+  it('SYS-6 receives the timeout of the caller in the grpc-timeout header', async () => {
+    fixture = await startSocketFixture({ clock: manualClock() }) // the client's own clock does not advance
+    await fixture.serve({
       identity: {
         probe: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({}))),
       },
     })
-    const error = await failureOf(trial.driver.identity.probe({}, { timeoutMs: 20 }))
+    const error = await failureOf(fixture.driver.identity.probe({}, { timeoutMs: 20 }))
     expect(error.codeName).toBe('DEADLINE_EXCEEDED')
   })
 
-  it('SYS-6 sees a call given up when its caller is told to stop', async () => {
-    trial = await startSocketFixture()
-    const asked = pledge<AbortSignal>()
-    await trial.serve({
+  it('SYS-6 has its signal aborted when the caller cancels', async () => {
+    fixture = await startSocketFixture()
+    const called = deferred<AbortSignal>()
+    await fixture.serve({
       identity: {
         probe: (_, { signal }) => {
-          asked.resolve(signal)
+          called.resolve(signal)
           return new Promise((resolve) => signal.addEventListener('abort', () => resolve({})))
         },
       },
     })
     const stop = new AbortController()
-    const failure = failureOf(trial.driver.identity.probe({}, { signal: stop.signal }))
-    const signal = await asked.promise
+    const failure = failureOf(fixture.driver.identity.probe({}, { signal: stop.signal }))
+    const signal = await called.promise
     const noticed = new Promise((resolve) => signal.addEventListener('abort', resolve))
     stop.abort()
     expect(await failure).toMatchObject({ codeName: 'CANCELLED' })
     await noticed
-    expect(await failureOf(trial.driver.identity.probe({}, { signal: stop.signal }))).toMatchObject({
+    expect(await failureOf(fixture.driver.identity.probe({}, { signal: stop.signal }))).toMatchObject({
       codeName: 'CANCELLED',
     })
   })
 
-  it('SYS-6 is not called after the connection was closed', async () => {
-    trial = await startSocketFixture()
-    await trial.serve({ identity: { probe: () => new Promise(() => {}) } })
-    const underWay = failureOf(trial.driver.identity.probe({}))
-    trial.driver.close()
+  it('SYS-6 is not called after the connection is closed', async () => {
+    fixture = await startSocketFixture()
+    await fixture.serve({ identity: { probe: () => new Promise(() => {}) } })
+    const underWay = failureOf(fixture.driver.identity.probe({}))
+    fixture.driver.close()
     expect(await underWay).toMatchObject({ codeName: 'CANCELLED' })
-    expect(await failureOf(trial.driver.identity.probe({}))).toMatchObject({ codeName: 'CANCELLED' })
+    expect(await failureOf(fixture.driver.identity.probe({}))).toMatchObject({ codeName: 'CANCELLED' })
   })
 
-  it('SYS-11 is measured at both ends, by driver, method and code', async () => {
+  it('SYS-11 is measured on both sides, by driver, method and code', async () => {
     const registry = new Registry()
-    trial = await startSocketFixture({
+    fixture = await startSocketFixture({
       metrics: createCsiMetrics(registry),
       pluginMetrics: createCsiPluginMetrics(registry),
     })
-    await trial.serve({
+    await fixture.serve({
       controller: {
         deleteVolume: async () => {
           throw new CsiError('NOT_FOUND', 'no such pool')
         },
       },
     })
-    await trial.driver.identity.getPluginInfo({})
-    await failureOf(trial.driver.controller.deleteVolume({ volumeId: 'a' }))
+    await fixture.driver.identity.getPluginInfo({})
+    await failureOf(fixture.driver.controller.deleteVolume({ volumeId: 'a' }))
     const text = await registry.metrics()
     for (const name of ['csi_sidecar_operations_seconds', 'csi_plugin_operations_seconds']) {
       expect(text).toContain(
-        `${name}_count{driver_name="trial.example.com",method_name="/csi.v1.Controller/DeleteVolume",grpc_status_code="NotFound"} 1`,
+        `${name}_count{driver_name="test.example.com",method_name="/csi.v1.Controller/DeleteVolume",grpc_status_code="NotFound"} 1`,
       )
       expect(text).toContain(
-        `${name}_count{driver_name="trial.example.com",method_name="/csi.v1.Identity/GetPluginInfo",grpc_status_code="OK"} 1`,
+        `${name}_count{driver_name="test.example.com",method_name="/csi.v1.Identity/GetPluginInfo",grpc_status_code="OK"} 1`,
       )
     }
   })
 })
 
 describe('the socket', () => {
-  it('SYS-6 that a killed driver left behind is replaced', async () => {
-    trial = await startSocketFixture()
-    const leave = `require('net').createServer().listen(${JSON.stringify(trial.path)}, () => process.kill(process.pid, 'SIGKILL'))`
+  it('SYS-6 left behind by a killed driver is replaced', async () => {
+    fixture = await startSocketFixture()
+    const leave = `require('net').createServer().listen(${JSON.stringify(fixture.path)}, () => process.kill(process.pid, 'SIGKILL'))`
     expect(() => execFileSync(process.execPath, ['-e', leave])).toThrow()
-    await access(trial.path)
-    await trial.serve()
-    await trial.driver.identity.probe({})
+    await access(fixture.path)
+    await fixture.serve()
+    await fixture.driver.identity.probe({})
   })
 
-  it('SYS-6 on which someone answers is left alone', async () => {
-    trial = await startSocketFixture()
-    const other = createServer().listen(trial.path)
+  it('SYS-6 on which another process listens is not replaced', async () => {
+    fixture = await startSocketFixture()
+    const other = createServer().listen(fixture.path)
     await new Promise((resolve) => other.once('listening', resolve))
-    await expect(trial.serve()).rejects.toThrow(/someone answers there/)
+    await expect(fixture.serve()).rejects.toThrow(/another process listens on it/)
     await new Promise((resolve) => other.close(resolve))
   })
 
-  it('SYS-6 is never put in the place of a file', async () => {
-    trial = await startSocketFixture()
-    await writeFile(trial.path, 'data')
-    await expect(trial.serve()).rejects.toThrow(/not a socket/)
+  it('SYS-6 does not replace a regular file', async () => {
+    fixture = await startSocketFixture()
+    await writeFile(fixture.path, 'data')
+    await expect(fixture.serve()).rejects.toThrow(/not a socket/)
   })
 
   it('SYS-6 is removed when the driver stops', async () => {
-    trial = await startSocketFixture()
-    await trial.serve()
-    await access(trial.path)
-    await trial.stop()
-    await expect(access(trial.path)).rejects.toThrow(/ENOENT/)
+    fixture = await startSocketFixture()
+    await fixture.serve()
+    await access(fixture.path)
+    await fixture.stop()
+    await expect(access(fixture.path)).rejects.toThrow(/ENOENT/)
   })
 
-  it('SYS-6 must be a unix socket with a path the system takes', async () => {
-    trial = await startSocketFixture()
+  it('SYS-6 must have a unix address and a path that is not too long', async () => {
+    fixture = await startSocketFixture()
     const connect = (address: string) => () => connectDriver({ address, clock: manualClock(), log: silentLog }).close()
-    expect(connect('tcp://localhost:1')).toThrow(/not a unix socket/)
-    expect(connect('unix://')).toThrow(/names no socket/)
-    expect(connect(`/${'x'.repeat(107)}`)).toThrow(/Choose a shorter one/)
-    expect(connect(trial.path)).not.toThrow()
+    expect(connect('tcp://localhost:1')).toThrow(/not a Unix socket/)
+    expect(connect('unix://')).toThrow(/has no path/)
+    expect(connect(`/${'x'.repeat(107)}`)).toThrow(/Choose a shorter path/)
+    expect(connect(fixture.path)).not.toThrow()
   })
 })

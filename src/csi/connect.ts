@@ -1,5 +1,5 @@
-// A driver behind a unix socket. The connection is made when it is first needed and made again whenever the driver
-// comes back; a call is sent once, and each failure says whether the driver answered it, was not there or went away.
+// A CSI driver behind a Unix socket. gRPC connects on the first call and reconnects when the driver restarts. A call is
+// sent once; the error distinguishes a failure reported by the driver, a driver that is not running, and a lost connection.
 import { setMaxListeners } from 'node:events'
 import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Client, type ClientOptions, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js'
@@ -13,41 +13,41 @@ import { redactText } from './redact.ts'
 import { socketPathOf } from './socket-path.ts'
 
 export interface ConnectOptions {
-  /** `unix:///run/x/csi.sock`, or just the path. */
+  /** `unix:///run/x/csi.sock`, or only the path. */
   readonly address: string
   readonly clock: Clock
   readonly log: Logger
   readonly metrics?: CallObserver
-  /** How long a call may take, unless it says otherwise. Default 10 s. */
+  /** Default timeout of a call. Default 10 s. */
   readonly timeoutMs?: number
 }
 
 export interface CsiConnection extends CsiDriver {
-  /** Ends the calls under way, with CANCELLED, and fails all later ones. */
+  /** Fails calls in flight, and all later ones, with CANCELLED. */
   close(): void
 }
 
-const MESSAGE_BYTES_MAX = 64 * 1024 * 1024 // a driver's whole list of volumes may come in one message
-const ERROR_CHARACTERS_MAX = 4_096 // what a driver says beyond this is cut off
+const MESSAGE_BYTES_MAX = 64 * 1024 * 1024 // a driver may return all its volumes in one message
+const ERROR_CHARACTERS_MAX = 4_096 // longer error messages of a driver are truncated
 const CHANNEL_OPTIONS: ClientOptions = {
   'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
   'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
-  'grpc.initial_reconnect_backoff_ms': 100, // a driver that restarts is back within a second
+  'grpc.initial_reconnect_backoff_ms': 100, // a restarted driver is reconnected within a second
   'grpc.min_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.default_authority': 'localhost',
   'grpc.use_local_subchannel_pool': 1,
-  'grpc.enable_retries': 0, // only the caller knows what may be repeated, and when
+  'grpc.enable_retries': 0, // the caller decides what is retried, and when
   'grpc.enable_channelz': 0,
 }
-const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header holds eight digits
+const TIMEOUT_HEADER_MS_MAX = 99_999_999 // the header allows eight digits
 
 export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000 }: ConnectOptions): CsiConnection {
   const path = socketPathOf(address)
   const client = new Client(`unix:${path}`, credentials.createInsecure(), CHANNEL_OPTIONS)
   const closed = new AbortController()
-  setMaxListeners(0, closed.signal) // every call under way listens to it, and takes its listener away
-  const presence = createAvailabilityLog({ log, path, isClosed: () => closed.signal.aborted })
+  setMaxListeners(0, closed.signal) // every call in flight has a listener
+  const availability = createAvailabilityLog({ log, path, isClosed: () => closed.signal.aborted })
 
   function send(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
     return new Promise((resolve, reject) => {
@@ -55,7 +55,7 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
       if (closed.signal.aborted) return reject(connectionClosed(method, path))
       if (signal?.aborted) return reject(cancelled(method))
 
-      // The clock that was handed in keeps the time; the driver is told how much of it there is.
+      // The injected clock enforces the timeout; the header informs the driver.
       const metadata = new Metadata()
       metadata.set('grpc-timeout', `${Math.min(Math.max(1, Math.ceil(callTimeoutMs)), TIMEOUT_HEADER_MS_MAX)}m`)
       const call = client.makeUnaryRequest<Message, Message>(
@@ -66,13 +66,13 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
         metadata,
         {},
         (error, reply) => {
-          if (!isDropped) presence.heard(error)
+          if (!isDropped) availability.update(error)
           end(error ? failureOf(error, method, request, path) : reply!)
         },
       )
       const end = (outcome: Message | CsiError) => {
         cancelTimeout()
-        signal?.removeEventListener('abort', giveUp)
+        signal?.removeEventListener('abort', cancel)
         closed.signal.removeEventListener('abort', close)
         if (outcome instanceof CsiError) reject(outcome)
         else resolve(outcome)
@@ -83,16 +83,16 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
         end(because)
         call.cancel()
       }
-      const giveUp = () => drop(cancelled(method))
+      const cancel = () => drop(cancelled(method))
       const close = () => drop(connectionClosed(method, path))
       const cancelTimeout = clock.after(callTimeoutMs, () => drop(timedOut(method, callTimeoutMs)))
-      signal?.addEventListener('abort', giveUp, { once: true })
+      signal?.addEventListener('abort', cancel, { once: true })
       closed.signal.addEventListener('abort', close, { once: true })
     })
   }
 
   return {
-    ...createCsiDriver(instrument(send, { clock, log, ...(metrics ? { metrics } : {}) })),
+    ...createCsiDriver(instrument(send, { clock, log, metrics })),
     close() {
       closed.abort()
       client.close()
@@ -100,65 +100,68 @@ export function connectDriver({ address, clock, log, metrics, timeoutMs = 10_000
   }
 }
 
-/** One line in the log when the driver goes, and one when it is back. That it is not there yet is for whenReady to say. */
+/** Logs once when the driver becomes unavailable and once when it is back. Waiting for the first start is ready.ts. */
 function createAvailabilityLog({
   log,
   path,
   isClosed,
 }: Pick<ConnectOptions, 'log'> & { path: string; isClosed(): boolean }) {
-  let driver: 'awaited' | 'here' | 'gone' = 'awaited'
+  let driver: 'unknown' | 'available' | 'unavailable' = 'unknown'
   return {
-    heard(error: ServiceError | null): void {
+    update(error: ServiceError | null): void {
       const isLost =
-        error?.code === status.UNAVAILABLE && (NOT_THERE.test(error.details) || WENT_AWAY.test(error.details))
+        error?.code === status.UNAVAILABLE && (NOT_CONNECTED.test(error.details) || CONNECTION_LOST.test(error.details))
       if (!isLost) {
-        if (driver === 'gone') log.info({ socket: path }, 'the CSI driver answers again')
-        driver = 'here'
-      } else if (driver === 'here' && !isClosed()) {
+        if (driver === 'unavailable') log.info({ socket: path }, 'the CSI driver is available again')
+        driver = 'available'
+      } else if (driver === 'available' && !isClosed()) {
         log.warn(
           { socket: path, because: systemErrorIn(error.details) },
-          'the CSI driver is gone; calls fail until it is back',
+          'the CSI driver is unavailable; calls fail until it restarts',
         )
-        driver = 'gone'
+        driver = 'unavailable'
       }
     },
   }
 }
 
 function failureOf(error: ServiceError, method: DescMethod, request: Message, path: string): CsiError {
-  if (error.code === status.UNAVAILABLE && NOT_THERE.test(error.details)) return notConnected(path, error.details)
-  if (error.code === status.UNAVAILABLE && WENT_AWAY.test(error.details))
-    return connectionLost(method, path, error.details)
-  if (NO_ANSWER.test(error.details)) return connectionLost(method, path, error.details)
+  const isUnavailable = error.code === status.UNAVAILABLE
+  if (isUnavailable && NOT_CONNECTED.test(error.details)) return notConnected(path, error.details)
+  const isLost = isUnavailable && CONNECTION_LOST.test(error.details)
+  if (isLost || NO_RESPONSE.test(error.details)) return connectionLost(method, path, error.details)
   const codeName = codeNameOf(error.code)
   const text = redactText(error.details, method.input, request).slice(0, ERROR_CHARACTERS_MAX)
-  return new CsiError(codeName === 'OK' ? 'UNKNOWN' : codeName, text || `${method.name} failed without a reason`)
+  return new CsiError(
+    codeName === 'OK' ? 'UNKNOWN' : codeName,
+    text || `${method.name} failed without an error message`,
+  )
 }
 
-/** What gRPC itself says when nothing was sent, and when the connection ended under a call. */
-const NOT_THERE = /^(No connection established|Name resolution failed|Channel has been shut down)/
-const WENT_AWAY = /^(Connection dropped|Stream refused by server|read ECONNRESET|write EPIPE)/
-/** gRPC makes INTERNAL and the like of these, which would mean that the driver answered. It did not, or not readably. */
-const NO_ANSWER = /^(Received RST_STREAM|Response message parsing error|Received message larger than max)/
+/** Error texts of grpc-js when nothing was sent, and when the connection broke during a call. */
+const NOT_CONNECTED = /^(No connection established|Name resolution failed|Channel has been shut down)/
+const CONNECTION_LOST = /^(Connection dropped|Stream refused by server|read ECONNRESET|write EPIPE)/
+/** grpc-js reports these as INTERNAL or similar, as if the driver had returned an error; but there was no valid response. */
+const NO_RESPONSE = /^(Received RST_STREAM|Response message parsing error|Received message larger than max)/
 
 const notConnected = (path: string, details: string) =>
   new CsiError(
     'UNAVAILABLE',
-    `No CSI driver answers at ${path} (${systemErrorIn(details)}). Start the driver, or correct the address of its socket.`,
+    `Cannot connect to the CSI driver at ${path} (${systemErrorIn(details)}). Start the driver, or correct the address of its socket.`,
   )
 const connectionLost = (method: DescMethod, path: string, details: string) =>
   new CsiError(
     'UNAVAILABLE',
-    `The CSI driver at ${path} went away during ${method.name} without an answer (${details}); it may have done what was asked.`,
+    `The connection to the CSI driver at ${path} broke during ${method.name} (${details}); the driver may have completed the call.`,
   )
 const timedOut = (method: DescMethod, timeoutMs: number) =>
   new CsiError(
     'DEADLINE_EXCEEDED',
-    `${method.name} took longer than ${timeoutMs / 1_000} s; the CSI driver may still be at work.`,
+    `${method.name} did not complete within ${timeoutMs / 1_000} s; the CSI driver may still be working on it.`,
   )
 const cancelled = (method: DescMethod) =>
-  new CsiError('CANCELLED', `${method.name} was given up; the CSI driver may still be at work.`)
+  new CsiError('CANCELLED', `${method.name} was cancelled; the CSI driver may still be working on it.`)
 const connectionClosed = (method: DescMethod, path: string) =>
-  new CsiError('CANCELLED', `${method.name} ended with the connection to ${path}; it was closed on this side.`)
+  new CsiError('CANCELLED', `${method.name} was cancelled because this process closed the connection to ${path}.`)
 
 const systemErrorIn = (details: string) => /E[A-Z]{3,}/.exec(details)?.[0] ?? details

@@ -1,5 +1,5 @@
-// A CSI driver as everything here sees it: over gRPC (connect.ts), or inside a simulated world.
-// Requests and replies are the generated messages; every failure is a CsiError.
+// The CsiDriver interface: typed calls of the CSI services over any transport, gRPC (connect.ts) or simulated (sim/).
+// Requests and responses are the generated messages; every failure is a CsiError.
 import {
   create,
   type DescMessage,
@@ -18,12 +18,12 @@ export interface CsiDriver {
 }
 
 export interface CallOptions {
-  /** Default: the connection's. A call that is out of time fails with DEADLINE_EXCEEDED; the driver may go on. */
+  /** Default: the connection's. After that the call fails with DEADLINE_EXCEEDED; the driver may still complete it. */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }
 
-/** The calls of a service, by name. */
+/** The client side of a service: one function per method. */
 export type ServiceClient<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageInitShape<Input<S, M>>,
@@ -31,7 +31,7 @@ export type ServiceClient<S extends Service> = {
   ) => Promise<MessageShape<Output<S, M>>>
 }
 
-/** The other end: what a driver implements. What it throws must be a CsiError; anything else is INTERNAL. */
+/** The server side of a service, as a driver implements it. A thrown CsiError is returned as is, other errors as INTERNAL. */
 export type ServiceHandlers<S extends Service> = {
   readonly [M in keyof S['method']]: (
     request: MessageShape<Input<S, M>>,
@@ -39,10 +39,10 @@ export type ServiceHandlers<S extends Service> = {
   ) => Promise<MessageInitShape<Output<S, M>>>
 }
 
-/** One call of any service: what a way to a driver has to know to carry it. */
+/** Carries one call of any service to a driver. */
 export type Transport = (method: DescMethod, request: Message, options: CallOptions) => Promise<Message>
 
-/** The driver at the end of a way to it. */
+/** A driver whose calls go through the transport. */
 export function createCsiDriver(carry: Transport): CsiDriver {
   return {
     identity: createServiceClient(Identity, carry),
@@ -51,11 +51,11 @@ export function createCsiDriver(carry: Transport): CsiDriver {
   }
 }
 
-/** Answers one call of a driver by its descriptor. */
+/** Calls a method of the driver, given its descriptor. */
 export function callDriver(driver: CsiDriver, method: DescMethod, request: Message, options: CallOptions) {
   const caller = { Identity: driver.identity, Controller: driver.controller, Node: driver.node }[method.parent.name]
   const call = (caller as Record<string, AnyCall> | undefined)?.[method.localName]
-  if (!call) throw new Error(`${method.parent.typeName} is not one of a driver's services`)
+  if (!call) throw new Error(`${method.parent.typeName} is not a CSI service`)
   return call(request, options)
 }
 

@@ -12,7 +12,7 @@ import {
   isUncertain,
 } from './errors.ts'
 
-// create (plain), create (node chosen, driver with topology), uncertain otherwise, infeasible expand, infeasible modify
+// CreateVolume, CreateVolume with a selected node and topology, uncertain, infeasible expand, infeasible modify
 const TABLE: Record<CsiFailureCode, [string, string, boolean, boolean, boolean]> = {
   CANCELLED: ['unfinished', 'unfinished', true, false, false],
   UNKNOWN: ['final', 'final', false, false, false],
@@ -32,13 +32,13 @@ const TABLE: Record<CsiFailureCode, [string, string, boolean, boolean, boolean]>
   UNAUTHENTICATED: ['final', 'final', false, false, false],
 }
 
-describe('what a failure means', () => {
-  it('PROV-9 has a meaning for every code', () => {
+describe('the meaning of a CSI error', () => {
+  it('PROV-9 is defined for every code', () => {
     expect(['OK', ...Object.keys(TABLE)]).toEqual([...CSI_CODES])
   })
 
   for (const [code, [plain, withNode, uncertain, expand, modify]] of Object.entries(TABLE)) {
-    it(`PROV-9 reads ${code} as ${plain} after CreateVolume, and as ${withNode} where a node was chosen`, () => {
+    it(`PROV-9 of ${code} is ${plain} after CreateVolume, and ${withNode} with a selected node`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
       const meaning = (hasSelectedNode: boolean, hasTopology: boolean) =>
         classifyCreateFailure(error, { hasSelectedNode, hasTopology })
@@ -48,7 +48,7 @@ describe('what a failure means', () => {
       expect(meaning(true, true)).toBe(withNode)
     })
 
-    it(`REX-7 VAC-6 reads ${code} for the other calls`, () => {
+    it(`REX-7 VAC-6 of ${code} is defined for the other calls`, () => {
       const error = new CsiError(code as CsiFailureCode, 'no')
       expect(isUncertain(error)).toBe(uncertain)
       expect(isInfeasibleExpand(error)).toBe(expand)
@@ -56,7 +56,7 @@ describe('what a failure means', () => {
     })
   }
 
-  it('PROV-9 learns nothing from a failure without a code', () => {
+  it('PROV-9 is uncertain for an error without a code', () => {
     const error = new Error('the pipe broke')
     expect(classifyCreateFailure(error, { hasSelectedNode: true, hasTopology: true })).toBe('unfinished')
     expect(isUncertain(error)).toBe(true)
@@ -66,13 +66,13 @@ describe('what a failure means', () => {
 })
 
 describe('CsiError', () => {
-  it('SYS-6 numbers and names codes as gRPC does', () => {
+  it('SYS-6 uses the numbers and names of gRPC', () => {
     expect(new CsiError('RESOURCE_EXHAUSTED', 'full').code).toBe(8)
     expect(codeNameOf(16)).toBe('UNAUTHENTICATED')
     expect(codeNameOf(99)).toBe('UNKNOWN')
   })
 
-  it('SYS-11 spells codes as existing dashboards and events do', () => {
+  it('SYS-11 spells codes as Go does in metrics and events', () => {
     expect(CSI_CODES.map((code: CsiCode) => goNameOf(code)).join(' ')).toBe(
       'OK Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists PermissionDenied ResourceExhausted ' +
         'FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable DataLoss Unauthenticated',

@@ -1,9 +1,8 @@
-// What a driver's failures are called and what they mean. The meanings are tables: one per kind of call, because the
-// same code lets a caller go on after one call and forbids it after another.
-// A failure that carries no code at all (anything but a CsiError) tells nothing: the driver may still be at work.
+// CSI errors and their meaning. There is one table per kind of call, because the same gRPC code can be final for one call
+// and uncertain for another. An error without a code (not a CsiError) is uncertain: the driver may still be working.
 import type { HasLogFields } from '../base/log.ts'
 
-/** gRPC's codes; the place in the list is the number on the wire. */
+/** gRPC status codes; the index is the number on the wire. */
 export const CSI_CODES = [
   'OK',
   'CANCELLED',
@@ -26,7 +25,7 @@ export const CSI_CODES = [
 export type CsiCode = (typeof CSI_CODES)[number]
 export type CsiFailureCode = Exclude<CsiCode, 'OK'>
 
-/** A call that failed. The message is the driver's, or says what kept the call from it; it never holds a secret. */
+/** A failed call. The message is the driver's, or says why the call did not reach it. It never contains a secret. */
 export class CsiError extends Error implements HasLogFields {
   override readonly name = 'CsiError'
   readonly codeName: CsiFailureCode
@@ -44,18 +43,18 @@ export class CsiError extends Error implements HasLogFields {
     return CSI_CODES.indexOf(this.codeName)
   }
 
-  /** As Go's tools write it, and as people search for it. */
+  /** As Go's gRPC formats it: the text that users search for. */
   get rpcText(): string {
     return `rpc error: code = ${goNameOf(this.codeName)} desc = ${this.message}`
   }
 }
 
-/** A number that gRPC does not define is as good as no answer. */
+/** Numbers that gRPC does not define become UNKNOWN, as the gRPC specification requires. */
 export function codeNameOf(code: number): CsiCode {
   return CSI_CODES[code] ?? 'UNKNOWN'
 }
 
-/** `ResourceExhausted` for `RESOURCE_EXHAUSTED`: the spelling of metrics and events. */
+/** `ResourceExhausted` for `RESOURCE_EXHAUSTED`: Go's spelling, used in metrics and events. */
 export function goNameOf(codeName: CsiCode): string {
   if (codeName === 'OK') return 'OK'
   if (codeName === 'CANCELLED') return 'Canceled'
@@ -63,10 +62,10 @@ export function goNameOf(codeName: CsiCode): string {
 }
 
 /**
- *   unfinished   something may have been made, or still be in the making: only the same request tells
- *   final        nothing was made
- *   infeasible   as final, and the same request will fail again
- *   reschedule   as final, but another node may do
+ *   unfinished   the volume may exist, or the driver may still be creating it: repeat the same request to find out
+ *   final        no volume was created
+ *   infeasible   like final, and the same request will fail again
+ *   reschedule   like final, but another node may have capacity
  */
 export type CreateFailure = 'unfinished' | 'final' | 'infeasible' | 'reschedule'
 
@@ -77,7 +76,7 @@ export function classifyCreateFailure(
   if (!(error instanceof CsiError)) return 'unfinished'
   const meaning = AFTER_CREATE[error.codeName] ?? 'final'
   if (meaning !== 'reschedule') return meaning
-  return hasSelectedNode && hasTopology ? 'reschedule' : 'final' // without a choice of node there is none to give back
+  return hasSelectedNode && hasTopology ? 'reschedule' : 'final' // without a selected node there is nothing to reschedule
 }
 
 const AFTER_CREATE: Partial<Record<CsiFailureCode, CreateFailure>> = {
@@ -89,7 +88,7 @@ const AFTER_CREATE: Partial<Record<CsiFailureCode, CreateFailure>> = {
   INVALID_ARGUMENT: 'infeasible',
 }
 
-/** Whether the driver may still be doing, or have done, what was asked. Not for CreateVolume, which has its own table. */
+/** Whether the driver may have completed the call or may still be working on it. CreateVolume has its own table. */
 export function isUncertain(error: unknown): boolean {
   return !(error instanceof CsiError) || isUncertainCode(error.codeName)
 }
@@ -104,19 +103,19 @@ const UNCERTAIN: ReadonlySet<CsiCode> = new Set([
   'ABORTED',
 ])
 
-/** The volume cannot have this size: wait for another request. */
+/** The volume cannot have this size: retry only after the request changes. */
 export function isInfeasibleExpand(error: unknown): boolean {
   return error instanceof CsiError && INFEASIBLE_EXPAND.has(error.codeName)
 }
 
 const INFEASIBLE_EXPAND: ReadonlySet<CsiCode> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'])
 
-/** The volume cannot have these attributes, and still has the ones it had. */
+/** The volume cannot have these attributes; its attributes are unchanged. */
 export function isInfeasibleModify(error: unknown): boolean {
   return error instanceof CsiError && error.codeName === 'INVALID_ARGUMENT'
 }
 
-/** Whether the driver does not offer the call; asking again is pointless. */
+/** Whether the driver does not implement the call: do not retry. */
 export function isUnimplemented(error: unknown): boolean {
   return error instanceof CsiError && error.codeName === 'UNIMPLEMENTED'
 }

@@ -1,5 +1,5 @@
-// What a driver says about itself: its name, its version, and what it can do. Asked once, when it is ready, and kept:
-// all instances of one version say the same.
+// Name, version and capabilities of a driver. Read once, when the driver is ready: all instances of one version return
+// the same.
 import type { CsiDriver } from './driver.ts'
 import { isUnimplemented } from './errors.ts'
 import {
@@ -14,7 +14,7 @@ export type VolumeExpansion = keyof typeof PluginCapability_VolumeExpansion_Type
 export type ControllerCapability = keyof typeof ControllerServiceCapability_RPC_Type
 export type NodeCapability = keyof typeof NodeServiceCapability_RPC_Type
 
-/** Capabilities newer than our copy of the protocol are left out. */
+/** Capabilities that our copy of csi.proto does not know are omitted. */
 export interface DriverFacts {
   readonly name: string
   readonly version: string
@@ -25,7 +25,7 @@ export interface DriverFacts {
 }
 
 export async function driverFacts(driver: CsiDriver, signal?: AbortSignal): Promise<DriverFacts> {
-  const options = signal ? { signal } : {}
+  const options = { signal }
   const info = await driver.identity.getPluginInfo({}, options)
   const plugin = await unlessUnimplemented(driver.identity.getPluginCapabilities({}, options))
   const controller = await unlessUnimplemented(driver.controller.controllerGetCapabilities({}, options))
@@ -53,7 +53,7 @@ export async function driverFacts(driver: CsiDriver, signal?: AbortSignal): Prom
   }
 }
 
-/** A process may serve some of the services only. */
+/** A driver process may serve only some of the services. */
 async function unlessUnimplemented<T>(reply: Promise<T>): Promise<T | undefined> {
   try {
     return await reply

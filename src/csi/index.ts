@@ -1,4 +1,4 @@
-// CSI: how drivers are spoken to, what their failures mean, and how one is served. The messages are in gen/csi_pb.js.
+// The public interface of the CSI package: client, server, and the meaning of errors. Message types are in gen/csi_pb.js.
 export { type ConnectOptions, type CsiConnection, connectDriver } from './connect.ts'
 export {
   type CallOptions,

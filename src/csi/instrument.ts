@@ -1,5 +1,5 @@
-// Calls to a driver as the operator sees them: each is logged without its secrets, and counted by how long it took and
-// how it ended. The name of the driver is the one it last gave.
+// Logs every call to a driver, with secrets redacted, and records its duration and status code. The driver's name comes
+// from its last GetPluginInfo response.
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
@@ -15,7 +15,7 @@ export interface InstrumentOptions {
   readonly metrics?: CallObserver
 }
 
-/** As upstream's callers name a driver until it has said its name. */
+/** The label that the Kubernetes sidecars use until the driver has returned its name. */
 const UNKNOWN_DRIVER = 'unknown-driver'
 
 export function instrument(send: Transport, { clock, log, metrics }: InstrumentOptions): Transport {
@@ -26,13 +26,13 @@ export function instrument(send: Transport, { clock, log, metrics }: InstrumentO
     log.debug({ method: pathOf(method), request: redactLazily(method.input, request) }, 'calling the CSI driver')
     try {
       const reply = await send(method, request, options)
-      log.debug({ method: pathOf(method), reply: redactLazily(method.output, reply) }, 'the CSI driver answered')
+      log.debug({ method: pathOf(method), reply: redactLazily(method.output, reply) }, 'the CSI call succeeded')
       if (method === Identity.method.getPluginInfo) driverName = (reply as GetPluginInfoResponse).name || UNKNOWN_DRIVER
       return reply
     } catch (error) {
       const { codeName, message } = error as CsiError
       code = codeName
-      log.debug({ method: pathOf(method), code, error: message }, 'a call to the CSI driver failed')
+      log.debug({ method: pathOf(method), code, error: message }, 'the CSI call failed')
       throw error
     } finally {
       const seconds = (clock.monotonicMs() - startedMs) / 1_000

@@ -1,4 +1,4 @@
-// How long calls take and how they end, under the names operators already chart.
+// Duration and status code of CSI calls, under the metric names of the Kubernetes CSI sidecars.
 import { Histogram, type Registry } from 'prom-client'
 import { type CsiCode, goNameOf } from './errors.ts'
 
@@ -12,13 +12,13 @@ export interface CallObserver {
   }): void
 }
 
-/** For connectDriver. Several connections may share it. */
+/** For connectDriver. Several connections can share it. */
 export const createCsiMetrics = (registry: Registry): CallObserver =>
-  callHistogram(registry, 'csi_sidecar_operations_seconds', 'Time from a call to a CSI driver to its answer.')
+  callHistogram(registry, 'csi_sidecar_operations_seconds', 'Duration of calls to a CSI driver.')
 
 /** For serveDriver. */
 export const createCsiPluginMetrics = (registry: Registry): CallObserver =>
-  callHistogram(registry, 'csi_plugin_operations_seconds', 'Time this CSI driver took to answer a call.')
+  callHistogram(registry, 'csi_plugin_operations_seconds', 'Duration of calls that this CSI driver served.')
 
 const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
 

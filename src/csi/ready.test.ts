@@ -7,7 +7,7 @@ import { CsiError } from './errors.ts'
 import { driverFacts } from './facts.ts'
 import { waitUntilReady } from './ready.ts'
 
-/** Answers each call with the next of its answers, the last one for ever. */
+/** Returns the next of a method's answers for each call; repeats the last one. */
 function scripted(answers: Record<string, (object | CsiError)[]>): CsiDriver {
   return createCsiDriver(async (method, _request, { signal }) => {
     if (signal?.aborted) throw new CsiError('CANCELLED', 'given up')
@@ -19,8 +19,8 @@ function scripted(answers: Record<string, (object | CsiError)[]>): CsiDriver {
   })
 }
 
-describe('a driver that starts', () => {
-  it('SYS-6 is asked every second until it is ready', async () => {
+describe('waitUntilReady', () => {
+  it('SYS-6 probes every second until the driver is ready', async () => {
     const clock = manualClock()
     const driver = scripted({ Probe: [new CsiError('UNAVAILABLE', 'not there'), { ready: false }, { ready: true }] })
     let isReady = false
@@ -35,13 +35,13 @@ describe('a driver that starts', () => {
     await ready
   })
 
-  it('SYS-6 is ready when it says nothing about it', async () => {
+  it('SYS-6 treats an unset field and an unimplemented Probe as ready', async () => {
     const options = { clock: manualClock(), log: silentLog, signal: new AbortController().signal }
     await waitUntilReady(scripted({ Probe: [{}] }), options)
     await waitUntilReady(scripted({}), options)
   })
 
-  it('SYS-6 is waited for until the caller is told to stop', async () => {
+  it('SYS-6 stops waiting when the signal is aborted', async () => {
     const clock = manualClock()
     const stop = new AbortController()
     const ready = waitUntilReady(scripted({ Probe: [{ ready: false }] }), {
@@ -57,8 +57,8 @@ describe('a driver that starts', () => {
   })
 })
 
-describe('what a driver can do', () => {
-  it('SYS-6 is known by the names of the protocol', async () => {
+describe('driverFacts', () => {
+  it('SYS-6 lists capabilities by their names in the protocol', async () => {
     const rpc = (type: number) => ({ type: { case: 'rpc', value: { type } } })
     const facts = await driverFacts(
       scripted({
@@ -85,7 +85,7 @@ describe('what a driver can do', () => {
     })
   })
 
-  it('SYS-6 is little where a service is not offered, and unknown where it fails', async () => {
+  it('SYS-6 omits unimplemented services, and fails if a call fails', async () => {
     const info = { GetPluginInfo: [{ name: 'd.example.com', vendorVersion: '2' }] }
     expect(await driverFacts(scripted(info))).toMatchObject({ controller: new Set(), node: new Set() })
     const failing = scripted({ ...info, NodeGetCapabilities: [new CsiError('UNAVAILABLE', 'gone')] })

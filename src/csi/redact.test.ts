@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { Controller, CreateVolumeRequestSchema, Node, NodePublishVolumeRequestSchema } from './gen/csi_pb.js'
 import { redact, redactLazily, redactText } from './redact.ts'
 
-/** Marked, so that finding one can only mean that it leaked. */
+/** Delimited by §, so that a match in the output can only be a leak. */
 const aSecret = fc.string({ minLength: 1, maxLength: 20 }).map((text) => `§${text.replaceAll('*', '')}§`)
 const someSecrets = fc.dictionary(fc.stringMatching(/^[a-z._-]{1,8}$/), aSecret, { minKeys: 1, maxKeys: 4 })
 
@@ -12,13 +12,13 @@ const withSecrets = [...Controller.methods, ...Node.methods]
   .map(({ input }) => input)
   .filter((schema) => schema.fields.some(({ name }) => name === 'secrets'))
 
-describe('what is written down of a message', () => {
+describe('a redacted message', () => {
   it('PROV-16 covers every request that carries secrets', () => {
     expect(withSecrets.map(({ name }) => name)).toContain('CreateVolumeRequest')
     expect(withSecrets.length).toBe(14)
   })
 
-  it('PROV-16 never holds the value of a secret, in a message or in an error about it', () => {
+  it('PROV-16 never contains a secret, and neither does a redacted error', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...withSecrets),
@@ -38,7 +38,7 @@ describe('what is written down of a message', () => {
     )
   })
 
-  it('PROV-16 shows which keys were given, and hides mount flags and tokens', () => {
+  it('PROV-16 shows the keys of secrets, and hides mount flags and tokens', () => {
     const request = create(NodePublishVolumeRequestSchema, {
       volumeId: 'a',
       secrets: { password: 'hunter2' },
@@ -53,7 +53,7 @@ describe('what is written down of a message', () => {
     })
   })
 
-  it('PROV-16 leaves the message itself as it was', () => {
+  it('PROV-16 is a copy: the message is unchanged', () => {
     const request = create(CreateVolumeRequestSchema, { name: 'a', secrets: { k: 'v' } })
     redact(CreateVolumeRequestSchema, request)
     expect(request.secrets).toEqual({ k: 'v' })

@@ -1,5 +1,5 @@
-// Messages and texts without what must not be written down: fields the protocol marks as secret, mount flags (which
-// may hold a password) and the tokens a pod's service account is given.
+// Redacts CSI messages and error texts for logs: fields marked csi_secret, mount flags (which may contain a password) and
+// service account tokens. Credentials of provisioners are redact-credentials.ts.
 import {
   clone,
   type DescField,
@@ -15,20 +15,21 @@ import { csi_secret } from './gen/csi_pb.js'
 const HIDDEN = '***'
 const SERVICE_ACCOUNT_TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens'
 
-/** The message as JSON, in which secrets show their keys only. Done when it is written, not before. */
+/** The redacted message, computed only if the log entry is written. */
 export function redactLazily(schema: DescMessage, message: Message): { toJSON(): JsonValue } {
   return { toJSON: () => redact(schema, message) }
 }
 
+/** The message as JSON. Secrets show only their keys. */
 export function redact(schema: DescMessage, message: Message): JsonValue {
   const copy = clone(schema, message)
   hideIn(reflect(schema, copy))
   return toJson(schema, copy)
 }
 
-/** The text without the secrets of a request. Drivers repeat in their errors what they were given. */
+/** Removes the secrets of a request from a text: drivers may repeat them in their error messages. */
 export function redactText(text: string, schema: DescMessage, request: Message): string {
-  const values = secretsOf(schema, request).sort((a, b) => b.length - a.length) // a secret may begin with another
+  const values = secretsOf(schema, request).sort((a, b) => b.length - a.length) // longest first: a secret may start with another
   if (values.length === 0) return text
   return text.replace(new RegExp(values.map(escapeRegExp).join('|'), 'g'), HIDDEN)
 }

@@ -1,15 +1,17 @@
-// Makes room for a socket. Its file outlives a process that was killed, and keeps the next one from listening there.
+// Removes the socket file that a killed process left behind: as long as it exists, no process can listen on its path.
 import { lstat, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 
-/** Removes a socket nobody answers on; throws if somebody does, or if it is no socket. */
+/** Removes the socket if no process listens on it; throws if one does, or if the path is not a socket. */
 export async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (!found) return
   if (!found.isSocket())
-    throw new Error(`Cannot listen at ${path}: it is not a socket. Remove it, or choose another path.`)
+    throw new Error(`Cannot listen on ${path}: it exists and is not a socket. Remove it, or choose another path.`)
   if (await isListening(path)) {
-    throw new Error(`Cannot listen at ${path}: someone answers there already. Stop them, or choose another path.`)
+    throw new Error(
+      `Cannot listen on ${path}: another process listens on it. Stop that process, or choose another path.`,
+    )
   }
   await rm(path, { force: true })
 }

@@ -6,7 +6,7 @@ import { CsiError } from './errors.ts'
 import { Controller } from './gen/csi_pb.js'
 import { serializeCalls, subjectOf } from './serialize-calls.ts'
 
-/** A driver whose calls end when the test says so. */
+/** A driver whose calls the test completes through `begun`. */
 function heldDriver() {
   const begun: { subject: string | undefined; end: () => void; fail: () => void }[] = []
   const driver = createCsiDriver(
@@ -24,8 +24,8 @@ function heldDriver() {
 }
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('calls about one volume', () => {
-  it('PROV-9 never overlap, keep their order, and hold up no other volume', async () => {
+describe('serialized calls of one volume', () => {
+  it('PROV-9 never overlap, keep their order, and do not block other volumes', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ volume: fc.constantFrom('a', 'b', 'c'), fails: fc.boolean(), end: fc.nat() }), {
@@ -50,7 +50,7 @@ describe('calls about one volume', () => {
             const waiting = calls.slice().map(({ volume }) => volume)
             for (const volume of new Set(waiting)) {
               const left = waiting.filter((v) => v === volume).length - ended.filter((e) => e.startsWith(volume)).length
-              expect(subjects.includes(`volume ${volume}`)).toBe(left > 0) // each volume with work is being worked on
+              expect(subjects.includes(`volume ${volume}`)).toBe(left > 0) // each volume with pending calls has one in flight
             }
             const call = [...open][calls[step]!.end % open.size]!
             open.delete(call)
@@ -67,7 +67,7 @@ describe('calls about one volume', () => {
     )
   })
 
-  it('PROV-9 that wait can be given up, and are then never sent', async () => {
+  it('PROV-9 are not sent if they are cancelled while waiting', async () => {
     const { driver, begun } = heldDriver()
     const stop = new AbortController()
     const first = driver.controller.createVolume({ name: 'a' })
@@ -86,7 +86,7 @@ describe('calls about one volume', () => {
     await third
   })
 
-  it('PROV-9 are those with its id, its name when it has none yet, and the snapshots cut from it', () => {
+  it('PROV-9 are identified by volume id, by name for CreateVolume, and by source volume for CreateSnapshot', () => {
     const { createVolume, controllerExpandVolume, createSnapshot, deleteSnapshot, listVolumes } = Controller.method
     const subject = (method: (typeof Controller.methods)[number], request: object) =>
       subjectOf(method, create(method.input, request as never))

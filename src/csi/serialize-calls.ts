@@ -1,39 +1,39 @@
-// A driver of which no two calls about one volume run at once: the protocol asks callers for that.
-// Before a volume has an id its name stands for it, as in CreateVolume. Calls wait in the order they came; how many
-// can wait is bounded by their callers, each of which waits for its own call.
+// Serializes the calls of each volume, as the CSI specification requires of callers: at most one is in flight.
+// CreateVolume, which has no volume id yet, is serialized by name. Waiting calls run in FIFO order; their number is
+// bounded by the number of callers, each of which waits for its own call.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import { type CallOptions, type CsiDriver, callDriver, createCsiDriver } from './driver.ts'
 import { CsiError } from './errors.ts'
 
 export function serializeCalls(driver: CsiDriver): CsiDriver {
-  /** For each subject with a call under way: when the last one in its line is over. */
-  const lines = new Map<string, Promise<void>>()
+  /** For each subject with calls: settles when its last queued call has completed. */
+  const queues = new Map<string, Promise<void>>()
 
   async function carry(method: DescMethod, request: Message, options: CallOptions): Promise<Message> {
     const subject = subjectOf(method, request)
     if (subject === undefined) return callDriver(driver, method, request, options)
 
-    const before = lines.get(subject)
-    let isOver = () => {}
-    const turn = new Promise<void>((resolve) => {
-      isOver = resolve
+    const before = queues.get(subject)
+    let complete = () => {}
+    const own = new Promise<void>((resolve) => {
+      complete = resolve
     })
-    // Whoever gives up leaves the line without letting the next one pass those still ahead.
-    const over = before ? before.then(() => turn) : turn
-    lines.set(subject, over)
-    void over.then(() => lines.get(subject) === over && lines.delete(subject))
+    // A cancelled call leaves the queue, but the next one still waits for those before it.
+    const completed = before ? before.then(() => own) : own
+    queues.set(subject, completed)
+    void completed.then(() => queues.get(subject) === completed && queues.delete(subject))
     try {
       if (before) await untilAborted(before, method, options.signal)
       return await callDriver(driver, method, request, options)
     } finally {
-      isOver()
+      complete()
     }
   }
 
   return createCsiDriver(carry)
 }
 
-/** The volume or snapshot a call is about; undefined if it is about none in particular. */
+/** The volume or snapshot that a call operates on, if any. */
 export function subjectOf(method: DescMethod, request: Message): string | undefined {
   for (const [field, kind] of SUBJECT_FIELDS) {
     const value = textIn(method, request, field)
@@ -44,7 +44,7 @@ export function subjectOf(method: DescMethod, request: Message): string | undefi
 
 const SUBJECT_FIELDS = [
   ['volume_id', 'volume'],
-  ['source_volume_id', 'volume'], // CreateSnapshot: an operation on the volume it cuts
+  ['source_volume_id', 'volume'], // CreateSnapshot is an operation on its source volume
   ['snapshot_id', 'snapshot'],
   ['name', 'name'],
 ] as const
@@ -59,7 +59,9 @@ function untilAborted(before: Promise<void>, method: DescMethod, signal: AbortSi
   if (!signal) return before
   return new Promise((resolve, reject) => {
     const abort = () =>
-      reject(new CsiError('CANCELLED', `${method.name} was given up while an earlier call about its volume ran.`))
+      reject(
+        new CsiError('CANCELLED', `${method.name} was cancelled while it waited for an earlier call on its volume.`),
+      )
     if (signal.aborted) return abort()
     signal.addEventListener('abort', abort, { once: true })
     void before.then(() => {

@@ -1,5 +1,5 @@
-// A driver served on a unix socket: the other end of connect.ts. Services and methods that are not given answer
-// UNIMPLEMENTED. A socket that another driver answers on is left alone; one that nobody answers on is replaced.
+// Serves a CSI driver on a Unix socket, the counterpart of connect.ts. Services and methods without a handler return
+// UNIMPLEMENTED. A stale socket is replaced; a socket on which another process listens is an error.
 import { create, type DescMethod, type DescService, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import {
   type handleUnaryCall,
@@ -19,7 +19,7 @@ import { removeStaleSocket } from './remove-stale-socket.ts'
 import { socketPathOf } from './socket-path.ts'
 
 export interface ServeOptions {
-  /** `unix:///run/x/csi.sock`, or just the path. Its directory must be there. */
+  /** `unix:///run/x/csi.sock`, or only the path. Its directory must exist. */
   readonly endpoint: string
   readonly identity: ServiceHandlers<typeof Identity>
   readonly controller?: Partial<ServiceHandlers<typeof Controller>>
@@ -30,11 +30,11 @@ export interface ServeOptions {
 }
 
 export interface ServedDriver {
-  /** Takes no more calls, gives those under way some time to end, and removes the socket. */
+  /** Stops accepting calls, waits for those in flight up to a limit, and removes the socket. */
   stop(): Promise<void>
 }
 
-const STOP_GRACE_MS = 5_000 // then the calls under way are cut off; their callers see UNAVAILABLE
+const STOP_GRACE_MS = 5_000 // then calls in flight are aborted; their callers get UNAVAILABLE
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
 export async function serveDriver(options: ServeOptions): Promise<ServedDriver> {
@@ -47,8 +47,9 @@ export async function serveDriver(options: ServeOptions): Promise<ServedDriver> 
     'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
     'grpc.max_send_message_length': MESSAGE_BYTES_MAX,
   })
-  const serve = (service: DescService, callee: object | undefined) => {
-    if (callee) server.addService(definitionOf(service), handlersOf(service, callee as AnyCallee, driverName, options))
+  const serve = (service: DescService, handlers: object | undefined) => {
+    if (!handlers) return
+    server.addService(definitionOf(service), implementationOf(service, handlers as AnyHandlers, driverName, options))
   }
   serve(Identity, identity)
   serve(Controller, controller)
@@ -58,7 +59,7 @@ export async function serveDriver(options: ServeOptions): Promise<ServedDriver> 
       error ? reject(cannotListen(path, error.message)) : resolve(),
     ),
   )
-  log.info({ endpoint: path, driver: driverName }, 'serving a CSI driver')
+  log.info({ endpoint: path, driver: driverName }, 'serving the CSI driver')
 
   return {
     stop: () =>
@@ -75,7 +76,7 @@ export async function serveDriver(options: ServeOptions): Promise<ServedDriver> 
   }
 }
 
-type AnyCallee = Record<
+type AnyHandlers = Record<
   string,
   ((request: Message, call: { signal: AbortSignal }) => Promise<Record<string, unknown>>) | undefined
 >
@@ -97,18 +98,18 @@ function definitionOf(service: DescService): ServiceDefinition {
   )
 }
 
-function handlersOf(
+function implementationOf(
   service: DescService,
-  callee: AnyCallee,
+  handlers: AnyHandlers,
   driverName: string,
   { clock, log, metrics }: ServeOptions,
 ): UntypedServiceImplementation {
   const handler =
     (method: DescMethod): handleUnaryCall<Message, Message> =>
-    (call, answer) => {
+    (call, respond) => {
       const startedMs = clock.monotonicMs()
-      const gone = new AbortController()
-      call.on('cancelled', () => gone.abort())
+      const cancelled = new AbortController()
+      call.on('cancelled', () => cancelled.abort())
       const done = (code: CsiCode) =>
         metrics?.called({
           driverName,
@@ -117,33 +118,36 @@ function handlersOf(
           seconds: (clock.monotonicMs() - startedMs) / 1_000,
         })
       const work = async () => {
-        const act = callee[method.localName]
-        if (!act) throw new CsiError('UNIMPLEMENTED', `${driverName} does not offer ${method.name}`)
-        return create(method.output, await act.call(callee, call.request, { signal: gone.signal }))
+        const handle = handlers[method.localName]
+        if (!handle) throw new CsiError('UNIMPLEMENTED', `${driverName} does not implement ${method.name}`)
+        return create(method.output, await handle.call(handlers, call.request, { signal: cancelled.signal }))
       }
-      log.debug({ method: pathOf(method), request: redactLazily(method.input, call.request) }, 'called')
+      log.debug({ method: pathOf(method), request: redactLazily(method.input, call.request) }, 'serving a CSI call')
       work().then(
         (reply) => {
           done('OK')
-          answer(null, reply)
+          respond(null, reply)
         },
         (thrown: unknown) => {
           const error = thrown instanceof CsiError ? thrown : unexpected(method, call.request, thrown, log)
           const details = redactText(error.message, method.input, call.request)
           done(error.codeName)
-          log.debug({ method: pathOf(method), code: error.codeName, error: details }, 'failed')
-          answer({ code: error.code, details })
+          log.debug({ method: pathOf(method), code: error.codeName, error: details }, 'the CSI call failed')
+          respond({ code: error.code, details })
         },
       )
     }
   return Object.fromEntries(service.methods.map((method) => [method.localName, handler(method)]))
 }
 
-/** Ours is the mistake; the caller learns no more of it than that. */
+/** A bug in the driver: log the stack, and return INTERNAL without details. */
 function unexpected(method: DescMethod, request: Message, thrown: unknown, log: Logger): CsiError {
   const stack = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
-  log.error({ method: pathOf(method), error: redactText(stack, method.input, request) }, 'a call failed unexpectedly')
-  return new CsiError('INTERNAL', `${method.name} failed unexpectedly; the driver's log says more`)
+  log.error(
+    { method: pathOf(method), error: redactText(stack, method.input, request) },
+    'the CSI call failed with an unexpected error',
+  )
+  return new CsiError('INTERNAL', `${method.name} failed with an unexpected error; see the log of the driver`)
 }
 
 async function nameOf(identity: ServiceHandlers<typeof Identity>): Promise<string> {

@@ -1,4 +1,4 @@
-// A driver and a connection to it over a real socket in a directory of its own, for tests.
+// Test fixture: a CSI driver and a connection to it over a real socket in a temporary directory.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,8 +14,8 @@ import { type ServedDriver, serveDriver } from './serve.ts'
 export interface SocketFixture {
   readonly path: string
   readonly driver: CsiConnection
-  /** Serves, also again after `stop`. */
-  serve(callees?: FixtureServices): Promise<ServedDriver>
+  /** Starts the driver; can be called again after stop(). */
+  serve(services?: FixtureServices): Promise<ServedDriver>
   stop(): Promise<void>
   remove(): Promise<void>
 }
@@ -37,19 +37,19 @@ export async function startSocketFixture(
   const { clock = systemClock(), log = silentLog, metrics, pluginMetrics } = options
   const dir = await mkdtemp(join(tmpdir(), 'stowage-csi-'))
   const path = join(dir, 'csi.sock')
-  const driver = connectDriver({ address: `unix://${path}`, clock, log, ...(metrics ? { metrics } : {}) })
+  const driver = connectDriver({ address: `unix://${path}`, clock, log, metrics })
   let served: ServedDriver | undefined
 
-  const trial: SocketFixture = {
+  const fixture: SocketFixture = {
     path,
     driver,
     async serve({ identity, controller, node } = {}) {
       served = await serveDriver({
         endpoint: path,
         identity: { ...IDENTITY, ...identity },
-        ...(controller ? { controller } : {}),
-        ...(node ? { node } : {}),
-        ...(pluginMetrics ? { metrics: pluginMetrics } : {}),
+        controller,
+        node,
+        metrics: pluginMetrics,
         clock: systemClock(),
         log,
       })
@@ -61,15 +61,15 @@ export async function startSocketFixture(
     },
     async remove() {
       driver.close()
-      await trial.stop()
+      await fixture.stop()
       await rm(dir, { recursive: true, force: true })
     },
   }
-  return trial
+  return fixture
 }
 
 const IDENTITY: ServiceHandlers<typeof Identity> = {
-  getPluginInfo: async () => ({ name: 'trial.example.com', vendorVersion: '1' }),
+  getPluginInfo: async () => ({ name: 'test.example.com', vendorVersion: '1' }),
   getPluginCapabilities: async () => ({}),
   probe: async () => ({}),
 }

@@ -111,7 +111,7 @@ export async function startAgentTrial(options: AgentTrialOptions = {}): Promise<
     const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node(NODE) }
     const driver = createCsiDriver(async (method: DescMethod, request: Message, { timeoutMs, signal }) => {
       if (of.isDead) return new Promise<never>(() => {})
-      if (!isDriverUp) throw new CsiError('UNAVAILABLE', 'No CSI driver answers')
+      if (!isDriverUp) throw new CsiError('UNAVAILABLE', 'Cannot connect to the CSI driver')
       const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
       const call = service[method.localName]!(request, { signal: new AbortController().signal })
       // A kill is no wish to stop: nobody is left to be told that the call was given up.

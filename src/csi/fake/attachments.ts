@@ -1,4 +1,4 @@
-// The fake driver's volumes on nodes, as its controller side sees them.
+// ControllerPublishVolume and ControllerUnpublishVolume of the fake driver.
 import type { Controller } from '../gen/csi_pb.js'
 import {
   allowsManyNodes,
@@ -24,23 +24,23 @@ export const attachmentHandlers: AttachmentHandlers = {
     }
     const volume = getVolume(model, volumeId)
     const node = model.settings.nodes.find(({ id }) => id === nodeId)
-    if (!node) return fail('NOT_FOUND', `there is no node "${nodeId}"`)
+    if (!node) return fail('NOT_FOUND', `node "${nodeId}" does not exist`)
 
     const publishContext = { device: `/dev/${volume.id}` }
     const known = volume.attachments[nodeId]
     if (known) {
       if (known.capability !== capability || known.isReadonly !== isReadonly) {
-        fail('ALREADY_EXISTS', `volume "${volumeId}" is published at "${nodeId}" in another way`)
+        fail('ALREADY_EXISTS', `volume "${volumeId}" is published to node "${nodeId}" with other options`)
       }
       return { publishContext }
     }
     const elsewhere = Object.keys(volume.attachments)[0]
     if (elsewhere !== undefined && !allowsManyNodes(capability)) {
-      fail('FAILED_PRECONDITION', `volume "${volumeId}" is published at node "${elsewhere}"`)
+      fail('FAILED_PRECONDITION', `volume "${volumeId}" is published to node "${elsewhere}"`)
     }
     const volumesThere = Object.values(model.state.volumes).filter(({ attachments }) => attachments[nodeId]).length
     if (node.maxVolumes !== undefined && volumesThere >= node.maxVolumes) {
-      fail('RESOURCE_EXHAUSTED', `node "${nodeId}" has its ${node.maxVolumes} volumes`)
+      fail('RESOURCE_EXHAUSTED', `node "${nodeId}" has reached its limit of ${node.maxVolumes} volumes`)
     }
     volume.attachments[nodeId] = { capability, isReadonly }
     return { publishContext }

@@ -1,4 +1,4 @@
-// Speaks to a fake driver's process: what it does wrong from now on, and what it has and was asked.
+// Controls a fake driver process from a test: sets its fault rules, and reads its state and recorded calls.
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { FakeCommand, FakeResponse, FakeView } from './control-server.ts'
@@ -8,39 +8,39 @@ export interface FakeControl {
   inspect(): Promise<FakeView>
   /** Replaces all rules. */
   setRules(rules: readonly FakeRule[]): Promise<void>
-  /** Lets every call go on that hangs. */
+  /** Resumes all calls that hang. */
   release(): Promise<void>
-  /** GetCapacity keeps reporting what is free now. */
+  /** GetCapacity keeps returning the current values until unfreezeCapacity(). */
   freezeCapacity(): Promise<void>
   unfreezeCapacity(): Promise<void>
-  /** Kills the driver's process; settles when it is gone. */
+  /** Kills the driver process and waits until it has exited. */
   crash(): Promise<void>
 }
 
 export function fakeControl(path: string): FakeControl {
-  const ask = async (command: FakeCommand): Promise<FakeView | undefined> => {
-    const answer = await exchange(path, command)
-    if (!answer) throw new Error(`The fake driver at ${path} ended before it answered "${command.do}".`)
-    if (!answer.ok) throw new Error(`The fake driver refused "${command.do}": ${answer.error}`)
-    return answer.view
+  const send = async (command: FakeCommand): Promise<FakeView | undefined> => {
+    const response = await exchange(path, command)
+    if (!response) throw new Error(`The fake driver at ${path} exited before it responded to "${command.do}".`)
+    if (!response.ok) throw new Error(`The fake driver rejected "${command.do}": ${response.error}`)
+    return response.view
   }
-  const tell = async (command: FakeCommand) => void (await ask(command))
+  const execute = async (command: FakeCommand) => void (await send(command))
   return {
-    inspect: async () => (await ask({ do: 'inspect' })) as FakeView,
-    setRules: (rules) => tell({ do: 'setRules', rules }),
-    release: () => tell({ do: 'release' }),
-    freezeCapacity: () => tell({ do: 'freezeCapacity' }),
-    unfreezeCapacity: () => tell({ do: 'unfreezeCapacity' }),
+    inspect: async () => (await send({ do: 'inspect' })) as FakeView,
+    setRules: (rules) => execute({ do: 'setRules', rules }),
+    release: () => execute({ do: 'release' }),
+    freezeCapacity: () => execute({ do: 'freezeCapacity' }),
+    unfreezeCapacity: () => execute({ do: 'unfreezeCapacity' }),
     crash: async () => void (await exchange(path, { do: 'crash' })),
   }
 }
 
-/** One command on a connection of its own; undefined if it ended without an answer. */
+/** Sends one command on a new connection; resolves with undefined if it closes without a response. */
 function exchange(path: string, command: FakeCommand): Promise<FakeResponse | undefined> {
   return new Promise((resolve, reject) => {
     const socket = connect(path, () => socket.write(`${JSON.stringify(command)}\n`))
     const lines = createInterface({ input: socket })
-    lines.on('error', () => {}) // it repeats the socket's
+    lines.on('error', () => {}) // readline repeats the error of the socket
     lines.once('line', (line) => {
       socket.destroy()
       resolve(JSON.parse(line) as FakeResponse)

@@ -1,5 +1,5 @@
-// Commands to a fake driver's process, over a second socket: one JSON object per line, answered in one line each.
-// The other end is fake-control.ts.
+// The control socket of the fake driver process: one JSON command per line, one JSON response per line.
+// The client is control-client.ts.
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { removeStaleSocket } from '../remove-stale-socket.ts'
@@ -16,12 +16,12 @@ export type FakeCommand =
   | { readonly do: 'unfreezeCapacity' }
   | { readonly do: 'crash' }
 
-/** What `look` answers. */
+/** The response to `inspect`. */
 export interface FakeView {
   readonly state: FakeState
   readonly calls: readonly FakeCall[]
   readonly overlaps: readonly Overlap[]
-  /** How many calls hang, as scripted. */
+  /** Number of calls that hang because of a rule. */
   readonly hanging: number
 }
 
@@ -34,12 +34,12 @@ export async function serveControl(path: string, fake: FakeDriver, crash: () => 
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy())
     const lines = createInterface({ input: socket })
-    lines.on('error', () => {}) // it repeats the socket's: whoever asked has gone away
+    lines.on('error', () => {}) // readline repeats the error of the socket
     lines.on('line', (line) => {
-      if (socket.writable) socket.write(`${JSON.stringify(answerTo(line))}\n`)
+      if (socket.writable) socket.write(`${JSON.stringify(respond(line))}\n`)
     })
   })
-  const answerTo = (line: string): FakeResponse => {
+  const respond = (line: string): FakeResponse => {
     try {
       return execute(JSON.parse(line) as FakeCommand, fake, crash)
     } catch (error) {
@@ -75,6 +75,6 @@ function execute(command: FakeCommand, fake: FakeDriver, crash: () => void): Fak
       crash()
       return { ok: true }
     default:
-      return { ok: false, error: `there is no command ${JSON.stringify((command as { do: unknown }).do)}` }
+      return { ok: false, error: `unknown command ${JSON.stringify((command as { do: unknown }).do)}` }
   }
 }

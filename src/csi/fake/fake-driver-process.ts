@@ -1,5 +1,5 @@
-// The fake driver as a program of its own, behind real sockets. What it holds is in a file before a call is answered,
-// so a killed one goes on where it stopped; without the file it starts empty.
+// The fake driver as a separate process with real sockets. With --state, every change is written to a file before the
+// call returns, so a killed process continues with the same volumes; without it, the driver starts empty.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { systemClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
@@ -26,7 +26,7 @@ async function main({ endpoint, control, stateFile, nodeId, settings }: FakeProc
     settings,
     state: stateFile ? readState(stateFile) : emptyState(),
     onCrash: crash,
-    ...(stateFile ? { persist: (state) => writeState(stateFile, state) } : {}),
+    persist: stateFile ? (state) => writeState(stateFile, state) : undefined,
   })
   const commands = control ? await serveControl(control, fake, crash) : undefined
   const { identity, controller } = fake
@@ -48,7 +48,7 @@ function readState(path: string): FakeState {
     return JSON.parse(readFileSync(path, 'utf8')) as FakeState
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return emptyState()
-    throw new Error(`Cannot read what the driver holds from ${path}: ${(error as Error).message}`)
+    throw new Error(`Cannot read the driver state from ${path}: ${(error as Error).message}`)
   }
 }
 

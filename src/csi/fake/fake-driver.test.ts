@@ -1,4 +1,4 @@
-import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf'
+import { create, type DescMessage, type Message, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
@@ -17,7 +17,7 @@ const mount = (mode = Mode.SINGLE_NODE_WRITER) => ({
 })
 const block = { accessType: { case: 'block' as const, value: {} }, accessMode: { mode: Mode.SINGLE_NODE_WRITER } }
 
-/** The fake with calls that take plain requests. */
+/** A fake driver whose calls take plain objects. */
 function setUp(settings: Partial<FakeSettings> = {}, options: Partial<FakeDriverOptions> = {}) {
   const clock = manualClock()
   const fake = createFakeDriver({ clock, settings: fakeSettings(settings), ...options })
@@ -32,18 +32,18 @@ function setUp(settings: Partial<FakeSettings> = {}, options: Partial<FakeDriver
 
 type Calls<S extends typeof Controller | typeof Node> = {
   [M in keyof ServiceHandlers<S>]: (
-    request: S['method'][M & keyof S['method']] extends { input: infer I extends DescMessage }
-      ? MessageInitShape<I>
-      : never,
+    request: Method<S, M> extends { input: infer I extends DescMessage } ? MessageInitShape<I> : never,
     signal?: AbortSignal,
-  ) => Promise<any>
+  ) => Promise<Method<S, M> extends { output: infer O extends DescMessage } ? MessageShape<O> : never>
 }
+type Method<S extends typeof Controller | typeof Node, M> = S['method'][M & keyof S['method']]
+type AnyHandler = (request: Message, call: { signal: AbortSignal }) => Promise<unknown>
 
-function callsOf<S extends typeof Controller | typeof Node>(service: S, callee: ServiceHandlers<S>): Calls<S> {
+function callsOf<S extends typeof Controller | typeof Node>(service: S, handlers: ServiceHandlers<S>): Calls<S> {
   const calls = service.methods.map((method) => [
     method.localName,
     (request: object, signal = new AbortController().signal) =>
-      (callee as any)[method.localName](create(method.input, request as never), { signal }),
+      (handlers as Record<string, AnyHandler>)[method.localName]!(create(method.input, request as never), { signal }),
   ])
   return Object.fromEntries(calls)
 }
@@ -58,14 +58,14 @@ const failsWith = (call: Promise<unknown>, code: CsiFailureCode, text?: RegExp) 
   )
 
 describe('volumes of the fake driver', () => {
-  it('PROV-11 are made once per name', async () => {
+  it('PROV-11 are created once per name', async () => {
     const { fake, createVolume } = setUp()
     expect(await createVolume('a')).toEqual(await createVolume('a'))
     expect((await createVolume('b')).volumeId).not.toBe((await createVolume('a')).volumeId)
     expect(Object.keys(fake.state.volumes).length).toBe(2)
   })
 
-  it('PROV-11 are refused under the same name with anything else', async () => {
+  it('PROV-11 fail with ALREADY_EXISTS for a different request with the same name', async () => {
     const { createVolume } = setUp({ pools: [{ name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } }] })
     await createVolume('a', { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } })
     const same = { mutableParameters: { tier: 'gold' }, parameters: { x: '1' } }
@@ -81,7 +81,7 @@ describe('volumes of the fake driver', () => {
     await createVolume('a', { ...same, accessibilityRequirements: { requisite: [{ segments: { zone: 'a' } }] } })
   })
 
-  it('PROV-11 have the size that was asked, or a usual one', async () => {
+  it('PROV-11 have the requested size, or the default size', async () => {
     const { createVolume } = setUp({ defaultBytes: 3 * GI, maximumBytes: 9 * GI })
     const sized = async (name: string, capacityRange: object | undefined) => {
       return (await createVolume(name, { capacityRange })).capacityBytes
@@ -94,7 +94,7 @@ describe('volumes of the fake driver', () => {
     await failsWith(sized('f', { requiredBytes: -1n }), 'INVALID_ARGUMENT')
   })
 
-  it('PROV-10 need a name, capabilities, and parameters that are known', async () => {
+  it('PROV-10 require a name, capabilities and known parameters', async () => {
     const { createVolume, controller } = setUp({ parameterKeys: ['kind'] })
     await failsWith(createVolume(''), 'INVALID_ARGUMENT')
     await failsWith(createVolume('a', { volumeCapabilities: [] }), 'INVALID_ARGUMENT')
@@ -107,7 +107,7 @@ describe('volumes of the fake driver', () => {
     expect((await controller.listVolumes({})).entries.length).toBe(1)
   })
 
-  it('PROV-16 need the secrets the driver asks for, and never show them', async () => {
+  it('PROV-16 require the configured secrets, which are never recorded', async () => {
     const { fake, createVolume } = setUp({ secretKeys: ['password'] })
     await failsWith(createVolume('a'), 'UNAUTHENTICATED')
     await createVolume('a', { secrets: { password: 'hunter2' } })
@@ -115,7 +115,7 @@ describe('volumes of the fake driver', () => {
     expect(JSON.stringify([fake.record.calls, fake.state])).not.toContain('hunter2')
   })
 
-  it('PROV-14 are deleted once and for all, but not while they are in use', async () => {
+  it('PROV-14 are deleted idempotently, but not while they are in use', async () => {
     const { createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
@@ -123,10 +123,10 @@ describe('volumes of the fake driver', () => {
     await controller.controllerUnpublishVolume({ volumeId })
     await controller.deleteVolume({ volumeId })
     await controller.deleteVolume({ volumeId })
-    expect((await createVolume('a')).volumeId).not.toBe(volumeId) // an id never comes back
+    expect((await createVolume('a')).volumeId).not.toBe(volumeId) // ids are never reused
   })
 
-  it('PROV-9 are listed in pages that survive changes between them', async () => {
+  it('PROV-9 are listed in pages that tolerate changes between them', async () => {
     const { createVolume, controller } = setUp()
     const ids = []
     for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await createVolume(name)).volumeId)
@@ -134,13 +134,13 @@ describe('volumes of the fake driver', () => {
     await controller.deleteVolume({ volumeId: ids[0]! })
     const second = await controller.listVolumes({ maxEntries: 2, startingToken: first.nextToken })
     const third = await controller.listVolumes({ startingToken: second.nextToken })
-    const listed = [first, second, third].flatMap(({ entries }) => entries.map((entry: any) => entry.volume.volumeId))
+    const listed = [first, second, third].flatMap(({ entries }) => entries.map(({ volume }) => volume?.volumeId))
     expect(listed).toEqual(ids)
     expect(third.nextToken).toBe('')
     await failsWith(controller.listVolumes({ startingToken: 'nonsense' }), 'ABORTED')
   })
 
-  it('VAC-5 change all their attributes or none', async () => {
+  it('VAC-5 change all requested attributes or none', async () => {
     const { fake, createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } })
     const modify = (mutableParameters: Record<string, string>) =>
@@ -154,7 +154,7 @@ describe('volumes of the fake driver', () => {
     await createVolume('a', { parameters: { tier: 'gold' }, mutableParameters: { iops: '100' } }) // still the same volume
   })
 
-  it('REX-1 grow, say so when they already have, and never shrink', async () => {
+  it('REX-1 are expanded idempotently and never shrink', async () => {
     const { createVolume, controller } = setUp({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
     const { volumeId } = await createVolume('a')
     const grow = (capacityRange: object) => controller.controllerExpandVolume({ volumeId, capacityRange })
@@ -165,7 +165,7 @@ describe('volumes of the fake driver', () => {
     await failsWith(grow({}), 'INVALID_ARGUMENT')
   })
 
-  it('REX-1 that can only grow unused refuse while they are used', async () => {
+  it('REX-1 with offline expansion are not expanded while in use', async () => {
     const { createVolume, controller } = setUp({ expansion: ['OFFLINE'] })
     const { volumeId } = await createVolume('a')
     await controller.controllerPublishVolume({ volumeId, nodeId: 'node-1', volumeCapability: mount() })
@@ -173,13 +173,13 @@ describe('volumes of the fake driver', () => {
     await failsWith(controller.controllerExpandVolume({ volumeId, capacityRange }), 'FAILED_PRECONDITION')
   })
 
-  it('PROV-11 are copied from volumes and snapshots, at their size or more', async () => {
+  it('PROV-11 are created from volumes and snapshots, with at least their size', async () => {
     const { createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a', { capacityRange: { requiredBytes: gi(2) } })
     const { snapshot } = await controller.createSnapshot({ name: 's', sourceVolumeId: volumeId })
     await controller.deleteVolume({ volumeId })
     const from = (type: object) => ({ volumeContentSource: { type }, capacityRange: undefined })
-    const fromSnapshot = from({ case: 'snapshot', value: { snapshotId: snapshot.snapshotId } })
+    const fromSnapshot = from({ case: 'snapshot', value: { snapshotId: snapshot!.snapshotId } })
     expect(await createVolume('b', fromSnapshot)).toMatchObject({
       capacityBytes: gi(2),
       contentSource: fromSnapshot.volumeContentSource,
@@ -189,7 +189,7 @@ describe('volumes of the fake driver', () => {
     await failsWith(controller.createSnapshot({ name: 's', sourceVolumeId: 'other' }), 'ALREADY_EXISTS')
   })
 
-  it('SYS-6 offer nothing that was switched off', async () => {
+  it('SYS-6 return UNIMPLEMENTED for disabled capabilities', async () => {
     const { createVolume, controller } = setUp({ controller: ['CREATE_DELETE_VOLUME'] })
     await createVolume('a')
     await failsWith(createVolume('b', { mutableParameters: { iops: '1' } }), 'INVALID_ARGUMENT')
@@ -210,7 +210,7 @@ describe('capacity of the fake driver', () => {
     accessibilityRequirements: { requisite: zones.map((zone) => ({ segments: { zone } })) },
   })
 
-  it('CAP-4 is per place, and volumes go where they are wanted', async () => {
+  it('CAP-4 is per topology, and volumes are created in the requested topology', async () => {
     const { createVolume, controller } = setUp(twoZones)
     expect(await createVolume('a', inZone('b'))).toMatchObject({ accessibleTopology: [{ segments: { zone: 'b' } }] })
     const preferred = {
@@ -233,7 +233,7 @@ describe('capacity of the fake driver', () => {
     })
   })
 
-  it('CAP-6 is less for classes that cost more, and none for those that createVolume no sense', async () => {
+  it('CAP-6 is divided by the number of copies, and zero for invalid parameters', async () => {
     const { createVolume, controller } = setUp({ pools: [{ name: 'p', capacityBytes: 10 * GI }] })
     const free = async (parameters: Record<string, string>) =>
       (await controller.getCapacity({ parameters })).availableCapacity
@@ -248,7 +248,7 @@ describe('capacity of the fake driver', () => {
     )
   })
 
-  it('CAP-6 says how large one volume can be', async () => {
+  it('CAP-6 includes the maximum volume size', async () => {
     const { controller } = setUp(twoZones)
     expect(await controller.getCapacity({})).toEqual({ availableCapacity: gi(14), maximumVolumeSize: gi(10) })
   })
@@ -257,7 +257,7 @@ describe('capacity of the fake driver', () => {
 describe('a volume of the fake driver on nodes', () => {
   const nodes = [{ id: 'node-1', maxVolumes: 1 }, { id: 'node-2' }]
 
-  it('SYS-18 is published where it may be', async () => {
+  it('SYS-18 is published within the limits of node and access mode', async () => {
     const { createVolume, controller } = setUp({ nodes })
     const { volumeId } = await createVolume('a')
     const publish = (nodeId: string, more: object = {}) =>
@@ -273,7 +273,7 @@ describe('a volume of the fake driver on nodes', () => {
     await publish('node-2')
   })
 
-  it('SYS-7 is staged, published, grown, and gone again', async () => {
+  it('SYS-7 is staged, published, expanded, unpublished and unstaged', async () => {
     const { fake, createVolume, controller, node } = setUp()
     const { volumeId } = await createVolume('a')
     const volumeCapability = mount()
@@ -287,7 +287,7 @@ describe('a volume of the fake driver on nodes', () => {
     await failsWith(node.nodePublishVolume({ ...publish, readonly: true }), 'ALREADY_EXISTS')
     await failsWith(node.nodeUnstageVolume({ volumeId, stagingTargetPath: '/s' }), 'FAILED_PRECONDITION')
     await controller.controllerExpandVolume({ volumeId, capacityRange: { requiredBytes: gi(2) } })
-    const total = async () => (await node.nodeGetVolumeStats({ volumeId, volumePath: '/t' })).usage[0].total
+    const total = async () => (await node.nodeGetVolumeStats({ volumeId, volumePath: '/t' })).usage[0]!.total
     expect(await total()).toBe(gi(1))
     await node.nodeExpandVolume({ volumeId, volumePath: '/t' })
     expect(await total()).toBe(gi(2))
@@ -298,8 +298,8 @@ describe('a volume of the fake driver on nodes', () => {
   })
 })
 
-describe('what goes wrong with the fake driver', () => {
-  it('PROV-9 is chosen by method, volume and count', async () => {
+describe('fault rules of the fake driver', () => {
+  it('PROV-9 match by method, volume and count', async () => {
     const { fake, createVolume, controller } = setUp()
     const { volumeId } = await createVolume('a')
     fake.script.setRules([
@@ -314,7 +314,7 @@ describe('what goes wrong with the fake driver', () => {
     await controller.deleteVolume({ volumeId })
   })
 
-  it('PROV-12 can lose the reply of what was done', async () => {
+  it('PROV-12 can lose the response of a completed call', async () => {
     const { fake, createVolume } = setUp()
     fake.script.setRules([{ nth: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
     await failsWith(createVolume('a'), 'UNAVAILABLE')
@@ -322,7 +322,7 @@ describe('what goes wrong with the fake driver', () => {
     await createVolume('a')
   })
 
-  it('PROV-12 can kill it before or after the work, with the work kept before the reply', async () => {
+  it('PROV-12 can crash the driver before or after the handler, whose effect is persisted', async () => {
     for (const when of ['before', 'after'] as const) {
       let crashes = 0
       const persisted: number[] = []
@@ -341,7 +341,7 @@ describe('what goes wrong with the fake driver', () => {
     }
   })
 
-  it('PROV-9 can be a delay, after which the work is done though nobody waits', async () => {
+  it('PROV-9 can delay a call', async () => {
     const { fake, createVolume, clock } = setUp()
     fake.script.setRules([{ afterMs: 5_000 }])
     const creating = createVolume('a')
@@ -351,13 +351,13 @@ describe('what goes wrong with the fake driver', () => {
     await creating
   })
 
-  it('PROV-11 can be a volume smaller than asked', async () => {
+  it('PROV-11 can create a volume smaller than requested', async () => {
     const { fake, createVolume } = setUp()
     fake.script.setRules([{ effect: { do: 'overrideSize', bytes: 7 } }])
     expect((await createVolume('a')).capacityBytes).toBe(7n)
   })
 
-  it('PROV-9 is ABORTED while another call about the volume is at work, whoever waits for it', async () => {
+  it('PROV-9 can hang a call, and other calls on the volume fail with ABORTED even after it is cancelled', async () => {
     const { fake, controller, createVolume } = setUp()
     const { volumeId } = await createVolume('a')
     fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'hang' } }])
@@ -368,7 +368,7 @@ describe('what goes wrong with the fake driver', () => {
     expect(fake.record.overlaps).toMatchObject([
       { volume: 'a', first: { method: 'ControllerExpandVolume' }, second: { method: 'DeleteVolume' } },
     ])
-    waiting.abort() // the caller gave up: asking again is its right
+    waiting.abort() // after cancelling, the caller may call again
     await failsWith(controller.deleteVolume({ volumeId }), 'ABORTED')
     expect(fake.record.overlaps.length).toBe(1)
     fake.script.release()
@@ -377,7 +377,7 @@ describe('what goes wrong with the fake driver', () => {
     expect(fake.record.overlaps.length).toBe(1)
   })
 
-  it('PROV-12 is over with the driver, whose next life holds the same volumes', async () => {
+  it('PROV-12 carry over, with volumes and record, to a restarted driver', async () => {
     const first = setUp()
     await first.createVolume('a')
     const { state, record, script } = first.fake
@@ -388,7 +388,7 @@ describe('what goes wrong with the fake driver', () => {
   })
 })
 
-describe('whatever the fake driver is asked', () => {
+describe('random calls of the fake driver', () => {
   const aStep = fc.oneof(
     fc.record({
       do: fc.constant('create' as const),
@@ -410,7 +410,7 @@ describe('whatever the fake driver is asked', () => {
     }),
   )
 
-  it('CAP-6 no pool holds more than fits, no volume shrinks, and a refused call changes nothing', async () => {
+  it('CAP-6 never overfill a pool or shrink a volume, and failed calls change nothing', async () => {
     const pools = [
       { name: 'a', capacityBytes: 10 * GI, segments: { zone: 'a' } },
       { name: 'b', capacityBytes: 7 * GI, segments: { zone: 'b' } },

@@ -1,6 +1,6 @@
-// A CSI driver that is all model: no sockets, no disks, no timers of its own. Each call is recorded, meets the script,
-// takes one step on the state, and is kept before it is answered. The same driver runs behind a socket
-// (fake-driver-process.ts) and in the simulator (sim/driver.ts).
+// An in-memory CSI driver for tests, without sockets, disks or timers. For each call it records the call (record.ts),
+// applies the first matching fault rule (script.ts), runs the handler on the state in one step, and persists the state
+// before it returns. It runs behind a socket (fake-driver-process.ts) and in the simulator (sim/driver.ts).
 import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import type { ServiceHandlers } from '../driver.ts'
@@ -22,26 +22,26 @@ import { volumeHandlers } from './volumes.ts'
 export interface FakeDriverOptions {
   readonly clock: Pick<Clock, 'nowMs' | 'sleep'>
   readonly settings?: FakeSettings
-  /** What the storage holds. Handing on the state of another driver makes this one its next life. */
+  /** The volumes and snapshots. Passing the state of another fake driver simulates a restart of that driver. */
   readonly state?: FakeState
   readonly record?: FakeRecord
   readonly script?: Script
-  /** Called before a call is answered that may have changed the state. */
+  /** Called with the state before a call that may have changed it returns. */
   readonly persist?: (state: FakeState) => void
-  /** The script wants the driver dead. Calls under way never end. */
+  /** Called when a rule crashes the driver. Calls in flight never return. */
   readonly onCrash?: () => void
 }
 
 export interface FakeDriver {
   readonly identity: ServiceHandlers<typeof Identity>
   readonly controller: ServiceHandlers<typeof Controller>
-  /** The driver's part on a node. */
+  /** The node service on one node. */
   node(nodeId: string): ServiceHandlers<typeof Node>
   readonly settings: FakeSettings
   readonly state: FakeState
   readonly record: FakeRecord
   readonly script: Script
-  /** GetCapacity keeps reporting what is free now, until told to show again. */
+  /** GetCapacity keeps returning the current values until unfreezeCapacity(). */
   freezeCapacity(): void
   unfreezeCapacity(): void
 }
@@ -64,7 +64,7 @@ export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
     })
     try {
       if (ticket.isBusy && settings.whenBusy === 'abort') {
-        fail('ABORTED', `another operation on "${subject?.name}" is under way`)
+        fail('ABORTED', `another operation on "${subject?.name}" is in progress`)
       }
       const rule = script.match(method.name, subject ? [subject.name, subject.id] : [])
       const effect = rule?.effect
@@ -80,7 +80,7 @@ export function createFakeDriver(options: FakeDriverOptions): FakeDriver {
 
       if (effect?.do === 'crash') return await die()
       if (effect?.do === 'loseReply' && effect.as === 'hang') await script.hang()
-      if (effect?.do === 'loseReply') fail('UNAVAILABLE', 'the connection broke, as scripted')
+      if (effect?.do === 'loseReply') fail('UNAVAILABLE', 'the connection was lost, as scripted')
       ticket.end('OK', clock.nowMs())
       return reply
     } catch (error) {
@@ -126,7 +126,7 @@ const CONTROLLER_HANDLERS: Handlers<typeof Controller> = {
   ...snapshotHandlers,
 }
 
-/** They change nothing, and may run beside anything. */
+/** Calls that change nothing and may run concurrently with any other. */
 const READS: ReadonlySet<string> = new Set([
   'ValidateVolumeCapabilities',
   'ControllerGetVolume',
@@ -135,7 +135,7 @@ const READS: ReadonlySet<string> = new Set([
   'NodeGetVolumeStats',
 ])
 
-/** What a call is about. A volume is known by its name also in calls that give its id. */
+/** The volume or snapshot that a call operates on. Calls with an id are resolved to the name, the key of the lock. */
 function subjectOf(state: FakeState, method: DescMethod, request: Message): { name: string; id: string } | undefined {
   const { volumeId, sourceVolumeId, snapshotId, name } = request as unknown as Record<string, string | undefined>
   const id = volumeId || (method.name === 'CreateSnapshot' ? sourceVolumeId : undefined)

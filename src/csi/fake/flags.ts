@@ -1,4 +1,4 @@
-// What kind of storage the fake driver's process is, from its command line.
+// The command line of the fake driver process.
 import { parseArgs } from 'node:util'
 import type { ControllerCapability, NodeCapability, VolumeExpansion } from '../facts.ts'
 import { type FakePool, type FakeSettings, fakeSettings } from './settings.ts'
@@ -11,23 +11,23 @@ export interface FakeProcessFlags {
   readonly settings: FakeSettings
 }
 
-const USAGE = `fake-driver: a CSI driver without storage, for tests.
-  --endpoint unix:///x.sock   where it answers (required)
-  --control x.sock            where it takes commands: one JSON object per line
-  --state FILE                keeps what it holds, over restarts
-  --name, --driver-version    what it is called
-  --capacity 100Gi            the size of each of its pools
-  --topology key=value[,…]    a pool reached from there only; may be repeated
-  --node-id node-1            the node it runs on
-  --max-volumes N             how many volumes can be attached to a node
-  --without CAPABILITY        takes a controller or node capability away; may be repeated
-  --expansion ONLINE          or OFFLINE, or none
-  --mutable-keys a,b          accepted mutable parameters
-  --parameter-keys a,b        accepted parameters (default: any)
-  --secret-keys a,b           secrets that calls must carry
-  --maximum 10Gi              the largest volume
-  --round-to 1Mi              sizes are rounded up to multiples of this
-  --when-busy abort           or goOn
+const USAGE = `fake-driver: an in-memory CSI driver for tests.
+  --endpoint unix:///x.sock   the CSI socket (required)
+  --control x.sock            the control socket: one JSON command per line
+  --state FILE                keep the state in this file across restarts
+  --name, --driver-version    name and version of the driver
+  --capacity 100Gi            capacity of each pool
+  --topology key=value[,…]    add a pool that is accessible only from this topology; repeatable
+  --node-id node-1            the node that the driver runs on
+  --max-volumes N             maximum number of volumes attached to a node
+  --without CAPABILITY        disable a controller or node capability; repeatable
+  --expansion ONLINE          ONLINE, OFFLINE or none
+  --mutable-keys a,b          accepted keys of mutable parameters
+  --parameter-keys a,b        accepted keys of parameters (default: any)
+  --secret-keys a,b           keys that the secrets of every call must have
+  --maximum 10Gi              maximum size of a volume
+  --round-to 1Mi              round sizes up to a multiple of this
+  --when-busy abort           concurrent calls on a volume: abort (return ABORTED) or goOn (run them)
 `
 
 export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonly help: string } {
@@ -57,7 +57,7 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
     },
   })
   if (values.help) return { help: USAGE }
-  if (!values.endpoint) throw new Error(`--endpoint is missing\n\n${USAGE}`)
+  if (!values.endpoint) throw new Error(`--endpoint is required\n\n${USAGE}`)
 
   const nodeId = values['node-id'] ?? 'node-1'
   const pools = poolsOf(bytesOf(values.capacity ?? '100Gi'), values.topology ?? [])
@@ -65,8 +65,8 @@ export function readFlags(argv: readonly string[]): FakeProcessFlags | { readonl
   const without = values.without ?? []
   const node = {
     id: nodeId,
-    ...(pools[0]?.segments ? { segments: pools[0].segments } : {}),
-    ...(values['max-volumes'] ? { maxVolumes: Number(values['max-volumes']) } : {}),
+    segments: pools[0]?.segments,
+    maxVolumes: values['max-volumes'] ? Number(values['max-volumes']) : undefined,
   }
   return {
     endpoint: values.endpoint,
@@ -103,7 +103,7 @@ function poolsOf(capacityBytes: number, topologies: readonly string[]): FakePool
 function expansionOf(text: string): VolumeExpansion[] {
   if (text === 'none') return []
   if (text === 'ONLINE' || text === 'OFFLINE') return [text]
-  throw new Error(`--expansion is ONLINE, OFFLINE or none, not "${text}"`)
+  throw new Error(`--expansion must be ONLINE, OFFLINE or none, not "${text}"`)
 }
 
 const listOf = (text: string) => text.split(',').filter((word) => word !== '')
@@ -112,6 +112,7 @@ const UNITS: Readonly<Record<string, number>> = { '': 1, Ki: 1024, Mi: 1024 ** 2
 
 function bytesOf(text: string): number {
   const [, digits, unit = ''] = /^(\d+)(Ki|Mi|Gi|Ti)?$/.exec(text) ?? []
-  if (digits === undefined) throw new Error(`"${text}" is not a size; write bytes, or a number with Ki, Mi, Gi or Ti`)
+  if (digits === undefined)
+    throw new Error(`"${text}" is not a size; use a number of bytes, or a number with Ki, Mi, Gi or Ti`)
   return Number(digits) * UNITS[unit]!
 }

@@ -1,4 +1,4 @@
-// What the fake driver says about itself.
+// The Identity service and ControllerGetCapabilities of the fake driver.
 import {
   type Controller,
   ControllerServiceCapability_RPC_Type as ControllerType,

@@ -1,5 +1,5 @@
-// What each call of the fake driver works on, and what all of them check before they do anything.
-// A call is one step: it changes the state and answers, or throws and has changed nothing.
+// What the fake driver's handlers work on, and the checks that they share.
+// A handler is one synchronous step: it changes the state and returns a response, or throws without changing anything.
 import { type DescMethod, type Message, ScalarType } from '@bufbuild/protobuf'
 import type { Clock } from '../../base/clock.ts'
 import type { ServiceHandlers } from '../driver.ts'
@@ -15,13 +15,13 @@ export interface Model {
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
-/** What a script changes about a call that is otherwise carried out. */
+/** What a fault rule changes in a call that otherwise succeeds. */
 export interface Overrides {
-  /** The size a volume really gets, whatever was asked. */
+  /** The size that the volume gets, whatever the request says. */
   readonly sizeBytes?: number
 }
 
-/** The calls of a service as steps on the model. */
+/** The handlers of a service. */
 export type Handlers<S extends { readonly method: Record<string, DescMethod> }> = {
   readonly [M in keyof ServiceHandlers<S>]: (
     model: Model,
@@ -35,23 +35,23 @@ export function fail(code: CsiFailureCode, message: string): never {
 }
 
 export function requireController({ settings }: Model, capability: ControllerCapability): void {
-  if (!settings.controller.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} has not ${capability}`)
+  if (!settings.controller.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} does not have ${capability}`)
 }
 
 export function requireNode({ settings }: Model, capability: NodeCapability): void {
-  if (!settings.node.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} has not node ${capability}`)
+  if (!settings.node.includes(capability)) fail('UNIMPLEMENTED', `${settings.name} does not have node ${capability}`)
 }
 
 export function requireField(value: unknown, field: string): void {
   const isMissing = !value || (Array.isArray(value) && value.length === 0)
-  if (isMissing) fail('INVALID_ARGUMENT', `${field} is missing`)
+  if (isMissing) fail('INVALID_ARGUMENT', `${field} is required`)
 }
 
 export function getVolume({ state }: Model, volumeId: string): FakeVolume {
-  return state.volumes[volumeId] ?? fail('NOT_FOUND', `there is no volume "${volumeId}"`)
+  return state.volumes[volumeId] ?? fail('NOT_FOUND', `volume "${volumeId}" does not exist`)
 }
 
-/** A capability as the text that equal ones share. Mount flags are left out: they may be secret. */
+/** A capability as text, for comparison. Mount flags are omitted, because they may be secret. */
 export function capabilityText(capability: VolumeCapability | undefined): string {
   requireField(capability?.accessType.case, 'access_type')
   requireField(capability?.accessMode?.mode, 'access_mode')
@@ -70,7 +70,7 @@ const TEXT_BYTES_MAX = 128
 const NODE_ID_BYTES_MAX = 256
 const MAP_BYTES_MAX = 4_096
 
-/** The protocol's limits on sizes, and the secrets this driver insists on. */
+/** Checks the size limits of the CSI specification and the secrets that the settings require. */
 export function checkRequest(model: Model, method: DescMethod, request: Message): void {
   const values = request as unknown as Record<string, unknown>
   for (const field of method.input.fields) {
@@ -86,7 +86,7 @@ export function checkRequest(model: Model, method: DescMethod, request: Message)
     }
     if (field.name === 'secrets') {
       const missing = model.settings.secretKeys.filter((key) => !(value as Record<string, string>)[key])
-      if (missing.length > 0) fail('UNAUTHENTICATED', `secrets are missing: ${missing.join(', ')}`)
+      if (missing.length > 0) fail('UNAUTHENTICATED', `missing secrets: ${missing.join(', ')}`)
     }
   }
 }

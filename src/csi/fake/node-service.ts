@@ -1,4 +1,4 @@
-// The fake driver's hands on one node: it keeps the books of stage and publish, and mounts nothing.
+// The Node service of the fake driver on one node: tracks staged and published paths, and mounts nothing.
 import { type Node, NodeServiceCapability_RPC_Type as NodeType, VolumeUsage_Unit } from '../gen/csi_pb.js'
 import { capabilityText, fail, getVolume, type Handlers, type Model, requireField, requireNode } from './model.ts'
 import { rangeOf } from './sizes.ts'
@@ -11,14 +11,14 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
   }
   const checkAttached = (model: Model, volume: FakeVolume) => {
     if (model.settings.controller.includes('PUBLISH_UNPUBLISH_VOLUME') && !volume.attachments[nodeId]) {
-      fail('FAILED_PRECONDITION', `volume "${volume.id}" is not published at node "${nodeId}"`)
+      fail('FAILED_PRECONDITION', `volume "${volume.id}" is not published to node "${nodeId}"`)
     }
   }
-  /** A volume is on this node at a path only if it was staged or published there. */
+  /** Fails unless the volume is staged or published at the path. */
   const presenceAt = (volume: FakeVolume, path: string): FakeNodeVolume => {
     const presence = volume.onNodes[nodeId]
     if (presence?.staged[path] || presence?.published[path]) return presence
-    return fail('NOT_FOUND', `volume "${volume.id}" is not at ${path}`)
+    return fail('NOT_FOUND', `volume "${volume.id}" is neither staged nor published at ${path}`)
   }
   const forgetIfGone = (volume: FakeVolume) => {
     const presence = volume.onNodes[nodeId]
@@ -70,7 +70,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       checkSameUse(published[targetPath], use, targetPath)
       const isElsewhere = Object.keys(published).some((path) => path !== targetPath)
       if (isElsewhere && use.capability.endsWith('SINGLE_NODE_SINGLE_WRITER')) {
-        fail('FAILED_PRECONDITION', `volume "${volumeId}" has its one writer already`)
+        fail('FAILED_PRECONDITION', `volume "${volumeId}" already has its single writer`)
       }
       published[targetPath] = use
       return {}
@@ -103,7 +103,7 @@ export function nodeHandlers(nodeId: string): Handlers<typeof Node> {
       const presence = presenceAt(volume, volumePath)
       const range = rangeOf(capacityRange)
       if (range && range.requiredBytes > volume.capacityBytes) {
-        fail('OUT_OF_RANGE', `the device has ${volume.capacityBytes} bytes only`)
+        fail('OUT_OF_RANGE', `the device has only ${volume.capacityBytes} bytes`)
       }
       presence.fileSystemBytes = Math.max(presence.fileSystemBytes, overrides.sizeBytes ?? volume.capacityBytes)
       return { capacityBytes: BigInt(presence.fileSystemBytes) }
@@ -126,6 +126,6 @@ const rpc = (type: NodeType) => ({ type: { case: 'rpc' as const, value: { type }
 
 function checkSameUse(known: FakeUse | undefined, use: FakeUse, path: string): void {
   if (known && (known.capability !== use.capability || known.isReadonly !== use.isReadonly)) {
-    fail('ALREADY_EXISTS', `the volume is at ${path} in another way`)
+    fail('ALREADY_EXISTS', `the volume is at ${path} with other options`)
   }
 }

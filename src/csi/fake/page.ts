@@ -1,4 +1,4 @@
-// One page of a list. A token is the place the next page begins at, so it stays good while things come and go.
+// Pagination of lists. A token is the order of the next page's first item, so it stays valid when items are added or deleted.
 import { fail } from './model.ts'
 
 export function pageOf<T extends { readonly order: number }>(
@@ -9,7 +9,7 @@ export function pageOf<T extends { readonly order: number }>(
   if (maxEntries < 0) fail('INVALID_ARGUMENT', 'max_entries is negative')
   const from = startingToken === '' ? 0 : Number(startingToken)
   if (startingToken !== '' && (!/^\d+$/.test(startingToken) || from > lastOrder)) {
-    fail('ABORTED', `starting_token "${startingToken}" is not one of ours; begin at the first page`)
+    fail('ABORTED', `starting_token "${startingToken}" is not valid; start with the first page`)
   }
   const rest = all.filter(({ order }) => order >= from).sort((a, b) => a.order - b.order)
   const items = maxEntries === 0 ? rest : rest.slice(0, maxEntries)

@@ -1,21 +1,21 @@
-// Everything a fake driver was asked, and whether two calls about one volume ever ran at once while someone waited for
-// both. It outlives the driver's own restarts, and can convict whoever called. Of secrets it keeps the keys.
+// Records every call of the fake driver, and pairs of concurrent calls on one volume, which the CSI specification forbids
+// callers. The record survives restarts of the fake driver. Of secrets it contains only the keys.
 import type { DescMethod, JsonValue, Message } from '@bufbuild/protobuf'
 import type { CsiCode } from '../errors.ts'
 import { redact } from '../redact.ts'
 
 export interface FakeCall {
-  /** Counted from 1. */
+  /** Counts from 1. */
   readonly number: number
   /** `CreateVolume` */
   readonly method: string
-  /** The name of the volume it is about, or its id where that is not known. */
+  /** The name of the volume, or its id if the name is unknown. */
   readonly volume: string | undefined
   readonly request: JsonValue
   readonly secretsGiven: readonly string[]
   readonly startedMs: number
   endedMs?: number
-  /** Undefined while it runs. */
+  /** Undefined while the call runs. */
   outcome?: CsiCode
 }
 
@@ -27,32 +27,32 @@ export interface Overlap {
 
 export interface CallHandle {
   readonly call: FakeCall
-  /** Whether another call about the same volume is still at work, awaited or not. */
+  /** Whether the driver is still working on another call for the same volume, even one that its caller has cancelled. */
   readonly isBusy: boolean
-  /** The work is done, though the reply may still be out. */
+  /** The handler has run; the response may still be pending. */
   workDone(): void
   end(outcome: CsiCode, nowMs: number): void
 }
 
 export interface FakeRecord {
-  /** The last CALLS_MAX, oldest first. */
+  /** The last CALLS_MAX calls, oldest first. */
   readonly calls: FakeCall[]
   readonly overlaps: Overlap[]
   begin(call: {
     readonly method: DescMethod
     readonly request: Message
     readonly volume: string | undefined
-    /** Calls with one lock must not overlap. */
+    /** Calls with the same lock must not overlap. */
     readonly lock: string | undefined
     readonly signal: AbortSignal
     readonly nowMs: number
   }): CallHandle
-  /** The driver died: whatever it was doing is over, and its callers know. */
+  /** The driver crashed: its calls have ended. */
   crashed(): void
 }
 
-const CALLS_MAX = 100_000 // older ones are forgotten
-const OVERLAPS_MAX = 1_000 // one is too many already
+const CALLS_MAX = 100_000 // older calls are dropped
+const OVERLAPS_MAX = 1_000 // further overlaps are not recorded
 
 interface Open {
   readonly call: FakeCall
@@ -85,7 +85,7 @@ export function createRecord(): FakeRecord {
 
       const others = lock === undefined ? [] : [...open].filter((other) => other.lock === lock)
       for (const other of others) {
-        // Whoever gave up waiting may ask again: only the driver knows that it is still at work.
+        // After a cancelled call the caller may call again: it cannot know that the driver is still working.
         if (signal.aborted || other.signal.aborted || overlaps.length >= OVERLAPS_MAX) continue
         overlaps.push({ volume: volume ?? '', first: other.call, second: call })
       }

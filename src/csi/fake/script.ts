@@ -1,40 +1,40 @@
-// How a fake driver's calls go wrong, as rules: which call, and what happens to it. Rules are plain data, the same for
-// a driver in the simulator and one behind a socket.
+// Fault rules of the fake driver: which calls they match, and what happens to those. Rules are plain data, so they work
+// the same in the simulator and over the control socket.
 import type { CsiFailureCode } from '../errors.ts'
 
 export interface FakeRule {
   /** `CreateVolume`; default: every method. */
   readonly method?: string
-  /** A volume's or snapshot's name or id; default: every one. */
+  /** Name or id of a volume or snapshot; default: any. */
   readonly volume?: string
-  /** Only the nth call that fits, counted from 1. */
+  /** Only the nth matching call, counting from 1. */
   readonly nth?: number
-  /** Only the first so many calls that fit. */
+  /** Only the first matching calls, up to this number. */
   readonly times?: number
-  /** The call takes this long before anything else happens. */
+  /** Delay before anything else happens. */
   readonly afterMs?: number
-  /** Default: none, the call succeeds as it would. */
+  /** Default: none; the call runs normally. */
   readonly effect?: FakeEffect
 }
 
 export type FakeEffect =
-  /** Nothing is done. */
+  /** Fails without running the handler. */
   | { readonly do: 'fail'; readonly code: CsiFailureCode; readonly message?: string }
-  /** Nothing is done until hangs are released; then everything is, whether someone still waits or not. */
+  /** Waits for release() before the handler runs, even if the caller has cancelled. */
   | { readonly do: 'hang' }
-  /** It is done, and the reply is lost: as a broken connection, or as silence until hangs are released. */
+  /** Runs the handler but loses the response: the connection breaks, or the call hangs until release(). */
   | { readonly do: 'loseReply'; readonly as: 'unavailable' | 'hang' }
-  /** The volume gets this size, and says so. */
+  /** The volume gets this size and reports it. */
   | { readonly do: 'overrideSize'; readonly bytes: number }
-  /** The driver dies, with the work undone or done. */
+  /** The driver crashes before or after the handler runs. */
   | { readonly do: 'crash'; readonly when: 'before' | 'after' }
 
 export interface Script {
-  /** Replaces all rules; counting starts anew. */
+  /** Replaces all rules and resets their counts. */
   setRules(rules: readonly FakeRule[]): void
-  /** The first rule for this call, if any. Every call must be shown, for the counts. */
+  /** Returns the first rule that applies to this call, and counts the call in all rules that match it. */
   match(method: string, volumes: readonly string[]): FakeRule | undefined
-  /** Settles when hangs are released. */
+  /** Resolves at the next release(). */
   hang(): Promise<void>
   release(): void
   readonly hanging: number
@@ -48,7 +48,7 @@ export function createScript(rules: readonly FakeRule[] = []): Script {
       lines = next.map((rule) => ({ rule, fitting: 0 }))
     },
     match(method, volumes) {
-      let taken: FakeRule | undefined
+      let matched: FakeRule | undefined
       for (const line of lines) {
         const { rule } = line
         if (rule.method !== undefined && rule.method !== method) continue
@@ -57,9 +57,9 @@ export function createScript(rules: readonly FakeRule[] = []): Script {
         const applies =
           (rule.nth === undefined || rule.nth === line.fitting) &&
           (rule.times === undefined || line.fitting <= rule.times)
-        if (applies) taken ??= rule
+        if (applies) matched ??= rule
       }
-      return taken
+      return matched
     },
     hang: () => new Promise((resolve) => void waiting.push(resolve)),
     release() {

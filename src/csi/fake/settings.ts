@@ -1,4 +1,4 @@
-// What kind of storage the fake driver is: its pools, its nodes and what it says it can do. All of it is plain data.
+// Settings of the fake driver: pools, nodes, capabilities and limits, as plain data.
 import type { ControllerCapability, NodeCapability, PluginService, VolumeExpansion } from '../facts.ts'
 
 export interface FakeSettings {
@@ -10,28 +10,28 @@ export interface FakeSettings {
   readonly node: readonly NodeCapability[]
   readonly pools: readonly FakePool[]
   readonly nodes: readonly FakeNode[]
-  /** The size of a volume for which none was asked. */
+  /** The size of a volume created without a capacity range. */
   readonly defaultBytes: number
   /** Sizes are rounded up to multiples of this. */
   readonly roundToBytes: number
-  /** No volume is larger; asking for more is OUT_OF_RANGE. */
+  /** The maximum size of a volume; larger requests fail with OUT_OF_RANGE. */
   readonly maximumBytes: number
   /** Accepted keys of `parameters`, besides `pool` and `copies`. Undefined: any. */
   readonly parameterKeys: readonly string[] | undefined
   /** Accepted keys of `mutable_parameters`. `iops` and `throughput` take positive integers, others any text. */
   readonly mutableKeys: readonly string[]
-  /** Keys that must be among the secrets of every call that can carry some. */
+  /** Keys required in the secrets of every call that has a `secrets` field. */
   readonly secretKeys: readonly string[]
-  /** Whether mounted volumes also have to be expanded on their node. */
+  /** Whether volumes with a file system also need NodeExpandVolume. */
   readonly expandsOnNode: boolean
-  /** What a call meets while another about the same volume is at work: ABORTED, or nothing in its way. */
+  /** Whether a call on a volume that has another call in progress fails with ABORTED or runs. */
   readonly whenBusy: 'abort' | 'goOn'
 }
 
 export interface FakePool {
   readonly name: string
   readonly capacityBytes: number
-  /** Where its volumes can be reached. Undefined: everywhere. */
+  /** The topology from which its volumes are accessible. Undefined: everywhere. */
   readonly segments?: Readonly<Record<string, string>>
 }
 
@@ -60,7 +60,7 @@ export const EVERY_CONTROLLER_CAPABILITY: readonly ControllerCapability[] = [
   'GET_SNAPSHOT',
 ]
 
-/** Everything it can do is on, and one pool of 100 GiB is reached from everywhere, unless `changes` say otherwise. */
+/** Default settings with `changes` applied: all capabilities, and one pool of 100 GiB that is accessible everywhere. */
 export function fakeSettings(changes: Partial<FakeSettings> = {}): FakeSettings {
   const pools = changes.pools ?? [{ name: 'pool', capacityBytes: 100 * GI }]
   const hasTopology = pools.some(({ segments }) => segments)

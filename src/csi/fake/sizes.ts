@@ -1,4 +1,4 @@
-// The size a volume gets for the range that was asked.
+// Chooses the size of a volume for a CapacityRange.
 import type { CapacityRange } from '../gen/csi_pb.js'
 import { fail, type Model } from './model.ts'
 
@@ -10,19 +10,19 @@ export interface Range {
 
 export function rangeOf(range: CapacityRange | undefined): Range | undefined {
   if (!range || (range.requiredBytes === 0n && range.limitBytes === 0n)) return undefined
-  if (range.requiredBytes < 0n || range.limitBytes < 0n) fail('INVALID_ARGUMENT', 'a size is negative')
+  if (range.requiredBytes < 0n || range.limitBytes < 0n) fail('INVALID_ARGUMENT', 'capacity_range is negative')
   const requiredBytes = Number(range.requiredBytes)
   const limitBytes = range.limitBytes === 0n ? Number.POSITIVE_INFINITY : Number(range.limitBytes)
-  if (limitBytes < requiredBytes) fail('OUT_OF_RANGE', 'the limit is below what is required')
+  if (limitBytes < requiredBytes) fail('OUT_OF_RANGE', 'limit_bytes is less than required_bytes')
   return { requiredBytes, limitBytes }
 }
 
-/** The smallest size in the range that this driver makes; `atLeastBytes` where nothing more is required. */
+/** The smallest size in the range that the driver supports, and at least `atLeastBytes`. */
 export function chooseSize({ settings }: Model, range: Range | undefined, atLeastBytes: number): number {
   const wanted = Math.max(range?.requiredBytes ?? 0, atLeastBytes)
   const size = Math.ceil(wanted / settings.roundToBytes) * settings.roundToBytes
-  if (size > settings.maximumBytes) fail('OUT_OF_RANGE', `no volume can have more than ${settings.maximumBytes} bytes`)
-  if (range && size > range.limitBytes) fail('OUT_OF_RANGE', `${size} bytes are more than the limit`)
+  if (size > settings.maximumBytes) fail('OUT_OF_RANGE', `a volume can have at most ${settings.maximumBytes} bytes`)
+  if (range && size > range.limitBytes) fail('OUT_OF_RANGE', `${size} bytes exceed limit_bytes`)
   return size
 }
 

@@ -1,4 +1,4 @@
-// The fake driver's snapshots. They are ready at once, cost nothing, and outlive their volume.
+// Snapshots of the fake driver. They are ready immediately, take no capacity, and outlive their source volume.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Controller, SnapshotSchema } from '../gen/csi_pb.js'
 import { fail, getVolume, type Handlers, requireController, requireField } from './model.ts'
@@ -58,7 +58,7 @@ export const snapshotHandlers: SnapshotHandlers = {
     requireController(model, 'GET_SNAPSHOT')
     requireField(snapshotId, 'snapshot_id')
     const snapshot = model.state.snapshots[snapshotId]
-    return { snapshot: reply(snapshot ?? fail('NOT_FOUND', `there is no snapshot "${snapshotId}"`)) }
+    return { snapshot: reply(snapshot ?? fail('NOT_FOUND', `snapshot "${snapshotId}" does not exist`)) }
   },
 }
 

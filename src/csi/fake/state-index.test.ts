@@ -16,14 +16,14 @@ const aVolume = (order: number, name: string, pool: string, capacityBytes: numbe
   onNodes: {},
 })
 
-/** As someone would who has no tally. */
+/** Computes the used bytes without the index. */
 const counted = ({ volumes }: FakeState, pool: string) =>
   Object.values(volumes).reduce((sum, one) => (one.pool === pool ? sum + one.capacityBytes * one.copies : sum), 0)
 
-describe('the tally of a fake driver', () => {
-  it('PROV-11 says what a count would, whoever puts volumes there', () => {
+describe('the state index', () => {
+  it('PROV-11 matches a full scan, also for volumes added directly', () => {
     const step = fc.record({
-      do: fc.constantFrom('add', 'add by hand', 'remove', 'resize'),
+      do: fc.constantFrom('add', 'add directly', 'remove', 'resize'),
       name: fc.constantFrom('a', 'b', 'c', 'd'),
       pool: fc.constantFrom('one', 'two'),
       bytes: fc.integer({ min: 1, max: 100 }),
@@ -35,7 +35,7 @@ describe('the tally of a fake driver', () => {
           const there = volumeByName(state, name)
           expect(there).toBe(Object.values(state.volumes).find((one) => one.name === name))
           if (!there && what === 'add') addVolume(state, aVolume(state.sequence + 1, name, pool, bytes))
-          if (!there && what === 'add by hand') {
+          if (!there && what === 'add directly') {
             const volume = aVolume(++state.sequence, name, pool, bytes)
             state.volumes[volume.id] = volume
           }

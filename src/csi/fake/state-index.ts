@@ -1,9 +1,9 @@
-// What would otherwise take a look at every volume: which one has a name, and how much of a pool is used. Kept beside
-// the state, which stays plain data. Whoever puts a volume there by hand counts it in `made`, and all is counted again.
+// Indexes of the fake driver's state: volume by name, and used bytes by pool. They live beside the state, which stays
+// plain data. A test that adds a volume to the state directly increments `sequence`, and the indexes are rebuilt.
 import type { FakeState, FakeVolume } from './state.ts'
 
 interface StateIndex {
-  /** As many were made when this was counted. */
+  /** The value of FakeState.sequence that these indexes reflect. */
   sequence: number
   readonly idByName: Map<string, string>
   readonly usedBytes: Map<string, number>

@@ -1,33 +1,33 @@
-// What the fake driver's storage holds: plain data, so that it can be kept in a file, handed to the driver's next life,
-// looked at by a checker, or lost.
+// The state of the fake driver as plain data, so that it can be stored in a file, passed to a restarted driver, inspected
+// by a checker, or dropped.
 
 export interface FakeState {
-  /** Counts what was ever made, so that no id comes twice. */
+  /** Number of volumes and snapshots ever created, so that ids are never reused. */
   sequence: number
   readonly volumes: Record<string, FakeVolume>
   readonly snapshots: Record<string, FakeSnapshot>
-  /** While set, GetCapacity reports these bytes as used, by pool, whatever is used now. */
+  /** While set, GetCapacity reports these bytes as used, by pool. */
   frozenUsedBytes?: Record<string, number> | undefined
 }
 
 export interface FakeVolume {
   readonly id: string
   readonly name: string
-  /** Its place in lists. */
+  /** Position in lists. */
   readonly order: number
   readonly pool: string
-  /** How many times its size it takes from the pool. */
+  /** The volume takes this multiple of its size from the pool. */
   readonly copies: number
   readonly segments?: Readonly<Record<string, string>>
   capacityBytes: number
-  /** What CreateVolume was asked, for comparison when it is asked again. */
+  /** The CreateVolume request, to compare a repeated one with. */
   readonly createRequest: {
     readonly capabilities: readonly string[]
     readonly parameters: Readonly<Record<string, string>>
     readonly mutableParameters: Readonly<Record<string, string>>
     readonly source: FakeSource | undefined
   }
-  /** In force now. */
+  /** The current values. */
   mutableParameters: Record<string, string>
   /** By node id. */
   readonly attachments: Record<string, FakeUse>
@@ -44,11 +44,11 @@ export interface FakeUse {
   readonly isReadonly: boolean
 }
 
-/** A volume on one node: by staging path and by target path. */
+/** A volume on one node: its uses by staging path and by target path. */
 export interface FakeNodeVolume {
   readonly staged: Record<string, FakeUse>
   readonly published: Record<string, FakeUse>
-  /** How far the file system reaches. */
+  /** The size of the file system. */
   fileSystemBytes: number
 }
 
@@ -63,7 +63,7 @@ export interface FakeSnapshot {
 
 export const emptyState = (): FakeState => ({ sequence: 0, volumes: {}, snapshots: {} })
 
-/** Nothing keeps a volume from being deleted. */
+/** Whether the volume is neither attached, staged nor published, so that it can be deleted. */
 export const isUnused = ({ attachments, onNodes }: FakeVolume) =>
   Object.keys(attachments).length === 0 &&
   Object.values(onNodes).every(({ staged, published }) => isEmpty(staged) && isEmpty(published))

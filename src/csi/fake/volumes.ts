@@ -1,5 +1,5 @@
-// The fake driver's volumes: made, deleted, grown, modified, listed. The rules are the protocol's: the same request
-// again gives the same answer, and a different one under the same name is refused.
+// Volumes of the fake driver: create, delete, expand, modify, list. Follows the CSI specification: a repeated request
+// returns the same response, and a different request with the same name fails with ALREADY_EXISTS.
 import { createHash } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { Controller, CreateVolumeRequest, VolumeSchema } from '../gen/csi_pb.js'
@@ -58,18 +58,21 @@ export const volumeHandlers: VolumeHandlers = {
     }
 
     const atLeastBytes = source ? sourceBytes(model, source) : 0
-    if (range && atLeastBytes > range.limitBytes) fail('OUT_OF_RANGE', 'the source is larger than the limit')
+    if (range && atLeastBytes > range.limitBytes) fail('OUT_OF_RANGE', 'the source is larger than limit_bytes')
     if (range && range.requiredBytes > 0 && range.requiredBytes < atLeastBytes) {
-      fail('OUT_OF_RANGE', 'the source is larger than what is required')
+      fail('OUT_OF_RANGE', 'the source is larger than required_bytes')
     }
     const plainBytes = range?.requiredBytes ? 0 : Math.min(model.settings.defaultBytes, range?.limitBytes ?? Infinity)
     const sizeBytes = overrides.sizeBytes ?? chooseSize(model, range, atLeastBytes || plainBytes)
     const pools = candidatePools(model, placement, request.accessibilityRequirements)
-    if (pools.length === 0) fail('RESOURCE_EXHAUSTED', 'no storage is reached from where the volume is wanted')
+    if (pools.length === 0) fail('RESOURCE_EXHAUSTED', 'no pool is accessible from the requested topology')
     const pool = pools.find((candidate) => freeBytes(model, candidate) >= sizeBytes * placement.copies)
     if (!pool) {
       const names = pools.map(({ name }) => name).join(', ')
-      return fail('RESOURCE_EXHAUSTED', `${sizeBytes} bytes in ${placement.copies} copies do not fit into ${names}`)
+      return fail(
+        'RESOURCE_EXHAUSTED',
+        `${sizeBytes} bytes in ${placement.copies} copies do not fit into pool ${names}`,
+      )
     }
 
     const order = model.state.sequence + 1
@@ -79,7 +82,7 @@ export const volumeHandlers: VolumeHandlers = {
       order,
       pool: pool.name,
       copies: placement.copies,
-      ...(pool.segments ? { segments: pool.segments } : {}),
+      segments: pool.segments,
       capacityBytes: sizeBytes,
       createRequest: {
         capabilities,
@@ -111,21 +114,21 @@ export const volumeHandlers: VolumeHandlers = {
     requireField(range, 'capacity_range')
     const volume = getVolume(model, request.volumeId)
     const isBlock = request.volumeCapability?.accessType.case === 'block'
-    // What was made by hand is what the call says it is.
+    // A volume that a test added directly has no recorded capabilities: rely on the request.
     const { capabilities } = volume.createRequest
     const hasFileSystem = !isBlock && (capabilities.length === 0 || capabilities.some(isMounted))
     const nodeExpansionRequired = model.settings.expandsOnNode && hasFileSystem
-    if (volume.capacityBytes > range!.limitBytes) fail('OUT_OF_RANGE', 'the volume is larger than the limit')
+    if (volume.capacityBytes > range!.limitBytes) fail('OUT_OF_RANGE', 'the volume is larger than limit_bytes')
     if (volume.capacityBytes < range!.requiredBytes) {
       if (!model.settings.expansion.includes('ONLINE') && !isUnused(volume)) {
-        fail('FAILED_PRECONDITION', `volume "${volume.id}" is in use and can only grow when it is not`)
+        fail('FAILED_PRECONDITION', `volume "${volume.id}" is in use and can only be expanded offline`)
       }
       const wantedBytes = overrides.sizeBytes ?? chooseSize(model, range, volume.capacityBytes)
       const sizeBytes = Math.max(wantedBytes, volume.capacityBytes)
       const pool = model.settings.pools.find(({ name }) => name === volume.pool)
       const moreBytes = (sizeBytes - volume.capacityBytes) * volume.copies
       if (pool && freeBytes(model, pool) < moreBytes) {
-        fail('RESOURCE_EXHAUSTED', `${moreBytes} more bytes do not fit into ${pool.name}`)
+        fail('RESOURCE_EXHAUSTED', `${moreBytes} more bytes do not fit into pool ${pool.name}`)
       }
       resizeVolume(model.state, volume, sizeBytes)
     }
@@ -148,7 +151,7 @@ export const volumeHandlers: VolumeHandlers = {
     const isBlock = (text: string) => !isMounted(text)
     const asked = request.volumeCapabilities.map(capabilityText)
     if (asked.some(isBlock) !== volume.createRequest.capabilities.some(isBlock)) {
-      return { message: 'the volume is not of that kind' }
+      return { message: 'the volume has another access type' }
     }
     const { volumeContext, volumeCapabilities, parameters, mutableParameters } = request
     return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters } }
@@ -179,7 +182,7 @@ export const volumeHandlers: VolumeHandlers = {
   },
 }
 
-/** Parameters that make no sense find no room; that is no error here. */
+/** For invalid parameters GetCapacity reports no capacity instead of an error. */
 function poolsForParameters(model: Model, parameters: Readonly<Record<string, string>>) {
   try {
     const placement = poolParametersOf(model, parameters)
@@ -189,7 +192,7 @@ function poolsForParameters(model: Model, parameters: Readonly<Record<string, st
   }
 }
 
-/** All or nothing: whatever is wrong is found before anything is changed. */
+/** Checks all parameters before any of them is applied. */
 function checkMutableParameters(
   { settings }: Model,
   mutable: Readonly<Record<string, string>>,
@@ -200,7 +203,7 @@ function checkMutableParameters(
   }
   for (const [key, value] of Object.entries(mutable)) {
     if (isClaimMetadata(key)) continue
-    if (!settings.mutableKeys.includes(key)) fail('INVALID_ARGUMENT', `mutable parameter "${key}" is not known`)
+    if (!settings.mutableKeys.includes(key)) fail('INVALID_ARGUMENT', `unknown mutable parameter "${key}"`)
     if ((key === 'iops' || key === 'throughput') && !/^[1-9]\d*$/.test(value)) {
       fail('INVALID_ARGUMENT', `${key} must be a positive integer, not "${value}"`)
     }
@@ -225,10 +228,10 @@ function sourceOf(model: Model, request: CreateVolumeRequest): FakeSource | unde
 
 function sourceBytes({ state }: Model, { kind, id }: FakeSource): number {
   const bytes = kind === 'snapshot' ? state.snapshots[id]?.sizeBytes : state.volumes[id]?.capacityBytes
-  return bytes ?? fail('NOT_FOUND', `there is no ${kind} "${id}" to copy`)
+  return bytes ?? fail('NOT_FOUND', `source ${kind} "${id}" does not exist`)
 }
 
-/** Why a volume of this name is not the one that is asked for, if so. */
+/** How the existing volume of this name differs from the requested one, if it does. */
 function differenceOf(
   volume: FakeVolume,
   request: CreateVolumeRequest,
@@ -243,7 +246,7 @@ function differenceOf(
   if (!sameMap(request.mutableParameters, volume.createRequest.mutableParameters)) return 'other mutable parameters'
   if (source?.kind !== volume.createRequest.source?.kind || source?.id !== volume.createRequest.source?.id)
     return 'another source'
-  if (places.length > 0 && !places.some((place) => isAccessibleFrom(volume.segments, place))) return 'another place'
+  if (places.length > 0 && !places.some((place) => isAccessibleFrom(volume.segments, place))) return 'another topology'
   return undefined
 }
 
