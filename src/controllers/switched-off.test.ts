@@ -6,7 +6,7 @@ import { ALL_KINDS } from '../api/kinds/index.ts'
 import { inProcessClient, SYSTEM_USER } from '../apiserver/index.ts'
 import { createServerFixture, type ServerFixture } from '../apiserver/server.fixture.ts'
 import { silentLog } from '../base/log.ts'
-import { DRIVER, gi, HOST, startSchedulerTrial } from '../scheduler/scheduler.fixture.ts'
+import { DRIVER, gi, HOST, startSchedulerFixture } from '../scheduler/scheduler.fixture.ts'
 import { memoryMedium } from '../store/index.ts'
 import { createGarbageController } from './garbage-collection/index.ts'
 import { createNamespaceController } from './namespaces/index.ts'
@@ -81,7 +81,7 @@ describe('a namespace that is deleted with a kind switched off', () => {
 
 describe('scheduling with capacity objects switched off', () => {
   it('SYS-15 places pods without asking for capacity, also those of drivers that publish it', async () => {
-    const trial = await startSchedulerTrial({ runtimeConfig: CAPACITIES_OFF })
+    const trial = await startSchedulerFixture({ runtimeConfig: CAPACITIES_OFF })
     ending.push(() => trial.stop())
     trial.storage.free.set('n1', gi(10))
     await trial.aNode('n1', { labels: { [HOST]: 'n1' } })

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity/csi-storage-capacity.ts'
 import { podKind } from '../api/kinds/pod/pod.ts'
-import { gi, HOST, type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
+import { gi, HOST, type SchedulerFixture, startSchedulerFixture } from './scheduler.fixture.ts'
 
-let trial: SchedulerTrial
+let trial: SchedulerFixture
 afterEach(() => trial.stop())
 
 const NODES = 10
@@ -14,7 +14,7 @@ const LATE_BY = 3
 
 /** Pools of one size per node, shared by two classes; what is reported is always behind. */
 async function fillToTheLastVolume(capacityReservation: boolean) {
-  trial = await startSchedulerTrial({ capacityReservation })
+  trial = await startSchedulerFixture({ capacityReservation })
   await trial.aDriver()
   for (const name of CLASSES) await trial.aClass(name)
   const nodes = Array.from({ length: NODES }, (_, index) => `n${index}`)

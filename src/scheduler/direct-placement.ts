@@ -1,6 +1,6 @@
-// Pods that name their node themselves never pass the scheduler, so nobody tells their delayed claims where to be made.
-// Here it is done: such a claim gets the pod's node as its selected node. If making it there fails, that is tried again,
-// later and later: the pod cannot go elsewhere.
+// Pods created with spec.nodeName bypass the scheduler. This controller selects the node for their WaitForFirstConsumer
+// claims, which otherwise would never be provisioned. If provisioning fails there it selects the same node again, with
+// backoff: the pod cannot go elsewhere.
 
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
@@ -8,7 +8,7 @@ import type { Node } from '../api/kinds/node/node-schema.ts'
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 import { annotationOf, claimClassName } from '../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../api/kinds/storage-class/storage-class-schema.ts'
-import { ApiError } from '../api/status-error.ts'
+import { isConflict, isNotFound } from '../api/status-error.ts'
 import { keyOfObject, type ObjectKey, refOfKey } from '../client/index.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
@@ -25,7 +25,7 @@ import {
 } from '../runtime/index.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
 import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
-import { isFinished, podFacts } from './pod-facts.ts'
+import { isFinished, podInfo } from './cluster/pod-info.ts'
 
 export interface DirectPlacementDeps extends ControllerDeps {
   readonly pods: Cache<Pod>
@@ -37,11 +37,11 @@ export interface DirectPlacementDeps extends ControllerDeps {
 const NAME = 'direct-placement'
 const BY_CLAIM = 'scheduler/claim-of-placed-pod'
 const RETRY = { baseMs: 1_000, maxMs: 300_000 }
-const TRIED_MAX = 10_000 // beyond this the claim tried longest ago starts over with short waits
+const TRIED_MAX = 10_000 // beyond this the claim tried longest ago starts over with a short backoff
 
-/** Pods that have a node, by the claims they name. */
+/** The claims that a pod on a node names. */
 const claimsOfPlaced = (pod: Readonly<Pod>): ObjectKey[] =>
-  pod.spec?.nodeName && !isFinished(pod) ? podFacts(pod).claims.map(({ key }) => key) : []
+  pod.spec?.nodeName && !isFinished(pod) ? podInfo(pod).claims.map(({ key }) => key) : []
 
 export function createDirectPlacement(deps: DirectPlacementDeps): Controller {
   const { pods, claims, classes, nodes, clock, random, log, metrics } = deps
@@ -82,25 +82,25 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, tried: 
     tried.delete(uid)
     return done
   }
-  if (annotationOf(claim, SELECTED_NODE)) return done // someone has said where
+  if (annotationOf(claim, SELECTED_NODE)) return done
   const storageClass = deps.classes.get(claimClassName(claim) ?? '')
   if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer') return done
   const pod = deps.pods.byIndex(BY_CLAIM, key).find((user) => mayUse(user, key, claim))
   const nodeName = pod?.spec?.nodeName
   if (!pod || !nodeName) return done
   if (!deps.nodes.get(nodeName))
-    return stuck(`the pod ${keyOfObject(pod)} names the node ${nodeName}, which does not exist`)
+    return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
 
   const nowMs = deps.clock.monotonicMs()
   const { times = 0, notBeforeMs = 0 } = tried.get(uid) ?? {}
-  if (notBeforeMs > nowMs) return retryAfter(notBeforeMs - nowMs, `its volume could not be made on ${nodeName}`)
+  if (notBeforeMs > nowMs) return retryAfter(notBeforeMs - nowMs, `provisioning on node ${nodeName} failed`)
   remember(tried, uid, { times: times + 1, notBeforeMs: nowMs + backoffMs(RETRY, times, deps.random) })
   return selectNode(claim, nodeName, deps)
 }
 
-/** A claim made for another pod is not this pod's to place. */
+/** The claim of an ephemeral volume must have been created for this pod. */
 const mayUse = (pod: Readonly<Pod>, key: ObjectKey, claim: Readonly<PersistentVolumeClaim>): boolean => {
-  const named = podFacts(pod).claims.find((one) => one.key === key)
+  const named = podInfo(pod).claims.find((one) => one.key === key)
   return named !== undefined && !pod.metadata.deletionTimestamp && (!named.isEphemeral || isOwnedBy(claim, pod))
 }
 
@@ -122,8 +122,8 @@ async function selectNode(
     claims.learn(await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }))
     return done
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done
-    if (error instanceof ApiError && error.code === 409) return backOff('it changed meanwhile')
+    if (isNotFound(error)) return done
+    if (isConflict(error)) return backOff('the claim changed since it was read')
     throw error
   }
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { NodeView } from './cluster/node-view.ts'
+import { NodeInfo } from './cluster/node-info.ts'
 import { findNode, nodesToFind, type Opinion } from './find-node.ts'
-import type { Judge } from './plugin.ts'
+import type { Judge } from './framework/plugin.ts'
 
-const nodes = (count: number) => Array.from({ length: count }, (_, index) => new NodeView(`n${index}`))
+const nodes = (count: number) => Array.from({ length: count }, (_, index) => new NodeInfo(`n${index}`))
 const opinion = (judge: Omit<Judge, 'is'>, weight = 1, name = 'p'): Opinion => ({
   plugin: { name, weight, prepare: () => ({ is: 'judge' }) },
   judge: { is: 'judge', ...judge },

@@ -1,93 +1,99 @@
-// Finds the node for a pod: asks every opinion about node after node until enough are found that will do, then takes the
-// one they like best. Pure in what it is given; where it starts and how it breaks ties is told to it.
+// Finds the node for a pod: filters nodes until enough have passed, then takes the one with the highest score.
+// Pure: the start position and the randomness that breaks ties are passed in.
 import type { Random } from '../base/clock.ts'
-import type { NodeView } from './cluster/node-view.ts'
-import type { Judge, Plugin } from './plugin.ts'
-import type { PodFacts } from './pod-facts.ts'
+import type { NodeInfo } from './cluster/node-info.ts'
+import type { PodInfo } from './cluster/pod-info.ts'
+import type { PluginRejection } from './framework/cluster-events.ts'
+import type { NodeStatuses, Plugin } from './framework/plugin.ts'
+import type { PreFilterResult, Status } from './framework/status.ts'
 
-export interface Opinion {
+/** A plugin that did not skip the pod, with the state its preFilter returned. */
+export interface ActivePlugin {
   readonly plugin: Plugin
-  readonly judge: Judge
+  readonly state: unknown
 }
 
-export type Search =
-  | { readonly is: 'found'; readonly node: NodeView; readonly looked: number }
-  | { readonly is: 'none'; readonly refusals: Map<NodeView, readonly string[]>; readonly refusedBy: Set<string> }
+export type PreFilterOutcome =
+  | { readonly is: 'passed'; readonly active: readonly ActivePlugin[] }
+  | ({ readonly is: 'rejected' } & PluginRejection)
 
-/** What the plugins have to say about this pod, or why no node will do whatever they say. */
-export function opinionsOn(
-  pod: PodFacts,
+export function runPreFilters(
+  pod: PodInfo,
   plugins: readonly Plugin[],
-  prepare = (plugin: Plugin) => plugin.prepare(pod),
-): Opinion[] | { readonly because: string; readonly plugin: string } {
-  const opinions: Opinion[] = []
+  preFilter: (plugin: Plugin) => PreFilterResult<unknown> = (plugin) => plugin.preFilter(pod),
+): PreFilterOutcome {
+  const active: ActivePlugin[] = []
   for (const plugin of plugins) {
-    const judgement = prepare(plugin)
-    if (judgement.is === 'hopeless') return { because: judgement.because, plugin: plugin.name }
-    if (judgement.is === 'judge') opinions.push({ plugin, judge: judgement })
+    const result = preFilter(plugin)
+    if (result.code === 'Unschedulable') return { is: 'rejected', plugin: plugin.name, status: result }
+    if (result.code === 'Success') active.push({ plugin, state: result.state })
   }
-  return opinions
+  return { is: 'passed', active }
 }
 
-export interface SearchOptions {
-  readonly nodes: readonly NodeView[]
-  /** Where in the list to begin: each search goes on where the last one ended, so that every node gets its turn. */
-  readonly startAt: number
-  readonly random: Random
-}
-
-export function findNode(opinions: readonly Opinion[], { nodes, startAt, random }: SearchOptions): Search {
-  const enough = nodesToFind(nodes.length)
-  const asked = opinions.filter(({ judge }) => judge.refuses)
-  const avoid = opinions.filter(({ judge }) => judge.avoids)
-  const good: NodeView[] = []
-  const fallback: NodeView[] = []
-  const refusals = new Map<NodeView, readonly string[]>()
-  const refusedBy = new Set<string>()
-  let looked = 0
-  for (; looked < nodes.length && good.length < enough; looked++) {
-    const node = nodes[(startAt + looked) % nodes.length]!
-    const refused = firstRefusal(asked, node)
-    if (refused) {
-      refusals.set(node, refused.reasons)
-      refusedBy.add(refused.by)
-    } else if (avoid.some(({ judge }) => judge.avoids?.(node))) fallback.push(node)
-    else good.push(node)
-  }
-  const candidates = good.length > 0 ? good : fallback
-  if (candidates.length === 0) return { is: 'none', refusals, refusedBy }
-  return { is: 'found', node: best(candidates, opinions, random), looked }
-}
-
-/** Who minds this node, and why; undefined when nobody does. */
-export function firstRefusal(asked: readonly Opinion[], node: NodeView) {
-  for (const { plugin, judge } of asked) {
-    const reasons = judge.refuses?.(node)
-    if (reasons) return { reasons, by: plugin.name }
+/** The first rejection of the node; undefined if it passes all filters. */
+export function runFilters(active: readonly ActivePlugin[], node: NodeInfo): PluginRejection | undefined {
+  for (const { plugin, state } of active) {
+    const status = plugin.filter?.(state, node)
+    if (status) return { plugin: plugin.name, status }
   }
   return undefined
 }
 
-const ALL_BELOW = 100
+export type Search =
+  | { readonly is: 'found'; readonly node: NodeInfo; readonly visited: number }
+  | { readonly is: 'none'; readonly statuses: NodeStatuses; readonly rejectedBy: ReadonlySet<string> }
+
+export interface SearchOptions {
+  readonly nodes: readonly NodeInfo[]
+  /** Index of the first node: each search continues where the last one ended, so that all nodes are used. */
+  readonly startAt: number
+  readonly random: Random
+}
+
+export function findNode(active: readonly ActivePlugin[], { nodes, startAt, random }: SearchOptions): Search {
+  const enough = numFeasibleNodesToFind(nodes.length)
+  const filtering = active.filter(({ plugin }) => plugin.filter)
+  const avoiding = active.filter(({ plugin }) => plugin.avoid)
+  const feasible: NodeInfo[] = []
+  const avoided: NodeInfo[] = []
+  const statuses = new Map<NodeInfo, Status>()
+  const rejectedBy = new Set<string>()
+  let visited = 0
+  for (; visited < nodes.length && feasible.length < enough; visited++) {
+    const node = nodes[(startAt + visited) % nodes.length]!
+    const rejection = runFilters(filtering, node)
+    if (rejection) {
+      statuses.set(node, rejection.status)
+      rejectedBy.add(rejection.plugin)
+    } else if (avoiding.some(({ plugin, state }) => plugin.avoid?.(state, node))) avoided.push(node)
+    else feasible.push(node)
+  }
+  const candidates = feasible.length > 0 ? feasible : avoided
+  if (candidates.length === 0) return { is: 'none', statuses, rejectedBy }
+  return { is: 'found', node: highestScore(candidates, active, random), visited }
+}
+
+const NODES_MIN = 100
 const PERCENT_MAX = 50
 const PERCENT_MIN = 5
 const NODES_PER_PERCENT = 125
 
 /**
- * In a large cluster a part of it is choice enough: half of 100 nodes, a tenth of 5,000, never fewer than 100. Fewer
- * candidates would be found faster, and would be worse.
+ * In a large cluster, scoring a part of the nodes is enough: half of 100 nodes, a tenth of 5,000, never fewer than 100.
+ * The same rule as in kube-scheduler.
  */
-export function nodesToFind(count: number): number {
-  if (count <= ALL_BELOW) return count
+export function numFeasibleNodesToFind(count: number): number {
+  if (count <= NODES_MIN) return count
   const percent = Math.max(PERCENT_MIN, PERCENT_MAX - Math.floor(count / NODES_PER_PERCENT))
-  return Math.max(ALL_BELOW, Math.floor((count * percent) / 100))
+  return Math.max(NODES_MIN, Math.floor((count * percent) / 100))
 }
 
-function best(nodes: readonly NodeView[], opinions: readonly Opinion[], random: Random): NodeView {
+function highestScore(nodes: readonly NodeInfo[], active: readonly ActivePlugin[], random: Random): NodeInfo {
   if (nodes.length === 1) return nodes[0]!
   const totals = new Float64Array(nodes.length)
-  for (const { plugin, judge } of opinions) {
-    const scores = judge.scores?.(nodes)
+  for (const { plugin, state } of active) {
+    const scores = plugin.score?.(state, nodes)
     if (scores) for (let at = 0; at < nodes.length; at++) totals[at]! += scores[at]! * (plugin.weight ?? 1)
   }
   let chosen = 0
@@ -96,7 +102,7 @@ function best(nodes: readonly NodeView[], opinions: readonly Opinion[], random: 
     if (totals[at]! > totals[chosen]!) {
       chosen = at
       ties = 1
-    } else if (totals[at] === totals[chosen] && random() * ++ties < 1) chosen = at // each of the best is as likely
+    } else if (totals[at] === totals[chosen] && random() * ++ties < 1) chosen = at // all ties are equally likely
   }
   return nodes[chosen]!
 }

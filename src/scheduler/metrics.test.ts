@@ -1,14 +1,14 @@
 import { Registry } from 'prom-client'
 import { afterEach, expect, it } from 'vitest'
 import { createSchedulerMetrics } from './metrics.ts'
-import { gi, type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
+import { gi, type SchedulerFixture, startSchedulerFixture } from './scheduler.fixture.ts'
 
-let trial: SchedulerTrial
+let trial: SchedulerFixture
 afterEach(() => trial.stop())
 
 it('CAP-12 attempts, waiting pods and failed bindings are counted under the names operators know', async () => {
   const registry = new Registry()
-  trial = await startSchedulerTrial({ schedulerMetrics: createSchedulerMetrics(registry) })
+  trial = await startSchedulerFixture({ schedulerMetrics: createSchedulerMetrics(registry) })
   const value = async (line: string) =>
     Number(
       (await registry.metrics())

@@ -1,13 +1,13 @@
-// What the scheduler counts, under the names operators already chart.
+// The scheduler's metrics, with the names that kube-scheduler has.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { SchedulingQueue } from './queue/queue.ts'
 
 export interface SchedulerMetrics {
   attempted(result: 'scheduled' | 'unschedulable' | 'error', profile: string, seconds: number): void
   volumeStageFailed(operation: 'predicate' | 'assume' | 'bind'): void
-  /** The gauges ask these when they are read. */
+  /** Read by the gauges when metrics are scraped. */
   readonly queues: Set<Pick<SchedulingQueue, 'sizes'>>
-  readonly capacityHeldBack: Set<{ readonly size: number }>
+  readonly capacityReservations: Set<{ readonly size: number }>
 }
 
 const ATTEMPT_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1, 2, 4, 8, 16]
@@ -15,16 +15,16 @@ const ATTEMPT_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064
 export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   const registers = [registry]
   const queues: SchedulerMetrics['queues'] = new Set()
-  const capacityHeldBack: SchedulerMetrics['capacityHeldBack'] = new Set()
+  const capacityReservations: SchedulerMetrics['capacityReservations'] = new Set()
   const attempts = new Counter({
     name: 'scheduler_schedule_attempts_total',
-    help: 'Attempts to place a pod, by result: scheduled, unschedulable, error.',
+    help: 'Attempts to schedule a pod, by result: scheduled, unschedulable, error.',
     labelNames: ['result', 'profile'],
     registers,
   })
   const seconds = new Histogram({
     name: 'scheduler_scheduling_attempt_duration_seconds',
-    help: 'From taking a pod in hand to its node, or to the verdict that there is none; binding excluded.',
+    help: 'Time from taking a pod off the queue until a node is found or none fits; binding excluded.',
     labelNames: ['result', 'profile'],
     buckets: ATTEMPT_SECONDS,
     registers,
@@ -37,7 +37,7 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   })
   new Gauge({
     name: 'scheduler_pending_pods',
-    help: 'Pods that wait for a node: active, backoff, unschedulable.',
+    help: 'Pods without a node, by queue: active, backoff, unschedulable.',
     labelNames: ['queue'],
     registers,
     collect() {
@@ -47,11 +47,11 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
   })
   new Gauge({
     name: 'stowage_scheduler_capacity_reservations',
-    help: 'Volumes that are promised or made and not yet counted by a capacity report.',
+    help: 'Volumes that are requested or created and not yet counted by a capacity report.',
     registers,
     collect() {
       let all = 0
-      for (const { size } of capacityHeldBack) all += size
+      for (const { size } of capacityReservations) all += size
       this.set(all)
     },
   })
@@ -62,6 +62,6 @@ export function createSchedulerMetrics(registry: Registry): SchedulerMetrics {
     },
     volumeStageFailed: (operation) => stages.inc({ operation }),
     queues,
-    capacityHeldBack,
+    capacityReservations,
   }
 }

@@ -27,7 +27,7 @@ import { createScheduler, type Scheduler, type SchedulerOptions } from './schedu
 export const DRIVER = 'pools.example.com'
 export const HOST = 'kubernetes.io/hostname'
 
-export interface SchedulerTrialOptions
+export interface SchedulerFixtureOptions
   extends Partial<Pick<SchedulerOptions, 'capacityReservation' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
   readonly gates?: string
   /** As for --runtime-config. */
@@ -38,7 +38,7 @@ export interface SchedulerTrialOptions
   readonly controllers?: boolean
 }
 
-export interface SchedulerTrial {
+export interface SchedulerFixture {
   readonly trial: ServerFixture
   readonly client: Client
   readonly scheduler: Scheduler
@@ -97,7 +97,7 @@ const GI = 1024n ** 3n
 export const gi = (count: number): bigint => BigInt(count) * GI
 const SETTLED_TURNS = 30
 
-export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): Promise<SchedulerTrial> {
+export async function startSchedulerFixture(options: SchedulerFixtureOptions = {}): Promise<SchedulerFixture> {
   const { controllers = true, through = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
   const trial = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
   const { clock } = trial
@@ -150,7 +150,7 @@ export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): 
 
   const turn = () => new Promise((resolve) => setImmediate(resolve))
   const create = (kind: any, object: any) => client.create<any>(kind, object)
-  const own: SchedulerTrial = {
+  const own: SchedulerFixture = {
     trial,
     client,
     get scheduler() {
@@ -241,7 +241,7 @@ export async function startSchedulerTrial(options: SchedulerTrialOptions = {}): 
         await turn()
         if (turns % 20 === 19) await clock.advance(500)
       }
-      throw new Error(`still waiting for: ${what}; ${JSON.stringify(scheduler.standings().slice(0, 5))}`)
+      throw new Error(`still waiting for: ${what}; ${JSON.stringify(scheduler.queuedPods().slice(0, 5))}`)
     },
     async restart() {
       await stopScheduler()

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { podKind } from '../api/kinds/pod/pod.ts'
 import { ApiError } from '../api/status-error.ts'
-import { type SchedulerTrial, startSchedulerTrial } from './scheduler.fixture.ts'
+import { type SchedulerFixture, startSchedulerFixture } from './scheduler.fixture.ts'
 
-let trial: SchedulerTrial
+let trial: SchedulerFixture
 beforeEach(async () => {
-  trial = await startSchedulerTrial()
+  trial = await startSchedulerFixture()
 })
 afterEach(() => trial.stop())
 
@@ -90,7 +90,7 @@ describe('the scheduler', () => {
   it('CAP-17 an API server that refuses writes delays a pod and no more', async () => {
     let isDown = true
     await trial.stop()
-    trial = await startSchedulerTrial({
+    trial = await startSchedulerFixture({
       through: (client) => ({
         ...client,
         create: async (...args: any[]) => {
@@ -101,8 +101,8 @@ describe('the scheduler', () => {
     })
     await trial.aNode('n1')
     await trial.aPod('web')
-    await trial.until(() => trial.scheduler.standings()[0]?.is === 'backing off', 'the pod to wait')
-    expect(trial.scheduler.standings()[0]).toMatchObject({ because: 'the server is down', attempts: 1 })
+    await trial.until(() => trial.scheduler.queuedPods()[0]?.state === 'backoff', 'the pod to wait')
+    expect(trial.scheduler.queuedPods()[0]).toMatchObject({ message: 'the server is down', attempts: 1 })
     await trial.trial.clock.advance(10_000)
     isDown = false
     await trial.until(() => trial.nodeOf('web'), 'a node')
@@ -111,7 +111,7 @@ describe('the scheduler', () => {
   it('CAP-12 CAP-17 a pod that could not be told why it waits is told later, without another try', async () => {
     let refused = 0
     await trial.stop()
-    trial = await startSchedulerTrial({
+    trial = await startSchedulerFixture({
       through: (client) => ({
         ...client,
         patch: async (...args: any[]) => {

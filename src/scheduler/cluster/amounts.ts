@@ -1,5 +1,5 @@
-// What pods ask for and what nodes have, as plain numbers: cpu in thousandths, everything else in whole units.
-// Requests are rounded up, so that nothing is promised that is not there.
+// Resource requests of pods and allocatable resources of nodes as plain numbers: cpu in millicores, everything else in
+// whole units. Amounts are rounded up.
 
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -9,7 +9,7 @@ export type Amounts = ReadonlyMap<string, number>
 
 const NONE: Amounts = new Map()
 
-/** What the pod needs at its neediest moment: all containers at once, or the init container that asks for most. */
+/** The pod's peak: the sum of its containers, or the init container that requests most, if that is more. */
 export function requestsOf({ spec }: Readonly<Pod>): Amounts {
   const running = new Map<string, number>()
   for (const { resources } of spec?.containers ?? []) addTo(running, resources?.requests)
@@ -27,13 +27,13 @@ export function requestsOf({ spec }: Readonly<Pod>): Amounts {
     }
   }
   raiseTo(running, starting)
-  // A pod that asks as a whole has said all there is to say about these resources.
+  // Requests of the pod as a whole replace those of its containers.
   for (const [name, amount] of Object.entries(spec?.resources?.requests ?? {})) running.set(name, unitsOf(name, amount))
   addTo(running, spec?.overhead)
   return running
 }
 
-/** Undefined for a node that does not say what it can take: then nothing is counted there. */
+/** Undefined if the node states nothing: its resources are then not limited. */
 export function allocatableOf({ status }: Readonly<Node>): Amounts | undefined {
   const stated = status?.allocatable ?? status?.capacity
   if (!stated) return undefined

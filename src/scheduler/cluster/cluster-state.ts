@@ -1,40 +1,40 @@
-// What the scheduler believes about nodes and the pods on them, kept up to date change by change and never rebuilt.
-// A pod it has just placed counts as being there ("assumed") until the server shows it or the placing has failed.
+// The nodes and the pods on them, updated with every event and never rebuilt. A pod is assumed on the node chosen for it
+// until the API shows it there or its binding has failed.
 
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
-import { getOrMake } from '../get-or-make.ts'
-import { isFinished, type PodFacts, podFacts } from '../pod-facts.ts'
-import { NodeView } from './node-view.ts'
+import { getOrCreate } from '../get-or-create.ts'
+import { isFinished, type PodInfo, podInfo } from './pod-info.ts'
+import { NodeInfo } from './node-info.ts'
 
 export class ClusterState {
-  /** In an order that changes only when nodes come and go: the search for a node goes round it. */
-  readonly #list: NodeView[] = []
-  readonly #views = new Map<string, NodeView>()
-  readonly #nodeOfPod = new Map<ObjectKey, { view: NodeView; uid: string; isAssumed: boolean }>()
+  /** In a stable order: each search continues where the last one ended. */
+  readonly #list: NodeInfo[] = []
+  readonly #views = new Map<string, NodeInfo>()
+  readonly #nodeOfPod = new Map<ObjectKey, { view: NodeInfo; uid: string; isAssumed: boolean }>()
   readonly #podsByClaim = new Map<ObjectKey, Set<ObjectKey>>()
 
-  get nodes(): readonly NodeView[] {
+  get nodes(): readonly NodeInfo[] {
     return this.#list
   }
 
-  /** Undefined for a node that is not, or no longer, there. */
-  node(name: string): NodeView | undefined {
+  /** Undefined if the node does not exist. */
+  node(name: string): NodeInfo | undefined {
     const view = this.#views.get(name)
     return view?.node ? view : undefined
   }
 
-  /** Pods on nodes, and on their way to one, that use the claim. */
+  /** Pods on a node, assumed ones included, that use the claim. */
   podsUsing(claimKey: ObjectKey): ReadonlySet<ObjectKey> {
     return this.#podsByClaim.get(claimKey) ?? NO_PODS
   }
 
-  nodeOf(podKey: ObjectKey): NodeView | undefined {
+  nodeOf(podKey: ObjectKey): NodeInfo | undefined {
     return this.#nodeOfPod.get(podKey)?.view
   }
 
-  setNode(node: Readonly<Node>): NodeView {
+  setNode(node: Readonly<Node>): NodeInfo {
     const view = this.#viewOf(node.metadata.name ?? '')
     if (!view.node) this.#list.push(view)
     view.setNode(node)
@@ -49,19 +49,19 @@ export class ClusterState {
     this.#dropIfEmpty(view)
   }
 
-  /** A pod as the server shows it. True when it has left its node, which may help others. */
+  /** Applies a pod from the API. True if it has left its node, which may make other pods schedulable. */
   setPod(pod: Readonly<Pod>): boolean {
     const key = keyOfObject(pod)
     const nodeName = pod.spec?.nodeName
     const known = this.#nodeOfPod.get(key)
-    if (known?.isAssumed && !nodeName && known.uid === pod.metadata.uid) return false // its binding is on the way
+    if (known?.isAssumed && !nodeName && known.uid === pod.metadata.uid) return false // still being bound
     if (!nodeName || isFinished(pod)) return this.removePod(key)
     if (known && known.view.name !== nodeName) this.removePod(key)
-    this.#place(podFacts(pod), nodeName, false)
+    this.#place(podInfo(pod), nodeName, false)
     return false
   }
 
-  /** True when it was on a node. */
+  /** True if it was on a node. */
   removePod(key: ObjectKey): boolean {
     const known = this.#nodeOfPod.get(key)
     if (!known) return false
@@ -76,29 +76,29 @@ export class ClusterState {
     return true
   }
 
-  assume(facts: PodFacts, nodeName: string): void {
+  assume(facts: PodInfo, nodeName: string): void {
     this.#place(facts, nodeName, true)
   }
 
-  /** The placing failed. What the server has shown meanwhile stands. */
+  /** Binding failed. True if the pod was removed; one that the API shows on a node stays there. */
   forget(key: ObjectKey): boolean {
     return this.#nodeOfPod.get(key)?.isAssumed ? this.removePod(key) : false
   }
 
-  #place(facts: PodFacts, nodeName: string, isAssumed: boolean): void {
+  #place(facts: PodInfo, nodeName: string, isAssumed: boolean): void {
     const view = this.#viewOf(nodeName)
     view.addPod(facts)
     this.#nodeOfPod.set(facts.key, { view, uid: facts.uid, isAssumed })
     for (const { key } of facts.claims) {
-      getOrMake(this.#podsByClaim, key, () => new Set<ObjectKey>()).add(facts.key)
+      getOrCreate(this.#podsByClaim, key, () => new Set<ObjectKey>()).add(facts.key)
     }
   }
 
-  #viewOf(name: string): NodeView {
-    return getOrMake(this.#views, name, () => new NodeView(name))
+  #viewOf(name: string): NodeInfo {
+    return getOrCreate(this.#views, name, () => new NodeInfo(name))
   }
 
-  #dropIfEmpty(view: NodeView): void {
+  #dropIfEmpty(view: NodeInfo): void {
     if (!view.node && view.pods.size === 0) this.#views.delete(view.name)
   }
 }

@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { requestsOf } from '../cluster/amounts.ts'
-import { NodeView } from '../cluster/node-view.ts'
-import type { Plugin } from '../plugin.ts'
-import { podFacts } from '../pod-facts.ts'
-import { hostPorts, REASON_PORTS } from './host-ports/host-ports.ts'
-import { knownRules } from './known-rules/known-rules.ts'
+import { NodeInfo } from '../cluster/node-info.ts'
+import type { Plugin } from '../framework/plugin.ts'
+import { podInfo } from '../cluster/pod-info.ts'
+import { hostPorts, REASON_PORTS } from './node-ports/node-ports.ts'
+import { knownRules } from './unsupported-rules/unsupported-rules.ts'
 import { nodeAffinity, REASON_AFFINITY } from './node-affinity/node-affinity.ts'
-import { REASON_PODS, resources } from './resources/resources.ts'
-import { REASON_TAINT, taints } from './taints/taints.ts'
-import { REASON_UNSCHEDULABLE, unschedulable } from './unschedulable/unschedulable.ts'
+import { REASON_PODS, resources } from './node-resources/node-resources.ts'
+import { REASON_TAINT, taints } from './taint-toleration/taint-toleration.ts'
+import { REASON_UNSCHEDULABLE, unschedulable } from './node-unschedulable/node-unschedulable.ts'
 
-const aNode = (parts: Partial<Node> & { name?: string } = {}): NodeView => {
+const aNode = (parts: Partial<Node> & { name?: string } = {}): NodeInfo => {
   const { name = 'n1', ...rest } = parts
-  const view = new NodeView(name)
+  const view = new NodeInfo(name)
   view.setNode({ ...rest, metadata: { name, ...rest.metadata } } as Node)
   return view
 }
@@ -25,13 +25,13 @@ const aPod = (spec: object = {}, name = 'p'): Pod => ({
 })
 const asking = (requests: Record<string, string>, more: object = {}, name = 'p') =>
   aPod({ containers: [{ name: 'c', resources: { requests } }], ...more }, name)
-function reasons(plugin: Plugin, pod: Pod, node: NodeView): readonly string[] {
-  const judgement = plugin.prepare(podFacts(pod))
+function reasons(plugin: Plugin, pod: Pod, node: NodeInfo): readonly string[] {
+  const judgement = plugin.prepare(podInfo(pod))
   if (judgement.is === 'hopeless') throw new Error(judgement.because)
   return (judgement.is === 'judge' && judgement.refuses?.(node)) || []
 }
-function scores(plugin: Plugin, pod: Pod, nodes: readonly NodeView[]): readonly number[] | undefined {
-  const judgement = plugin.prepare(podFacts(pod))
+function scores(plugin: Plugin, pod: Pod, nodes: readonly NodeInfo[]): readonly number[] | undefined {
+  const judgement = plugin.prepare(podInfo(pod))
   return judgement.is === 'judge' ? judgement.scores?.(nodes) : undefined
 }
 
@@ -119,7 +119,7 @@ describe('resources', () => {
 
   it('CAP-12 every shortage is named', () => {
     const node = roomy()
-    node.addPod(podFacts(asking({ cpu: '3' }, {}, 'there')))
+    node.addPod(podInfo(asking({ cpu: '3' }, {}, 'there')))
     expect(reasons(resources, asking({ cpu: '1500m', memory: '9Gi', 'example.com/gpu': '1' }), node)).toEqual([
       'Insufficient cpu',
       'Insufficient memory',
@@ -130,7 +130,7 @@ describe('resources', () => {
 
   it('CAP-12 the number of pods is limited', () => {
     const node = roomy({ pods: '1' })
-    node.addPod(podFacts(aPod({}, 'there')))
+    node.addPod(podInfo(aPod({}, 'there')))
     expect(reasons(resources, aPod(), node)).toEqual([REASON_PODS])
   })
 
@@ -158,7 +158,7 @@ describe('resources', () => {
 
   it('CAP-12 the emptier node is liked better, also by pods that ask for nothing', () => {
     const [busy, idle] = [roomy(), roomy()]
-    busy.addPod(podFacts(aPod({}, 'there')))
+    busy.addPod(podInfo(aPod({}, 'there')))
     const [first = 0, second = 0] = scores(resources, aPod(), [busy, idle]) ?? []
     expect(second).toBeGreaterThan(first)
   })
@@ -174,7 +174,7 @@ describe('resources', () => {
             node.removePod(`default/p${id}`)
             there.delete(id)
           } else {
-            node.addPod(podFacts(asking({ cpu: `${cpu}m` }, {}, `p${id}`)))
+            node.addPod(podInfo(asking({ cpu: `${cpu}m` }, {}, `p${id}`)))
             there.set(id, cpu)
           }
         }
@@ -188,7 +188,7 @@ describe('ports of a node', () => {
   const using = (hostPort: number, more: object = {}, name = 'p') =>
     aPod({ containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort, ...more }] }] }, name)
   const taken = aNode()
-  taken.addPod(podFacts(using(80, { hostIP: '10.0.0.1' }, 'there')))
+  taken.addPod(podInfo(using(80, { hostIP: '10.0.0.1' }, 'there')))
 
   it.each([
     [using(80), [REASON_PORTS]],
@@ -203,7 +203,7 @@ describe('ports of a node', () => {
 
 describe('rules this scheduler does not know', () => {
   const because = (spec: object) => {
-    const judgement = knownRules.prepare(podFacts(aPod(spec)))
+    const judgement = knownRules.prepare(podInfo(aPod(spec)))
     return judgement.is === 'hopeless' ? judgement.because : judgement.is
   }
   const term = { topologyKey: 'zone', labelSelector: {} }

@@ -1,34 +1,24 @@
-// Every opinion, in the order they are asked: the cheap ones that refuse most come first. A node is refused by the first
-// that minds it. Adding one: a folder, a line here, and a line in ../events-to-queue.ts for what may change its mind.
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import type { Cache } from '../../runtime/index.ts'
-import type { ClusterState } from '../cluster/cluster-state.ts'
-import type { Plugin } from '../plugin.ts'
-import { hostPorts } from './host-ports/host-ports.ts'
-import { knownRules } from './known-rules/known-rules.ts'
+// All plugins, in the order they run. Cheap filters that reject most come first: a node is rejected by the first that
+// objects. To add a plugin: create its folder, and add a line here.
+import type { Plugin, PluginHandle } from '../framework/plugin.ts'
 import { nodeAffinity } from './node-affinity/node-affinity.ts'
-import { createReadWriteOncePod } from './read-write-once-pod/read-write-once-pod.ts'
-import { resources } from './resources/resources.ts'
-import { taints } from './taints/taints.ts'
-import { unschedulable } from './unschedulable/unschedulable.ts'
-import type { VolumeBinding } from './volume-binding/volume-binding.ts'
-import type { VolumeLimits } from './volume-limits/volume-limits.ts'
+import { nodePorts } from './node-ports/node-ports.ts'
+import { nodeResources } from './node-resources/node-resources.ts'
+import { nodeUnschedulable } from './node-unschedulable/node-unschedulable.ts'
+import { createNodeVolumeLimits } from './node-volume-limits/node-volume-limits.ts'
+import { taintToleration } from './taint-toleration/taint-toleration.ts'
+import { unsupportedRules } from './unsupported-rules/unsupported-rules.ts'
+import { createVolumeBinding } from './volume-binding/volume-binding.ts'
+import { createVolumeRestrictions } from './volume-restrictions/volume-restrictions.ts'
 
-export interface PluginParts {
-  readonly cluster: ClusterState
-  readonly claims: Cache<PersistentVolumeClaim>
-  readonly volumeLimits: VolumeLimits
-  readonly volumeBinding: VolumeBinding
-}
-
-export const allPlugins = ({ cluster, claims, volumeLimits, volumeBinding }: PluginParts): readonly Plugin[] => [
-  knownRules,
-  unschedulable,
-  taints,
-  nodeAffinity,
-  hostPorts,
-  resources,
-  createReadWriteOncePod(claims, cluster),
-  volumeLimits,
-  volumeBinding,
+export const REGISTRY: readonly ((handle: PluginHandle) => Plugin)[] = [
+  () => unsupportedRules,
+  () => nodeUnschedulable,
+  () => taintToleration,
+  () => nodeAffinity,
+  () => nodePorts,
+  () => nodeResources,
+  createVolumeRestrictions,
+  createNodeVolumeLimits,
+  createVolumeBinding,
 ]

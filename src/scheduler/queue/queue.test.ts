@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { manualClock } from '../../base/manual-clock.ts'
-import { podFacts } from '../pod-facts.ts'
-import type { Rejection } from './parked-pods.ts'
+import { podInfo } from '../cluster/pod-info.ts'
+import type { Rejection } from './unschedulable-pods.ts'
 import { type QueuedPod, SchedulingQueue } from './queue.ts'
 
 const NEVER = new AbortController().signal
 const aPod = (name: string, priority = 0) =>
-  podFacts({ metadata: { namespace: 'ns', name, uid: name }, spec: { containers: [], priority } })
+  podInfo({ metadata: { namespace: 'ns', name, uid: name }, spec: { containers: [], priority } })
 const rejection = (likeness?: string): Rejection => ({
   because: 'no room',
   rejectedBy: new Set(['Plugin']),

@@ -1,45 +1,46 @@
-// Pods that want a node. Each is in one place:
+// The scheduling queue: pods that need a node. Each is in one state:
 //
-//   active ──taken──→ in hand ──placed──→ gone
-//     ↑                  ├─ no node would do ──→ unschedulable ──something could help──→ active
-//     └── time is up ── backing off ←── went wrong, or has been helped in vain too often
+//   active ──pop──→ in flight ──bound──→ removed
+//     ↑                ├─ every node rejected it ──→ unschedulable ──queueing hint──→ active
+//     └── backoff over ── backoff ←── the attempt failed, or hints requeued it too often in vain
 //
-// An unschedulable pod is never tried on a timer alone.
+// An unschedulable pod is never retried on a timer alone.
 
 import type { Clock, Random } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
-import { getOrMake } from '../get-or-make.ts'
-import type { PodFacts } from '../pod-facts.ts'
-import { type Interests, ParkedPods, type Rejection } from './parked-pods.ts'
+import type { PodInfo } from '../cluster/pod-info.ts'
+import { getOrCreate } from '../get-or-create.ts'
+import { type IndexKeys, type Rejection, UnschedulablePods } from './unschedulable-pods.ts'
 
 export interface QueuedPod {
   readonly key: ObjectKey
-  facts: PodFacts
-  state: 'active' | 'in hand' | 'backing off' | 'unschedulable'
-  /** Searches for a node, so far. */
+  info: PodInfo
+  state: 'active' | 'in flight' | 'backoff' | 'unschedulable'
+  /** Scheduling attempts so far. */
   attempts: number
-  /** Since it was last in hand: how often in a row it did not end well. */
+  /** Attempts in a row that did not end with a node. */
   failures: number
-  /** Tried on account of pods like it, which are tried after it. */
-  likeness: string | undefined
-  because: string | undefined
-  /** Changed while in hand: it is looked at again. */
-  next: PodFacts | undefined
-  /** By the monotonic clock: not tried before, when it has been helped in vain too often. */
+  /** Of the equivalence class the pod is tried for; the next of the class follows it. */
+  signature: string | undefined
+  message: string | undefined
+  /** The pod changed while in flight: it is evaluated again. */
+  next: PodInfo | undefined
+  /** Monotonic time before which hints do not requeue it at once, because they did so too often in vain. */
   notBeforeMs: number
   dueMs: number
   cancelTimer: (() => void) | undefined
 }
 
-/** Where a pod stands, for `why` and the console. */
-export interface PodStanding {
+/** A pod in the queue, for diagnostics. */
+export interface QueuedPodStatus {
   readonly key: ObjectKey
-  readonly is: QueuedPod['state']
-  readonly because?: string
+  readonly state: QueuedPod['state']
+  /** Why the last attempt did not end with a node. */
+  readonly message?: string
   readonly rejectedBy: readonly string[]
   readonly attempts: number
-  /** When a pod that is backing off is tried again, by the wall clock. */
+  /** Wall-clock time of the next attempt of a pod in backoff. */
   readonly nextAtMs?: number
 }
 
@@ -49,26 +50,26 @@ export interface QueueOptions {
 }
 
 const BACKOFF = { baseMs: 1_000, maxMs: 10_000 }
-/** Helped in vain more often than this in a row, a pod is tried no more often than its backoff allows. */
-const EAGER_FAILURES_MAX = 10
+/** After this many failures in a row, a requeued pod waits for its backoff first. */
+const IMMEDIATE_RETRIES_MAX = 10
 
 export class SchedulingQueue {
   readonly #clock: Clock
   readonly #random: Random
   readonly #pods = new Map<ObjectKey, QueuedPod>()
   readonly #active = new Map<number, Set<QueuedPod>>() // by priority
-  #priorities: number[] = [] // the highest first
-  readonly parked = new ParkedPods<QueuedPod>()
+  #priorities: number[] = [] // highest first
+  readonly unschedulable = new UnschedulablePods<QueuedPod>()
   #wake: (() => void) | undefined
   #attempts = 0
-  #backingOff = 0
+  #inBackoff = 0
 
   constructor({ clock, random }: QueueOptions) {
     this.#clock = clock
     this.#random = random
   }
 
-  /** Searches for a node since the start. */
+  /** Scheduling attempts since the start. */
   get attempts(): number {
     return this.#attempts
   }
@@ -76,37 +77,37 @@ export class SchedulingQueue {
   sizes(): { active: number; backoff: number; unschedulable: number } {
     let active = 0
     for (const pods of this.#active.values()) active += pods.size
-    return { active, backoff: this.#backingOff, unschedulable: this.parked.size }
+    return { active, backoff: this.#inBackoff, unschedulable: this.unschedulable.size }
   }
 
   has(key: ObjectKey): boolean {
     return this.#pods.has(key)
   }
 
-  /** A pod that wants a node, new or changed in what it wants. */
-  add(facts: PodFacts): void {
-    const known = this.#pods.get(facts.key)
-    if (known?.state === 'in hand') {
-      known.next = facts
+  /** Adds a pod that needs a node, or replaces one whose spec has changed. */
+  add(info: PodInfo): void {
+    const known = this.#pods.get(info.key)
+    if (known?.state === 'in flight') {
+      known.next = info
       return
     }
     if (known) {
       this.#leave(known)
-      this.#passOn(known)
-      known.facts = facts
+      this.#requeueNextOfClass(known)
+      known.info = info
       known.failures = 0
-      known.likeness = undefined
+      known.signature = undefined
       this.#activate(known)
       return
     }
     const pod: QueuedPod = {
-      key: facts.key,
-      facts,
+      key: info.key,
+      info,
       state: 'active',
       attempts: 0,
       failures: 0,
-      likeness: undefined,
-      because: undefined,
+      signature: undefined,
+      message: undefined,
       next: undefined,
       notBeforeMs: 0,
       dueMs: 0,
@@ -116,28 +117,28 @@ export class SchedulingQueue {
     this.#activate(pod)
   }
 
-  /** The same pod with other labels or status: nothing about it needs to be judged anew. */
-  refresh(facts: PodFacts): void {
-    const known = this.#pods.get(facts.key)
-    if (known) known.facts = facts
+  /** Replaces the pod after a change of labels or status, which needs no evaluation. */
+  refresh(info: PodInfo): void {
+    const known = this.#pods.get(info.key)
+    if (known) known.info = info
   }
 
-  /** The pod wants nothing any more: it has a node, or is gone. */
+  /** The pod has a node or was deleted. */
   remove(key: ObjectKey): void {
     const pod = this.#pods.get(key)
     if (!pod) return
     this.#pods.delete(key)
     this.#leave(pod)
-    if (pod.state === 'active' || pod.state === 'backing off') this.#passOn(pod)
+    if (pod.state === 'active' || pod.state === 'backoff') this.#requeueNextOfClass(pod)
   }
 
-  /** The one to be tried next. */
-  take(): QueuedPod | undefined {
+  /** Takes the next pod to try. */
+  pop(): QueuedPod | undefined {
     for (const priority of this.#priorities) {
       const [pod] = this.#active.get(priority) ?? []
       if (!pod) continue
       this.#leave(pod)
-      pod.state = 'in hand'
+      pod.state = 'in flight'
       pod.attempts++
       this.#attempts++
       return pod
@@ -145,44 +146,44 @@ export class SchedulingQueue {
     return undefined
   }
 
-  /** A node was found: those that are alike may find one too. */
-  found(pod: QueuedPod): void {
+  /** The pod got a node: the next of its class may get one too. */
+  nodeFound(pod: QueuedPod): void {
     pod.failures = 0
-    this.#passOn(pod)
+    this.#requeueNextOfClass(pod)
   }
 
-  /** No node would do. */
-  park(pod: QueuedPod, rejection: Rejection, interests: Interests): void {
-    pod.because = rejection.because
+  /** Every node rejected the pod. */
+  addUnschedulable(pod: QueuedPod, rejection: Rejection, keys: IndexKeys): void {
+    pod.message = rejection.message
     if (this.#isSuperseded(pod)) return
     pod.failures++
-    const delayMs = backoffMs(BACKOFF, pod.failures - EAGER_FAILURES_MAX, this.#random)
-    pod.notBeforeMs = pod.failures > EAGER_FAILURES_MAX ? this.#clock.monotonicMs() + delayMs : 0
-    if (pod.likeness !== rejection.likeness) this.#passOn(pod) // it turned out to be unlike the others
+    const delayMs = backoffMs(BACKOFF, pod.failures - IMMEDIATE_RETRIES_MAX, this.#random)
+    pod.notBeforeMs = pod.failures > IMMEDIATE_RETRIES_MAX ? this.#clock.monotonicMs() + delayMs : 0
+    if (pod.signature !== rejection.signature) this.#requeueNextOfClass(pod) // it is no longer of the class it was tried for
     pod.state = 'unschedulable'
-    pod.likeness = rejection.likeness
-    this.parked.park(pod, rejection, interests)
+    pod.signature = rejection.signature
+    this.unschedulable.add(pod, rejection, keys)
   }
 
-  /** Something went wrong that is not about nodes: tried again after a while. */
-  retryLater(pod: QueuedPod, because: string): void {
-    pod.because = because
+  /** The attempt failed for a reason other than nodes: retries after a backoff. */
+  retryAfterBackoff(pod: QueuedPod, message: string): void {
+    pod.message = message
     if (this.#isSuperseded(pod)) return
     pod.failures++
-    this.#passOn(pod)
+    this.#requeueNextOfClass(pod)
     this.#backOff(pod, backoffMs(BACKOFF, pod.failures - 1, this.#random))
   }
 
-  /** Something changed that could help it. */
-  help(pod: QueuedPod): void {
+  /** A queueing hint says that the pod may be schedulable now. */
+  requeue(pod: QueuedPod): void {
     if (pod.state !== 'unschedulable' || this.#pods.get(pod.key) !== pod) return
     const waitMs = pod.notBeforeMs - this.#clock.monotonicMs()
-    this.parked.takeToTry(pod.key)
+    this.unschedulable.takeForRetry(pod.key)
     if (waitMs > 0) this.#backOff(pod, waitMs)
     else this.#activate(pod)
   }
 
-  /** Until there is something to take, or the signal fires. */
+  /** Resolves when there is a pod to pop, or the signal fires. */
   whenReady(signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#priorities.some((one) => (this.#active.get(one)?.size ?? 0) > 0))
       return Promise.resolve()
@@ -197,37 +198,37 @@ export class SchedulingQueue {
     })
   }
 
-  standing(key: ObjectKey): PodStanding | undefined {
+  status(key: ObjectKey): QueuedPodStatus | undefined {
     const pod = this.#pods.get(key)
-    return pod && this.#standingOf(pod)
+    return pod && this.#statusOf(pod)
   }
 
-  standings(): PodStanding[] {
-    return [...this.#pods.values()].map((pod) => this.#standingOf(pod))
+  statuses(): QueuedPodStatus[] {
+    return [...this.#pods.values()].map((pod) => this.#statusOf(pod))
   }
 
   stop(): void {
     for (const pod of this.#pods.values()) pod.cancelTimer?.()
   }
 
-  #standingOf(pod: QueuedPod): PodStanding {
-    const { key, state, because, attempts, dueMs } = pod
+  #statusOf(pod: QueuedPod): QueuedPodStatus {
+    const { key, state, message, attempts, dueMs } = pod
     const inMs = dueMs - this.#clock.monotonicMs()
     return {
       key,
-      is: state,
-      ...(because === undefined ? {} : { because }),
-      rejectedBy: [...(this.parked.rejectionOf(key)?.rejectedBy ?? [])],
+      state,
+      message,
+      rejectedBy: [...(this.unschedulable.rejectionOf(key)?.rejectedBy ?? [])],
       attempts,
-      ...(state === 'backing off' ? { nextAtMs: this.#clock.nowMs() + inMs } : {}),
+      nextAtMs: state === 'backoff' ? this.#clock.nowMs() + inMs : undefined,
     }
   }
 
-  /** Whether the pod went away or changed while it was in hand. */
+  /** Whether the pod was removed or changed while it was in flight. */
   #isSuperseded(pod: QueuedPod): boolean {
     if (this.#pods.get(pod.key) !== pod) return true
     if (!pod.next) return false
-    pod.facts = pod.next
+    pod.info = pod.next
     pod.next = undefined
     this.#activate(pod)
     return true
@@ -235,17 +236,17 @@ export class SchedulingQueue {
 
   #activate(pod: QueuedPod): void {
     pod.state = 'active'
-    const { priority } = pod.facts
+    const { priority } = pod.info
     const isNew = !this.#active.has(priority)
-    getOrMake(this.#active, priority, () => new Set()).add(pod)
+    getOrCreate(this.#active, priority, () => new Set()).add(pod)
     if (isNew) this.#priorities = [...this.#active.keys()].sort((a, b) => b - a)
     this.#wake?.()
   }
 
   #backOff(pod: QueuedPod, ms: number): void {
-    pod.state = 'backing off'
+    pod.state = 'backoff'
     pod.dueMs = this.#clock.monotonicMs() + ms
-    this.#backingOff++
+    this.#inBackoff++
     pod.cancelTimer = this.#clock.after(ms, () => {
       this.#leave(pod)
       this.#activate(pod)
@@ -255,7 +256,7 @@ export class SchedulingQueue {
   #leave(pod: QueuedPod): void {
     switch (pod.state) {
       case 'active': {
-        const { priority } = pod.facts
+        const { priority } = pod.info
         const pods = this.#active.get(priority)
         pods?.delete(pod)
         if (pods?.size === 0) {
@@ -264,21 +265,21 @@ export class SchedulingQueue {
         }
         return
       }
-      case 'backing off':
-        this.#backingOff--
+      case 'backoff':
+        this.#inBackoff--
         pod.cancelTimer?.()
         pod.cancelTimer = undefined
         return
       case 'unschedulable':
-        this.parked.remove(pod.key)
+        this.unschedulable.remove(pod.key)
     }
   }
 
-  /** The next of those that are alike is tried, in place of this one or after it. */
-  #passOn(pod: QueuedPod): void {
-    if (pod.likeness === undefined) return
-    const next = this.parked.firstLike(pod.likeness)
-    pod.likeness = undefined
-    if (next) this.help(next)
+  /** Tries the next pod of the class, after this one or in its place. */
+  #requeueNextOfClass(pod: QueuedPod): void {
+    if (pod.signature === undefined) return
+    const next = this.unschedulable.firstOfClass(pod.signature)
+    pod.signature = undefined
+    if (next) this.requeue(next)
   }
 }

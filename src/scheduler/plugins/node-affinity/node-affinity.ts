@@ -1,37 +1,48 @@
-// Node selector and node affinity: what a pod requires of a node's labels and name, and what it would rather have.
+// Node selector and node affinity: rejects nodes whose labels and name do not match what the pod requires, and scores
+// them by the weights of its preferred terms.
+import type { NodeSelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
-import type { NodeView } from '../../cluster/node-view.ts'
-import { nodeMeetsTerm } from '../../node-selector.ts'
-import { INDIFFERENT, type Plugin, SCORE_MAX } from '../../plugin.ts'
+import { isReachableFrom } from '../../../volumes/node-affinity.ts'
+import type { NodeInfo } from '../../cluster/node-info.ts'
+import { type Plugin, SCORE_MAX } from '../../framework/plugin.ts'
+import { SKIP, unschedulable } from '../../framework/status.ts'
+import { nodeChanged } from '../shared-hints.ts'
 
-export const NODE_AFFINITY = 'NodeAffinity'
-export const REASON_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
-
-const REFUSED = [REASON_AFFINITY]
-
-export const nodeAffinity: Plugin = {
-  name: NODE_AFFINITY,
-  weight: 2,
-  prepare({ pod }) {
-    const required = requirementOf(pod)
-    const preferred = pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-    if (!required && preferred.length === 0) return INDIFFERENT
-    return {
-      is: 'judge',
-      ...(required ? { refuses: (node) => (required(node) ? undefined : REFUSED) } : {}),
-      ...(preferred.length > 0 ? { scores: (nodes) => shares(nodes.map((node) => pointsOf(node, preferred))) } : {}),
-    }
-  },
+export const NODE_AFFINITY_MISMATCH = {
+  type: 'NodeAffinityMismatch',
+  message: "node(s) didn't match Pod's node affinity/selector",
 }
 
-/** Undefined when the pod requires nothing. */
-export function requirementOf({ spec }: Readonly<Pod>): ((node: NodeView) => boolean) | undefined {
+const REJECTED = unschedulable(NODE_AFFINITY_MISMATCH)
+
+interface State {
+  readonly matches: ((node: NodeInfo) => boolean) | undefined
+  readonly preferred: Preferred
+}
+
+export const nodeAffinity: Plugin<State> = {
+  name: 'NodeAffinity',
+  weight: 2,
+  events: [nodeChanged],
+  preFilter({ pod }) {
+    const matches = requiredAffinity(pod)
+    const preferred = pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
+    return matches || preferred.length > 0 ? { code: 'Success', state: { matches, preferred } } : SKIP
+  },
+  filter: ({ matches }, node) => (!matches || matches(node) ? undefined : REJECTED),
+  score: ({ preferred }, nodes) =>
+    preferred.length > 0 ? normalize(nodes.map((node) => weightOf(node, preferred))) : undefined,
+  signPod: ({ pod }) => [pod.spec?.nodeSelector, pod.spec?.affinity?.nodeAffinity],
+}
+
+/** Undefined if the pod requires nothing. */
+function requiredAffinity({ spec }: Readonly<Pod>): State['matches'] {
   const labels = Object.entries(spec?.nodeSelector ?? {})
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
   if (labels.length === 0 && !terms) return undefined
   return (node) =>
     labels.every(([key, value]) => node.labels[key] === value) &&
-    (!terms || terms.some((term) => nodeMeetsTerm(node, term)))
+    (!terms || terms.some((term) => nodeMatches(node, term)))
 }
 
 type Preferred = NonNullable<
@@ -40,17 +51,21 @@ type Preferred = NonNullable<
   >['preferredDuringSchedulingIgnoredDuringExecution']
 >
 
-function pointsOf(node: NodeView, preferred: Preferred): number {
-  let points = 0
+function weightOf(node: NodeInfo, preferred: Preferred): number {
+  let sum = 0
   for (const { weight, preference } of preferred) {
-    // An empty preference prefers every node alike, where an empty requirement would match none.
+    // An empty preferred term matches every node, where an empty required term matches none.
     const isEmpty = !preference.matchExpressions?.length && !preference.matchFields?.length
-    if (isEmpty || nodeMeetsTerm(node, preference)) points += weight
+    if (isEmpty || nodeMatches(node, preference)) sum += weight
   }
-  return points
+  return sum
 }
 
-function shares(points: readonly number[]): number[] | undefined {
-  const most = Math.max(...points)
-  return most <= 0 ? undefined : points.map((one) => Math.floor((SCORE_MAX * one) / most))
+/** Volumes have the same node selector terms, so the implementation is shared. */
+const nodeMatches = (node: NodeInfo, term: NodeSelectorTerm): boolean =>
+  isReachableFrom({ metadata: {}, spec: { nodeAffinity: { required: { nodeSelectorTerms: [term] } } } }, node)
+
+function normalize(weights: readonly number[]): number[] | undefined {
+  const most = Math.max(...weights)
+  return most <= 0 ? undefined : weights.map((weight) => Math.floor((SCORE_MAX * weight) / most))
 }

@@ -3,12 +3,12 @@ import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import { nodeKind } from '../../../api/kinds/node/node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
-import { HOST, type SchedulerTrial, startSchedulerTrial } from '../../scheduler.fixture.ts'
+import { HOST, type SchedulerFixture, startSchedulerFixture } from '../../scheduler.fixture.ts'
 
 // Nobody else binds or makes volumes here: the test does what it wants to see answered.
-let trial: SchedulerTrial
+let trial: SchedulerFixture
 beforeEach(async () => {
-  trial = await startSchedulerTrial({ controllers: false, bindTimeoutMs: 100_000 })
+  trial = await startSchedulerFixture({ controllers: false, bindTimeoutMs: 100_000 })
   await trial.aNode('n1')
 })
 afterEach(() => trial.stop())
@@ -150,7 +150,7 @@ describe('while a pod waits for its volumes', () => {
   it('CAP-13 a pod that goes leaves its claim and volume to others', async () => {
     await taking()
     await trial.trial.delete('/api/v1/namespaces/default/pods/db')
-    await trial.until(() => trial.scheduler.standings().length === 0, 'the pod to be forgotten')
+    await trial.until(() => trial.scheduler.queuedPods().length === 0, 'the pod to be forgotten')
     expect(trial.told('db').filter((text) => text.includes('binding volumes'))).toEqual([])
     await trial.aPod('next', { claims: ['data'] })
     await bindTo('v')
@@ -160,7 +160,7 @@ describe('while a pod waits for its volumes', () => {
   it('CAP-13 a write that fails leaves the one before it standing, and the next try goes on from there', async () => {
     let refuse = true
     await trial.stop()
-    trial = await startSchedulerTrial({
+    trial = await startSchedulerFixture({
       controllers: false,
       through: (client) => ({
         ...client,
@@ -175,7 +175,7 @@ describe('while a pod waits for its volumes', () => {
     for (const name of ['eins', 'zwei']) await trial.aClaim(name)
     await trial.aPod('db', { claims: ['eins', 'zwei'] })
     const selected = async (name: string) => (await trial.claim(name)).metadata.annotations?.[SELECTED_NODE]
-    await trial.until(() => trial.scheduler.standings()[0]?.is === 'backing off', 'the failure')
+    await trial.until(() => trial.scheduler.queuedPods()[0]?.state === 'backoff', 'the failure')
     expect([await selected('eins'), await selected('zwei')]).toEqual(['n1', undefined])
     refuse = false
     await trial.until(() => selected('zwei'), 'the second write')

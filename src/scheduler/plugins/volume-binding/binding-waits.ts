@@ -1,5 +1,5 @@
-// Pods whose volumes are being bound, each waiting for its claims. Woken by the objects it waits for, never by polling:
-// a change costs what it concerns, however many pods wait.
+// Waits in preBind until all claims of a pod are bound. Checked when an object it waits for changes, never by polling: a
+// change costs what it concerns, however many pods wait.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -8,40 +8,41 @@ import { claimKeyOf, type Volume } from '../../../volumes/matching.ts'
 import { SELECTED_NODE } from '../../../volumes/names.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { ClusterState } from '../../cluster/cluster-state.ts'
-import { getOrMake } from '../../get-or-make.ts'
-import type { NodePlan } from './judge-node.ts'
+import { getOrCreate } from '../../get-or-create.ts'
+import type { NodePlan } from './node-planner.ts'
 import { type BoundClaim, isBound, type VolumeCaches } from './pod-volumes.ts'
 import {
-  BOUND_TOO_LATE,
-  claimIsDeleted,
-  claimIsGone,
+  BIND_TIMEOUT,
+  bindingVolumeNotFound,
+  claimBeingDeleted,
   claimNotFound,
   claimRefReset,
-  nodeIsGone,
-  podIsGone,
+  nodeNotFound,
+  podDeleted,
+  provisioningClaimNotFound,
   provisioningFailed,
+  SCHEDULER_STOPPING,
   selectedNodeReset,
-  volumeIsElsewhere,
-  volumeIsGone,
+  volumeNodeMismatch,
 } from './reasons.ts'
 
-/** What ended the wait; `isPlaceFault` when the same pod may do better elsewhere. */
-export class BindingFailed extends Error {
-  override readonly name = 'BindingFailed'
-  readonly isPlaceFault: boolean
-  constructor(message: string, isPlaceFault = false) {
+export class BindingError extends Error {
+  override readonly name = 'BindingError'
+  /** The pod may succeed on another node. */
+  readonly isNodeFault: boolean
+  constructor(message: string, { isNodeFault = false } = {}) {
     super(message)
-    this.isPlaceFault = isPlaceFault
+    this.isNodeFault = isNodeFault
   }
 }
 
-const STOPPING = 'the scheduler is stopping'
+const nodeFault = (message: string): BindingError => new BindingError(message, { isNodeFault: true })
 
 export interface Waiting {
   readonly podKey: ObjectKey
   readonly nodeName: string
   readonly plan: NodePlan
-  /** Had their volumes when the pod was placed, and must still have them when the others do. */
+  /** Were bound before the pod got its node, and must still be when the others are. */
   readonly bound: readonly BoundClaim[]
   readonly timeoutMs: number
 }
@@ -69,7 +70,7 @@ export class BindingWaits {
     return this.#byPod.size
   }
 
-  /** Settles when every claim is bound; rejects with a BindingFailed. */
+  /** Resolves when every claim is bound; rejects with a BindingError. */
   until(waiting: Waiting): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
@@ -84,17 +85,17 @@ export class BindingWaits {
         else if (state !== 'waiting') fail(state)
       }
       const wait: Wait = { ...waiting, check, fail }
-      const cancelTimer = this.#clock.after(waiting.timeoutMs, () => fail(new BindingFailed(BOUND_TOO_LATE)))
+      const cancelTimer = this.#clock.after(waiting.timeoutMs, () => fail(new BindingError(BIND_TIMEOUT)))
       this.#enter(wait)
-      if (this.#isStopped) fail(new BindingFailed(STOPPING))
+      if (this.#isStopped) fail(new BindingError(SCHEDULER_STOPPING))
       else check()
     })
   }
 
-  /** Ends every wait, and every one that begins from now on. */
+  /** Fails every wait, and every one that begins from now on. */
   stop(): void {
     this.#isStopped = true
-    for (const wait of [...this.#byPod.values()]) wait.fail(new BindingFailed(STOPPING))
+    for (const wait of [...this.#byPod.values()]) wait.fail(new BindingError(SCHEDULER_STOPPING))
   }
 
   claimChanged(claimKey: ObjectKey): void {
@@ -106,48 +107,49 @@ export class BindingWaits {
     if (claimKey) this.claimChanged(claimKey)
   }
 
-  podGone(podKey: ObjectKey): void {
-    this.#byPod.get(podKey)?.fail(new BindingFailed(podIsGone(podKey)))
+  podDeleted(podKey: ObjectKey): void {
+    this.#byPod.get(podKey)?.fail(new BindingError(podDeleted(podKey)))
   }
 
-  nodeGone(nodeName: string): void {
+  nodeDeleted(nodeName: string): void {
     for (const wait of [...this.#byPod.values()]) if (wait.nodeName === nodeName) wait.check()
   }
 
-  #stateOf({ plan, bound, nodeName }: Waiting): 'bound' | 'waiting' | BindingFailed {
+  #stateOf({ plan, bound, nodeName }: Waiting): 'bound' | 'waiting' | BindingError {
     const node = this.#cluster.node(nodeName)
-    if (!node) return new BindingFailed(nodeIsGone(nodeName), true)
+    if (!node) return nodeFault(nodeNotFound(nodeName))
     for (const { key, name, claim } of bound) {
       const now = this.#caches.claims.get(key)
-      if (!now || now.metadata.uid !== claim.metadata.uid) return new BindingFailed(claimNotFound(name))
-      // No pod on a node uses it yet, so that nothing will keep it.
-      if (now.metadata.deletionTimestamp) return new BindingFailed(claimIsDeleted(name))
+      if (!now || now.metadata.uid !== claim.metadata.uid) return new BindingError(claimNotFound(name).message)
+      // No pod on a node uses it yet, so protection does not keep it.
+      if (now.metadata.deletionTimestamp) return new BindingError(claimBeingDeleted(name).message)
     }
     let isWaiting = false
     for (const { claim, volume } of plan.bind) {
       const { name = '' } = volume.metadata
       const now = this.#caches.volumes.get(name)
-      if (!now) return new BindingFailed(volumeIsGone(name))
-      if (!isReachableFrom(now, node)) return new BindingFailed(volumeIsElsewhere(name, nodeName), true)
-      if (!now.spec?.claimRef?.uid) return new BindingFailed(claimRefReset(name))
-      const taker = this.#caches.claims.get(claim.key)
-      if (!taker) return new BindingFailed(claimIsGone(claim.name))
-      if (!isBound(taker)) isWaiting = true
+      if (!now) return new BindingError(bindingVolumeNotFound(name))
+      if (!isReachableFrom(now, node)) return nodeFault(volumeNodeMismatch(name, nodeName))
+      if (!now.spec?.claimRef?.uid) return new BindingError(claimRefReset(name))
+      const stored = this.#caches.claims.get(claim.key)
+      if (!stored) return new BindingError(provisioningClaimNotFound(claim.name))
+      if (!isBound(stored)) isWaiting = true
     }
-    for (const claim of [...plan.make.map((one) => one.claim), ...plan.follow]) {
+    for (const claim of [...plan.provision.map((one) => one.claim), ...plan.shared]) {
       const now = this.#caches.claims.get(claim.key)
-      if (!now || now.metadata.uid !== claim.claim.metadata.uid) return new BindingFailed(claimIsGone(claim.name))
+      if (now?.metadata.uid !== claim.claim.metadata.uid || !now)
+        return new BindingError(provisioningClaimNotFound(claim.name))
       if (isBound(now)) {
         const { volumeName = '' } = now.spec ?? {}
         const volume = this.#caches.volumes.get(volumeName)
         if (!volume) isWaiting = true
-        else if (!isReachableFrom(volume, node)) return new BindingFailed(volumeIsElsewhere(volumeName, nodeName), true)
+        else if (!isReachableFrom(volume, node)) return nodeFault(volumeNodeMismatch(volumeName, nodeName))
         continue
       }
       isWaiting = true
-      if (plan.follow.includes(claim)) continue // the pod it follows is the one to judge
-      if (!now.metadata.annotations) return new BindingFailed(selectedNodeReset(claim.name), true)
-      if (annotationOf(now, SELECTED_NODE) !== nodeName) return new BindingFailed(provisioningFailed(claim.name), true)
+      if (plan.shared.includes(claim)) continue // checked by the wait of the pod it is shared with
+      if (!now.metadata.annotations) return nodeFault(selectedNodeReset(claim.name))
+      if (annotationOf(now, SELECTED_NODE) !== nodeName) return nodeFault(provisioningFailed(claim.name))
     }
     return isWaiting ? 'waiting' : 'bound'
   }
@@ -155,7 +157,7 @@ export class BindingWaits {
   #enter(wait: Wait): void {
     this.#byPod.set(wait.podKey, wait)
     for (const key of claimKeysOf(wait)) {
-      getOrMake(this.#byClaim, key, () => new Set()).add(wait)
+      getOrCreate(this.#byClaim, key, () => new Set()).add(wait)
     }
   }
 
@@ -169,9 +171,9 @@ export class BindingWaits {
   }
 }
 
-const claimKeysOf = ({ plan: { bind, make, follow }, bound }: Waiting): ObjectKey[] => [
+const claimKeysOf = ({ plan: { bind, provision, shared }, bound }: Waiting): ObjectKey[] => [
   ...bound.map(({ key }) => key),
   ...bind.map(({ claim }) => claim.key),
-  ...make.map(({ claim }) => claim.key),
-  ...follow.map(({ key }) => key),
+  ...provision.map(({ claim }) => claim.key),
+  ...shared.map(({ key }) => key),
 ]

@@ -1,7 +1,7 @@
-// The claims of a pod, sorted by what has to be done about them before it can run:
-//   bound        the volume is there; the node must reach it
-//   delayed      a volume is chosen or made once the node is known
-// Anything else means that no node will do yet, and says why.
+// The claims of a pod, by what is left to do before the pod can run:
+//   bound        the volume exists; the node must be able to reach it
+//   delayed      a volume is chosen or provisioned once the node is known (WaitForFirstConsumer)
+// Any other claim rejects the pod for every node.
 
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
@@ -12,14 +12,16 @@ import { quantityToBytes } from '../../../api/quantity.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
 import { BIND_COMPLETED, SELECTED_NODE } from '../../../volumes/names.ts'
-import type { PodClaim, PodFacts } from '../../pod-facts.ts'
+import type { PodClaim, PodInfo } from '../../cluster/pod-info.ts'
+import type { Reason } from '../../framework/status.ts'
 import {
-  claimIsDeleted,
-  claimIsForeign,
-  claimIsLost,
-  claimIsToCome,
+  claimBeingDeleted,
+  claimLost,
   claimNotFound,
-  REASON_IMMEDIATE,
+  claimNotYetCreated,
+  claimOfAnotherPod,
+  storageClassNotFound,
+  UNBOUND_IMMEDIATE_CLAIMS,
 } from './reasons.ts'
 
 type Claim = Readonly<PersistentVolumeClaim>
@@ -29,7 +31,7 @@ export interface BoundClaim {
   readonly name: string
   readonly claim: Claim
   readonly isEphemeral: boolean
-  /** Undefined when the volume is not there. */
+  /** Undefined if the volume does not exist. */
   readonly volume: Readonly<PersistentVolume> | undefined
 }
 
@@ -44,7 +46,7 @@ export interface DelayedClaim {
 
 export type PodVolumes =
   | { readonly is: 'known'; readonly bound: readonly BoundClaim[]; readonly delayed: readonly DelayedClaim[] }
-  | { readonly is: 'hopeless'; readonly because: string }
+  | { readonly is: 'rejected'; readonly reason: Reason }
 
 export interface VolumeCaches {
   readonly claims: Cache<PersistentVolumeClaim>
@@ -52,23 +54,23 @@ export interface VolumeCaches {
   readonly classes: Cache<StorageClass>
 }
 
-/** `asIfUnbound` names claims to be judged as if their volumes had yet to be made. */
+/** Treats the claims in `asIfUnbound` as if their volumes had yet to be provisioned. */
 export function podVolumes(
-  pod: PodFacts,
+  pod: PodInfo,
   caches: VolumeCaches,
   asIfUnbound: ReadonlySet<ObjectKey> = NONE,
 ): PodVolumes {
   const bound: BoundClaim[] = []
   const delayed: DelayedClaim[] = []
-  let immediate: string | undefined
-  for (const wanted of pod.claims) {
-    const claim = caches.claims.get(wanted.key)
-    const problem = problemOf(pod, wanted, claim)
-    if (problem !== undefined || !claim) return { is: 'hopeless', because: problem ?? claimNotFound(wanted.name) }
+  let immediate: Reason | undefined
+  for (const podClaim of pod.claims) {
+    const claim = caches.claims.get(podClaim.key)
+    const problem = problemOf(pod, podClaim, claim)
+    if (problem || !claim) return { is: 'rejected', reason: problem ?? claimNotFound(podClaim.name) }
     const className = claimClassName(claim) ?? ''
     const storageClass = className ? caches.classes.get(className) : undefined
     const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
-    const { key, name, isEphemeral } = wanted
+    const { key, name, isEphemeral } = podClaim
     if (isBound(claim) && !(isDelayed && asIfUnbound.has(key))) {
       const volume = caches.volumes.get(claim.spec?.volumeName ?? '')
       bound.push({ key, name, claim, isEphemeral, volume })
@@ -77,26 +79,24 @@ export function podVolumes(
       delayed.push({ key, name, claim, storageClass, bytes: requestedBytes(claim), selectedNode })
     } else immediate ??= whyUnbound(name, className, storageClass !== undefined)
   }
-  if (immediate !== undefined) return { is: 'hopeless', because: immediate }
+  if (immediate) return { is: 'rejected', reason: immediate }
   delayed.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.key < b.key ? -1 : 1))
   return { is: 'known', bound, delayed }
 }
 
 const NONE: ReadonlySet<ObjectKey> = new Set()
 
-function problemOf({ pod, key: podKey }: PodFacts, { key, name, isEphemeral }: PodClaim, claim: Claim | undefined) {
-  if (!claim) return isEphemeral ? claimIsToCome(name) : claimNotFound(name)
-  if (isEphemeral && !isOwnedBy(claim, pod)) return claimIsForeign(key, podKey)
-  if (claim.status?.phase === 'Lost') return claimIsLost(name, claim.spec?.volumeName ?? '')
-  if (claim.metadata.deletionTimestamp) return claimIsDeleted(name)
+function problemOf({ pod, key: podKey }: PodInfo, { key, name, isEphemeral }: PodClaim, claim: Claim | undefined) {
+  if (!claim) return isEphemeral ? claimNotYetCreated(name) : claimNotFound(name)
+  if (isEphemeral && !isOwnedBy(claim, pod)) return claimOfAnotherPod(key, podKey)
+  if (claim.status?.phase === 'Lost') return claimLost(name, claim.spec?.volumeName ?? '')
+  if (claim.metadata.deletionTimestamp) return claimBeingDeleted(name)
   return undefined
 }
 
-/** The binder has to act first; where it cannot, for want of the class, that is said too. */
-const whyUnbound = (name: string, className: string, hasClass: boolean): string =>
-  className === '' || hasClass
-    ? REASON_IMMEDIATE
-    : `${REASON_IMMEDIATE}: claim ${JSON.stringify(name)} names the storage class ${JSON.stringify(className)}, which does not exist`
+/** The binding controller has to act first, and cannot if the class is missing. */
+const whyUnbound = (name: string, className: string, hasClass: boolean): Reason =>
+  className === '' || hasClass ? UNBOUND_IMMEDIATE_CLAIMS : storageClassNotFound(name, className)
 
 export const isBound = (claim: Claim): boolean =>
   Boolean(claim.spec?.volumeName) && annotationOf(claim, BIND_COMPLETED) !== undefined

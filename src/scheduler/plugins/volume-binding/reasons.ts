@@ -1,34 +1,71 @@
-// Why volumes keep a pod from a node, in the words that clients know.
+// Why volumes keep a pod from a node or from every node, with the messages of kube-scheduler.
+import type { Reason } from '../../framework/status.ts'
 
-export const REASON_PLACE = "node(s) didn't match PersistentVolume's node affinity"
-export const REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
-export const REASON_NO_SPACE = 'node(s) did not have enough free storage'
-export const REASON_LOST = 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)'
-
-export const REASON_IMMEDIATE = 'pod has unbound immediate PersistentVolumeClaims'
+export const NODE_CONFLICT: Reason = {
+  type: 'VolumeNodeConflict',
+  message: "node(s) didn't match PersistentVolume's node affinity",
+}
+export const BIND_CONFLICT: Reason = {
+  type: 'VolumeBindConflict',
+  message: "node(s) didn't find available persistent volumes to bind",
+}
+export const NOT_ENOUGH_SPACE: Reason = {
+  type: 'NotEnoughSpace',
+  message: 'node(s) did not have enough free storage',
+}
+export const VOLUME_NOT_FOUND: Reason = {
+  type: 'VolumeNotFound',
+  message: 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
+}
 
 const quoted = (name: string): string => JSON.stringify(name)
 
-export const claimNotFound = (claim: string): string => `persistentvolumeclaim ${quoted(claim)} not found`
-export const claimIsDeleted = (claim: string): string => `persistentvolumeclaim ${quoted(claim)} is being deleted`
-export const claimIsLost = (claim: string, volume: string): string =>
-  `persistentvolumeclaim ${quoted(claim)} bound to non-existent persistentvolume ${quoted(volume)}`
-export const claimIsToCome = (claim: string): string =>
-  `waiting for ephemeral volume controller to create the persistentvolumeclaim ${quoted(claim)}`
-export const claimIsForeign = (claimKey: string, podKey: string): string =>
-  `PVC ${claimKey} was not created for pod ${podKey} (pod is not owner)`
+export const claimNotFound = (claim: string): Reason => ({
+  type: 'ClaimNotFound',
+  subject: claim,
+  message: `persistentvolumeclaim ${quoted(claim)} not found`,
+})
+export const claimBeingDeleted = (claim: string): Reason => ({
+  type: 'ClaimBeingDeleted',
+  subject: claim,
+  message: `persistentvolumeclaim ${quoted(claim)} is being deleted`,
+})
+export const claimLost = (claim: string, volume: string): Reason => ({
+  type: 'ClaimLost',
+  subject: claim,
+  message: `persistentvolumeclaim ${quoted(claim)} bound to non-existent persistentvolume ${quoted(volume)}`,
+})
+export const claimNotYetCreated = (claim: string): Reason => ({
+  type: 'ClaimNotYetCreated',
+  subject: claim,
+  message: `waiting for ephemeral volume controller to create the persistentvolumeclaim ${quoted(claim)}`,
+})
+export const claimOfAnotherPod = (claimKey: string, podKey: string): Reason => ({
+  type: 'ClaimOfAnotherPod',
+  subject: claimKey,
+  message: `PVC ${claimKey} was not created for pod ${podKey} (pod is not owner)`,
+})
 
-// While the volumes of a pod that has been placed are being bound.
-export const podIsGone = (podKey: string): string => `pod does not exist any more: ${podKey}`
-export const nodeIsGone = (node: string): string => `failed to get node ${quoted(node)}: it does not exist any more`
-export const claimIsGone = (claim: string): string =>
+const UNBOUND_IMMEDIATE = 'pod has unbound immediate PersistentVolumeClaims'
+export const UNBOUND_IMMEDIATE_CLAIMS: Reason = { type: 'UnboundImmediateClaims', message: UNBOUND_IMMEDIATE }
+export const storageClassNotFound = (claim: string, className: string): Reason => ({
+  type: 'StorageClassNotFound',
+  subject: `${claim} ${className}`,
+  message: `${UNBOUND_IMMEDIATE}: claim ${quoted(claim)} names storage class ${quoted(className)}, which does not exist`,
+})
+
+// While preBind waits for the volumes of a pod. Same messages as in kube-scheduler.
+export const podDeleted = (podKey: string): string => `pod does not exist any more: ${podKey}`
+export const nodeNotFound = (node: string): string => `failed to get node ${quoted(node)}: it does not exist any more`
+export const provisioningClaimNotFound = (claim: string): string =>
   `failed to check provisioning pvc: persistentvolumeclaim ${quoted(claim)} not found`
-export const volumeIsGone = (volume: string): string =>
+export const bindingVolumeNotFound = (volume: string): string =>
   `failed to check binding: persistentvolume ${quoted(volume)} not found`
 export const claimRefReset = (volume: string): string => `ClaimRef got reset for pv ${quoted(volume)}`
 export const selectedNodeReset = (claim: string): string => `selectedNode annotation reset for PVC ${quoted(claim)}`
 export const provisioningFailed = (claim: string): string => `provisioning failed for PVC ${quoted(claim)}`
-export const volumeIsElsewhere = (volume: string, node: string): string =>
+export const volumeNodeMismatch = (volume: string, node: string): string =>
   `pv ${quoted(volume)} node affinity doesn't match node ${quoted(node)}: no matching NodeSelectorTerms`
-export const BOUND_TOO_LATE = 'context deadline exceeded'
-export const duringBinding = (why: string): string => `running PreBind plugin "VolumeBinding": binding volumes: ${why}`
+export const BIND_TIMEOUT = 'context deadline exceeded'
+export const SCHEDULER_STOPPING = 'the scheduler is stopping'
+export const preBindFailed = (why: string): string => `running PreBind plugin "VolumeBinding": binding volumes: ${why}`

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
-import { capacityReport } from '../../capacity/capacity-report.ts'
+import { capacityReport } from './capacity/capacity-report.ts'
 import { gi } from '../../scheduler.fixture.ts'
-import type { NodePlan } from './judge-node.ts'
+import type { NodePlan } from './node-planner.ts'
 import { CAPACITY_PREFERENCE, scoreOf } from './score.ts'
 
 const aClass = (name: string, preference?: string): StorageClass => ({
@@ -22,15 +22,15 @@ const aReport = (parts: Partial<CSIStorageCapacity>) =>
   capacityReport({ metadata: { namespace: 'd', name: 'r' }, storageClassName: 'x', nodeTopology: {}, ...parts })
 const making = (sizes: readonly number[], free: Partial<CSIStorageCapacity>, storageClass = aClass('x')): NodePlan => ({
   bind: [],
-  make: sizes.map((size) => ({ claim: aClaim(size, storageClass), report: aReport(free) })),
-  follow: [],
+  provision: sizes.map((size) => ({ claim: aClaim(size, storageClass), report: aReport(free) })),
+  shared: [],
 })
-const binding = (size: number, volumeSize: number, make: NodePlan['make'] = []): NodePlan => ({
+const binding = (size: number, volumeSize: number, make: NodePlan['provision'] = []): NodePlan => ({
   bind: [
     { claim: aClaim(size, aClass('x')), volume: { metadata: {}, spec: { capacity: { storage: `${volumeSize}Gi` } } } },
   ],
-  make,
-  follow: [],
+  provision,
+  shared: [],
 })
 const score = (plan: NodePlan) => scoreOf(plan, undefined)
 
@@ -55,19 +55,19 @@ describe('which node is better for new volumes', () => {
 
   it('PLUS-3 existing volumes count by how much of them is used, and new ones beside them not at all', () => {
     expect([score(binding(50, 200)), score(binding(50, 100))]).toEqual([75, 50])
-    expect(score(binding(50, 100, making([1], { capacity: '1Gi' }).make))).toBe(50)
+    expect(score(binding(50, 100, making([1], { capacity: '1Gi' }).provision))).toBe(50)
   })
 
   it('PLUS-3 the mean over classes is rounded, and nothing to compare is nothing', () => {
     const plan: NodePlan = {
       bind: [],
-      follow: [],
-      make: [
+      shared: [],
+      provision: [
         { claim: aClaim(10, aClass('a')), report: aReport({ capacity: '100Gi' }) },
         { claim: aClaim(10, aClass('b')), report: aReport({ capacity: '30Gi' }) },
       ],
     }
     expect(score(plan)).toBe(79) // of 90 and 67, rounded up from 78.5
-    expect(score({ bind: [], make: [], follow: [] })).toBe(0)
+    expect(score({ bind: [], provision: [], shared: [] })).toBe(0)
   })
 })

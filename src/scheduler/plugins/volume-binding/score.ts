@@ -1,15 +1,15 @@
-// How good a node is for a pod's volumes: by how full its storage would be. Spreading prefers the emptiest, packing the
-// fullest that still fits; a class says which by annotation. Where existing volumes would be bound, what counts is how
-// tightly they fit, and volumes that would be made are left out.
+// Scores a node by how full its storage would be. `spread` prefers the emptiest node, `pack` the fullest that still fits;
+// the class says which by annotation. If existing volumes would be bound, only how much of them is used counts, and
+// volumes to provision are left out.
 
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
-import type { CapacityReport } from '../../capacity/capacity-report.ts'
-import type { Reservations } from '../../capacity/reservations.ts'
-import { getOrMake } from '../../get-or-make.ts'
-import { SCORE_MAX } from '../../plugin.ts'
-import type { NodePlan } from './judge-node.ts'
+import type { CapacityReport } from './capacity/capacity-report.ts'
+import type { Reservations } from './capacity/reservations.ts'
+import { getOrCreate } from '../../get-or-create.ts'
+import { SCORE_MAX } from '../../framework/plugin.ts'
+import type { NodePlan } from './node-planner.ts'
 
 /** On a StorageClass: `spread` (the default) or `pack`. */
 export const CAPACITY_PREFERENCE = 'scheduling.stowage.dev/capacity'
@@ -38,24 +38,24 @@ function usesOfExisting({ bind }: NodePlan): Map<string, Use> {
   return uses
 }
 
-function usesOfNew({ make }: NodePlan, reservations: Reservations | undefined): Map<string, Use> {
+function usesOfNew({ provision }: NodePlan, reservations: Reservations | undefined): Map<string, Use> {
   const uses = new Map<string, Use>()
-  const own = make.map(({ claim }) => claim.key)
-  for (const { claim, report } of make) {
+  const own = provision.map(({ claim }) => claim.key)
+  for (const { claim, report } of provision) {
     if (!report) continue
     const use = useOf(uses, claim.storageClass)
     use.requested += claim.bytes
-    use.capacity = freeIn(report) - (reservations?.heldBack(report, own) ?? 0n)
+    use.capacity = freeIn(report) - (reservations?.reservedForOthers(report, own) ?? 0n)
   }
   return uses
 }
 
-/** Where a driver tells only how large a volume may be, that is the best guess at what is free. */
+/** If a driver reports only the maximum volume size, that is the best estimate of what is free. */
 const freeIn = ({ capacityBytes, maximumBytes }: CapacityReport): bigint => capacityBytes ?? maximumBytes ?? 0n
 
 function useOf(uses: Map<string, Use>, storageClass: Readonly<StorageClass>): Use {
   const name = storageClass.metadata.name ?? ''
-  return getOrMake(uses, name, () => ({ storageClass, requested: 0n, capacity: 0n }))
+  return getOrCreate(uses, name, () => ({ storageClass, requested: 0n, capacity: 0n }))
 }
 
 function pointsOf({ storageClass, requested, capacity }: Use): number {
@@ -64,7 +64,7 @@ function pointsOf({ storageClass, requested, capacity }: Use): number {
   return annotationOf(storageClass, CAPACITY_PREFERENCE) === 'pack' ? utilization : SCORE_MAX - utilization
 }
 
-/** Below this, a hundred times as much is still an exact number. */
+/** Below this, the product with SCORE_MAX is exact in floating point. */
 const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER) / BigInt(SCORE_MAX)
 
 const percentOf = (part: bigint, whole: bigint): number =>

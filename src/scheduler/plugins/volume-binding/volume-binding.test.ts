@@ -10,18 +10,18 @@ import {
   DRIVER,
   gi,
   HOST,
-  type SchedulerTrial,
-  type SchedulerTrialOptions,
-  startSchedulerTrial,
+  type SchedulerFixture,
+  type SchedulerFixtureOptions,
+  startSchedulerFixture,
 } from '../../scheduler.fixture.ts'
 
-let trial: SchedulerTrial
-const start = async (options?: SchedulerTrialOptions) => {
-  trial = await startSchedulerTrial(options)
+let trial: SchedulerFixture
+const start = async (options?: SchedulerFixtureOptions) => {
+  trial = await startSchedulerFixture(options)
 }
 beforeEach(() => start())
 afterEach(() => trial.stop())
-const again = async (options: SchedulerTrialOptions) => {
+const again = async (options: SchedulerFixtureOptions) => {
   await trial.stop()
   await start(options)
 }

@@ -1,0 +1,63 @@
+// One node with the pods on it, assumed ones included, and the sums of their requests. cluster-state.ts updates it;
+// plugins read it.
+import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
+import type { ObjectKey } from '../../client/index.ts'
+import type { PodInfo } from './pod-info.ts'
+import { type Amounts, addAmounts, allocatableOf } from './amounts.ts'
+
+/** Scoring counts this much for a pod without requests; otherwise all of them would go to the same node. */
+const CPU_DEFAULT_MILLIS = 100
+const MEMORY_DEFAULT_BYTES = 200 * 1024 * 1024
+
+export class NodeInfo {
+  readonly name: string
+  /** Undefined if the node does not exist, but a pod is bound to it. */
+  node: Readonly<Node> | undefined
+  labels: Readonly<Record<string, string>> = {}
+  taints: readonly Taint[] = []
+  allocatable: Amounts | undefined
+  readonly pods = new Map<ObjectKey, PodInfo>()
+  requested = new Map<string, number>()
+  /** Sums of requests with the defaults above, for scoring only. */
+  nonZeroCpu = 0
+  nonZeroMemory = 0
+  /** Incremented with every change of the pods, to invalidate what plugins derive from them. */
+  podsVersion = 0
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  setNode(node: Readonly<Node> | undefined): void {
+    this.node = node
+    this.labels = node?.metadata.labels ?? {}
+    this.taints = node?.spec?.taints ?? []
+    this.allocatable = node && allocatableOf(node)
+  }
+
+  addPod(facts: PodInfo): void {
+    if (this.pods.has(facts.key)) this.removePod(facts.key)
+    this.pods.set(facts.key, facts)
+    this.#count(facts)
+    this.podsVersion++
+  }
+
+  removePod(key: ObjectKey): void {
+    if (!this.pods.delete(key)) return
+    // Summed again: subtracting would leave rounding errors of amounts beyond exact arithmetic.
+    this.requested = new Map()
+    this.nonZeroCpu = 0
+    this.nonZeroMemory = 0
+    for (const facts of this.pods.values()) this.#count(facts)
+    this.podsVersion++
+  }
+
+  #count({ requests }: PodInfo): void {
+    addAmounts(this.requested, requests)
+    this.nonZeroCpu += nonZeroCpu(requests)
+    this.nonZeroMemory += nonZeroMemory(requests)
+  }
+}
+
+export const nonZeroCpu = (requests: Amounts): number => requests.get('cpu') || CPU_DEFAULT_MILLIS
+export const nonZeroMemory = (requests: Amounts): number => requests.get('memory') || MEMORY_DEFAULT_BYTES

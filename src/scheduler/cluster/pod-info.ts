@@ -1,0 +1,44 @@
+// A pod with what the scheduler derives from it, computed once per version.
+import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { type Amounts, requestsOf } from './amounts.ts'
+
+export interface PodInfo {
+  readonly key: ObjectKey
+  readonly uid: string
+  readonly pod: Readonly<Pod>
+  readonly priority: number
+  readonly requests: Amounts
+  readonly claims: readonly PodClaim[]
+}
+
+export interface PodClaim {
+  readonly key: ObjectKey
+  readonly name: string
+  /** Created from a volumeClaimTemplate of the pod. */
+  readonly isEphemeral: boolean
+}
+
+export const podInfo = (pod: Readonly<Pod>): PodInfo => ({
+  key: keyOfObject(pod),
+  uid: pod.metadata.uid ?? '',
+  pod,
+  priority: pod.spec?.priority ?? 0,
+  requests: requestsOf(pod),
+  claims: claimsOf(pod),
+})
+
+function claimsOf({ metadata, spec }: Readonly<Pod>): readonly PodClaim[] {
+  const claims = new Map<ObjectKey, PodClaim>() // two volumes may name the same claim
+  for (const { name: volume, persistentVolumeClaim, ephemeral } of spec?.volumes ?? []) {
+    const name = persistentVolumeClaim?.claimName ?? (ephemeral ? `${metadata.name}-${volume}` : undefined)
+    if (name === undefined) continue
+    const key = `${metadata.namespace}/${name}`
+    if (!claims.has(key)) claims.set(key, { key, name, isEphemeral: !persistentVolumeClaim })
+  }
+  return [...claims.values()]
+}
+
+/** A finished pod uses no resources. */
+export const isFinished = ({ status }: Readonly<Pod>): boolean =>
+  status?.phase === 'Succeeded' || status?.phase === 'Failed'

@@ -1,0 +1,18 @@
+// Limits how many async functions run at once; the others wait in the order they came.
+
+export function limitConcurrency(max: number): <T>(run: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return async (run) => {
+    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve))
+    else running++
+    try {
+      return await run()
+    } finally {
+      const next = waiting.shift()
+      if (next)
+        next() // takes over the slot
+      else running--
+    }
+  }
+}

@@ -1,0 +1,156 @@
+// Rejects nodes on which the pod would exceed the volume limit that a driver states in CSINode, and nodes without a driver
+// whose CSIDriver sets preventPodSchedulingIfMissing. Counts each volume of pods on or assumed on the node once, and
+// volumes that are still attached though no pod uses them.
+
+import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
+import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
+import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
+import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
+import { claimKeyOf } from '../../../volumes/matching.ts'
+import type { NodeInfo } from '../../cluster/node-info.ts'
+import type { PodInfo } from '../../cluster/pod-info.ts'
+import type { QueueingHint } from '../../framework/cluster-events.ts'
+import type { Plugin, PluginHandle } from '../../framework/plugin.ts'
+import { type Reason, SKIP, unschedulable } from '../../framework/status.ts'
+import { getOrCreate } from '../../get-or-create.ts'
+import { ANY_NODE, claimChanged, hintForNode, nodeChanged, podRemovedFromNode } from '../shared-hints.ts'
+
+const REJECTED = unschedulable({ type: 'TooManyVolumes', message: 'node(s) exceed max volume count' })
+const driverMissing = (driver: string): Reason => ({
+  type: 'DriverMissing',
+  subject: driver,
+  message: `${driver} CSI driver is not installed on the node`,
+})
+
+interface State {
+  readonly claimsByDriver: ReadonlyMap<string, readonly ObjectKey[]>
+  /** Drivers that must be installed on the node. */
+  readonly required: ReadonlySet<string>
+}
+
+interface AttachedVolumes {
+  readonly podsVersion: number
+  /** By driver. A volume is identified by its claim, or by its own name if it has none. */
+  readonly byDriver: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+const BY_NODE = 'scheduler/node'
+const nodeNamesOf = ({ spec }: Readonly<VolumeAttachment>): string[] => [spec.nodeName]
+
+export function createNodeVolumeLimits({ caches, cluster }: PluginHandle): Plugin<State> {
+  const { attachments, csiNodes, drivers } = caches
+  attachments.addIndex(BY_NODE, nodeNamesOf)
+  const attached = new WeakMap<NodeInfo, AttachedVolumes>()
+
+  function driverOf(claimKey: ObjectKey): string | undefined {
+    const claim = caches.claims.get(claimKey)
+    if (!claim) return undefined
+    const volume = claim.spec?.volumeName ? caches.volumes.get(claim.spec.volumeName) : undefined
+    return volume ? volume.spec?.csi?.driver : caches.classes.get(claimClassName(claim) ?? '')?.provisioner
+  }
+
+  function claimsByDriver({ claims }: PodInfo): Map<string, ObjectKey[]> {
+    const byDriver = new Map<string, ObjectKey[]>()
+    for (const { key } of claims) {
+      const driver = driverOf(key)
+      if (driver !== undefined) getOrCreate(byDriver, driver, () => []).push(key)
+    }
+    return byDriver
+  }
+
+  function volumesOn(node: NodeInfo): AttachedVolumes['byDriver'] {
+    const known = attached.get(node)
+    if (known?.podsVersion === node.podsVersion) return known.byDriver
+    const byDriver = new Map<string, Set<string>>()
+    const count = (driver: string | undefined, volume: string) => {
+      if (driver !== undefined) getOrCreate(byDriver, driver, () => new Set()).add(volume)
+    }
+    for (const { claims } of node.pods.values()) for (const { key } of claims) count(driverOf(key), key)
+    for (const { spec } of attachments.byIndex(BY_NODE, node.name)) {
+      const name = spec.source.persistentVolumeName
+      const volume = name === undefined ? undefined : caches.volumes.get(name)
+      if (volume) count(spec.attacher, claimKeyOf(volume) ?? `volume ${name}`)
+    }
+    attached.set(node, { podsVersion: node.podsVersion, byDriver })
+    return byDriver
+  }
+
+  /** Drops the cached count of a node after a change other than of its pods. */
+  function recount(node: NodeInfo | undefined): void {
+    if (node) attached.delete(node)
+  }
+
+  return {
+    name: 'NodeVolumeLimits',
+    events: [
+      nodeChanged,
+      podRemovedFromNode,
+      attachmentDeleted,
+      driversChanged,
+      claimChanged,
+      requirementDropped((pod) => [...claimsByDriver(pod).keys()]),
+    ],
+    preFilter(pod) {
+      const byDriver = claimsByDriver(pod)
+      if (byDriver.size === 0) return SKIP
+      const required = [...byDriver.keys()].filter((name) => isRequired(drivers.get(name)))
+      return { code: 'Success', state: { claimsByDriver: byDriver, required: new Set(required) } }
+    },
+    filter(state, node) {
+      const installed = csiNodes.get(node.name)?.spec.drivers
+      for (const [driver, claims] of state.claimsByDriver) {
+        const onNode = installed?.find(({ name }) => name === driver)
+        if (!onNode && state.required.has(driver)) return unschedulable(driverMissing(driver))
+        const max = onNode?.allocatable?.count
+        if (max === undefined) continue
+        const volumes = volumesOn(node).get(driver)
+        const added = claims.filter((key) => !volumes?.has(key)).length
+        if (added > 0 && (volumes?.size ?? 0) + added > max) return REJECTED
+      }
+      return undefined
+    },
+    signPod: (pod) =>
+      pod.claims.length > 0 ? [...claimsByDriver(pod)].map(([driver, { length }]) => [driver, length]) : undefined,
+    observe(event) {
+      if (event.on === 'attachment') {
+        const { next, old } = event
+        // An update changes neither the node nor the volume.
+        if (!next || !old) recount(cluster.node((next ?? old)?.spec.nodeName ?? ''))
+      } else if (event.on === 'claim') {
+        const { next, old } = event
+        if (!next || next.spec?.volumeName === old?.spec?.volumeName) return
+        for (const pod of cluster.podsUsing(keyOfObject(next))) recount(cluster.nodeOf(pod))
+      }
+    },
+  }
+}
+
+/** A volume was detached from its node. */
+const attachmentDeleted: QueueingHint<'attachment'> = {
+  on: 'attachment',
+  scope: 'class',
+  keysOfPod: () => ANY_NODE,
+  keysOfEvent: ({ next }) => (next ? [] : ANY_NODE),
+  hint: (pod, { old }, context) => hintForNode(pod, old?.spec.nodeName ?? '', context),
+}
+
+/** A driver was installed on or removed from a node, or its limit changed. */
+const driversChanged: QueueingHint<'csiNode'> = {
+  on: 'csiNode',
+  scope: 'class',
+  keysOfPod: () => ANY_NODE,
+  keysOfEvent: ({ next, old }) =>
+    JSON.stringify(next?.spec.drivers) === JSON.stringify(old?.spec.drivers) ? [] : ANY_NODE,
+  hint: (pod, { next, old }, context) => hintForNode(pod, (next ?? old)?.metadata.name ?? '', context),
+}
+
+/** A driver no longer has to be installed on the node. */
+const requirementDropped = (driversOf: (pod: PodInfo) => readonly string[]): QueueingHint<'csiDriver'> => ({
+  on: 'csiDriver',
+  scope: 'class',
+  keysOfPod: driversOf,
+  keysOfEvent: ({ next, old }) => (isRequired(old) && !isRequired(next) ? [old?.metadata.name ?? ''] : []),
+})
+
+const isRequired = (driver: Readonly<CSIDriver> | undefined): boolean =>
+  driver?.spec.preventPodSchedulingIfMissing === true

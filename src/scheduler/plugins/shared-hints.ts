@@ -1,0 +1,76 @@
+// Queueing hints that several plugins declare. A shared hint runs once per event, whichever of them rejected the pod.
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
+import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
+import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import { BIND_COMPLETED, SELECTED_NODE } from '../../volumes/names.ts'
+import type { PodInfo } from '../cluster/pod-info.ts'
+import type { Hint, HintContext, QueueingHint } from '../framework/cluster-events.ts'
+import { reasonKey } from '../framework/status.ts'
+
+/** The key of pods that wait for a change of any node. */
+export const ANY_NODE: readonly string[] = ['node']
+const NONE: readonly string[] = []
+
+/** A node was added, or something that plugins read has changed: queue the pod if that node takes it. */
+export const nodeChanged: QueueingHint<'node'> = {
+  on: 'node',
+  scope: 'class',
+  keysOfPod: () => ANY_NODE,
+  keysOfEvent: ({ next, old }) => (!next || (old && isSameForScheduling(old, next)) ? NONE : ANY_NODE),
+  hint: (pod, { next }, context) => hintForNode(pod, next?.metadata.name ?? '', context),
+}
+
+/** A pod left its node: queue the pod if it fits there now. */
+export const podRemovedFromNode: QueueingHint<'podRemoved'> = {
+  on: 'podRemoved',
+  scope: 'class',
+  keysOfPod: () => ANY_NODE,
+  keysOfEvent: () => ANY_NODE,
+  hint: (pod, { nodeName }, context) => hintForNode(pod, nodeName, context),
+}
+
+/** A claim of the pod was created or bound, or its selected node changed. */
+export const claimChanged: QueueingHint<'claim'> = {
+  on: 'claim',
+  scope: 'pod',
+  keysOfPod: claimKeys,
+  keysOfEvent: ({ next }) => (next ? [claimKey(keyOfObject(next))] : NONE),
+  hint: (_, { next, old }) => (next && old && bindingOf(next) === bindingOf(old) ? 'skip' : 'queue'),
+}
+
+export const claimKey = (key: ObjectKey): string => `claim ${key}`
+
+export function claimKeys({ claims }: PodInfo): string[] {
+  return claims.map(({ key }) => claimKey(key))
+}
+
+/**
+ * Queues the pod if this node takes it now. A rejection for a reason that no node has given before is returned: nothing
+ * that resolves it is among the events the pod waits for.
+ */
+export function hintForNode(pod: PodInfo, nodeName: string, { checkNode, rejection }: HintContext): Hint {
+  const result = checkNode(pod, nodeName)
+  if (!result) return 'queue'
+  if (result === 'no such node') return 'skip'
+  const isKnown =
+    rejection.rejectedBy.has(result.plugin) &&
+    result.status.reasons.every((reason) => rejection.reasons.has(reasonKey(reason)))
+  return isKnown ? 'skip' : result
+}
+
+/** Compares what plugins read of a node. Heartbeats change other fields. */
+const isSameForScheduling = (a: Readonly<Node>, b: Readonly<Node>): boolean =>
+  JSON.stringify([a.metadata.labels, a.spec?.taints, a.spec?.unschedulable, a.status?.allocatable]) ===
+  JSON.stringify([b.metadata.labels, b.spec?.taints, b.spec?.unschedulable, b.status?.allocatable])
+
+const bindingOf = (claim: Readonly<PersistentVolumeClaim>): string =>
+  JSON.stringify([
+    claim.spec?.volumeName,
+    claimClassName(claim),
+    annotationOf(claim, BIND_COMPLETED),
+    annotationOf(claim, SELECTED_NODE),
+    claim.status?.phase,
+    claim.metadata.ownerReferences,
+    claim.metadata.deletionTimestamp === undefined,
+  ])

@@ -1,0 +1,36 @@
+// Claims and volumes that are assumed bound for pods on their way to a node, from the decision until the pod is bound or
+// the attempt has failed. Other pods must not get the same volumes; pods that share a claim have to follow the first.
+import type { ObjectKey } from '../../../client/index.ts'
+
+export interface AssumedBinding {
+  readonly nodeName: string
+  readonly podKey: ObjectKey
+  /** The existing volume chosen for the claim; undefined if one is to be provisioned. */
+  readonly volume?: string
+}
+
+export class AssumedVolumes {
+  readonly #claims = new Map<ObjectKey, AssumedBinding>()
+  readonly #volumes = new Set<string>()
+
+  /** Names of the volumes assumed bound. */
+  get volumes(): ReadonlySet<string> {
+    return this.#volumes
+  }
+
+  bindingOf(claimKey: ObjectKey): AssumedBinding | undefined {
+    return this.#claims.get(claimKey)
+  }
+
+  assume(claimKey: ObjectKey, binding: AssumedBinding): void {
+    this.#claims.set(claimKey, binding)
+    if (binding.volume !== undefined) this.#volumes.add(binding.volume)
+  }
+
+  forget(claimKey: ObjectKey, podKey: ObjectKey): void {
+    const binding = this.#claims.get(claimKey)
+    if (binding?.podKey !== podKey) return
+    this.#claims.delete(claimKey)
+    if (binding.volume !== undefined) this.#volumes.delete(binding.volume)
+  }
+}

@@ -1,0 +1,34 @@
+// The writes of preBind: claimRef on the existing volumes that were chosen, the selected node on claims to provision for.
+// Binding and provisioning controllers do the rest; binding-waits.ts waits for them.
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import { isReservedFor } from '../../../volumes/matching.ts'
+import { BOUND_BY_CONTROLLER, SELECTED_NODE } from '../../../volumes/names.ts'
+import type { PluginHandle } from '../../framework/plugin.ts'
+import type { NodePlan } from './node-planner.ts'
+
+/**
+ * Volumes first, then claims; each write is conditional on the version that was evaluated. If one fails, those before it
+ * stay: they only state that a volume belongs to its claim, or where the claim's pod goes.
+ */
+export async function bindVolumes({ bind, provision }: NodePlan, nodeName: string, handle: PluginHandle): Promise<void> {
+  const { client, caches, write } = handle
+  for (const { claim, volume } of bind) {
+    const { namespace, name, uid, resourceVersion } = claim.claim.metadata
+    if (volume.spec?.claimRef?.uid === uid) continue
+    const claimRef = { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace, name, uid, resourceVersion }
+    const isOurChoice = !isReservedFor(volume, claim.claim)
+    const annotations = isOurChoice ? { annotations: { [BOUND_BY_CONTROLLER]: 'yes' } } : {}
+    const metadata = { uid: volume.metadata.uid, resourceVersion: volume.metadata.resourceVersion, ...annotations }
+    const body = { metadata, spec: { claimRef } }
+    const ref = { name: volume.metadata.name ?? '' }
+    caches.volumes.learn(await write(() => client.patch(persistentVolumeKind, ref, { type: 'merge', body })))
+  }
+  for (const { claim } of provision) {
+    if (claim.selectedNode === nodeName) continue
+    const { namespace, name = '', uid, resourceVersion } = claim.claim.metadata
+    const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: nodeName } } }
+    const ref = { name, namespace }
+    caches.claims.learn(await write(() => client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body })))
+  }
+}

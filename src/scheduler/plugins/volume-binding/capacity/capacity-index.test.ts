@@ -1,0 +1,93 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { CSIStorageCapacity } from '../../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import { labelSelectorFromObject, matchesLabels } from '../../../../api/selectors.ts'
+import { CapacityIndex } from './capacity-index.ts'
+
+const aCapacity = (name: string, extra: Partial<CSIStorageCapacity>): CSIStorageCapacity => ({
+  metadata: { namespace: 'default', name },
+  storageClassName: 'fast',
+  capacity: '1Gi',
+  ...extra,
+})
+const names = (index: CapacityIndex, className: string, labels: Record<string, string>) =>
+  index
+    .find(className, labels)
+    .map(({ key }) => key.slice('default/'.length))
+    .sort()
+
+describe('the index of capacity reports', () => {
+  it('CAP-1 an unset topology reaches no node, an empty one every node', () => {
+    const index = new CapacityIndex()
+    index.put(aCapacity('nobody', {}))
+    index.put(aCapacity('everybody', { nodeTopology: {} }))
+    expect(names(index, 'fast', { zone: 'a' })).toEqual(['everybody'])
+    expect(names(index, 'fast', {})).toEqual(['everybody'])
+  })
+
+  it('CAP-11 a report counts for its class and for the nodes of its segment only', () => {
+    const index = new CapacityIndex()
+    index.put(aCapacity('here', { nodeTopology: { matchLabels: { zone: 'a' } } }))
+    index.put(aCapacity('there', { nodeTopology: { matchLabels: { zone: 'b' } } }))
+    index.put(aCapacity('other', { nodeTopology: { matchLabels: { zone: 'a' } }, storageClassName: 'slow' }))
+    expect(names(index, 'fast', { zone: 'a', hostname: 'n1' })).toEqual(['here'])
+    expect(names(index, 'fast', {})).toEqual([])
+  })
+
+  it('CAP-11 maximumVolumeSize is the limit where it is stated, else the capacity, else nothing is known', () => {
+    const index = new CapacityIndex()
+    const limit = (extra: Partial<CSIStorageCapacity>) => index.put(aCapacity('x', extra)).now.limitBytes
+    expect(limit({ capacity: '10', maximumVolumeSize: '3' })).toBe(3n)
+    expect(limit({ capacity: '10' })).toBe(10n)
+    expect(limit({ capacity: undefined })).toBe(undefined)
+    expect(limit({ capacity: '10', maximumVolumeSize: 'rubbish' })).toBe(undefined)
+  })
+
+  it('CAP-11 agrees with matching every selector one by one, whatever is added, changed and removed', () => {
+    const key = fc.constantFrom('zone', 'rack', 'host')
+    const value = fc.constantFrom('a', 'b', 'c')
+    const expression = fc.oneof(
+      fc.record({
+        key,
+        operator: fc.constantFrom('In', 'NotIn'),
+        values: fc.array(value, { minLength: 1, maxLength: 2 }),
+      }),
+      fc.record({ key, operator: fc.constantFrom('Exists', 'DoesNotExist') }),
+    )
+    const topology = fc.option(
+      fc.record({ matchLabels: fc.dictionary(key, value), matchExpressions: fc.array(expression, { maxLength: 2 }) }),
+      { nil: undefined },
+    )
+    const step = fc.record({
+      name: fc.constantFrom('o1', 'o2', 'o3', 'o4'),
+      remove: fc.boolean(),
+      className: fc.constantFrom('fast', 'slow'),
+      topology,
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 20, size: 'max' }), fc.dictionary(key, value), (steps, labels) => {
+        const index = new CapacityIndex()
+        const objects = new Map<string, CSIStorageCapacity>()
+        for (const { name, remove, className, topology: nodeTopology } of steps) {
+          if (remove) {
+            index.remove(`default/${name}`)
+            objects.delete(name)
+          } else {
+            const object = aCapacity(name, { nodeTopology: nodeTopology as any, storageClassName: className })
+            index.put(object)
+            objects.set(name, object)
+          }
+        }
+        expect(index.size).toBe(objects.size)
+        for (const className of ['fast', 'slow']) {
+          const expected = [...objects.values()].filter(
+            (object) =>
+              object.storageClassName === className &&
+              matchesLabels(labelSelectorFromObject(object.nodeTopology), labels),
+          )
+          expect(names(index, className, labels)).toEqual(expected.map(({ metadata }) => metadata.name).sort())
+        }
+      }),
+    )
+  })
+})
