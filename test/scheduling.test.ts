@@ -50,8 +50,8 @@ describe('the examples of the design document', () => {
     await reported('local n1: 3Gi', 'local n2: 3Gi')
     await aPod('c', { ephemeral: scratch })
     expect(await says('c', NO_SPACE)).toBe(
-      `0/2 nodes are available: 2 ${NO_SPACE}. A volume of 7Gi of class "local" is asked for, and at most 3Gi is free ` +
-        'on any of the nodes.',
+      `0/2 nodes are available: 2 ${NO_SPACE}. A volume of 7Gi of class "local" is requested, but at most 3Gi is free ` +
+        'on any node.',
     )
     await remove(`${PODS}/a`)
     await placed('c')
@@ -123,7 +123,7 @@ describe('between selecting a node and creating the volume', () => {
     await aClaim('log', 8, 'local')
     await aPod('second', { claims: ['data', 'log'] })
     const said = await says('second', 'already has its volume')
-    expect(said).toContain(`Claim "data" already has its volume on "${where}", where no volume can be had for "log"`)
+    expect(said).toContain(`Claim "data" already has its volume on "${where}", where no volume is available for "log"`)
     expect(said).toContain('0/2 nodes are available')
     await remove(`${PODS}/neighbour`)
     await until(async () => (await held()).length === 1)
@@ -281,7 +281,7 @@ describe('invalid input', () => {
       '0/2 nodes are available: persistentvolumeclaim "missing" not found.',
     )
     expect(await says('no-class', 'typo')).toContain(
-      'claim "classless" names the storage class "typo", which does not exist',
+      'claim "classless" names storage class "typo", which does not exist',
     )
     // This object is all there is: the scheduler trusts it, the driver refuses, and the pod reports that.
     await until(async () => (await calls('CreateVolume')).some(({ outcome }) => outcome === 'RESOURCE_EXHAUSTED'))

@@ -26,11 +26,11 @@ afterEach(async () => {
 
 type Maker = (options: any) => { run(signal: AbortSignal): Promise<void> }
 
-function start(trial: ServerFixture, create: Maker): () => Promise<unknown> {
+function start(fixture: ServerFixture, create: Maker): () => Promise<unknown> {
   const abort = new AbortController()
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const client = inProcessClient(fixture.server.objects, SYSTEM_USER)
   const kinds: readonly Kind[] = ALL_KINDS
-  const running = create({ client, kinds, clock: trial.clock, random: () => 0.5, log: silentLog }).run(abort.signal)
+  const running = create({ client, kinds, clock: fixture.clock, random: () => 0.5, log: silentLog }).run(abort.signal)
   return async () => {
     abort.abort()
     await running
@@ -40,55 +40,55 @@ function start(trial: ServerFixture, create: Maker): () => Promise<unknown> {
 describe('garbage collection with a kind switched off', () => {
   it('SYS-15 spares what belongs to an object of that kind, and does the rest of its work', async () => {
     const medium = memoryMedium()
-    let trial = await createServerFixture({ medium })
+    let fixture = await createServerFixture({ medium })
     const parameters = { iops: '1' }
     const { uid } = (
-      await trial.post(CLASSES, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters })
+      await fixture.post(CLASSES, { metadata: { name: 'silver' }, driverName: 'd.example.com', parameters })
     ).json.metadata
     const silver = { apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttributesClass', name: 'silver', uid }
-    await trial.post(SECRETS, { metadata: { name: 'kept', ownerReferences: [silver] } })
+    await fixture.post(SECRETS, { metadata: { name: 'kept', ownerReferences: [silver] } })
     const gone = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' }
-    await trial.post(SECRETS, { metadata: { name: 'waste', ownerReferences: [gone] } })
-    await trial.store.close()
+    await fixture.post(SECRETS, { metadata: { name: 'waste', ownerReferences: [gone] } })
+    await fixture.store.close()
 
-    trial = await createServerFixture({ medium, runtimeConfig: CLASSES_OFF })
-    const stop = start(trial, createGarbageController)
-    await trial.until(async () => (await trial.get(`${SECRETS}/waste`)).status === 404, 'the waste to go')
-    await trial.clock.advance(60_000)
-    expect((await trial.get(`${SECRETS}/kept`)).status).toBe(200)
+    fixture = await createServerFixture({ medium, runtimeConfig: CLASSES_OFF })
+    const stop = start(fixture, createGarbageController)
+    await fixture.until(async () => (await fixture.get(`${SECRETS}/waste`)).status === 404, 'the waste to go')
+    await fixture.clock.advance(60_000)
+    expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
     await stop()
-    await trial.store.close()
+    await fixture.store.close()
 
-    trial = await createServerFixture({ medium })
-    ending.push(() => trial.store.close(), start(trial, createGarbageController))
-    expect((await trial.get(`${SECRETS}/kept`)).status).toBe(200)
-    await trial.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
-    await trial.delete(`${CLASSES}/silver`)
-    await trial.until(async () => (await trial.get(`${SECRETS}/kept`)).status === 404, 'what belonged to the class')
+    fixture = await createServerFixture({ medium })
+    ending.push(() => fixture.store.close(), start(fixture, createGarbageController))
+    expect((await fixture.get(`${SECRETS}/kept`)).status).toBe(200)
+    await fixture.patch(`${CLASSES}/silver`, { metadata: { finalizers: null } }, 'merge')
+    await fixture.delete(`${CLASSES}/silver`)
+    await fixture.until(async () => (await fixture.get(`${SECRETS}/kept`)).status === 404, 'what belonged to the class')
   })
 })
 
 describe('a namespace that is deleted with a kind switched off', () => {
   it('SYS-15 goes all the same', async () => {
-    const trial = await createServerFixture({ runtimeConfig: CAPACITIES_OFF })
-    ending.push(() => trial.store.close(), start(trial, createNamespaceController))
-    await trial.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
-    await trial.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
-    await trial.delete('/api/v1/namespaces/shop')
-    await trial.until(async () => (await trial.get('/api/v1/namespaces/shop')).status === 404, 'the namespace to go')
+    const fixture = await createServerFixture({ runtimeConfig: CAPACITIES_OFF })
+    ending.push(() => fixture.store.close(), start(fixture, createNamespaceController))
+    await fixture.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    await fixture.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
+    await fixture.delete('/api/v1/namespaces/shop')
+    await fixture.until(async () => (await fixture.get('/api/v1/namespaces/shop')).status === 404, 'the namespace to go')
   })
 })
 
 describe('scheduling with capacity objects switched off', () => {
   it('SYS-15 places pods without asking for capacity, also those of drivers that publish it', async () => {
-    const trial = await startSchedulerFixture({ runtimeConfig: CAPACITIES_OFF })
-    ending.push(() => trial.stop())
-    trial.storage.free.set('n1', gi(10))
-    await trial.aNode('n1', { labels: { [HOST]: 'n1' } })
-    await trial.aDriver(true)
-    await trial.aClass('pools', { provisioner: DRIVER, volumeBindingMode: 'WaitForFirstConsumer' })
-    await trial.aClaim('data', { size: '1Gi', storageClassName: 'pools' })
-    await trial.aPod('web', { claims: ['data'] })
-    await trial.until(async () => (await trial.nodeOf('web')) === 'n1', 'the pod to be placed')
+    const fixture = await startSchedulerFixture({ runtimeConfig: CAPACITIES_OFF })
+    ending.push(() => fixture.stop())
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.createNode('n1', { labels: { [HOST]: 'n1' } })
+    await fixture.createDriver(true)
+    await fixture.createClass('pools', { provisioner: DRIVER, volumeBindingMode: 'WaitForFirstConsumer' })
+    await fixture.createClaim('data', { size: '1Gi', storageClassName: 'pools' })
+    await fixture.createPod('web', { claims: ['data'] })
+    await fixture.until(async () => (await fixture.nodeOf('web')) === 'n1', 'the pod to be placed')
   })
 })

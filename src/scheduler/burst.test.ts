@@ -3,28 +3,28 @@ import { csiStorageCapacityKind } from '../api/kinds/csi-storage-capacity/csi-st
 import { podKind } from '../api/kinds/pod/pod.ts'
 import { gi, HOST, type SchedulerFixture, startSchedulerFixture } from './scheduler.fixture.ts'
 
-let trial: SchedulerFixture
-afterEach(() => trial.stop())
+let fixture: SchedulerFixture
+afterEach(() => fixture.stop())
 
 const NODES = 10
 const VOLUMES_PER_NODE = 20
 const CLASSES = ['plain', 'tuned']
-/** Looks between what is and what the driver says. */
-const LATE_BY = 3
+/** How many reports the driver's capacity lags behind. */
+const LATE_BY_REPORTS = 3
 
-/** Pools of one size per node, shared by two classes; what is reported is always behind. */
+/** One pool per node, shared by two classes; capacity reports are always late. */
 async function fillToTheLastVolume(capacityReservation: boolean) {
-  trial = await startSchedulerFixture({ capacityReservation })
-  await trial.aDriver()
-  for (const name of CLASSES) await trial.aClass(name)
+  fixture = await startSchedulerFixture({ capacityReservation })
+  await fixture.createDriver()
+  for (const name of CLASSES) await fixture.createClass(name)
   const nodes = Array.from({ length: NODES }, (_, index) => `n${index}`)
   const history = new Map<string, bigint[]>()
   for (const name of nodes) {
-    await trial.aNode(name, { allocatable: { cpu: '64', memory: '256Gi', pods: '1000' } })
-    trial.storage.free.set(name, gi(VOLUMES_PER_NODE))
+    await fixture.createNode(name, { allocatable: { cpu: '64', memory: '256Gi', pods: '1000' } })
+    fixture.storage.free.set(name, gi(VOLUMES_PER_NODE))
     history.set(name, [])
     for (const storageClassName of CLASSES) {
-      await trial.aCapacity(`${storageClassName}-${name}`, {
+      await fixture.createCapacity(`${storageClassName}-${name}`, {
         storageClassName,
         nodeTopology: { matchLabels: { [HOST]: name } },
         capacity: `${VOLUMES_PER_NODE}Gi`,
@@ -34,39 +34,43 @@ async function fillToTheLastVolume(capacityReservation: boolean) {
   const report = async () => {
     for (const name of nodes) {
       const seen = history.get(name)!
-      seen.push(trial.storage.free.get(name)!)
-      const body = { capacity: `${seen[Math.max(0, seen.length - 1 - LATE_BY)]}` }
+      seen.push(fixture.storage.free.get(name)!)
+      const body = { capacity: `${seen[Math.max(0, seen.length - 1 - LATE_BY_REPORTS)]}` }
       for (const storageClass of CLASSES) {
         const ref = { namespace: 'default', name: `${storageClass}-${name}` }
-        await trial.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body })
+        await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body })
       }
     }
   }
   const count = NODES * VOLUMES_PER_NODE
   for (let index = 0; index < count; index++) {
     const storageClassName = CLASSES[index % CLASSES.length]!
-    await trial.aPod(`p${index}`, { ephemeral: { scratch: { size: '1Gi', storageClassName } } })
+    await fixture.createPod(`p${index}`, { ephemeral: { scratch: { size: '1Gi', storageClassName } } })
   }
-  let looks = 0
-  await trial.until(async () => {
-    if (++looks % 10 === 0) await report()
-    const { items } = await trial.client.list(podKind)
+  let polls = 0
+  await fixture.until(async () => {
+    if (++polls % 10 === 0) await report()
+    const { items } = await fixture.client.list(podKind)
     return items.every(({ spec }) => spec?.nodeName)
   }, 'every pod to have a node')
-  return { refused: trial.storage.refused.length, made: trial.storage.made, left: [...trial.storage.free.values()] }
+  return {
+    refused: fixture.storage.refused.length,
+    created: fixture.storage.created,
+    left: [...fixture.storage.free.values()],
+  }
 }
 
 describe('a burst of pods that fills every node to the last volume', () => {
-  it('CAP-16 PLUS-3 completes without one volume being refused, though reports are late and classes share a pool', async () => {
-    const { refused, made, left } = await fillToTheLastVolume(true)
+  it('CAP-16 PLUS-3 completes without a refused volume, though reports are late and classes share a pool', async () => {
+    const { refused, created, left } = await fillToTheLastVolume(true)
     expect(refused).toBe(0)
-    expect(made).toBe(NODES * VOLUMES_PER_NODE)
+    expect(created).toBe(NODES * VOLUMES_PER_NODE)
     expect(left.every((bytes) => bytes === 0n)).toBe(true)
   })
 
-  it('CAP-16 completes also without reservation, at the price of refusals', async () => {
-    const { refused, made } = await fillToTheLastVolume(false)
+  it('CAP-16 completes without reservations, with refused volumes', async () => {
+    const { refused, created } = await fillToTheLastVolume(false)
     expect(refused).toBeGreaterThan(0)
-    expect(made).toBe(NODES * VOLUMES_PER_NODE)
+    expect(created).toBe(NODES * VOLUMES_PER_NODE)
   })
 })

@@ -41,7 +41,14 @@ interface Pending {
   readonly failures: number
 }
 
-export function createConditionReporter({ client, pods, clock, random, log, events }: ConditionReporterDeps): ConditionReporter {
+export function createConditionReporter({
+  client,
+  pods,
+  clock,
+  random,
+  log,
+  events,
+}: ConditionReporterDeps): ConditionReporter {
   const pending = new Map<ObjectKey, Pending>()
   const retries = new Map<ObjectKey, () => void>()
   const inFlight = new Set<ObjectKey>()

@@ -24,8 +24,8 @@ import {
   stuck,
 } from '../runtime/index.ts'
 import { SELECTED_NODE } from '../volumes/names.ts'
-import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 import { isFinished, podInfo } from './cluster/pod-info.ts'
+import { isOwnedBy } from './plugins/volume-binding/pod-volumes.ts'
 
 export interface DirectPlacementDeps extends ControllerDeps {
   readonly pods: Cache<Pod>
@@ -88,8 +88,7 @@ async function reconcileClaim(key: ObjectKey, deps: DirectPlacementDeps, tried: 
   const pod = deps.pods.byIndex(BY_CLAIM, key).find((user) => mayUse(user, key, claim))
   const nodeName = pod?.spec?.nodeName
   if (!pod || !nodeName) return done
-  if (!deps.nodes.get(nodeName))
-    return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
+  if (!deps.nodes.get(nodeName)) return stuck(`pod ${keyOfObject(pod)} names node ${nodeName}, which does not exist`)
 
   const nowMs = deps.clock.monotonicMs()
   const { times = 0, notBeforeMs = 0 } = tried.get(uid) ?? {}

@@ -1,35 +1,37 @@
 import { describe, expect, it } from 'vitest'
 import { NodeInfo } from './cluster/node-info.ts'
-import { findNode, nodesToFind, type Opinion } from './find-node.ts'
-import type { Judge } from './framework/plugin.ts'
+import { type ActivePlugin, findNode, numFeasibleNodesToFind } from './find-node.ts'
+import type { Plugin } from './framework/plugin.ts'
+import { SKIP, unschedulable } from './framework/status.ts'
 
 const nodes = (count: number) => Array.from({ length: count }, (_, index) => new NodeInfo(`n${index}`))
-const opinion = (judge: Omit<Judge, 'is'>, weight = 1, name = 'p'): Opinion => ({
-  plugin: { name, weight, prepare: () => ({ is: 'judge' }) },
-  judge: { is: 'judge', ...judge },
+const active = (plugin: Partial<Plugin<undefined>>): ActivePlugin => ({
+  plugin: { name: 'p', events: [], preFilter: () => SKIP, ...plugin },
+  state: undefined,
 })
-const search = (opinions: Opinion[], count: number, startAt = 0, random = () => 0.99) =>
-  findNode(opinions, { nodes: nodes(count), startAt, random })
+const reason = (message: string) => ({ type: message, message })
+const search = (plugins: ActivePlugin[], count: number, startAt = 0, random = () => 0.99) =>
+  findNode(plugins, { nodes: nodes(count), startAt, random })
 
 describe('the search for a node', () => {
-  it('CAP-16 looks at all of a small cluster and at a part of a large one', () => {
-    expect([1, 100, 200, 1_000, 5_000, 20_000].map(nodesToFind)).toEqual([1, 100, 100, 420, 500, 1_000])
+  it('CAP-16 filters all nodes of a small cluster and a part of a large one', () => {
+    expect([1, 100, 200, 1_000, 5_000, 20_000].map(numFeasibleNodesToFind)).toEqual([1, 100, 100, 420, 500, 1_000])
   })
 
-  it('CAP-16 goes on where the last one ended, and round', () => {
+  it('CAP-16 continues where the last search ended, and wraps around', () => {
     const seen: string[] = []
-    const found = search([opinion({ refuses: (node) => void seen.push(node.name) })], 300, 290)
-    expect(found).toMatchObject({ is: 'found', looked: 144 })
+    const found = search([active({ filter: (_, node) => void seen.push(node.name) })], 300, 290)
+    expect(found).toMatchObject({ is: 'found', visited: 144 })
     expect([seen[0], seen[9], seen[10]]).toEqual(['n290', 'n299', 'n0'])
   })
 
-  it('CAP-16 takes the best by the sum of weighted scores', () => {
-    const likes = (which: string) => opinion({ scores: (all) => all.map(({ name }) => (name === which ? 100 : 0)) })
-    const twice = opinion({ scores: (all) => all.map(({ name }) => (name === 'n2' ? 60 : 0)) }, 2)
-    expect(search([likes('n1'), twice], 3)).toMatchObject({ node: { name: 'n2' } })
+  it('CAP-16 takes the node with the highest weighted sum of scores', () => {
+    const prefers = (which: string) => active({ score: (_, all) => all.map(({ name }) => (name === which ? 100 : 0)) })
+    const twice = active({ weight: 2, score: (_, all) => all.map(({ name }) => (name === 'n2' ? 60 : 0)) })
+    expect(search([prefers('n1'), twice], 3)).toMatchObject({ node: { name: 'n2' } })
   })
 
-  it('CAP-16 breaks ties by chance, each as likely as the other', () => {
+  it('CAP-16 breaks ties at random with equal probability', () => {
     const counts = new Map<string, number>()
     let state = 1
     const random = () => {
@@ -43,17 +45,22 @@ describe('the search for a node', () => {
     for (const name of ['n0', 'n1', 'n2']) expect(counts.get(name)).toBeGreaterThan(900)
   })
 
-  it('CAP-13 takes an avoided node only when there is no other', () => {
-    const avoids = opinion({ avoids: ({ name }) => name === 'n0' })
+  it('CAP-13 takes an avoided node only if there is no other', () => {
+    const avoids = active({ avoid: (_, { name }) => name === 'n0' })
     expect(search([avoids], 2)).toMatchObject({ node: { name: 'n1' } })
     expect(search([avoids], 1)).toMatchObject({ node: { name: 'n0' } })
   })
 
-  it('CAP-12 tells who refused, each node by the first that minded', () => {
-    const first = opinion({ refuses: ({ name }) => (name === 'n0' ? ['closed'] : undefined) }, 1, 'first')
-    const second = opinion({ refuses: () => ['full', 'small'] }, 1, 'second')
+  it('CAP-12 records the first rejection of each node, and the plugins that rejected', () => {
+    const first = active({
+      name: 'first',
+      filter: (_, { name }) => (name === 'n0' ? unschedulable(reason('closed')) : undefined),
+    })
+    const second = active({ name: 'second', filter: () => unschedulable(reason('full'), reason('small')) })
     const found = search([first, second], 2)
-    expect(found.is === 'none' && [...found.refusals.values()]).toEqual([['closed'], ['full', 'small']])
-    expect(found.is === 'none' && [...found.refusedBy]).toEqual(['first', 'second'])
+    const types =
+      found.is === 'none' && [...found.statuses.values()].map(({ reasons }) => reasons.map(({ type }) => type))
+    expect(types).toEqual([['closed'], ['full', 'small']])
+    expect(found.is === 'none' && [...found.rejectedBy]).toEqual(['first', 'second'])
   })
 })

@@ -23,7 +23,8 @@ export const assigned = (podKey: string, node: string): string => `Successfully 
 export const nodeRejectsAfterPreBind = (nodeName: string, reasons: readonly Reason[]): string =>
   `node ${JSON.stringify(nodeName)} was selected, but no longer accepts the pod now that its volumes are bound: ${joined(reasons)}`
 
-export const nodeDeleted = (nodeName: string): string => `node ${JSON.stringify(nodeName)} was selected, but was deleted`
+export const nodeDeleted = (nodeName: string): string =>
+  `node ${JSON.stringify(nodeName)} was selected, but was deleted`
 
 const joined = (reasons: readonly Reason[]): string => reasons.map(({ message }) => message).join(', ')
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -21,10 +21,7 @@ export interface QueueingHints {
   dispatch(event: ClusterEvent, queue: SchedulingQueue): void
 }
 
-export function createQueueingHints(
-  plugins: readonly Plugin[],
-  checkNode: HintContext['checkNode'],
-): QueueingHints {
+export function createQueueingHints(plugins: readonly Plugin[], checkNode: HintContext['checkNode']): QueueingHints {
   const registered = registerHints(plugins)
   const byEvent = new Map<EventName, RegisteredHint[]>()
   for (const one of registered) byEvent.set(one.hint.on, [...(byEvent.get(one.hint.on) ?? []), one])

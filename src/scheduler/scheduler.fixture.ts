@@ -1,6 +1,6 @@
-// For tests: the scheduler beside the real binder, provisioning, protection and ephemeral controllers, on an API server
-// in memory and a clock moved by hand. The storage is a pool of bytes per place, which knows when it is asked for more
-// than it has; what it reports about itself is written by the test, as late as the test likes.
+// The scheduler beside the real binding, provisioning, protection and ephemeral controllers, on an API server in memory and
+// a manual clock. The storage is a pool of bytes per place that records requests beyond its size; its capacity reports
+// are written by the test, as late as the test likes.
 import { setMaxListeners } from 'node:events'
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { persistentVolumeClaimKind } from '../api/kinds/claim/claim.ts'
@@ -30,38 +30,41 @@ export const HOST = 'kubernetes.io/hostname'
 export interface SchedulerFixtureOptions
   extends Partial<Pick<SchedulerOptions, 'capacityReservation' | 'bindTimeoutMs' | 'schedulerMetrics'>> {
   readonly gates?: string
-  /** As for --runtime-config. */
+  /** The value of --runtime-config. */
   readonly runtimeConfig?: string
-  /** Stands between the scheduler and the server. */
-  readonly through?: (client: Client) => Client
-  /** Default true; false: claims are bound and made by the test, or not at all. */
+  /** Wraps the scheduler's client. */
+  readonly wrapClient?: (client: Client) => Client
+  /** Default true. False: the test binds and provisions claims itself. */
   readonly controllers?: boolean
 }
 
 export interface SchedulerFixture {
-  readonly trial: ServerFixture
+  readonly server: ServerFixture
   readonly client: Client
   readonly scheduler: Scheduler
   readonly storage: PoolStorage
-  aNode(name: string, parts?: { labels?: Record<string, string>; spec?: object; allocatable?: object }): Promise<void>
-  aClass(name: string, parts?: object): Promise<void>
-  aDriver(storageCapacity?: boolean): Promise<void>
-  aCapacity(name: string, parts: object): Promise<void>
-  aClaim(name: string, parts?: ClaimParts): Promise<Readonly<PersistentVolumeClaim>>
-  aVolume(name: string, parts?: { size?: string; spec?: object; phase?: string }): Promise<void>
-  aPod(name: string, parts?: PodParts): Promise<void>
+  createNode(
+    name: string,
+    parts?: { labels?: Record<string, string>; spec?: object; allocatable?: object },
+  ): Promise<void>
+  createClass(name: string, parts?: object): Promise<void>
+  createDriver(storageCapacity?: boolean): Promise<void>
+  createCapacity(name: string, parts: object): Promise<void>
+  createClaim(name: string, parts?: ClaimParts): Promise<Readonly<PersistentVolumeClaim>>
+  createVolume(name: string, parts?: { size?: string; spec?: object; phase?: string }): Promise<void>
+  createPod(name: string, parts?: PodParts): Promise<void>
   pod(name: string): Promise<Readonly<Pod>>
   claim(name: string): Promise<Readonly<PersistentVolumeClaim>>
   nodeOf(name: string): Promise<string | undefined>
-  /** What the pod's PodScheduled condition says. */
+  /** The message of the pod's PodScheduled condition, if false. */
   message(name: string): Promise<string | undefined>
-  /** `Type Reason: message` of events about the object. */
-  told(name: string): readonly string[]
-  /** Lets everything that is ready happen, without time passing. */
+  /** `Type Reason: message` of each event about the object. */
+  events(name: string): readonly string[]
+  /** Runs everything that is ready, without advancing the clock. */
   settle(): Promise<void>
-  /** Lets things happen, and time pass, until the condition holds. */
+  /** Runs, advancing the clock, until the condition holds. */
   until(condition: () => unknown, what: string): Promise<void>
-  /** Ends the scheduler and starts another, which knows only what the server has. */
+  /** Replaces the scheduler by a new one, which knows only what the server stores. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
@@ -75,21 +78,22 @@ export interface ClaimParts {
 
 export interface PodParts {
   readonly claims?: readonly string[]
-  /** Volume names, each with what its template asks for. */
+  /** Ephemeral volumes by name. */
   readonly ephemeral?: Readonly<Record<string, { size: string; storageClassName: string }>>
   readonly requests?: Readonly<Record<string, string>>
   readonly spec?: object
 }
 
 export interface PoolStorage {
-  /** Bytes free in each place; places are named by the tests, most often after nodes. */
+  /** Free bytes by place; by default each node is a place of its own. */
   readonly free: Map<string, bigint>
-  /** Calls that asked for more than there was. */
+  /** Provision calls beyond the free bytes. */
   readonly refused: string[]
-  readonly made: number
-  /** The place a node's volumes come from. Default: its own. */
+  /** Volumes that exist. */
+  readonly created: number
+  /** The place of a node's volumes. */
   placeOf: (node: string) => string
-  /** Called before a volume is made: a driver that takes its time. */
+  /** Awaited before each volume is created, to simulate a slow driver. */
   before: () => Promise<void>
 }
 
@@ -98,19 +102,19 @@ export const gi = (count: number): bigint => BigInt(count) * GI
 const SETTLED_TURNS = 30
 
 export async function startSchedulerFixture(options: SchedulerFixtureOptions = {}): Promise<SchedulerFixture> {
-  const { controllers = true, through = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
-  const trial = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
-  const { clock } = trial
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
-  const told: { name: string; text: string }[] = []
+  const { controllers = true, wrapClient = (client) => client, gates, runtimeConfig, ...schedulerOptions } = options
+  const server = await createServerFixture(runtimeConfig ? { runtimeConfig } : {})
+  const { clock } = server
+  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const recorded: { name: string; text: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>
-      void told.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
+      void recorded.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
   const storage = poolStorage()
-  const random = seeded()
+  const random = seededRandom()
   const common = { clock, random, log: silentLog, events }
 
   function run(parts: (deps: any) => { run(signal: AbortSignal): Promise<void> }[], own: Client) {
@@ -134,7 +138,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
         ...(gates ? { gates: parseFeatureGates(gates) } : {}),
       })
       return [scheduler]
-    }, through(client))
+    }, wrapClient(client))
   let stopScheduler = startScheduler()
   const stopOthers = controllers
     ? run(
@@ -151,16 +155,16 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
   const turn = () => new Promise((resolve) => setImmediate(resolve))
   const create = (kind: any, object: any) => client.create<any>(kind, object)
   const own: SchedulerFixture = {
-    trial,
+    server,
     client,
     get scheduler() {
       return scheduler
     },
     storage,
-    async aNode(name, { labels = {}, spec = {}, allocatable = { cpu: '8', memory: '32Gi', pods: '110' } } = {}) {
+    async createNode(name, { labels = {}, spec = {}, allocatable = { cpu: '8', memory: '32Gi', pods: '110' } } = {}) {
       await create(nodeKind, { metadata: { name, labels: { [HOST]: name, ...labels } }, spec, status: { allocatable } })
     },
-    async aClass(name, parts = {}) {
+    async createClass(name, parts = {}) {
       await create(storageClassKind, {
         metadata: { name },
         provisioner: DRIVER,
@@ -168,17 +172,17 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
         ...parts,
       })
     },
-    async aDriver(storageCapacity = true) {
+    async createDriver(storageCapacity = true) {
       await create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } })
     },
-    async aCapacity(name, parts) {
+    async createCapacity(name, parts) {
       await create(csiStorageCapacityKind, {
         metadata: { namespace: 'default', name },
         storageClassName: 'local',
         ...parts,
       })
     },
-    aClaim: (name, { size = '1Gi', storageClassName = 'local', spec = {}, metadata = {} } = {}) =>
+    createClaim: (name, { size = '1Gi', storageClassName = 'local', spec = {}, metadata = {} } = {}) =>
       create(persistentVolumeClaimKind, {
         metadata: { namespace: 'default', name, ...metadata },
         spec: {
@@ -188,7 +192,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
           ...spec,
         },
       }),
-    async aVolume(name, { size = '1Gi', spec = {}, phase = 'Available' } = {}) {
+    async createVolume(name, { size = '1Gi', spec = {}, phase = 'Available' } = {}) {
       await create(persistentVolumeKind, {
         metadata: { name },
         spec: {
@@ -202,7 +206,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       const patch = { type: 'merge', body: { status: { phase } } } as const
       await client.patch(persistentVolumeKind, { name }, patch, { subresource: 'status' })
     },
-    async aPod(name, { claims = [], ephemeral = {}, requests = {}, spec = {} } = {}) {
+    async createPod(name, { claims = [], ephemeral = {}, requests = {}, spec = {} } = {}) {
       const volumes = [
         ...claims.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })),
         ...Object.entries(ephemeral).map(([volume, { size, storageClassName }]) => ({
@@ -226,13 +230,13 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
       (await own.pod(name)).status?.conditions?.find(
         ({ type, status }) => type === 'PodScheduled' && status === 'False',
       )?.message,
-    told: (name) => told.filter((one) => one.name === name).map(({ text }) => text),
+    events: (name) => recorded.filter((one) => one.name === name).map(({ text }) => text),
     async settle() {
       let revision = -1
       for (let still = 0; still < SETTLED_TURNS; still++) {
         await turn()
-        if (trial.store.revision !== revision) still = 0
-        revision = trial.store.revision
+        if (server.store.revision !== revision) still = 0
+        revision = server.store.revision
       }
     },
     async until(condition, what) {
@@ -250,7 +254,7 @@ export async function startSchedulerFixture(options: SchedulerFixtureOptions = {
     async stop() {
       await stopScheduler()
       await stopOthers()
-      await trial.store.close()
+      await server.store.close()
     },
   }
   return own
@@ -263,7 +267,7 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
   const storage: PoolStorage & { readonly provisioner: Provisioner } = {
     free,
     refused,
-    get made() {
+    get created() {
       return volumes.size
     },
     placeOf: (node) => node,
@@ -308,8 +312,8 @@ function poolStorage(): PoolStorage & { readonly provisioner: Provisioner } {
   return storage
 }
 
-/** Different every time and the same in every run. */
-function seeded() {
+/** A seeded generator: the same sequence in every run. */
+function seededRandom() {
   let state = 7
   return () => {
     state = (state * 48_271) % 2_147_483_647

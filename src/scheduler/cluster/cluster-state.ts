@@ -5,8 +5,8 @@ import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { getOrCreate } from '../get-or-create.ts'
-import { isFinished, type PodInfo, podInfo } from './pod-info.ts'
 import { NodeInfo } from './node-info.ts'
+import { isFinished, type PodInfo, podInfo } from './pod-info.ts'
 
 export class ClusterState {
   /** In a stable order: each search continues where the last one ended. */

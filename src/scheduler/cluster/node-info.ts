@@ -2,8 +2,8 @@
 // plugins read it.
 import type { Node, Taint } from '../../api/kinds/node/node-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
-import type { PodInfo } from './pod-info.ts'
 import { type Amounts, addAmounts, allocatableOf } from './amounts.ts'
+import type { PodInfo } from './pod-info.ts'
 
 /** Scoring counts this much for a pod without requests; otherwise all of them would go to the same node. */
 const CPU_DEFAULT_MILLIS = 100

@@ -2,13 +2,13 @@
 // A pod is evaluated again when a hint says so, and never on a timer alone. ../queueing-hints.ts runs them.
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
-import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
 import type { CSIStorageCapacity } from '../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
+import type { Node } from '../../api/kinds/node/node-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
-import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { PodInfo } from '../cluster/pod-info.ts'
 import type { Rejection } from '../queue/unschedulable-pods.ts'

@@ -1,7 +1,8 @@
 // Node selector and node affinity: rejects nodes whose labels and name do not match what the pod requires, and scores
 // them by the weights of its preferred terms.
-import type { NodeSelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
+
 import type { Pod } from '../../../api/kinds/pod/pod-schema.ts'
+import type { NodeSelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import { type Plugin, SCORE_MAX } from '../../framework/plugin.ts'

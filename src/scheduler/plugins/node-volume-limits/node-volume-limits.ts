@@ -2,8 +2,8 @@
 // whose CSIDriver sets preventPodSchedulingIfMissing. Counts each volume of pods on or assumed on the node once, and
 // volumes that are still attached though no pod uses them.
 
-import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import type { CSIDriver } from '../../../api/kinds/csi-driver/csi-driver-schema.ts'
+import { claimClassName } from '../../../api/kinds/shared/class-names.ts'
 import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../../client/index.ts'
 import { claimKeyOf } from '../../../volumes/matching.ts'

@@ -13,15 +13,17 @@ import {
   includesModes,
   matchKey,
   type Volume,
-  type ClaimRequirements,
+  type VolumeCandidate,
 } from '../../../volumes/matching.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import { getOrCreate } from '../../get-or-create.ts'
 
+/** By access modes. */
 type Groups = Map<number, SortedList<VolumeCandidate>>
 
-interface Shelf {
-  readonly anywhere: Groups
+/** Volumes with the same matchKey. */
+interface Bucket {
+  readonly unpinned: Groups
   readonly pinned: Map<string, Map<string, Groups>> // label key → value → groups
   size: number
 }
@@ -34,8 +36,8 @@ const claimKeysOf = (volume: Volume): string[] => {
 
 export class AvailableVolumes {
   readonly #cache: Cache<PersistentVolume>
-  readonly #shelves = new Map<string, Shelf>()
-  readonly #placed = new Map<string, { offer: VolumeCandidate; pins: readonly Pin[] }>()
+  readonly #buckets = new Map<string, Bucket>()
+  readonly #entries = new Map<string, { candidate: VolumeCandidate; pins: readonly Pin[] }>()
 
   constructor(cache: Cache<PersistentVolume>) {
     this.#cache = cache
@@ -46,26 +48,27 @@ export class AvailableVolumes {
     const { name = '' } = volume.metadata
     this.remove(name)
     if (!isAvailable(volume)) return
-    const offer = candidateOf(volume)
+    const candidate = candidateOf(volume)
     const pins = pinsOf(volume)
-    this.#placed.set(name, { offer, pins })
-    const id = matchKey(offer)
-    const shelf = getOrCreate(this.#shelves, id, (): Shelf => ({ anywhere: new Map(), pinned: new Map(), size: 0 }))
-    shelf.size++
-    for (const groups of groupsOf(shelf, pins)) {
-      getOrCreate(groups, offer.modes, () => new SortedList(bySize)).add(offer)
+    this.#entries.set(name, { candidate, pins })
+    const empty = (): Bucket => ({ unpinned: new Map(), pinned: new Map(), size: 0 })
+    const bucket = getOrCreate(this.#buckets, matchKey(candidate), empty)
+    bucket.size++
+    for (const groups of groupsOf(bucket, pins)) {
+      getOrCreate(groups, candidate.modes, () => new SortedList(bySize)).add(candidate)
     }
   }
 
   remove(name: string): void {
-    const known = this.#placed.get(name)
+    const known = this.#entries.get(name)
     if (!known) return
-    this.#placed.delete(name)
-    const id = matchKey(known.offer)
-    const shelf = this.#shelves.get(id)
-    if (!shelf) return
-    for (const groups of groupsOf(shelf, known.pins)) groups.get(known.offer.modes)?.remove(known.offer)
-    if (--shelf.size === 0) this.#shelves.delete(id)
+    this.#entries.delete(name)
+    const { candidate, pins } = known
+    const key = matchKey(candidate)
+    const bucket = this.#buckets.get(key)
+    if (!bucket) return
+    for (const groups of groupsOf(bucket, pins)) groups.get(candidate.modes)?.remove(candidate)
+    if (--bucket.size === 0) this.#buckets.delete(key)
   }
 
   /** Volumes whose claimRef names the claim. */
@@ -73,33 +76,34 @@ export class AvailableVolumes {
     return this.#cache.byIndex(BY_CLAIM, claimKey)
   }
 
-  /** Whether any volume of this class, attributes class and mode exists. */
-  has(required: ClaimRequirements): boolean {
-    return this.#shelves.has(matchKey(required))
+  /** Whether any volume of this class, attributes class and volume mode exists. */
+  has(requirements: ClaimRequirements): boolean {
+    return this.#buckets.has(matchKey(requirements))
   }
 
   /** The volumes that this node may reach. */
   from(node: NodeInfo): VolumeCandidates {
     return {
       reservedFor: (claimKey) => this.reservedFor(claimKey),
-      groups: (required) => this.#groups(required, node),
+      groups: (requirements) => this.#groups(requirements, node),
     }
   }
 
-  *#groups(required: ClaimRequirements, { labels }: NodeInfo): Generator<CandidateGroup> {
-    const shelf = this.#shelves.get(matchKey(required))
-    if (!shelf) return
-    yield* fitting(shelf.anywhere, required)
-    for (const [key, byValue] of shelf.pinned) {
+  *#groups(requirements: ClaimRequirements, { labels }: NodeInfo): Generator<CandidateGroup> {
+    const bucket = this.#buckets.get(matchKey(requirements))
+    if (!bucket) return
+    yield* matching(bucket.unpinned, requirements)
+    for (const [key, byValue] of bucket.pinned) {
       const here = labels[key] === undefined ? undefined : byValue.get(labels[key])
-      if (here) yield* fitting(here, required)
+      if (here) yield* matching(here, requirements)
     }
   }
 }
 
-function* fitting(groups: Groups, required: ClaimRequirements): Generator<CandidateGroup> {
+function* matching(groups: Groups, required: ClaimRequirements): Generator<CandidateGroup> {
   for (const [modes, group] of groups) {
-    if (includesModes(modes, required.modes)) yield { modes, candidates: group.from(({ size }) => size >= required.size) }
+    if (includesModes(modes, required.modes))
+      yield { modes, candidates: group.from(({ size }) => size >= required.size) }
   }
 }
 
@@ -122,10 +126,10 @@ function pinsOf({ spec }: Volume): readonly Pin[] {
   return [...distinct.values()]
 }
 
-function* groupsOf(shelf: Shelf, pins: readonly Pin[]): Generator<Groups> {
-  if (pins.length === 0) yield shelf.anywhere
+function* groupsOf(bucket: Bucket, pins: readonly Pin[]): Generator<Groups> {
+  if (pins.length === 0) yield bucket.unpinned
   for (const { key, value } of pins) {
-    const byValue = getOrCreate(shelf.pinned, key, () => new Map<string, Groups>())
+    const byValue = getOrCreate(bucket.pinned, key, () => new Map<string, Groups>())
     yield getOrCreate(byValue, value, () => new Map())
   }
 }

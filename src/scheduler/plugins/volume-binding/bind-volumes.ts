@@ -11,7 +11,11 @@ import type { NodePlan } from './node-planner.ts'
  * Volumes first, then claims; each write is conditional on the version that was evaluated. If one fails, those before it
  * stay: they only state that a volume belongs to its claim, or where the claim's pod goes.
  */
-export async function bindVolumes({ bind, provision }: NodePlan, nodeName: string, handle: PluginHandle): Promise<void> {
+export async function bindVolumes(
+  { bind, provision }: NodePlan,
+  nodeName: string,
+  handle: PluginHandle,
+): Promise<void> {
   const { client, caches, write } = handle
   for (const { claim, volume } of bind) {
     const { namespace, name, uid, resourceVersion } = claim.claim.metadata

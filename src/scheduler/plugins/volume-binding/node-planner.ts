@@ -4,7 +4,7 @@
 import type { TopologySelectorTerm } from '../../../api/kinds/shared/references-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { chooseVolume } from '../../../volumes/choose-volume.ts'
-import { type Volume, type ClaimRequirements, requirementsOf } from '../../../volumes/matching.ts'
+import { type ClaimRequirements, requirementsOf, type Volume } from '../../../volumes/matching.ts'
 import { isReachableFrom } from '../../../volumes/node-affinity.ts'
 import type { NodeInfo } from '../../cluster/node-info.ts'
 import { type Reason, type Status, unschedulable } from '../../framework/status.ts'
@@ -34,7 +34,7 @@ export interface PlannerDeps {
 
 interface PlannedClaim {
   readonly claim: DelayedClaim
-  readonly required: ClaimRequirements
+  readonly requirements: ClaimRequirements
   /** Whether an existing volume may match; most often none does. */
   readonly mayMatchVolume: boolean
   readonly canBeProvisioned: boolean
@@ -149,8 +149,12 @@ export class NodePlanner {
     return undefined
   }
 
-  #choose({ claim, required }: PlannedClaim, node: NodeInfo, excluded: ReadonlySet<string> = this.#deps.assumed.volumes) {
-    return chooseVolume(claim.claim, required, this.#deps.available.from(node), { node, excluded })
+  #choose(
+    { claim, requirements }: PlannedClaim,
+    node: NodeInfo,
+    excluded: ReadonlySet<string> = this.#deps.assumed.volumes,
+  ) {
+    return chooseVolume(claim.claim, requirements, this.#deps.available.from(node), { node, excluded })
   }
 
   #fit(toProvision: readonly PlannedClaim[], node: NodeInfo): NodePlan['provision'] | undefined {
@@ -181,12 +185,12 @@ const requestOf = ({ key, storageClass, bytes }: DelayedClaim): VolumeRequest =>
 })
 
 function plannedClaim(claim: DelayedClaim, available: AvailableVolumes): PlannedClaim {
-  const required = requirementsOf(claim.claim)
+  const requirements = requirementsOf(claim.claim)
   const { provisioner, allowedTopologies } = claim.storageClass
   return {
     claim,
-    required,
-    mayMatchVolume: available.has(required) || available.reservedFor(claim.key).length > 0,
+    requirements,
+    mayMatchVolume: available.has(requirements) || available.reservedFor(claim.key).length > 0,
     canBeProvisioned: canProvision(provisioner),
     isAllowed: topologyFilter(allowedTopologies),
   }

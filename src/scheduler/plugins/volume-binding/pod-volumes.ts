@@ -55,11 +55,7 @@ export interface VolumeCaches {
 }
 
 /** Treats the claims in `asIfUnbound` as if their volumes had yet to be provisioned. */
-export function podVolumes(
-  pod: PodInfo,
-  caches: VolumeCaches,
-  asIfUnbound: ReadonlySet<ObjectKey> = NONE,
-): PodVolumes {
+export function podVolumes(pod: PodInfo, caches: VolumeCaches, asIfUnbound: ReadonlySet<ObjectKey> = NONE): PodVolumes {
   const bound: BoundClaim[] = []
   const delayed: DelayedClaim[] = []
   let immediate: Reason | undefined

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
-import { capacityReport } from './capacity/capacity-report.ts'
 import { gi } from '../../scheduler.fixture.ts'
+import { capacityReport } from './capacity/capacity-report.ts'
 import type { NodePlan } from './node-planner.ts'
 import { CAPACITY_PREFERENCE, scoreOf } from './score.ts'
 
@@ -13,19 +13,23 @@ const aClass = (name: string, preference?: string): StorageClass => ({
 const aClaim = (size: number, storageClass: StorageClass) => ({
   key: `default/c${size}`,
   name: `c${size}`,
-  claim: { metadata: {}, spec: {} } as any,
+  claim: { metadata: {}, spec: {} },
   storageClass,
   bytes: gi(size),
   selectedNode: undefined,
 })
 const aReport = (parts: Partial<CSIStorageCapacity>) =>
   capacityReport({ metadata: { namespace: 'd', name: 'r' }, storageClassName: 'x', nodeTopology: {}, ...parts })
-const making = (sizes: readonly number[], free: Partial<CSIStorageCapacity>, storageClass = aClass('x')): NodePlan => ({
+const provisioning = (
+  sizes: readonly number[],
+  free: Partial<CSIStorageCapacity>,
+  storageClass = aClass('x'),
+): NodePlan => ({
   bind: [],
   provision: sizes.map((size) => ({ claim: aClaim(size, storageClass), report: aReport(free) })),
   shared: [],
 })
-const binding = (size: number, volumeSize: number, make: NodePlan['provision'] = []): NodePlan => ({
+const binding = (size: number, volumeSize: number, provision: NodePlan['provision'] = []): NodePlan => ({
   bind: [
     { claim: aClaim(size, aClass('x')), volume: { metadata: {}, spec: { capacity: { storage: `${volumeSize}Gi` } } } },
   ],
@@ -34,31 +38,33 @@ const binding = (size: number, volumeSize: number, make: NodePlan['provision'] =
 })
 const score = (plan: NodePlan) => scoreOf(plan, undefined)
 
-describe('which node is better for new volumes', () => {
-  it('PLUS-3 spreading prefers the one that will be emptiest', () => {
-    expect(['100Gi', '50Gi', '10Gi'].map((capacity) => score(making([10], { capacity })))).toEqual([90, 80, 0])
+describe('the score of a node for volumes', () => {
+  it('PLUS-3 is highest for the emptiest node by default', () => {
+    expect(['100Gi', '50Gi', '10Gi'].map((capacity) => score(provisioning([10], { capacity })))).toEqual([90, 80, 0])
   })
 
-  it('PLUS-3 packing, which a class asks for by annotation, prefers the fullest', () => {
+  it('PLUS-3 is highest for the fullest node if the class has the annotation value pack', () => {
     const pack = aClass('x', 'pack')
-    expect(['100Gi', '20Gi', '10Gi'].map((capacity) => score(making([10], { capacity }, pack)))).toEqual([10, 50, 100])
+    expect(['100Gi', '20Gi', '10Gi'].map((capacity) => score(provisioning([10], { capacity }, pack)))).toEqual([
+      10, 50, 100,
+    ])
   })
 
-  it('PLUS-3 claims of one class are summed', () => {
-    expect(score(making([50, 50], { capacity: '100Gi' }))).toBe(0)
+  it('PLUS-3 sums the claims of one class', () => {
+    expect(score(provisioning([50, 50], { capacity: '100Gi' }))).toBe(0)
   })
 
-  it('PLUS-3 a report without capacity is read by its maximum, one of nothing as full', () => {
-    expect(score(making([10], { maximumVolumeSize: '40Gi' }))).toBe(75)
-    expect(score(making([10], { capacity: '0' }))).toBe(0)
+  it('PLUS-3 uses the maximum volume size of a report without capacity, and treats zero capacity as full', () => {
+    expect(score(provisioning([10], { maximumVolumeSize: '40Gi' }))).toBe(75)
+    expect(score(provisioning([10], { capacity: '0' }))).toBe(0)
   })
 
-  it('PLUS-3 existing volumes count by how much of them is used, and new ones beside them not at all', () => {
+  it('PLUS-3 counts the used share of existing volumes, and ignores new ones beside them', () => {
     expect([score(binding(50, 200)), score(binding(50, 100))]).toEqual([75, 50])
-    expect(score(binding(50, 100, making([1], { capacity: '1Gi' }).provision))).toBe(50)
+    expect(score(binding(50, 100, provisioning([1], { capacity: '1Gi' }).provision))).toBe(50)
   })
 
-  it('PLUS-3 the mean over classes is rounded, and nothing to compare is nothing', () => {
+  it('PLUS-3 is the rounded mean over the classes, and 0 for an empty plan', () => {
     const plan: NodePlan = {
       bind: [],
       shared: [],

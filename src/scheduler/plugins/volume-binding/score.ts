@@ -5,10 +5,10 @@
 import { annotationOf } from '../../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
 import { quantityToBytes } from '../../../api/quantity.ts'
+import { SCORE_MAX } from '../../framework/plugin.ts'
+import { getOrCreate } from '../../get-or-create.ts'
 import type { CapacityReport } from './capacity/capacity-report.ts'
 import type { Reservations } from './capacity/reservations.ts'
-import { getOrCreate } from '../../get-or-create.ts'
-import { SCORE_MAX } from '../../framework/plugin.ts'
 import type { NodePlan } from './node-planner.ts'
 
 /** On a StorageClass: `spread` (the default) or `pack`. */

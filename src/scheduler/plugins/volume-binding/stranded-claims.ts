@@ -50,7 +50,10 @@ const hasNodeAffinity = ({ spec }: Readonly<PersistentVolume>): boolean => spec?
  * Sets of the pod's ephemeral claims that can be deleted and provisioned again on another node, best first. If their
  * volumes are in several places, those of one place may stay; deleting all of them comes last.
  */
-export function recreatableClaims(bound: readonly BoundClaim[], { classes }: Pick<VolumeCaches, 'classes'>): ObjectKey[][] {
+export function recreatableClaims(
+  bound: readonly BoundClaim[],
+  { classes }: Pick<VolumeCaches, 'classes'>,
+): ObjectKey[][] {
   const places = new Map<string, ObjectKey[]>()
   for (const { isEphemeral, volume, claim, key } of bound) {
     if (!isEphemeral || !volume || !hasNodeAffinity(volume)) continue
@@ -67,7 +70,10 @@ export const deletingClaims = (keys: readonly ObjectKey[]): string =>
   `Deleting claim${keys.length === 1 ? '' : 's'} ${quotedNames(keys.map(refOfKey))}, whose volume${keys.length === 1 ? ' is' : 's are'} ephemeral, to create all volumes on a node where they fit.`
 
 /** The ephemeral volume controller creates the claims again. */
-export async function deleteClaims(keys: readonly ObjectKey[], { client, caches, log, write }: PluginHandle): Promise<void> {
+export async function deleteClaims(
+  keys: readonly ObjectKey[],
+  { client, caches, log, write }: PluginHandle,
+): Promise<void> {
   for (const key of keys) {
     const uid = caches.claims.get(key)?.metadata.uid
     try {

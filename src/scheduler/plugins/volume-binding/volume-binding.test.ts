@@ -15,14 +15,14 @@ import {
   startSchedulerFixture,
 } from '../../scheduler.fixture.ts'
 
-let trial: SchedulerFixture
+let fixture: SchedulerFixture
 const start = async (options?: SchedulerFixtureOptions) => {
-  trial = await startSchedulerFixture(options)
+  fixture = await startSchedulerFixture(options)
 }
 beforeEach(() => start())
-afterEach(() => trial.stop())
-const again = async (options: SchedulerFixtureOptions) => {
-  await trial.stop()
+afterEach(() => fixture.stop())
+const restartWith = async (options: SchedulerFixtureOptions) => {
+  await fixture.stop()
   await start(options)
 }
 
@@ -32,428 +32,428 @@ const pinnedTo = (name: string) => ({
     required: { nodeSelectorTerms: [{ matchExpressions: [{ key: HOST, operator: 'In', values: [name] }] }] },
   },
 })
-const placed = (pod: string) => trial.until(() => trial.nodeOf(pod), `${pod} to have a node`)
-const waits = (pod: string) => trial.until(() => trial.message(pod), `${pod} to say why it waits`)
+const bound = (pod: string) => fixture.until(() => fixture.nodeOf(pod), `${pod} to have a node`)
+const unschedulable = (pod: string) => fixture.until(() => fixture.message(pod), `the condition of ${pod}`)
 const NO_SPACE = 'node(s) did not have enough free storage'
 const NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 
 /** Nodes n1..n3 with 100, 50 and 10 Gi of local storage each reported for the class `local`. */
 async function localStorage(sizes: readonly number[] = [100, 50, 10]) {
-  await trial.aDriver()
-  await trial.aClass('local')
+  await fixture.createDriver()
+  await fixture.createClass('local')
   for (const [index, size] of sizes.entries()) {
     const name = `n${index + 1}`
-    await trial.aNode(name)
-    await trial.aCapacity(`c-${name}`, { ...onNode(name), capacity: `${size}Gi` })
-    trial.storage.free.set(name, gi(size))
+    await fixture.createNode(name)
+    await fixture.createCapacity(`c-${name}`, { ...onNode(name), capacity: `${size}Gi` })
+    fixture.storage.free.set(name, gi(size))
   }
 }
 
-describe('volumes and nodes', () => {
-  it('CAP-13 a delayed claim gets its node, its volume is made there, and the pod follows', async () => {
+describe('VolumeBinding', () => {
+  it('CAP-13 selects the node of a delayed claim, waits for its volume, and binds the pod', async () => {
     await localStorage()
-    await trial.aClaim('data', { size: '80Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n1')
-    const claim = await trial.claim('data')
+    await fixture.createClaim('data', { size: '80Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n1')
+    const claim = await fixture.claim('data')
     expect(claim.metadata.annotations?.[SELECTED_NODE]).toBe('n1')
     expect(claim.status?.phase).toBe('Bound')
-    expect(trial.storage.refused).toEqual([])
+    expect(fixture.storage.refused).toEqual([])
   })
 
-  it('CAP-11 capacity counts by class, node and size, the maximum before the capacity, unknown as none', async () => {
-    await trial.aDriver()
-    await trial.aClass('local')
-    for (const name of ['small', 'other', 'maximum', 'zero', 'unknown', 'silent']) await trial.aNode(name)
-    await trial.aCapacity('c1', { ...onNode('small'), capacity: '9Gi' })
-    await trial.aCapacity('c2', { ...onNode('other'), storageClassName: 'another', capacity: '100Gi' })
-    await trial.aCapacity('c3', { ...onNode('maximum'), capacity: '100Gi', maximumVolumeSize: '5Gi' })
-    await trial.aCapacity('c4', { ...onNode('zero'), capacity: '0' })
-    await trial.aCapacity('c5', { ...onNode('unknown') })
-    await trial.aCapacity('c6', { capacity: '100Gi' })
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await waits('db')
-    expect(await trial.message('db')).toBe(
+  it('CAP-11 compares capacity by class, node and size: the maximum before the capacity, unknown as none', async () => {
+    await fixture.createDriver()
+    await fixture.createClass('local')
+    for (const name of ['small', 'other', 'maximum', 'zero', 'unknown', 'silent']) await fixture.createNode(name)
+    await fixture.createCapacity('c1', { ...onNode('small'), capacity: '9Gi' })
+    await fixture.createCapacity('c2', { ...onNode('other'), storageClassName: 'another', capacity: '100Gi' })
+    await fixture.createCapacity('c3', { ...onNode('maximum'), capacity: '100Gi', maximumVolumeSize: '5Gi' })
+    await fixture.createCapacity('c4', { ...onNode('zero'), capacity: '0' })
+    await fixture.createCapacity('c5', { ...onNode('unknown') })
+    await fixture.createCapacity('c6', { capacity: '100Gi' })
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toBe(
       `0/6 nodes are available: 6 ${NO_SPACE}. ` +
-        'A volume of 10Gi of class "local" is asked for, and at most 9Gi is free on any of the nodes.',
+        'A volume of 10Gi of class "local" is requested, but at most 9Gi is free on any node.',
     )
   })
 
-  it('PLUS-3 pods that come and go between two reports leave their room to the next', async () => {
+  it('PLUS-3 reuses the capacity of a pod that came and went between two reports', async () => {
     await localStorage([10])
-    await trial.aPod('first', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
-    await placed('first')
-    await trial.aPod('second', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
-    await trial.until(async () => (await trial.message('second'))?.includes(NO_SPACE), 'second to say why it waits')
-    const leftAt = trial.trial.clock.monotonicMs()
-    // Nobody collects garbage here: the pod's claim goes by hand. No report has changed.
-    await trial.client.delete(podKind, { namespace: 'default', name: 'first' }, { gracePeriodSeconds: 0 })
-    await trial.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first-scratch' })
-    await placed('second')
-    expect(trial.trial.clock.monotonicMs() - leftAt).toBeLessThan(15_000)
-    expect(trial.storage.refused).toEqual([])
+    await fixture.createPod('first', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
+    await bound('first')
+    await fixture.createPod('second', { ephemeral: { scratch: { size: '8Gi', storageClassName: 'local' } } })
+    await fixture.until(async () => (await fixture.message('second'))?.includes(NO_SPACE), 'the condition of second')
+    const deletedAtMs = fixture.server.clock.monotonicMs()
+    // No garbage collector runs: the test deletes the pod's claim. No report has changed.
+    await fixture.client.delete(podKind, { namespace: 'default', name: 'first' }, { gracePeriodSeconds: 0 })
+    await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'first-scratch' })
+    await bound('second')
+    expect(fixture.server.clock.monotonicMs() - deletedAtMs).toBeLessThan(15_000)
+    expect(fixture.storage.refused).toEqual([])
   })
 
-  it('CAP-11 a class that nobody reports capacity for is told by name', async () => {
-    await trial.aDriver()
-    await trial.aClass('local')
-    await trial.aNode('n1')
-    await trial.aClaim('data')
-    await trial.aPod('db', { claims: ['data'] })
-    await waits('db')
-    expect(await trial.message('db')).toContain('No capacity is reported on any of the nodes for class "local".')
+  it('CAP-11 names the class for which no capacity is reported', async () => {
+    await fixture.createDriver()
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    await fixture.createClaim('data')
+    await fixture.createPod('db', { claims: ['data'] })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toContain('No capacity is reported for class "local" on any node.')
   })
 
   it.each([
-    ['the driver has not opted in', () => trial.aDriver(false)],
+    ['the driver sets storageCapacity to false', () => fixture.createDriver(false)],
     ['the driver has no CSIDriver object', async () => {}],
-  ])('CAP-2 where %s, nothing is checked', async (_what, drive) => {
-    await drive()
-    await trial.aClass('local')
-    await trial.aNode('n1')
-    trial.storage.free.set('n1', gi(100))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await placed('db')
+  ])('CAP-2 does not check capacity if %s', async (_what, createDriver) => {
+    await createDriver()
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    fixture.storage.free.set('n1', gi(100))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await bound('db')
   })
 
-  it('CAP-18 with the gate off, capacity objects and the opt-in are kept and ignored', async () => {
-    await again({ gates: 'CSIStorageCapacity=false' })
+  it('CAP-18 ignores capacity objects and storageCapacity while the feature gate is off', async () => {
+    await restartWith({ gates: 'CSIStorageCapacity=false' })
     await localStorage([1])
-    trial.storage.free.set('n1', gi(100))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await placed('db')
+    fixture.storage.free.set('n1', gi(100))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await bound('db')
   })
 
-  it('CAP-15 an object without conditions reaches every node: network storage of the whole cluster', async () => {
-    await trial.aDriver()
-    await trial.aClass('local')
-    await trial.aNode('n1')
-    await trial.aCapacity('everywhere', { nodeTopology: {}, capacity: '20Gi' })
-    trial.storage.free.set('n1', gi(20))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await placed('db')
+  it('CAP-15 applies a report with an empty topology to every node', async () => {
+    await fixture.createDriver()
+    await fixture.createClass('local')
+    await fixture.createNode('n1')
+    await fixture.createCapacity('everywhere', { nodeTopology: {}, capacity: '20Gi' })
+    fixture.storage.free.set('n1', gi(20))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await bound('db')
   })
 
-  it('CAP-12 an opt-in that is withdrawn lets the pod in at once', async () => {
+  it('CAP-12 retries the pod when the driver sets storageCapacity to false', async () => {
     await localStorage([1])
-    trial.storage.free.set('n1', gi(100))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await waits('db')
+    fixture.storage.free.set('n1', gi(100))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await unschedulable('db')
     const body = { spec: { storageCapacity: false } }
-    await trial.client.patch(csiDriverKind, { name: DRIVER }, { type: 'merge', body })
-    await placed('db')
+    await fixture.client.patch(csiDriverKind, { name: DRIVER }, { type: 'merge', body })
+    await bound('db')
   })
 
-  it('CAP-12 a node that comes before its capacity is known helps as soon as that is, without a try in between', async () => {
-    await trial.aDriver()
-    await trial.aClass('local')
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await waits('db')
-    expect(await trial.message('db')).toBe('no nodes available to schedule pods')
-    const { attempts } = trial.scheduler
-    await trial.aNode('n1')
-    trial.storage.free.set('n1', gi(10))
-    await trial.settle()
-    expect(trial.scheduler.attempts).toBe(attempts)
-    await trial.aCapacity('c-n1', { ...onNode('n1'), capacity: '10Gi' })
-    await placed('db')
-    expect(trial.scheduler.attempts).toBe(attempts + 1)
+  it('CAP-12 retries once when the capacity of a new node is reported, and not when the node is added', async () => {
+    await fixture.createDriver()
+    await fixture.createClass('local')
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toBe('no nodes available to schedule pods')
+    const { attempts } = fixture.scheduler
+    await fixture.createNode('n1')
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.settle()
+    expect(fixture.scheduler.attempts).toBe(attempts)
+    await fixture.createCapacity('c-n1', { ...onNode('n1'), capacity: '10Gi' })
+    await bound('db')
+    expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
-  it('CAP-12 a node that is uncordoned while it is full helps as soon as it has room', async () => {
+  it('CAP-12 retries when an uncordoned node reports enough capacity', async () => {
     await localStorage([5])
     const cordon = (unschedulable: boolean | null) =>
-      trial.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body: { spec: { unschedulable } } })
+      fixture.client.patch(nodeKind, { name: 'n1' }, { type: 'merge', body: { spec: { unschedulable } } })
     await cordon(true)
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await trial.aClaim('more', { size: '10Gi' })
-    await trial.aPod('alike', { claims: ['more'] })
-    await waits('db')
-    await waits('alike')
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.createClaim('more', { size: '10Gi' })
+    await fixture.createPod('same-class', { claims: ['more'] })
+    await unschedulable('db')
+    await unschedulable('same-class')
     await cordon(null)
-    await trial.settle()
-    trial.storage.free.set('n1', gi(20))
+    await fixture.settle()
+    fixture.storage.free.set('n1', gi(20))
     const ref = { namespace: 'default', name: 'c-n1' }
-    await trial.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '20Gi' } })
-    await placed('db')
-    await placed('alike')
+    await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '20Gi' } })
+    await bound('db')
+    await bound('same-class')
   })
 
-  it('CAP-12 only an update to more wakes the pod; one to less, the same, or for others causes no attempt', async () => {
+  it('CAP-12 retries only when a report of its class increases, and for no other event', async () => {
     await localStorage([5])
-    await trial.aCapacity('other', { ...onNode('n1'), storageClassName: 'another', capacity: '1Gi' })
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await waits('db')
-    await trial.settle()
-    const { attempts } = trial.scheduler
+    await fixture.createCapacity('other', { ...onNode('n1'), storageClassName: 'another', capacity: '1Gi' })
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await unschedulable('db')
+    await fixture.settle()
+    const { attempts } = fixture.scheduler
     const report = (name: string, body: object) =>
-      trial.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, { type: 'merge', body })
+      fixture.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, { type: 'merge', body })
     await report('c-n1', { capacity: '4Gi' })
     await report('c-n1', { capacity: '4Gi', metadata: { labels: { touched: 'yes' } } })
     await report('other', { capacity: '100Gi' })
     await report('c-n1', { capacity: '100Gi', maximumVolumeSize: '2Gi' })
-    await trial.aNode('unfit', { spec: { unschedulable: true } })
-    await trial.client.patch(
+    await fixture.createNode('unfit', { spec: { unschedulable: true } })
+    await fixture.client.patch(
       nodeKind,
       { name: 'n1' },
       { type: 'merge', body: { status: { conditions: [{ type: 'Ready', status: 'True' }] } } },
       { subresource: 'status' },
     )
-    await trial.aClaim('stranger')
-    await trial.aVolume('foreign', { spec: { storageClassName: 'another' } })
-    await trial.aClass('unrelated')
-    await trial.settle()
-    await trial.trial.clock.advance(600_000)
-    await trial.settle()
-    expect(trial.scheduler.attempts).toBe(attempts)
-    trial.storage.free.set('n1', gi(100))
+    await fixture.createClaim('stranger')
+    await fixture.createVolume('foreign', { spec: { storageClassName: 'another' } })
+    await fixture.createClass('unrelated')
+    await fixture.settle()
+    await fixture.server.clock.advance(600_000)
+    await fixture.settle()
+    expect(fixture.scheduler.attempts).toBe(attempts)
+    fixture.storage.free.set('n1', gi(100))
     await report('c-n1', { maximumVolumeSize: null })
-    await placed('db')
-    expect(trial.scheduler.attempts).toBe(attempts + 1)
+    await bound('db')
+    expect(fixture.scheduler.attempts).toBe(attempts + 1)
   })
 
-  it('CAP-11 claims that wait for no pod keep it from every node until the binder has bound them', async () => {
-    await trial.aNode('n1')
-    await trial.aClass('at-once', { volumeBindingMode: 'Immediate' })
-    await trial.aClaim('later', { storageClassName: 'missing' })
-    await trial.aPod('db', { claims: ['later'] })
-    await waits('db')
-    expect(await trial.message('db')).toBe(
+  it('CAP-11 rejects a pod with an unbound immediate claim for every node', async () => {
+    await fixture.createNode('n1')
+    await fixture.createClass('at-once', { volumeBindingMode: 'Immediate' })
+    await fixture.createClaim('later', { storageClassName: 'missing' })
+    await fixture.createPod('db', { claims: ['later'] })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims: ' +
-        'claim "later" names the storage class "missing", which does not exist.',
+        'claim "later" names storage class "missing", which does not exist.',
     )
-    trial.storage.free.set('', gi(10))
-    await trial.aClass('missing', { volumeBindingMode: 'Immediate' })
-    await trial.until(async () => (await trial.claim('later')).status?.phase === 'Bound', 'the claim to be bound')
+    fixture.storage.free.set('', gi(10))
+    await fixture.createClass('missing', { volumeBindingMode: 'Immediate' })
+    await fixture.until(async () => (await fixture.claim('later')).status?.phase === 'Bound', 'the claim to be bound')
   })
 
-  it('CAP-11 a claim that is not there, is going, or has lost its volume is told by name', async () => {
-    await trial.aNode('n1')
-    await trial.aPod('db', { claims: ['nothing'] })
-    await waits('db')
-    expect(await trial.message('db')).toBe('0/1 nodes are available: persistentvolumeclaim "nothing" not found.')
-    await trial.aDriver(false)
-    await trial.aClass('local')
-    trial.storage.free.set('n1', gi(10))
-    await trial.aClaim('nothing')
-    await placed('db')
-    await trial.trial.delete('/api/v1/namespaces/default/persistentvolumeclaims/nothing')
-    await trial.aPod('late', { claims: ['nothing'] })
-    await waits('late')
-    expect(await trial.message('late')).toContain('persistentvolumeclaim "nothing" is being deleted')
+  it('CAP-11 names a claim that does not exist or is being deleted', async () => {
+    await fixture.createNode('n1')
+    await fixture.createPod('db', { claims: ['nothing'] })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toBe('0/1 nodes are available: persistentvolumeclaim "nothing" not found.')
+    await fixture.createDriver(false)
+    await fixture.createClass('local')
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.createClaim('nothing')
+    await bound('db')
+    await fixture.server.delete('/api/v1/namespaces/default/persistentvolumeclaims/nothing')
+    await fixture.createPod('late', { claims: ['nothing'] })
+    await unschedulable('late')
+    expect(await fixture.message('late')).toContain('persistentvolumeclaim "nothing" is being deleted')
   })
 
-  it('CAP-11 a claim whose volume does not exist keeps its pod waiting, until the volume is there', async () => {
-    await again({ controllers: false })
-    await trial.aNode('n1')
-    await trial.aClass('local')
-    const bound = { [BIND_COMPLETED]: 'yes' }
-    await trial.aClaim('data', { spec: { volumeName: 'lost' }, metadata: { annotations: bound } })
-    await trial.aPod('db', { claims: ['data'] })
-    await waits('db')
-    expect(await trial.message('db')).toBe(
+  it('CAP-11 rejects a pod whose volume does not exist, until it is created', async () => {
+    await restartWith({ controllers: false })
+    await fixture.createNode('n1')
+    await fixture.createClass('local')
+    const annotations = { [BIND_COMPLETED]: 'yes' }
+    await fixture.createClaim('data', { spec: { volumeName: 'lost' }, metadata: { annotations } })
+    await fixture.createPod('db', { claims: ['data'] })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: 1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s).',
     )
-    await trial.aVolume('lost', { phase: 'Bound' })
-    await placed('db')
+    await fixture.createVolume('lost', { phase: 'Bound' })
+    await bound('db')
   })
 
-  it('CAP-15 bound volumes keep a pod where they are', async () => {
+  it('CAP-15 schedules a pod to the node of its bound volume', async () => {
     await localStorage()
-    await trial.aClaim('data')
-    await trial.aPod('first', { claims: ['data'] })
-    await placed('first')
-    const home = await trial.nodeOf('first')
-    await trial.trial.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
-    await trial.aPod('second', { claims: ['data'] })
-    await placed('second')
-    expect(await trial.nodeOf('second')).toBe(home)
+    await fixture.createClaim('data')
+    await fixture.createPod('first', { claims: ['data'] })
+    await bound('first')
+    const node = await fixture.nodeOf('first')
+    await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
+    await fixture.createPod('second', { claims: ['data'] })
+    await bound('second')
+    expect(await fixture.nodeOf('second')).toBe(node)
   })
 
-  it('CAP-15 existing volumes are chosen per node, the small claim getting the small one', async () => {
-    await trial.aClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
-    await trial.aNode('n1')
-    await trial.aNode('n2')
-    await trial.aVolume('one-1', { size: '10Gi', spec: pinnedTo('n1') })
-    await trial.aVolume('two-5', { size: '5Gi', spec: pinnedTo('n2') })
-    await trial.aVolume('two-50', { size: '50Gi', spec: pinnedTo('n2') })
-    await trial.aClaim('large', { size: '20Gi' })
-    await trial.aClaim('little', { size: '5Gi' })
-    await trial.aPod('db', { claims: ['large', 'little'] })
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n2')
-    expect((await trial.claim('little')).spec?.volumeName).toBe('two-5')
-    expect((await trial.claim('large')).spec?.volumeName).toBe('two-50')
+  it('CAP-15 chooses existing volumes per node, the smallest that fits each claim', async () => {
+    await fixture.createClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
+    await fixture.createNode('n1')
+    await fixture.createNode('n2')
+    await fixture.createVolume('one-1', { size: '10Gi', spec: pinnedTo('n1') })
+    await fixture.createVolume('two-5', { size: '5Gi', spec: pinnedTo('n2') })
+    await fixture.createVolume('two-50', { size: '50Gi', spec: pinnedTo('n2') })
+    await fixture.createClaim('large', { size: '20Gi' })
+    await fixture.createClaim('little', { size: '5Gi' })
+    await fixture.createPod('db', { claims: ['large', 'little'] })
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
+    expect((await fixture.claim('little')).spec?.volumeName).toBe('two-5')
+    expect((await fixture.claim('large')).spec?.volumeName).toBe('two-50')
   })
 
-  it('CAP-15 two claims and one volume is one too few', async () => {
-    await trial.aClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
-    await trial.aNode('n1')
-    await trial.aVolume('only', { spec: pinnedTo('n1') })
-    for (const name of ['a', 'b']) await trial.aClaim(name)
-    await trial.aPod('db', { claims: ['a', 'b'] })
-    await waits('db')
-    expect(await trial.message('db')).toBe(`0/1 nodes are available: 1 ${NO_VOLUME}.`)
-    await trial.aVolume('another', { spec: pinnedTo('n1') })
-    await placed('db')
+  it('CAP-15 rejects a node with fewer volumes than claims', async () => {
+    await fixture.createClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
+    await fixture.createNode('n1')
+    await fixture.createVolume('only', { spec: pinnedTo('n1') })
+    for (const name of ['a', 'b']) await fixture.createClaim(name)
+    await fixture.createPod('db', { claims: ['a', 'b'] })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toBe(`0/1 nodes are available: 1 ${NO_VOLUME}.`)
+    await fixture.createVolume('another', { spec: pinnedTo('n1') })
+    await bound('db')
   })
 
-  it('CAP-11 a claim with a selected node goes nowhere else', async () => {
+  it('CAP-11 keeps a claim on its selected node', async () => {
     await localStorage()
-    await trial.aClaim('data', { metadata: { annotations: { [SELECTED_NODE]: 'n3' } } })
-    await trial.aPod('db', { claims: ['data'] })
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n3')
+    await fixture.createClaim('data', { metadata: { annotations: { [SELECTED_NODE]: 'n3' } } })
+    await fixture.createPod('db', { claims: ['data'] })
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n3')
   })
 
-  it('CAP-11 nodes outside the allowed topologies of the class are refused', async () => {
+  it('CAP-11 rejects nodes outside the allowed topologies of the class', async () => {
     await localStorage()
-    await trial.aClass('only-here', {
+    await fixture.createClass('only-here', {
       allowedTopologies: [{ matchLabelExpressions: [{ key: HOST, values: ['n2', 'n9'] }] }],
     })
-    await trial.aCapacity('all', { nodeTopology: {}, capacity: '100Gi', storageClassName: 'only-here' })
-    await trial.aClaim('data', { storageClassName: 'only-here' })
-    await trial.aPod('db', { claims: ['data'] })
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n2')
+    await fixture.createCapacity('all', { nodeTopology: {}, capacity: '100Gi', storageClassName: 'only-here' })
+    await fixture.createClaim('data', { storageClassName: 'only-here' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
-  it('CAP-11 bound and unbound claims that both fail give two reasons', async () => {
+  it('CAP-11 gives the reasons of bound and of unbound claims', async () => {
     await localStorage([100])
-    await trial.aClaim('here')
-    await trial.aPod('first', { claims: ['here'] })
-    await placed('first')
-    await trial.aNode('n9')
-    await trial.aClaim('there', { size: '500Gi' })
-    await trial.aPod('second', { claims: ['here', 'there'] })
-    await waits('second')
-    expect(await trial.message('second')).toContain(
+    await fixture.createClaim('here')
+    await fixture.createPod('first', { claims: ['here'] })
+    await bound('first')
+    await fixture.createNode('n9')
+    await fixture.createClaim('there', { size: '500Gi' })
+    await fixture.createPod('second', { claims: ['here', 'there'] })
+    await unschedulable('second')
+    expect(await fixture.message('second')).toContain(
       `0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, 2 ${NO_SPACE}.`,
     )
   })
 
-  it('CAP-13 storage that is exhausted sends the pod elsewhere, and nothing is left half-bound', async () => {
+  it('CAP-13 retries on another node when provisioning fails', async () => {
     await localStorage([100, 90])
-    trial.storage.free.set('n1', 0n) // the report is wrong
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n2')
-    expect(trial.storage.refused).toEqual(['data on n1'])
-    expect(trial.told('db')).toContain(
+    fixture.storage.free.set('n1', 0n) // the report is wrong
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
+    expect(fixture.storage.refused).toEqual(['data on n1'])
+    expect(fixture.events('db')).toContain(
       'Warning FailedScheduling: running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"',
     )
   })
 
-  it('CAP-13 a pod that goes while its volume is being made leaves nothing in the way of others', async () => {
+  it('CAP-13 releases the claim of a pod that is deleted while its volume is provisioned', async () => {
     await localStorage([10])
-    let letGo = () => {}
-    trial.storage.before = () => new Promise<void>((resolve) => (letGo = resolve))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('gone', { claims: ['data'] })
-    await trial.until(async () => (await trial.claim('data')).metadata.annotations?.[SELECTED_NODE], 'the node')
-    await trial.trial.delete('/api/v1/namespaces/default/pods/gone')
-    trial.storage.before = async () => {}
-    letGo()
-    await trial.aPod('next', { claims: ['data'] })
-    await placed('next')
-    expect(trial.storage.made).toBe(1)
+    let finish = () => {}
+    fixture.storage.before = () => new Promise<void>((resolve) => (finish = resolve))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('gone', { claims: ['data'] })
+    await fixture.until(async () => (await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE], 'the node')
+    await fixture.server.delete('/api/v1/namespaces/default/pods/gone')
+    fixture.storage.before = async () => {}
+    finish()
+    await fixture.createPod('next', { claims: ['data'] })
+    await bound('next')
+    expect(fixture.storage.created).toBe(1)
   })
 
-  it('CAP-12 CAP-13 a pod that has a node and waits long for its volume says so, and no more why it had none before', async () => {
-    await trial.aNode('n1')
-    await trial.aPod('db', { claims: ['data'] })
-    await waits('db')
+  it('CAP-12 CAP-13 replaces an old condition by WaitingForVolumes when preBind takes long', async () => {
+    await fixture.createNode('n1')
+    await fixture.createPod('db', { claims: ['data'] })
+    await unschedulable('db')
     const held: (() => void)[] = []
-    trial.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
-    await trial.aDriver(false)
-    await trial.aClass('local')
-    trial.storage.free.set('n1', gi(10))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.until(() => held.length > 0, 'the driver to be asked')
-    expect(await trial.message('db')).toContain('"data" not found')
-    await trial.trial.clock.advance(120_000)
-    const chosen = 'Node "n1" is chosen, and not all volumes are there yet'
-    await trial.until(async () => (await trial.message('db'))?.includes(chosen), 'the pod to say so')
-    expect(trial.told('db').at(-1)).toContain('Normal WaitingForVolumes')
-    trial.storage.before = async () => {}
-    for (const letGo of held) letGo()
-    await placed('db')
+    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+    await fixture.createDriver(false)
+    await fixture.createClass('local')
+    fixture.storage.free.set('n1', gi(10))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.until(() => held.length > 0, 'the driver call')
+    expect(await fixture.message('db')).toContain('"data" not found')
+    await fixture.server.clock.advance(120_000)
+    const chosen = 'Node "n1" is selected, but not all volumes are bound yet'
+    await fixture.until(async () => (await fixture.message('db'))?.includes(chosen), 'the condition')
+    expect(fixture.events('db').at(-1)).toContain('Normal WaitingForVolumes')
+    fixture.storage.before = async () => {}
+    for (const finish of held) finish()
+    await bound('db')
   })
 
-  it('CAP-13 a pod whose volume does not come is tried anew after a while', async () => {
-    await again({ bindTimeoutMs: 30_000 })
+  it('CAP-13 retries a pod whose volume is not bound within the timeout', async () => {
+    await restartWith({ bindTimeoutMs: 30_000 })
     await localStorage([10])
     const held: (() => void)[] = []
-    trial.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await trial.until(() => held.length > 0, 'the driver to be asked')
-    await trial.trial.clock.advance(31_000)
-    await trial.until(
-      () => trial.told('db').some((text) => text.includes('binding volumes: context deadline exceeded')),
-      'the time to be up',
+    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.until(() => held.length > 0, 'the driver call')
+    await fixture.server.clock.advance(31_000)
+    await fixture.until(
+      () => fixture.events('db').some((text) => text.includes('binding volumes: context deadline exceeded')),
+      'the timeout',
     )
-    trial.storage.before = async () => {}
-    for (const letGo of held) letGo()
-    await placed('db')
+    fixture.storage.before = async () => {}
+    for (const finish of held) finish()
+    await bound('db')
   })
 
-  it('CAP-13 a node that goes while the volume is being made is left for another', async () => {
+  it('CAP-13 moves to another node when the selected one is deleted during provisioning', async () => {
     await localStorage([100, 50])
     const held: (() => void)[] = []
-    trial.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await trial.until(() => held.length > 0, 'the driver to be asked')
-    await trial.trial.delete('/api/v1/nodes/n1')
-    trial.storage.free.set('n1', 0n)
-    trial.storage.before = async () => {}
-    for (const letGo of held) letGo()
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n2')
+    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.until(() => held.length > 0, 'the driver call')
+    await fixture.server.delete('/api/v1/nodes/n1')
+    fixture.storage.free.set('n1', 0n)
+    fixture.storage.before = async () => {}
+    for (const finish of held) finish()
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
-  it('CAP-13 two pods that share a claim go to the same node', async () => {
+  it('CAP-13 schedules two pods that share a claim to the same node', async () => {
     await localStorage([100, 100, 100])
-    await trial.aClaim('shared')
-    await trial.aPod('a', { claims: ['shared'] })
-    await trial.aPod('b', { claims: ['shared'] })
-    await placed('a')
-    await placed('b')
-    expect(await trial.nodeOf('a')).toBe(await trial.nodeOf('b'))
-    expect(trial.storage.made).toBe(1)
+    await fixture.createClaim('shared')
+    await fixture.createPod('a', { claims: ['shared'] })
+    await fixture.createPod('b', { claims: ['shared'] })
+    await bound('a')
+    await bound('b')
+    expect(await fixture.nodeOf('a')).toBe(await fixture.nodeOf('b'))
+    expect(fixture.storage.created).toBe(1)
   })
 
-  it('CAP-13 a scheduler that starts anew goes on where the last one stopped', async () => {
+  it('CAP-13 continues after a restart of the scheduler', async () => {
     await localStorage([100, 50])
     const held: (() => void)[] = []
-    trial.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
-    await trial.aClaim('data', { size: '10Gi' })
-    await trial.aPod('db', { claims: ['data'] })
-    await trial.until(() => held.length > 0, 'the driver to be asked')
-    await trial.restart()
-    await trial.settle()
-    expect(trial.scheduler.reservations).toBe(1)
-    trial.storage.before = async () => {}
-    for (const letGo of held) letGo()
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n1')
+    fixture.storage.before = () => new Promise<void>((resolve) => void held.push(resolve))
+    await fixture.createClaim('data', { size: '10Gi' })
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.until(() => held.length > 0, 'the driver call')
+    await fixture.restart()
+    await fixture.settle()
+    expect(fixture.scheduler.reservations).toBe(1)
+    fixture.storage.before = async () => {}
+    for (const finish of held) finish()
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n1')
   })
 
-  it('CAP-13 a volume that another takes meanwhile costs a retry, and never two owners', async () => {
+  it('CAP-13 retries when another claim takes the volume first', async () => {
     let interfere: (() => Promise<void>) | undefined
-    await again({
-      through: (client) => ({
+    await restartWith({
+      wrapClient: (client) => ({
         ...client,
         patch: async (kind: any, ref: any, ...rest: any[]) => {
           const first = kind === persistentVolumeKind ? interfere : undefined
@@ -463,114 +463,114 @@ describe('volumes and nodes', () => {
         },
       }),
     })
-    await trial.aClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
-    await trial.aNode('n1')
-    await trial.aVolume('v1')
+    await fixture.createClass('local', { provisioner: 'kubernetes.io/no-provisioner' })
+    await fixture.createNode('n1')
+    await fixture.createVolume('v1')
     interfere = async () => {
       const body = { spec: { claimRef: { namespace: 'default', name: 'someone-else' } } }
-      await trial.client.patch(persistentVolumeKind, { name: 'v1' }, { type: 'merge', body })
+      await fixture.client.patch(persistentVolumeKind, { name: 'v1' }, { type: 'merge', body })
     }
-    await trial.aClaim('data')
-    await trial.aPod('db', { claims: ['data'] })
-    await trial.until(async () => (await trial.message('db'))?.includes(NO_VOLUME), 'the volume to be gone')
-    await trial.aVolume('v2')
-    await placed('db')
-    expect((await trial.claim('data')).spec?.volumeName).toBe('v2')
+    await fixture.createClaim('data')
+    await fixture.createPod('db', { claims: ['data'] })
+    await fixture.until(async () => (await fixture.message('db'))?.includes(NO_VOLUME), 'the volume to be taken')
+    await fixture.createVolume('v2')
+    await bound('db')
+    expect((await fixture.claim('data')).spec?.volumeName).toBe('v2')
   })
 
-  it('CAP-13 a pod that names its node directly has its claims made for that node', async () => {
+  it('CAP-13 provisions the claims of a pod created with spec.nodeName on that node', async () => {
     await localStorage([100, 50, 10])
-    await trial.aClaim('data')
-    await trial.aPod('direct', { claims: ['data'], spec: { nodeName: 'n3' } })
-    await trial.until(async () => (await trial.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
-    expect((await trial.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n3')
-    expect(trial.storage.free.get('n3')).toBe(gi(9))
+    await fixture.createClaim('data')
+    await fixture.createPod('direct', { claims: ['data'], spec: { nodeName: 'n3' } })
+    await fixture.until(async () => (await fixture.claim('data')).status?.phase === 'Bound', 'the claim to be bound')
+    expect((await fixture.claim('data')).metadata.annotations?.[SELECTED_NODE]).toBe('n3')
+    expect(fixture.storage.free.get('n3')).toBe(gi(9))
   })
 
-  it('CAP-13 a pod trapped by one of its claims says exactly that', async () => {
+  it('CAP-13 explains that a bound claim keeps the pod on a node without capacity for another', async () => {
     await localStorage([100, 50])
-    await trial.aClaim('a', { size: '95Gi' })
-    await trial.aPod('first', { claims: ['a'] })
-    await placed('first')
-    await trial.trial.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
-    await trial.aClaim('b', { size: '40Gi' })
-    await trial.aPod('second', { claims: ['a', 'b'] })
-    await waits('second')
-    expect(await trial.message('second')).toContain(
-      'Claim "a" already has its volume on "n1", where no volume can be had for "b": ' +
-        'make room there, or delete "a" to have all made elsewhere.',
+    await fixture.createClaim('a', { size: '95Gi' })
+    await fixture.createPod('first', { claims: ['a'] })
+    await bound('first')
+    await fixture.server.delete('/api/v1/namespaces/default/pods/first', { gracePeriodSeconds: 0 })
+    await fixture.createClaim('b', { size: '40Gi' })
+    await fixture.createPod('second', { claims: ['a', 'b'] })
+    await unschedulable('second')
+    expect(await fixture.message('second')).toContain(
+      'Claim "a" already has its volume on "n1", where no volume is available for "b": ' +
+        'free storage there, or delete "a" so that all volumes are created on another node.',
     )
-    expect((await trial.claim('a')).metadata.deletionTimestamp).toBe(undefined)
+    expect((await fixture.claim('a')).metadata.deletionTimestamp).toBe(undefined)
   })
 
-  it('CAP-16 ephemeral volumes of a trapped pod are given back and made where all fit', async () => {
+  it('CAP-16 deletes ephemeral claims that keep a pod where it does not fit, and provisions all on another node', async () => {
     await localStorage([100, 50])
-    await trial.aClass('other', { provisioner: DRIVER })
+    await fixture.createClass('other', { provisioner: DRIVER })
     for (const name of ['n1', 'n2']) {
-      await trial.aCapacity(`o-${name}`, { ...onNode(name), storageClassName: 'other', capacity: '30Gi' })
+      await fixture.createCapacity(`o-${name}`, { ...onNode(name), storageClassName: 'other', capacity: '30Gi' })
     }
-    // The first volume is made on n1; then n1 turns out to have no room for the second.
-    trial.storage.free.set('n1', gi(12))
-    await trial.aPod('db', {
+    // The first volume is created on n1; then n1 has no capacity for the second.
+    fixture.storage.free.set('n1', gi(12))
+    await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
         second: { size: '20Gi', storageClassName: 'other' },
       },
     })
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n2')
-    const [first, second] = [await trial.claim('db-first'), await trial.claim('db-second')]
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
+    const [first, second] = [await fixture.claim('db-first'), await fixture.claim('db-second')]
     expect([first.status?.phase, second.status?.phase]).toEqual(['Bound', 'Bound'])
-    expect(trial.told('db').some((text) => text.includes('The volume of "db-first" is given back'))).toBe(true)
-    await trial.until(() => trial.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
+    expect(fixture.events('db').some((text) => text.includes('Deleting claim "db-first"'))).toBe(true)
+    await fixture.until(() => fixture.storage.free.get('n1') === gi(12), 'the first volume to be deleted')
   })
 
-  it('CAP-16 a trapped pod gives its volumes back for a node that comes later, and has room for all', async () => {
+  it('CAP-16 deletes ephemeral claims when a node is added on which all fit', async () => {
     await localStorage([100])
-    trial.storage.free.set('n1', gi(12))
-    await trial.aPod('db', {
+    fixture.storage.free.set('n1', gi(12))
+    await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    const firstVolume = async () => (await trial.claim('db-first').catch(() => undefined))?.spec?.volumeName
-    await trial.until(firstVolume, 'the first volume')
+    const firstVolume = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
+    await fixture.until(firstVolume, 'the first volume')
     const ref = { namespace: 'default', name: 'c-n1' }
-    await trial.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '2Gi' } })
-    await trial.until(
-      async () => (await trial.message('db'))?.includes('already has its volume'),
-      'the pod to be trapped',
+    await fixture.client.patch(csiStorageCapacityKind, ref, { type: 'merge', body: { capacity: '2Gi' } })
+    await fixture.until(
+      async () => (await fixture.message('db'))?.includes('already has its volume'),
+      'the explanation',
     )
-    await trial.aCapacity('c-n2', { ...onNode('n2'), capacity: '21Gi' })
-    await trial.settle()
-    trial.storage.free.set('n2', gi(21))
-    await trial.aNode('n2')
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n2')
+    await fixture.createCapacity('c-n2', { ...onNode('n2'), capacity: '21Gi' })
+    await fixture.settle()
+    fixture.storage.free.set('n2', gi(21))
+    await fixture.createNode('n2')
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
   })
 
-  it('CAP-16 volumes that were given back are made elsewhere, though the place they came from still promises most', async () => {
+  it('CAP-16 avoids the node on which provisioning failed, though it still reports the most capacity', async () => {
     await localStorage([100, 30])
-    trial.storage.free.set('n1', gi(12))
-    await trial.aPod('db', {
+    fixture.storage.free.set('n1', gi(12))
+    await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    await placed('db')
-    expect(await trial.nodeOf('db')).toBe('n2')
-    expect(trial.storage.refused).toHaveLength(1)
+    await bound('db')
+    expect(await fixture.nodeOf('db')).toBe('n2')
+    expect(fixture.storage.refused).toHaveLength(1)
   })
 
-  it('CAP-16 where reports promise room that is not there, volumes are given back ever more rarely', async () => {
+  it('CAP-16 deletes ephemeral claims with backoff if reports are wrong', async () => {
     await localStorage([100])
-    trial.storage.free.set('n1', gi(12))
-    await trial.aNode('n2')
-    await trial.aCapacity('c-n2', { ...onNode('n2'), capacity: '100Gi' })
-    trial.storage.free.set('n2', gi(12))
-    await trial.aPod('db', {
+    fixture.storage.free.set('n1', gi(12))
+    await fixture.createNode('n2')
+    await fixture.createCapacity('c-n2', { ...onNode('n2'), capacity: '100Gi' })
+    fixture.storage.free.set('n2', gi(12))
+    await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
         second: { size: '11Gi', storageClassName: 'local' },
@@ -578,51 +578,51 @@ describe('volumes and nodes', () => {
     })
     const claims = new Set<string | undefined>()
     for (let minutes = 0; minutes < 60; minutes++) {
-      await trial.trial.clock.advance(60_000)
-      await trial.settle()
-      claims.add((await trial.claim('db-first').catch(() => undefined))?.metadata.uid)
+      await fixture.server.clock.advance(60_000)
+      await fixture.settle()
+      claims.add((await fixture.claim('db-first').catch(() => undefined))?.metadata.uid)
     }
     expect(claims.size).toBeGreaterThan(2)
     expect(claims.size).toBeLessThan(12)
-    trial.storage.free.set('n2', trial.storage.free.get('n2')! + gi(100))
-    await trial.until(async () => {
-      await trial.trial.clock.advance(60_000)
-      return trial.nodeOf('db')
+    fixture.storage.free.set('n2', fixture.storage.free.get('n2')! + gi(100))
+    await fixture.until(async () => {
+      await fixture.server.clock.advance(60_000)
+      return fixture.nodeOf('db')
     }, 'the pod to have a node')
   })
 
-  it('CAP-16 without reservation, nothing is given back for volumes that fit only one by one', async () => {
-    await again({ capacityReservation: false })
+  it('CAP-16 does not delete claims for volumes that fit only one by one, also without reservations', async () => {
+    await restartWith({ capacityReservation: false })
     await localStorage([12, 12])
-    await trial.aPod('db', {
+    await fixture.createPod('db', {
       ephemeral: {
         first: { size: '10Gi', storageClassName: 'local' },
         second: { size: '11Gi', storageClassName: 'local' },
       },
     })
-    const firstVolume = async () => (await trial.claim('db-first').catch(() => undefined))?.spec?.volumeName
-    await trial.until(firstVolume, 'the first volume')
-    const name = `c-${(await trial.claim('db-first')).metadata.annotations?.[SELECTED_NODE]}`
+    const firstVolume = async () => (await fixture.claim('db-first').catch(() => undefined))?.spec?.volumeName
+    await fixture.until(firstVolume, 'the first volume')
+    const name = `c-${(await fixture.claim('db-first')).metadata.annotations?.[SELECTED_NODE]}`
     const patch = { type: 'merge', body: { capacity: '2Gi' } } as const
-    await trial.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, patch)
-    await trial.until(
-      async () => (await trial.message('db'))?.includes('already has its volume'),
-      'the pod to be trapped',
+    await fixture.client.patch(csiStorageCapacityKind, { namespace: 'default', name }, patch)
+    await fixture.until(
+      async () => (await fixture.message('db'))?.includes('already has its volume'),
+      'the explanation',
     )
-    await trial.settle()
-    expect(trial.told('db').some((text) => text.includes('given back'))).toBe(false)
+    await fixture.settle()
+    expect(fixture.events('db').some((text) => text.includes('Deleting claim'))).toBe(false)
   })
 
-  it('CAP-14 a pod waits for the claims of its ephemeral volumes, and takes none that was made for others', async () => {
+  it('CAP-14 waits for the claims of ephemeral volumes, and rejects one that was not created for the pod', async () => {
     await localStorage([100])
-    await trial.aClaim('db-scratch')
-    await trial.aPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
-    await waits('db')
-    expect(await trial.message('db')).toBe(
+    await fixture.createClaim('db-scratch')
+    await fixture.createPod('db', { ephemeral: { scratch: { size: '1Gi', storageClassName: 'local' } } })
+    await unschedulable('db')
+    expect(await fixture.message('db')).toBe(
       '0/1 nodes are available: PVC default/db-scratch was not created for pod default/db (pod is not owner).',
     )
-    await trial.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'db-scratch' })
-    await placed('db')
-    expect((await trial.claim('db-scratch')).metadata.ownerReferences).toMatchObject([{ kind: 'Pod', name: 'db' }])
+    await fixture.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'db-scratch' })
+    await bound('db')
+    expect((await fixture.claim('db-scratch')).metadata.ownerReferences).toMatchObject([{ kind: 'Pod', name: 'db' }])
   })
 })

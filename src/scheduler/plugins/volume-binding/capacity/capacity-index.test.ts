@@ -16,16 +16,16 @@ const names = (index: CapacityIndex, className: string, labels: Record<string, s
     .map(({ key }) => key.slice('default/'.length))
     .sort()
 
-describe('the index of capacity reports', () => {
-  it('CAP-1 an unset topology reaches no node, an empty one every node', () => {
+describe('the capacity index', () => {
+  it('CAP-1 finds a report without topology for no node, one with an empty topology for every node', () => {
     const index = new CapacityIndex()
-    index.put(aCapacity('nobody', {}))
-    index.put(aCapacity('everybody', { nodeTopology: {} }))
-    expect(names(index, 'fast', { zone: 'a' })).toEqual(['everybody'])
-    expect(names(index, 'fast', {})).toEqual(['everybody'])
+    index.put(aCapacity('no-nodes', {}))
+    index.put(aCapacity('all-nodes', { nodeTopology: {} }))
+    expect(names(index, 'fast', { zone: 'a' })).toEqual(['all-nodes'])
+    expect(names(index, 'fast', {})).toEqual(['all-nodes'])
   })
 
-  it('CAP-11 a report counts for its class and for the nodes of its segment only', () => {
+  it('CAP-11 finds a report only for its class and the nodes of its topology', () => {
     const index = new CapacityIndex()
     index.put(aCapacity('here', { nodeTopology: { matchLabels: { zone: 'a' } } }))
     index.put(aCapacity('there', { nodeTopology: { matchLabels: { zone: 'b' } } }))
@@ -34,7 +34,7 @@ describe('the index of capacity reports', () => {
     expect(names(index, 'fast', {})).toEqual([])
   })
 
-  it('CAP-11 maximumVolumeSize is the limit where it is stated, else the capacity, else nothing is known', () => {
+  it('CAP-11 limits volumes by maximumVolumeSize if stated, else by the capacity, else the limit is unknown', () => {
     const index = new CapacityIndex()
     const limit = (extra: Partial<CSIStorageCapacity>) => index.put(aCapacity('x', extra)).now.limitBytes
     expect(limit({ capacity: '10', maximumVolumeSize: '3' })).toBe(3n)
@@ -43,7 +43,7 @@ describe('the index of capacity reports', () => {
     expect(limit({ capacity: '10', maximumVolumeSize: 'rubbish' })).toBe(undefined)
   })
 
-  it('CAP-11 agrees with matching every selector one by one, whatever is added, changed and removed', () => {
+  it('CAP-11 agrees with matching every selector one by one, after any sequence of changes', () => {
     const key = fc.constantFrom('zone', 'rack', 'host')
     const value = fc.constantFrom('a', 'b', 'c')
     const expression = fc.oneof(
@@ -73,7 +73,10 @@ describe('the index of capacity reports', () => {
             index.remove(`default/${name}`)
             objects.delete(name)
           } else {
-            const object = aCapacity(name, { nodeTopology: nodeTopology as any, storageClassName: className })
+            const object = aCapacity(name, {
+              nodeTopology: nodeTopology as CSIStorageCapacity['nodeTopology'],
+              storageClassName: className,
+            })
             index.put(object)
             objects.set(name, object)
           }

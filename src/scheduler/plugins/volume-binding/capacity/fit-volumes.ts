@@ -97,7 +97,11 @@ export class VolumeFitter {
   }
 
   /** The largest volume that fits now; undefined if that is not known. */
-  #room(report: CapacityReport, { bytes, driver }: VolumeRequest, chosen: readonly CapacityReport[]): bigint | undefined {
+  #room(
+    report: CapacityReport,
+    { bytes, driver }: VolumeRequest,
+    chosen: readonly CapacityReport[],
+  ): bigint | undefined {
     const { reservations, fitsTogether } = this.#deps
     const { limitBytes, capacityBytes, maximumBytes, ledger } = report
     if (limitBytes === undefined) return undefined

@@ -7,7 +7,7 @@ import { Reservations } from './reservations.ts'
 
 const DRIVER = 'd.example.com'
 
-function aLedger() {
+function createReservations() {
   const clock = manualClock()
   const index = new CapacityIndex()
   const freed: string[] = []
@@ -27,28 +27,28 @@ function aLedger() {
     const { now, before } = index.put(object)
     reservations.reportChanged(now, before)
   }
-  const wanted = (claim: string, bytes: number, by = 'fast') => ({
+  const requested = (claim: string, bytes: number, by = 'fast') => ({
     claimKey: `ns/${claim}`,
     claimUid: claim,
     driver: DRIVER,
     bytes: BigInt(bytes),
     report: index.get(`ns/${by}`)!,
   })
-  const held = (name: string) => Number(reservations.reservedForOthers(index.get(`ns/${name}`)!, []))
-  return { clock, index, reservations, report, wanted, held, freed }
+  const reserved = (name: string) => Number(reservations.reservedForOthers(index.get(`ns/${name}`)!, []))
+  return { clock, index, reservations, report, requested, reserved, freed }
 }
-/** From the decision to the volume. */
-function make(ledger: ReturnType<typeof aLedger>, claim: string, bytes: number, by?: string) {
-  ledger.reservations.assume(ledger.wanted(claim, bytes, by))
+/** All steps from the decision to the created volume. */
+function create(ledger: ReturnType<typeof createReservations>, claim: string, bytes: number, by?: string) {
+  ledger.reservations.assume(ledger.requested(claim, bytes, by))
   ledger.reservations.nodeSelected(`ns/${claim}`, claim)
   ledger.reservations.volumeCreated(`ns/${claim}`, claim)
 }
 
-describe('capacity that is spoken for', () => {
-  it('PLUS-3 is held back from the decision until a report has gone down by it', () => {
-    const ledger = aLedger()
+describe('capacity reservations', () => {
+  it('PLUS-3 last from the decision until a report has decreased by the volume', () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.assume(ledger.requested('c', 10))
     expect(ledger.reserved('fast')).toBe(10)
     ledger.reservations.nodeSelected('ns/c', 'c')
     ledger.reservations.volumeCreated('ns/c', 'c')
@@ -58,11 +58,11 @@ describe('capacity that is spoken for', () => {
     expect(ledger.reservations.size).toBe(0)
   })
 
-  it('PLUS-3 a late report that counts an earlier volume does not free a later one', () => {
-    const ledger = aLedger()
+  it('PLUS-3 keep a later volume reserved when a late report counts an earlier one', () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    make(ledger, 'early', 10)
-    make(ledger, 'late', 10)
+    create(ledger, 'early', 10)
+    create(ledger, 'late', 10)
     ledger.report('fast', 90)
     expect(ledger.reserved('fast')).toBe(10)
     ledger.report('fast', 95) // something was deleted
@@ -71,10 +71,10 @@ describe('capacity that is spoken for', () => {
     expect(ledger.reserved('fast')).toBe(0)
   })
 
-  it('PLUS-3 a report that is faster than the claim counts as well', () => {
-    const ledger = aLedger()
+  it('PLUS-3 end when a report counts the volume before its claim is bound', () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.assume(ledger.requested('c', 10))
     ledger.reservations.nodeSelected('ns/c', 'c')
     ledger.report('fast', 90)
     expect(ledger.reserved('fast')).toBe(0)
@@ -82,18 +82,18 @@ describe('capacity that is spoken for', () => {
     expect(ledger.reservations.size).toBe(0)
   })
 
-  it('PLUS-3 what was counted for a volume that is still being made is held back again once another is known to be made', async () => {
-    const ledger = aLedger()
+  it('PLUS-3 reserve again for a requested volume when the decrease turns out to be of another one', async () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
     for (const claim of ['slow', 'quick']) {
-      ledger.reservations.assume(ledger.wanted(claim, 10))
+      ledger.reservations.assume(ledger.requested(claim, 10))
       ledger.reservations.nodeSelected(`ns/${claim}`, claim)
     }
-    ledger.report('fast', 90) // of "quick", which nobody has told us
+    ledger.report('fast', 90) // caused by "quick", whose claim is not bound yet
     expect(ledger.reserved('fast')).toBe(10)
     ledger.reservations.volumeCreated('ns/quick', 'quick')
     expect(ledger.reservations.stateOf('ns/quick')).toBe(undefined)
-    await ledger.clock.advance(600_000) // longer than a made one is held back
+    await ledger.clock.advance(600_000) // longer than a created volume stays reserved
     expect(ledger.reserved('fast')).toBe(10)
     ledger.reservations.volumeCreated('ns/slow', 'slow')
     ledger.report('fast', 80)
@@ -101,39 +101,39 @@ describe('capacity that is spoken for', () => {
     expect(ledger.reservations.size).toBe(0)
   })
 
-  it('PLUS-3 a report cannot count what nobody has been asked for', () => {
-    const ledger = aLedger()
+  it('PLUS-3 ignore a decrease before the node is selected', () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.assume(ledger.requested('c', 10))
     ledger.report('fast', 80)
     expect(ledger.reserved('fast')).toBe(10)
   })
 
-  it('PLUS-3 classes of one driver in one place share the loss, in proportion to what they report', () => {
-    const ledger = aLedger()
+  it('PLUS-3 are subtracted from all classes of the driver in the same place, in proportion to their reports', () => {
+    const ledger = createReservations()
     ledger.report('fast', 50) // mirrored
     ledger.report('striped', 100)
     ledger.report('foreign', 100)
     ledger.report('elsewhere', 100, 'elsewhere', 'b')
-    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.assume(ledger.requested('c', 10))
     expect(['fast', 'striped', 'foreign', 'elsewhere'].map(ledger.reserved)).toEqual([10, 20, 0, 0])
     ledger.reservations.release('ns/c')
     expect(ledger.reserved('striped')).toBe(0)
     expect(ledger.freed).toEqual([DRIVER])
   })
 
-  it('PLUS-3 a class that reports for the first time may be late as well: volumes made before are held back from it', async () => {
-    const ledger = aLedger()
+  it('PLUS-3 are subtracted from the first report of another class, which may be late', async () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    make(ledger, 'c', 10)
-    ledger.report('slow', 100) // as it was before the volume was made
+    create(ledger, 'c', 10)
+    ledger.report('slow', 100) // as it was before the volume was created
     expect(ledger.reserved('slow')).toBe(10)
     ledger.report('fast', 90)
     ledger.report('slow', 90)
     expect(ledger.reserved('slow')).toBe(0)
 
-    make(ledger, 'd', 10)
-    ledger.report('prompt', 80) // has counted the volume already, which nobody can tell
+    create(ledger, 'd', 10)
+    ledger.report('prompt', 80) // already counts the volume, which cannot be known
     ledger.report('fast', 80)
     ledger.report('slow', 80)
     expect(ledger.reserved('prompt')).toBe(10)
@@ -142,11 +142,11 @@ describe('capacity that is spoken for', () => {
     expect(ledger.reservations.size).toBe(0)
   })
 
-  it('PLUS-3 a class of another pool stops being held back soon after its own report has counted the volume', async () => {
-    const ledger = aLedger()
+  it('PLUS-3 end for a class of another pool soon after the report of its own class has counted it', async () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
     ledger.report('slow', 100)
-    make(ledger, 'c', 10)
+    create(ledger, 'c', 10)
     ledger.report('fast', 90)
     expect(ledger.reserved('slow')).toBe(10)
     await ledger.clock.advance(11_000)
@@ -154,10 +154,10 @@ describe('capacity that is spoken for', () => {
     expect(ledger.freed).toEqual([DRIVER])
   })
 
-  it('PLUS-3 a volume that no report ever counts is held back for a bounded time', async () => {
-    const ledger = aLedger()
+  it('PLUS-3 time out for a volume that no report ever counts', async () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    make(ledger, 'thin', 10)
+    create(ledger, 'thin', 10)
     await ledger.clock.advance(119_000)
     expect(ledger.reserved('fast')).toBe(10)
     await ledger.clock.advance(2_000)
@@ -165,10 +165,10 @@ describe('capacity that is spoken for', () => {
     expect(ledger.freed).toEqual([DRIVER])
   })
 
-  it('PLUS-3 a volume that is deleted before any report has counted it is held back no longer', () => {
-    const ledger = aLedger()
+  it('PLUS-3 end when the volume is deleted before a report has counted it', () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    make(ledger, 'short', 10)
+    create(ledger, 'short', 10)
     ledger.reservations.claimDeleted('ns/short')
     ledger.reservations.volumeDeleted('ns/short', 'another uid')
     expect(ledger.reserved('fast')).toBe(10)
@@ -177,10 +177,10 @@ describe('capacity that is spoken for', () => {
     expect(ledger.freed).toEqual([DRIVER])
   })
 
-  it('PLUS-3 a claim that is deleted while its volume is asked for is held back for as long as a call may take', async () => {
-    const ledger = aLedger()
+  it('PLUS-3 last as long as a driver call may take after the claim of a requested volume is deleted', async () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.assume(ledger.requested('c', 10))
     ledger.reservations.nodeSelected('ns/c', 'c')
     ledger.reservations.claimDeleted('ns/c')
     await ledger.clock.advance(14_000)
@@ -190,10 +190,10 @@ describe('capacity that is spoken for', () => {
     expect(ledger.freed).toEqual([DRIVER])
   })
 
-  it('PLUS-3 a creation that failed frees its bytes, and the place is refused for that size until it reports or for a minute', async () => {
-    const ledger = aLedger()
+  it('PLUS-3 end when provisioning fails, and the place is refused for that size until its next report or for a minute', async () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.assume(ledger.requested('c', 10))
     ledger.reservations.nodeSelected('ns/c', 'c')
     ledger.reservations.provisioningFailed('ns/c', 'c')
     expect(ledger.reserved('fast')).toBe(0)
@@ -203,41 +203,41 @@ describe('capacity that is spoken for', () => {
     expect(ledger.freed).toHaveLength(2)
   })
 
-  it('PLUS-3 a volume that was made elsewhere frees its bytes, and the place is refused as if the driver had said no', async () => {
-    const ledger = aLedger()
+  it('PLUS-3 end when the volume is created elsewhere, and the place counts as refused', async () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    const wanted = ledger.wanted('c', 10)
-    make(ledger, 'c', 10)
-    ledger.reservations.createdElsewhere(wanted)
+    const requested = ledger.requested('c', 10)
+    create(ledger, 'c', 10)
+    ledger.reservations.createdElsewhere(requested)
     expect(ledger.reserved('fast')).toBe(0)
     expect(ledger.index.get('ns/fast')?.ledger.refused).toBe(10n)
     await ledger.clock.advance(61_000)
     expect(ledger.index.get('ns/fast')?.ledger.refused).toBe(undefined)
   })
 
-  it('PLUS-3 a claim does not stand in its own way, and its successor of the same name is another', () => {
-    const ledger = aLedger()
+  it('PLUS-3 do not count against the claim itself, and ignore a new claim of the same name', () => {
+    const ledger = createReservations()
     ledger.report('fast', 100)
-    ledger.reservations.assume(ledger.wanted('c', 10))
+    ledger.reservations.assume(ledger.requested('c', 10))
     expect(ledger.reservations.reservedForOthers(ledger.index.get('ns/fast')!, ['ns/c'])).toBe(0n)
     ledger.reservations.nodeSelected('ns/c', 'c')
     ledger.reservations.volumeCreated('ns/c', 'another uid')
     expect(ledger.reservations.stateOf('ns/c')).toBe('requested')
   })
 
-  it('PLUS-3 what is reported minus what is held back is never more than what is really free', () => {
-    // A pool of two classes, of which one reports from the start; a driver that answers from the past, for each of them
-    // from another; and claims that go through their lives in any order. The first report of the later class is no older
-    // than what the other has said by then.
+  it('PLUS-3 keep the report minus the reserved bytes within what is really free', () => {
+    // A pool shared by two classes, one of which reports from the start; a driver whose reports are late, by a different
+    // amount for each class; and claims in any order of states. The first report of the later class is no older than the
+    // last one of the other.
     type ClassName = 'fast' | 'slow'
     interface Step {
-      readonly do: 'want' | 'ask' | 'make' | 'fail' | 'report'
+      readonly do: 'assume' | 'select' | 'create' | 'fail' | 'report'
       readonly at: number
       readonly size: number
       readonly by: ClassName
     }
     const step: fc.Arbitrary<Step> = fc.record({
-      do: fc.constantFrom('want', 'ask', 'make', 'fail', 'report'),
+      do: fc.constantFrom('assume', 'select', 'create', 'fail', 'report'),
       at: fc.nat(3),
       size: fc.integer({ min: 1, max: 20 }),
       by: fc.constantFrom('fast', 'slow'),
@@ -245,33 +245,33 @@ describe('capacity that is spoken for', () => {
     const life = { steps: fc.array(step, { maxLength: 100, size: 'max' }), slowFrom: fc.nat(50) }
     fc.assert(
       fc.property(fc.record(life), ({ steps, slowFrom }) => {
-        const ledger = aLedger()
+        const ledger = createReservations()
         let free = 100
         const history = [100]
-        /** How far the driver's own view has come, by class. */
+        /** The position in the history that the driver reports, by class. */
         const seen: { fast: number; slow: number | undefined } = { fast: 0, slow: undefined }
         const offered = (name: ClassName): number =>
           seen[name] === undefined ? 0 : history[seen[name]]! - ledger.reserved(name)
         ledger.report('fast', 100)
-        const claims = new Map<string, { size: number; isAsked: boolean }>()
-        const pick = (at: number, isAsked: boolean) => {
-          const some = [...claims].filter(([, claim]) => claim.isAsked === isAsked)
+        const claims = new Map<string, { size: number; isSelected: boolean }>()
+        const pick = (at: number, isSelected: boolean) => {
+          const some = [...claims].filter(([, claim]) => claim.isSelected === isSelected)
           return some[at % some.length]
         }
         for (const [nth, { do: what, at, size, by }] of steps.entries()) {
-          if (what === 'want' && offered(by) >= size) {
-            ledger.reservations.assume(ledger.wanted(`c${nth}`, size, by))
-            claims.set(`c${nth}`, { size, isAsked: false })
+          if (what === 'assume' && offered(by) >= size) {
+            ledger.reservations.assume(ledger.requested(`c${nth}`, size, by))
+            claims.set(`c${nth}`, { size, isSelected: false })
           } else if (what === 'report' && (by === 'fast' || nth >= slowFrom)) {
             seen[by] = Math.max(seen[by] ?? seen.fast, history.length - 1 - (size % 3)) // late by up to two volumes
             ledger.report(by, history[seen[by]]!)
           }
-          const [name, claim] = pick(at, what !== 'ask') ?? []
-          if (name && claim && what === 'ask') {
+          const [name, claim] = pick(at, what !== 'select') ?? []
+          if (name && claim && what === 'select') {
             ledger.reservations.nodeSelected(`ns/${name}`, name)
-            claim.isAsked = true
-          } else if (name && claim && what === 'make') {
-            expect(free).toBeGreaterThanOrEqual(claim.size) // the driver never has to refuse
+            claim.isSelected = true
+          } else if (name && claim && what === 'create') {
+            expect(free).toBeGreaterThanOrEqual(claim.size) // the driver never refuses
             free -= claim.size
             history.push(free)
             ledger.reservations.volumeCreated(`ns/${name}`, name)
@@ -280,9 +280,9 @@ describe('capacity that is spoken for', () => {
             ledger.reservations.provisioningFailed(`ns/${name}`, name)
             claims.delete(name)
           }
-          const promised = [...claims.values()].reduce((sum, one) => sum + one.size, 0)
+          const assumed = [...claims.values()].reduce((sum, one) => sum + one.size, 0)
           for (const one of ['fast', 'slow'] as const) {
-            expect(offered(one)).toBeLessThanOrEqual(Math.max(0, free - promised))
+            expect(offered(one)).toBeLessThanOrEqual(Math.max(0, free - assumed))
           }
         }
       }),

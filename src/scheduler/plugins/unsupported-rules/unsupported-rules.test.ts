@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest'
+import { aNode, aPod, rejections } from '../plugins.fixture.ts'
+import { unsupportedRules } from './unsupported-rules.ts'
+
+describe('UnsupportedRules', () => {
+  const message = (spec: object) => rejections(unsupportedRules, aPod(spec), aNode())[0]
+  const term = { topologyKey: 'zone', labelSelector: {} }
+
+  it('CAP-19 rejects a required rule by its field, and ignores a preferred one', () => {
+    const required = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
+    expect(message({ affinity: { podAntiAffinity: required } })).toBe(
+      'this scheduler does not support spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution: ' +
+        'remove it, or set spec.schedulerName to another scheduler',
+    )
+    const preferred = { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term }] }
+    expect(message({ affinity: { podAntiAffinity: preferred } })).toBe(undefined)
+    const spread = (whenUnsatisfiable: string) => ({
+      topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable }],
+    })
+    expect(message(spread('DoNotSchedule'))).toContain('topologySpreadConstraints')
+    expect(message(spread('ScheduleAnyway'))).toBe(undefined)
+  })
+})
