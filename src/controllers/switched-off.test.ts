@@ -75,7 +75,10 @@ describe('a namespace that is deleted with a kind switched off', () => {
     await fixture.post('/api/v1/namespaces', { metadata: { name: 'shop' } })
     await fixture.post('/api/v1/namespaces/shop/configmaps', { metadata: { name: 'a' } })
     await fixture.delete('/api/v1/namespaces/shop')
-    await fixture.until(async () => (await fixture.get('/api/v1/namespaces/shop')).status === 404, 'the namespace to go')
+    await fixture.until(
+      async () => (await fixture.get('/api/v1/namespaces/shop')).status === 404,
+      'the namespace to go',
+    )
   })
 })
 
