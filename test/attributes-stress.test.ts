@@ -1,6 +1,6 @@
 // Stress tests of the design documents, in one process on the manual clock: many claims of one class protected and
-// released, and many volumes modified at five per second. src/controllers/modifying/stories.test.ts modifies them all at
-// once; `npm run bench -- modify` measures a process of its own.
+// released, and many volumes modified at five per second. src/controllers/modifying/scenarios.test.ts modifies them all
+// at once; `npm run bench -- modify` measures a process of its own.
 import { describe, expect, it } from 'vitest'
 import { volumeAttributesClassKind } from '../src/api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../src/api/kinds/claim/claim.ts'
@@ -80,7 +80,7 @@ describe('many claims', () => {
         await Promise.all(now.map((name) => world.setClass('gold', name)))
         await world.until(() => now.every((name) => world.has(name)?.iops === '1000'), `those of second ${at}`)
         peakMb = Math.max(peakMb, process.memoryUsage.rss() / 1024 ** 2)
-        await world.trial.clock.advance(1_000)
+        await world.server.clock.advance(1_000)
       }
       const finished = () => world.reasons().filter((one) => one === 'VolumeModifySuccessful').length
       await world.until(() => finished() === MANY, 'all')
@@ -91,7 +91,7 @@ describe('many claims', () => {
           `${peakMb.toFixed(0)} MB; upstream reports ${UPSTREAM} of its resizer alone`,
       )
       expect(world.reasons()).not.toContain('VolumeModifyFailed')
-      expect(world.asked()).toHaveLength(MANY)
+      expect(world.modifyCalls()).toHaveLength(MANY)
       for (const name of names) expect(world.has(name)).toEqual({ iops: '1000' })
       expect(world.fake.record.overlaps).toEqual([])
     } finally {

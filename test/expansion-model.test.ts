@@ -21,7 +21,7 @@ import { silentLog } from '../src/base/log.ts'
 import { manualClock } from '../src/base/manual-clock.ts'
 import type { Client } from '../src/client/index.ts'
 import { createExpanding } from '../src/controllers/expanding/index.ts'
-import { createChangingControllers } from '../src/controllers/volume-changes/index.ts'
+import { createVolumeChangeControllers } from '../src/controllers/volume-changes/index.ts'
 import { createFakeDriver, type FakeEffect, fakeSettings } from '../src/csi/fake/index.ts'
 import { type CsiDriver, createCsiDriver, driverFacts, serializeCalls } from '../src/csi/index.ts'
 import { createCacheSet } from '../src/runtime/index.ts'
@@ -265,7 +265,7 @@ async function aTrial(dir: string, { expansionQuota, expandsOnNode }: Setting) {
     const deps = { client: mine, caches, clock, random: () => 0.5, log: silentLog }
     const events = { record: () => {} }
     const expanding = createExpanding({ ...deps, driver: serializeCalls(csi), facts, events })
-    const controllers = createChangingControllers({ ...deps, facts, changes: [expanding] })
+    const controllers = createVolumeChangeControllers({ ...deps, facts, changes: [expanding] })
     const abort = new AbortController()
     const running = controllers.run(abort.signal)
     return {

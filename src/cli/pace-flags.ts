@@ -3,7 +3,7 @@
 import { Option } from 'commander'
 import { parseDuration } from '../base/duration.ts'
 import { UsageError } from '../base/usage-error.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
+import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 
 export interface PaceFlags {
   readonly changeBudget?: string
@@ -17,7 +17,7 @@ export const changeBudgetOption = () => new Option('--change-budget <changes/tim
 export const changeCooldownOption = () => new Option('--change-cooldown <duration>', CHANGE_COOLDOWN_DOC)
 
 /** Nothing where nothing was said: then changes wait for nothing. */
-export function parsePace({ changeBudget = '', changeCooldown = '' }: PaceFlags): PaceOptions | undefined {
+export function parsePace({ changeBudget = '', changeCooldown = '' }: PaceFlags): ThrottleOptions | undefined {
   const budget = changeBudget === '' ? undefined : budgetOf(changeBudget)
   const cooldownMs = changeCooldown === '' || changeCooldown === '0' ? 0 : parseDuration(changeCooldown)
   if (cooldownMs === undefined) {

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ListenAddress } from '../base/listen-address.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
+import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { CHANGE_BUDGET_DOC, CHANGE_COOLDOWN_DOC, parsePace } from './pace-flags.ts'
 import type { ProgramDeps } from './program-deps.ts'
 import { addSidecar, readMonitoring } from './sidecar-command.ts'
@@ -58,7 +58,7 @@ export interface ResizerSettings
     'featureGates' | 'httpEndpoint' | 'metricsAddress' | 'resyncPeriod' | 'changeBudget' | 'changeCooldown'
   > {
   readonly gates: FeatureGates
-  readonly pace: PaceOptions | undefined
+  readonly pace: ThrottleOptions | undefined
   readonly monitoring: ListenAddress | undefined
 }
 

@@ -64,7 +64,7 @@ export async function changeVolumes(work: ResizerWork, term: AbortSignal): Promi
         timeoutMs: settings.timeout,
         slowRetryMs: settings.retryIntervalMax,
         handlesInUse: settings.handleVolumeInuseError,
-        checksRoom: settings.checkCapacity,
+        checksCapacity: settings.checkCapacity,
       },
       modifying: {
         timeoutMs: settings.timeout,

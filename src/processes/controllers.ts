@@ -24,7 +24,7 @@ import {
   type Provisioner,
 } from '../controllers/provisioning/index.ts'
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
+import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
 import {
@@ -74,7 +74,7 @@ export interface ControllersRun {
   /** Whether the scheduler holds back capacity that is promised and not yet reported. Default true. */
   readonly capacityReservation?: boolean
   /** How fast volumes of each driver may be changed. Absent: as fast as it goes. */
-  readonly pace?: PaceOptions
+  readonly pace?: ThrottleOptions
   /** Makers of volumes in this process. */
   readonly inProcess: readonly Provisioner[]
   /** CSI drivers whose volumes are provided from here. */

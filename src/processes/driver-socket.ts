@@ -6,7 +6,7 @@ import { type CapacityMetrics, createCapacityControllers } from '../controllers/
 import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
 import { createCsiProvisioner } from '../controllers/provisioning/csi/index.ts'
 import { createProvisioningControllers, type ProvisioningMetrics } from '../controllers/provisioning/index.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
+import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import {
   type CallObserver,
   type ConnectOptions,
@@ -29,7 +29,7 @@ export interface DriverSocket extends ControllerDeps {
   readonly provisioningMetrics: ProvisioningMetrics
   readonly capacityMetrics: CapacityMetrics
   readonly modifyingMetrics: ModifyingMetrics
-  readonly pace?: PaceOptions
+  readonly pace?: ThrottleOptions
   readonly election?: LeaderElection
   /** Default: a unix socket. */
   readonly connect?: Connect

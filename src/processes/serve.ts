@@ -26,7 +26,7 @@ import { UsageError } from '../base/usage-error.ts'
 import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisioning/directory/index.ts'
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
-import type { PaceOptions } from '../controllers/volume-changes/index.ts'
+import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { endWithin } from '../runtime/end-within.ts'
 import type { Store } from '../store/index.ts'
 import { showCertificates } from './certificate-metrics.ts'
@@ -63,7 +63,7 @@ export interface ServeOptions {
   /** Whether the scheduler holds back capacity that is promised and not yet reported. */
   readonly capacityReservation: boolean
   /** How fast volumes of each driver may be changed. */
-  readonly pace: PaceOptions | undefined
+  readonly pace: ThrottleOptions | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger

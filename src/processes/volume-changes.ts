@@ -3,18 +3,18 @@
 import type { FeatureGates } from '../api/feature-gates.ts'
 import {
   canExpand,
-  createCannotExpand,
   createExpanding,
+  createExpansionUnsupported,
   type ExpandingOptions,
 } from '../controllers/expanding/index.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from '../controllers/modifying/index.ts'
 import {
-  type ChangingControllers,
-  type ChangingOptions,
-  createChangingControllers,
-  createPace,
-  type PaceOptions,
+  createChangeThrottle,
+  createVolumeChangeControllers,
   type ServedNode,
+  type ThrottleOptions,
+  type VolumeChangeControllers,
+  type VolumeChangeOptions,
 } from '../controllers/volume-changes/index.ts'
 import type { CsiDriver, DriverFacts } from '../csi/index.ts'
 import type { ControllerDeps } from '../runtime/controller-deps.ts'
@@ -28,32 +28,32 @@ export interface VolumeChangeDeps extends ControllerDeps {
   readonly election?: LeaderElection
   readonly gates: FeatureGates
   readonly modifyingMetrics?: ModifyingMetrics
-  readonly options?: ChangingOptions & {
+  readonly options?: VolumeChangeOptions & {
     readonly expanding?: ExpandingOptions
     readonly modifying?: ModifyingOptions
-    readonly pace?: PaceOptions
+    readonly pace?: ThrottleOptions
   }
 }
 
 /** Who tells people about them, as they know it. */
 export const changesComponent = ({ name }: Pick<DriverFacts, 'name'>): string => `external-resizer ${name}`
 
-export function createVolumeChanges(deps: VolumeChangeDeps): ChangingControllers {
+export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControllers {
   const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
   const { facts } = rest
   const { expanding, modifying, pace: paceOptions, ...frame } = options
   // One for both kinds: what one edit asks for is one change.
-  const pace = paceOptions ? { pace: createPace(deps.clock, paceOptions) } : {}
+  const throttle = paceOptions && createChangeThrottle(deps.clock, paceOptions)
   const changesAttributes = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const changes = [
     // Room before attributes: what a larger volume may have, a smaller one may not.
-    canExpand(facts) ? createExpanding({ ...rest, ...pace, options: expanding ?? {} }) : createCannotExpand(rest),
+    canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest),
     // Also for a driver that cannot: people are told why nothing happens.
     ...(changesAttributes
       ? [
           createModifying({
             ...rest,
-            ...pace,
+            throttle,
             gates,
             options: { ...defaultsOf(facts), ...modifying },
             ...(modifyingMetrics ? { modifyingMetrics } : {}),
@@ -61,7 +61,7 @@ export function createVolumeChanges(deps: VolumeChangeDeps): ChangingControllers
         ]
       : []),
   ]
-  return createChangingControllers({ ...rest, changes, options: frame, ...(node ? { node } : {}) })
+  return createVolumeChangeControllers({ ...rest, changes, options: frame, ...(node ? { node } : {}) })
 }
 
 const LOCAL_DRIVER = 'local.csi.stowage.dev'

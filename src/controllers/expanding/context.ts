@@ -1,35 +1,37 @@
-// What the steps of a growth stand on, put together once by expanding.ts.
+// The dependencies of every step of an expansion, composed once by expanding.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Client } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
-import type { Cache, EventRecorder, LeaderElection } from '../../runtime/index.ts'
-import type { Pace } from '../volume-changes/index.ts'
-import type { Answers } from './answers.ts'
+import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
+import type { ChangeThrottle } from '../volume-changes/index.ts'
+import type { FreeCapacity } from './free-capacity.ts'
+import type { LastResponses } from './last-responses.ts'
 import type { LoweredRequests } from './lowered-requests.ts'
 import type { ExpandingSettings } from './options.ts'
-import type { Room } from './room.ts'
 
 export interface ExpandingContext {
   readonly driver: CsiDriver
   readonly facts: DriverFacts
-  /** The driver grows volumes on their nodes only. */
+  /** The driver expands volumes by NodeExpandVolume only. */
   readonly isNodeOnly: boolean
   readonly settings: ExpandingSettings
   readonly client: Client
   readonly clock: Clock
   readonly events: Pick<EventRecorder, 'record'>
-  readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
+  readonly election?: Pick<LeaderElection, 'assertStillLeader'>
+  /** Commits as leader and updates the caches of claims and volumes. */
+  readonly saver: Saver
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
-  /** Absent where volumes in use are no concern. */
+  /** Absent when options.handlesInUse is off. */
   readonly pods?: Cache<Pod>
-  /** Absent where free storage is not looked at. */
-  readonly room?: Room
-  /** Absent: changes wait for nothing. */
-  readonly pace?: Pace
-  readonly answers: Answers
+  /** Absent when options.checksCapacity is off. */
+  readonly freeCapacity?: FreeCapacity
+  /** Absent: changes are not throttled. */
+  readonly throttle?: ChangeThrottle
+  readonly responses: LastResponses
   readonly lowered: LoweredRequests
 }

@@ -1,4 +1,4 @@
-// Everything that growing volumes tells people, in the words they know from other resizers.
+// The events of expansion. Reasons, and messages that external-resizer has too, are in its wording.
 import type { Happening } from '../../runtime/index.ts'
 
 export const resizing = (volumeName: string): Happening => ({
@@ -27,10 +27,10 @@ export const failedText = (volumeName: string, driverName: string, because: stri
 export const inUseText = (claimKey: string, driverName: string): string =>
   `Unable to expand ${claimKey} because CSI driver ${driverName} only supports offline expansion and volume is currently in-use`
 
-export const cancelledTelling = (from: string, volumeName: string, size: string): Happening => ({
+export const resizeCancelled = (from: string, volumeName: string, size: string): Happening => ({
   type: 'Normal',
   reason: 'VolumeResizeCancelled',
-  message: `The growth of volume ${volumeName} to ${from} was given up, as the claim asks for no more than the ${size} it has.`,
+  message: `Expansion of volume ${volumeName} to ${from} was cancelled: the claim requests no more than its current size ${size}.`,
 })
 
 export interface Lowering {
@@ -38,7 +38,7 @@ export interface Lowering {
   readonly from: string
   readonly to: string
   readonly has: string
-  /** What quota goes on charging, where the server keeps a mark. */
+  /** The size that quota still charges, where the server keeps spec.allocatedResources. */
   readonly charged?: string
 }
 
@@ -47,7 +47,7 @@ export const requestLowered = ({ claimKey, from, to, has, charged }: Lowering): 
   reason: LOWERED_REASON,
   message:
     `The storage requested by claim ${claimKey} was lowered from ${from} to ${to}; its volume has ${has} and does not shrink.` +
-    (charged === undefined ? '' : ` Quota goes on charging ${charged}.`),
+    (charged === undefined ? '' : ` Quota continues to charge ${charged}.`),
 })
 
 export const LOWERED_REASON = 'StorageRequestLowered'

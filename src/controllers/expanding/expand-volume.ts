@@ -1,19 +1,20 @@
-// Asks the driver for a size, and writes down how it went. Intent before effect: before it is asked, the claim says for
-// what; so whatever dies, the next process asks for the same until it has an answer.
+// Calls ControllerExpandVolume and saves the result. Intent before effect: the claim's status names the size before the
+// call, so that after a crash the next process repeats the call until it has a final response.
 //
-//   answer                            the claim                                    asked again
-//   OK                                node's turn, or grown                        no
-//   OK, but less than was asked for   ControllerResizeInfeasible, error condition  slowly
-//   infeasible                        ControllerResizeInfeasible, error condition  slowly
-//   final                             error condition                              with backoff
-//   uncertain, or none                as it was                                    with backoff, for the same size
+//   response                     the claim's status                           retry
+//   OK                           NodeResizePending, or expanded               none
+//   OK, but too small            ControllerResizeInfeasible, error condition  after slowRetryMs
+//   infeasible                   ControllerResizeInfeasible, error condition  after slowRetryMs
+//   other final error            error condition                              with backoff
+//   uncertain error or timeout   unchanged                                    with backoff, for the same size
 
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { formatQuantity, quantityFromBytes, quantityToBytes } from '../../api/quantity.ts'
-import { ApiError } from '../../api/status-error.ts'
-import { keyOfObject } from '../../client/index.ts'
+import { ApiError, isConflict } from '../../api/status-error.ts'
+import { type CommitWrite, keyOfObject, refOfKey } from '../../client/index.ts'
 import { CsiError, isInfeasibleExpand, isUncertain, redactCredentials } from '../../csi/index.ts'
 import { backOff, NotLeaderError, retryAfter, stuck } from '../../runtime/index.ts'
 import { type Credentials, readCredentials } from '../../volumes/credentials.ts'
@@ -31,31 +32,31 @@ import {
 } from '../../volumes/resize-status.ts'
 import { allocatedStorage, claimCapacity, isLess, volumeCapacity } from '../../volumes/sizes.ts'
 import { publishFacts } from '../attaching/attacher/publish-request.ts'
-import { delayed, type Subject } from '../volume-changes/index.ts'
+import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'
-import type { Beginning } from './plan-expansion.ts'
-import { claimNote, claimWrite, save, volumeWrite } from './saving.ts'
+import { type Attempt, allocatedOf, capacityOf, sizeOf } from './plan-expansion.ts'
 import { changed, type Step, tried } from './step.ts'
+import { claimWrite, saveClaim, unconditionalClaimWrite, volumeWrite } from './writes.ts'
 
-type Claim = Readonly<PersistentVolumeClaim>
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
-export interface Asking {
+export interface ExpansionTarget {
   readonly target: string
-  readonly begins: Beginning
+  readonly attempt: Attempt
 }
 
 export async function expandVolume(
   { claim: before, volume }: Subject,
-  { target, begins }: Asking,
+  { target, attempt }: ExpansionTarget,
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step> {
-  const { clock, events, answers, facts } = context
+  const { clock, events, responses, facts } = context
   const volumeName = keyOfObject(volume)
   let request: ExpandRequest
   try {
-    request = await prepare(volume, target, context, signal)
+    request = await buildRequest(volume, target, context, signal)
   } catch (error) {
     if (signal.aborted) throw error
     const because = (error as Error).message
@@ -63,46 +64,46 @@ export async function expandVolume(
     return (error as { isStuck?: boolean }).isStuck ? stuck(because) : tried(target, because)
   }
 
-  const delay = begins === 'anew' ? context.pace?.begin({ claim: before, volume }) : undefined
-  if (delay?.isNews) events.record(persistentVolumeClaimKind, before, delayed(delay))
+  const delay = attempt === 'first' ? context.throttle?.begin({ claim: before, volume }) : undefined
+  if (delay?.isNew) events.record(persistentVolumeClaimKind, before, changeDelayed(delay))
   if (delay) return retryAfter(delay.afterMs, delay.because)
 
   const now = timeText(clock.nowMs())
-  const start = { anew: () => started(target, now), again: () => restarted(now), goesOn: undefined }[begins]
-  const claim = (start && (await save([claimWrite(before, start())], context))) ?? before
+  const start = { first: () => started(target, now), retry: () => restarted(now), resume: undefined }[attempt]
+  const claim = (start && (await saveClaim([claimWrite(before, start())], context.saver))) ?? before
   events.record(persistentVolumeClaimKind, claim, resizing(volumeName))
-  answers.asking(claim, target, begins !== 'anew')
-  let reply: Reply
+  responses.calling(claim, target, attempt !== 'first')
+  let reply: ExpandResult
   try {
-    reply = await ask(request, target, context, signal)
+    reply = await callDriver(request, target, context, signal)
   } catch (error) {
     const because = textOf(error, request.secrets)
-    return notGrown(error, because, { claim, volume }, target, context, signal)
+    return saveFailure(error, because, { claim, volume }, target, context, signal)
   }
-  return saveGrown({ claim, volume }, reply, context)
+  return saveExpanded({ claim, volume }, reply, context)
 }
 
 /**
- * Before a growth is given up which was once asked for without an answer: asked for the size that the claim has, a driver
- * says what the volume has. Undefined where it has not grown, or nobody can tell.
+ * Checks, before an expansion is cancelled, whether an earlier call without a response has expanded the volume after
+ * all: ControllerExpandVolume with the current size returns the actual size. Undefined: not expanded, or not known.
  */
-export async function findGrown(
+export async function findLostExpansion(
   subject: Subject,
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step | undefined> {
   const { claim, volume } = subject
-  if (context.isNodeOnly || context.answers.of(claim)?.mayHave === undefined) return undefined
+  if (context.isNodeOnly || context.responses.of(claim)?.possibleSize === undefined) return undefined
   const has = claimCapacity(claim)
   try {
-    const reply = await ask(await prepare(volume, has, context, signal), has, context, signal)
-    return isLess(has, reply.size) ? await saveGrown(subject, reply, context) : undefined
+    const reply = await callDriver(await buildRequest(volume, has, context, signal), has, context, signal)
+    return isLess(has, reply.size) ? await saveExpanded(subject, reply, context) : undefined
   } catch (error) {
-    const tellsNothing = signal.aborted || error instanceof NotLeaderError || error instanceof ApiError
-    if (tellsNothing) throw error
-    // Who is refused what the volume has already is told nothing: then the user's word counts.
-    const isToCome = error instanceof CsiError && isUncertain(error)
-    return isToCome ? backOff(`whether the volume has grown is not known yet: ${error.message}`) : undefined
+    const isUnrelated = signal.aborted || error instanceof NotLeaderError || error instanceof ApiError
+    if (isUnrelated) throw error
+    // A driver that rejects even the current size cannot report the actual one: cancel as the user requested.
+    const mayRecover = error instanceof CsiError && isUncertain(error)
+    return mayRecover ? backOff(`it is not known yet whether the volume was expanded: ${error.message}`) : undefined
   }
 }
 
@@ -113,13 +114,13 @@ interface ExpandRequest {
   readonly secrets: Credentials
 }
 
-interface Reply {
+interface ExpandResult {
   readonly size: string
   readonly needsNode: boolean
 }
 
-/** Everything that can be known before anything is changed. Throws what keeps the driver from being asked. */
-async function prepare(
+/** Throws if the request cannot be built, for example because a secret is missing. */
+async function buildRequest(
   volume: Subject['volume'],
   target: string,
   { client, facts }: ExpandingContext,
@@ -131,12 +132,12 @@ async function prepare(
   return { volumeId, volumeCapability, capacityRange: { requiredBytes: quantityToBytes(target) }, secrets }
 }
 
-async function ask(
+async function callDriver(
   request: ExpandRequest,
   target: string,
   { driver, isNodeOnly, settings, election }: ExpandingContext,
   signal: AbortSignal,
-): Promise<Reply> {
+): Promise<ExpandResult> {
   if (isNodeOnly) return { size: target, needsNode: true }
   election?.assertStillLeader()
   const { capacityBytes, nodeExpansionRequired } = await driver.controller.controllerExpandVolume(
@@ -144,16 +145,16 @@ async function ask(
     { timeoutMs: settings.timeoutMs, signal },
   )
   const { requiredBytes } = request.capacityRange
-  if (capacityBytes < requiredBytes) throw new TooSmall(capacityBytes, target)
+  if (capacityBytes < requiredBytes) throw new TooSmallError(capacityBytes, target)
   const size = capacityBytes === requiredBytes ? target : formatQuantity(quantityFromBytes(capacityBytes))
   return { size, needsNode: nodeExpansionRequired }
 }
 
-/** It says that all went well, and that the volume is not what was asked for. */
-class TooSmall extends Error {
+/** The driver returned OK with a size below the requested one. */
+class TooSmallError extends Error {
   constructor(bytes: bigint, target: string) {
     super(
-      `the driver reports success, but a size of ${formatQuantity(quantityFromBytes(bytes))} where ${target} was asked for`,
+      `the driver reports success, but a size of ${formatQuantity(quantityFromBytes(bytes))} instead of the requested ${target}`,
     )
   }
 }
@@ -163,7 +164,7 @@ function textOf(error: unknown, secrets: Credentials): string {
   return redactCredentials(text, secrets)
 }
 
-async function notGrown(
+async function saveFailure(
   error: unknown,
   because: string,
   { claim, volume }: Subject,
@@ -171,67 +172,70 @@ async function notGrown(
   context: ExpandingContext,
   signal: AbortSignal,
 ): Promise<Step> {
-  const { answers, events, facts, clock } = context
-  if (signal.aborted || error instanceof NotLeaderError || error instanceof ApiError) throw error // tells nothing of the volume
+  const { responses, events, facts, clock } = context
+  if (signal.aborted || error instanceof NotLeaderError || error instanceof ApiError) throw error // not a response of the driver
   const message = failedText(keyOfObject(volume), facts.name, because)
   events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
-  const isTooSmall = error instanceof TooSmall
+  const isTooSmall = error instanceof TooSmallError
   if (!isTooSmall && isUncertain(error)) {
-    answers.unanswered(claim, target)
-    return tried(target, `${because} (the driver may still be at work)`)
+    responses.uncertain(claim, target)
+    return tried(target, `${because} (the driver may still be expanding the volume)`)
   }
 
   const failure = { message: failureText(because) }
   const now = timeText(clock.nowMs())
   const isInfeasible = isTooSmall || isInfeasibleExpand(error)
   const isInUse = error instanceof CsiError && error.codeName === 'FAILED_PRECONDITION'
-  if (isInUse) answers.refusedInUse(claim, target)
-  else answers.refused(claim, target)
-  // Of a device that has grown already, the claim goes on to say what the node makes of it.
+  if (isInUse) responses.rejectedInUse(claim, target)
+  else responses.rejected(claim, target)
+  // The device has the size already: keep the status of the node's expansion.
   const isNodes = resizeStateOf(claim)?.startsWith('Node')
-  await save([claimNote(claim, isInfeasible && !isNodes ? infeasible(failure, now) : failed(failure, now))], context)
+  await saveClaim(
+    [unconditionalClaimWrite(claim, isInfeasible && !isNodes ? infeasible(failure, now) : failed(failure, now))],
+    context.saver,
+  )
   return tried(target, because, { isSlow: isInfeasible })
 }
 
-/** The volume first: until the claim says so too, the driver is asked again and says the same. */
-async function saveGrown({ claim, volume }: Subject, reply: Reply, context: ExpandingContext): Promise<Step> {
+/** Writes the volume first: if the claim's write fails, the controller repeats the call and gets the same result. */
+async function saveExpanded({ claim, volume }: Subject, reply: ExpandResult, context: ExpandingContext): Promise<Step> {
   const { clock, events, isNodeOnly } = context
-  const [said, before] = [volumeCapacity(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
-  // Where only nodes grow volumes, a smaller size after a refused one is the truth; a device does not shrink.
-  const size = isNodeOnly || isLess(said, reply.size) ? reply.size : said
+  const [recorded, before] = [volumeCapacity(volume), annotationOf(volume, PRE_RESIZE_CAPACITY)]
+  // With a node-only driver the size may fall: nothing was expanded when the node rejected it. A device never shrinks.
+  const size = isNodeOnly || isLess(recorded, reply.size) ? reply.size : recorded
   const isForNode = reply.needsNode && before === undefined && isLess(claimCapacity(claim), size)
   const annotations = {
     ...(isForNode ? { [PRE_RESIZE_CAPACITY]: claimCapacity(claim) } : {}),
-    ...context.pace?.changed({ claim, volume }),
+    ...context.throttle?.recordChange({ claim, volume }),
   }
-  const isNews = isLess(said, size) || isLess(size, said) || Object.keys(annotations).length > 0
+  const isVolumeChanged = isLess(recorded, size) || isLess(size, recorded) || Object.keys(annotations).length > 0
   const patch = reply.needsNode ? nodePending(timeText(clock.nowMs())) : completed(size)
-  const writes = isNews
+  const writes = isVolumeChanged
     ? [volumeWrite(volume, { size, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) })]
     : []
-  const saved = await saveOverEdits(claim, (now) => [...writes, claimWrite(now, patch)], context)
+  const saved = await saveDespiteEdits(claim, (now) => [...writes, claimWrite(now, patch)], context)
   if (saved) events.record(persistentVolumeClaimKind, saved, reply.needsNode ? needsNode : resized)
   return changed
 }
 
-const EDITS_MAX = 5 // in a row, while the driver's answer is being written down; then it is asked again
+/** Concurrent edits tolerated while a result is saved; beyond this the reconcile starts over and repeats the call. */
+const EDITS_MAX = 5
 
-/** An edit of the request while the driver was at work changes nothing about what it did. */
-async function saveOverEdits(
+/** Retries the write if a user has edited the request during the call: the driver's result holds all the same. */
+async function saveDespiteEdits(
   claim: Claim,
-  writesFor: (now: Claim) => Parameters<typeof save>[0],
+  writesFor: (now: Claim) => readonly CommitWrite[],
   context: ExpandingContext,
 ): Promise<Claim | undefined> {
-  const { namespace, name = '', uid } = claim.metadata
+  const { uid } = claim.metadata
   let now = claim
   for (let edits = 0; ; edits++) {
     try {
-      return await save(writesFor(now), context)
+      return await saveClaim(writesFor(now), context.saver)
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== 409 || edits === EDITS_MAX) throw error
-      const read = await context.client.get(persistentVolumeClaimKind, { ...(namespace ? { namespace } : {}), name })
-      context.claims.learn(read)
-      now = read
+      if (!isConflict(error) || edits === EDITS_MAX) throw error
+      now = await context.client.get(persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
+      context.claims.learn(now)
       const isSame =
         now.metadata.uid === uid &&
         resizeStateOf(now) === resizeStateOf(claim) &&

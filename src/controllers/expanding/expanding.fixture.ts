@@ -1,5 +1,5 @@
-// For tests: a server with a quota, a fake driver, claims bound to its volumes, a user who edits them, a node that does
-// its part when it is told to, and processes that grow volumes, which can be stopped, or killed at any call they make.
+// Fixture of the expansion tests: an API server with a quota, a fake CSI driver, bound claims, a simulated node, and
+// controller processes that can be stopped or killed at any call they make.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Kind, KubeObject } from '../../api/kind.ts'
@@ -36,9 +36,14 @@ import {
   timeText,
 } from '../../volumes/resize-status.ts'
 import { type Life, mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
-import { type Change, changeKey, createChangingControllers, type ServedNode } from '../volume-changes/index.ts'
-import { createCannotExpand } from './cannot-expand.ts'
+import {
+  changeKey,
+  createVolumeChangeControllers,
+  type ServedNode,
+  type VolumeChange,
+} from '../volume-changes/index.ts'
 import { canExpand, createExpanding } from './expanding.ts'
+import { createExpansionUnsupported } from './expansion-unsupported.ts'
 import type { ExpandingOptions } from './options.ts'
 
 export const DRIVER = 'disks.example.com'
@@ -46,20 +51,20 @@ export const CLASS = 'growing'
 
 export interface WorldOptions {
   readonly driver?: Partial<FakeSettings>
-  readonly trial?: ServerFixtureOptions
+  readonly server?: ServerFixtureOptions
 }
 
 export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt' | 'intercept' | 'election'> {
   readonly options?: ExpandingOptions
   readonly node?: ServedNode
-  /** Beside growing. */
-  readonly changes?: readonly Change[]
+  /** In addition to expansion. */
+  readonly changes?: readonly VolumeChange[]
 }
 
-export interface ClaimWish {
-  /** What the claim asks for, now and at first. */
+export interface ClaimOptions {
+  /** The claim's request and capacity. */
   readonly size?: string
-  /** What the driver has, where it is not that. */
+  /** The size in the driver, if it differs. */
   readonly hasBytes?: number
   readonly pv?: object
   readonly metadata?: object
@@ -69,7 +74,7 @@ export interface ClaimWish {
   readonly status?: object
 }
 
-/** Everything the documents' tables have a column for. */
+/** The columns of the tables in KEP-1790. */
 export interface View {
   readonly req: string
   readonly mark?: string
@@ -84,15 +89,15 @@ export interface View {
 
 export type World = Awaited<ReturnType<typeof aWorld>>
 
-export async function aWorld({ driver: settings = {}, trial: trialOptions }: WorldOptions = {}) {
-  const trial: ServerFixture = await createServerFixture(trialOptions)
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
-  const fake = createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
-  const driver = driverTo(fake)
+export async function aWorld({ driver: settings = {}, server: serverOptions }: WorldOptions = {}) {
+  const server: ServerFixture = await createServerFixture(serverOptions)
+  const client = inProcessClient(server.server.objects, SYSTEM_USER)
+  const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...settings }) })
+  const driver = clientOf(fake)
   const facts = await driverFacts(driver)
-  const told: (Happening & { readonly about: string })[] = []
+  const recorded: (Happening & { readonly about: string })[] = []
   const stops: (() => Promise<void>)[] = []
-  /** What claim `data` and its volume looked like after each write of a controller. */
+  /** The view of claim `data` after each write of a controller. */
   const steps: View[] = []
 
   await client.create(storageClassKind, {
@@ -109,42 +114,42 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
     return client.patch(kind, ref, { type, body: { status } }, { subresource: 'status' })
   }
 
-  /** Notes what became of the world, after each write. */
-  function noted(one: Client): Client {
-    const after = <T extends (...args: any[]) => Promise<any>>(verb: T): T =>
-      (async (...args: Parameters<T>) => {
+  /** Records a view after each write. */
+  function recording(one: Client): Client {
+    const after =
+      <A extends unknown[], R>(verb: (...args: A) => Promise<R>) =>
+      async (...args: A): Promise<R> => {
         const left = await verb(...args)
         if (await world.claim('data')) steps.push(await world.view())
         return left
-      }) as T
-    return { ...one, patch: after(one.patch as never), commit: after(one.commit as never) }
+      }
+    return { ...one, patch: after(one.patch) as Client['patch'], commit: after(one.commit) }
   }
 
   function start(options: StartOptions = {}) {
     const life = mortal(options.killAt)
     const isAtomic = options.isAtomic ?? true
     const own = isAtomic
-      ? processClient(noted(client), life, true, options.intercept)
-      : processClient({ ...noted(client), commit: client.commit }, life, false, options.intercept)
-    const caches = createCacheSet({ client, clock: trial.clock, random: () => 0.5 })
+      ? processClient(recording(client), life, true, options.intercept)
+      : processClient({ ...recording(client), commit: client.commit }, life, false, options.intercept)
+    const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
     setMaxListeners(0, abort.signal)
     const events = {
-      record: (kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) => {
-        if (!life.isDead) told.push({ ...happening, about: `${kind.kind} ${metadata.name}` })
+      record: (kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) => {
+        if (!life.isDead) recorded.push({ ...event, about: `${kind.kind} ${metadata.name}` })
       },
     }
-    const deps = { client: own, caches, clock: trial.clock, random: () => 0.5, log: silentLog }
-    const election = options.election ? { election: options.election } : {}
+    const deps = { client: own, caches, clock: server.clock, random: () => 0.5, log: silentLog }
+    const { election, node } = options
     const mine = mortalDriver(driver, life)
     const changes = [
       canExpand(facts)
-        ? createExpanding({ ...deps, ...election, driver: mine, facts, events, options: options.options ?? {} })
-        : createCannotExpand({ facts, events }),
+        ? createExpanding({ ...deps, election, driver: mine, facts, events, options: options.options })
+        : createExpansionUnsupported({ facts, events }),
       ...(options.changes ?? []),
     ]
-    const { node } = options
-    const controllers = createChangingControllers({ ...deps, facts, changes, ...(node ? { node } : {}) })
+    const controllers = createVolumeChangeControllers({ ...deps, facts, changes, node })
     const running = controllers.run(abort.signal)
     life.onDeath(() => void caches.stop())
     const stop = async () => {
@@ -158,15 +163,15 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
       get isDead() {
         return life.isDead
       },
-      standing: (name = 'data', change: Change['name'] = 'expanding') =>
+      standing: (name = 'data', change: VolumeChange['name'] = 'expanding') =>
         controllers.queues[0]?.standing(changeKey(`default/${name}`, change)),
       stop,
     }
   }
 
-  /** A claim that is bound to a volume of the driver. */
-  async function aClaim(name = 'data', wish: ClaimWish = {}) {
-    const { size = '10Gi', pv = {}, accessModes = ['ReadWriteOnce'], status = {} } = wish
+  /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
+  async function aClaim(name = 'data', options: ClaimOptions = {}) {
+    const { size = '10Gi', pv = {}, accessModes = ['ReadWriteOnce'], status = {} } = options
     const handle = `vol-${name}`
     fake.state.volumes[handle] = {
       id: handle,
@@ -174,7 +179,7 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
       order: ++fake.state.sequence,
       pool: 'pool',
       copies: 1,
-      capacityBytes: wish.hasBytes ?? Number(quantityToBytes(size)),
+      capacityBytes: options.hasBytes ?? Number(quantityToBytes(size)),
       createRequest: {
         capabilities: ['mount ext4 SINGLE_NODE_WRITER'],
         parameters: {},
@@ -186,11 +191,11 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
       onNodes: {},
     }
     const claim = await client.create(persistentVolumeClaimKind, {
-      metadata: { namespace: 'default', name, ...wish.metadata },
+      metadata: { namespace: 'default', name, ...options.metadata },
       spec: { accessModes, storageClassName: CLASS, volumeName: name, resources: { requests: { storage: size } } },
     } as never)
     await client.create(persistentVolumeKind, {
-      metadata: { name, ...wish.pvMetadata },
+      metadata: { name, ...options.pvMetadata },
       spec: {
         capacity: { storage: size },
         accessModes,
@@ -214,26 +219,26 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
   const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
   const saveAsNode = (patch: StatusPatch, name: string) =>
     patchStatus(persistentVolumeClaimKind, name, patch.status, 'strategic')
-  const now = () => timeText(trial.clock.nowMs())
+  const now = () => timeText(server.clock.nowMs())
 
   const world = {
-    trial,
+    server,
     client,
     fake,
     facts,
-    told,
+    events: recorded,
     steps,
     start,
     aClaim,
     patchStatus,
     reasons: (about = 'PersistentVolumeClaim data') =>
-      told.filter((one) => one.about === about).map(({ reason }) => reason),
+      recorded.filter((one) => one.about === about).map(({ reason }) => reason),
     claim: (name = 'data'): Promise<Readonly<PersistentVolumeClaim> | undefined> =>
       found(client.get(persistentVolumeClaimKind, { namespace: 'default', name })),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
       found(client.get(persistentVolumeKind, { name })),
-    /** What a user does. */
-    ask: (storage: string, name = 'data') =>
+    /** Edits the requested size, as a user does. */
+    request: (storage: string, name = 'data') =>
       client.patch(
         persistentVolumeClaimKind,
         { namespace: 'default', name },
@@ -252,28 +257,30 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
     deletePod: (name: string) => client.delete(podKind, { namespace: 'default', name }, { gracePeriodSeconds: 0 }),
     tracksCapacity: (storageCapacity = true) =>
       client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { storageCapacity } } as never),
-    hasRoom: (name: string, room: object) =>
+    aCapacity: (name: string, capacity: object) =>
       client.create(csiStorageCapacityKind, {
         metadata: { namespace: 'default', name },
         storageClassName: CLASS,
         nodeTopology: {},
-        ...room,
+        ...capacity,
       } as never),
-    changeRoom: (name: string, capacity: string) =>
+    setCapacity: (name: string, capacity: string) =>
       client.patch(csiStorageCapacityKind, { namespace: 'default', name }, { type: 'merge', body: { capacity } }),
     nodeStarts: (name = 'data') => saveAsNode(nodeStarted(), name),
-    nodeEnds: (size: string, name = 'data') => saveAsNode(completedOnNode(size), name),
+    nodeSucceeds: (size: string, name = 'data') => saveAsNode(completedOnNode(size), name),
     nodeRefuses: (name = 'data') => saveAsNode(nodeInfeasible({ message: 'too large for the node' }, now()), name),
     nodeFails: (name = 'data') => saveAsNode(nodeFailed({ message: 'not today' }, now()), name),
     script: (...rules: readonly FakeRule[]) => fake.script.setRules(rules),
-    /** The driver answers every growth like this. */
-    answers: (effect: NonNullable<FakeRule['effect']>, times?: number) =>
+    /** The effect of every ControllerExpandVolume call, or of the next `times` calls. */
+    driverReturns: (effect: NonNullable<FakeRule['effect']>, times?: number) =>
       fake.script.setRules([{ method: 'ControllerExpandVolume', effect, ...(times ? { times } : {}) }]),
-    /** Which sizes it was asked for so far, in bytes. */
-    asked: (name = 'data'): number[] =>
+    /** The sizes in all ControllerExpandVolume calls so far. */
+    expandCalls: (name = 'data'): number[] =>
       fake.record.calls
         .filter(({ method, volume }) => method === 'ControllerExpandVolume' && volume === name)
-        .map(({ request }) => Number((request as any).capacityRange?.requiredBytes)),
+        .map(({ request }) =>
+          Number((request as { capacityRange?: { requiredBytes: bigint } }).capacityRange?.requiredBytes),
+        ),
     bytes: (name = 'data') => fake.state.volumes[`vol-${name}`]?.capacityBytes,
     async view(name = 'data'): Promise<View> {
       const [claim, volume] = [await world.claim(name), await world.volume(name)]
@@ -296,25 +303,25 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
     },
     needsNoNode: async (name = 'data') =>
       (await world.claim(name))?.metadata.annotations?.[NODE_EXPANSION_NOT_REQUIRED] === 'true',
-    /** Lets things happen, and time pass, until the condition holds. */
+    /** Runs the event loop and advances the clock until the condition holds. */
     async until(condition: () => unknown, what: string, { isTimePassing = true } = {}) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (isTimePassing && turn % 40 === 39) await trial.clock.advance(1_000)
+        if (isTimePassing && turn % 40 === 39) await server.clock.advance(1_000)
       }
-      throw new Error(`still waiting for: ${what}; ${JSON.stringify({ view: await world.view(), told }, null, 1)}`)
+      throw new Error(`still waiting for: ${what}; ${JSON.stringify({ view: await world.view(), recorded }, null, 1)}`)
     },
     untilState: (state: string | undefined, name = 'data') =>
       world.until(async () => (await world.view(name)).state === state, `state ${state}`),
-    /** Lets everything that is ready happen, without time passing. */
+    /** Runs everything that is ready, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
     },
     async close() {
       fake.script.release()
       for (const stop of stops.splice(0)) await stop()
-      await trial.store.close()
+      await server.store.close()
     },
   }
   return world
@@ -322,7 +329,7 @@ export async function aWorld({ driver: settings = {}, trial: trialOptions }: Wor
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-function driverTo(fake: FakeDriver): CsiDriver {
+function clientOf(fake: FakeDriver): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
   return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
     const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>

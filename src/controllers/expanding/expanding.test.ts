@@ -2,10 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { CommitWrite } from '../../client/index.ts'
 import type { CsiFailureCode } from '../../csi/index.ts'
 import { done } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
-import type { Change } from '../volume-changes/index.ts'
+import type { VolumeChange } from '../volume-changes/index.ts'
 import { aWorld, DRIVER, type World, type WorldOptions } from './expanding.fixture.ts'
 
 const GI = 1024 ** 3
@@ -19,31 +20,31 @@ const open = async (options: WorldOptions = {}) => {
 beforeEach(() => open())
 afterEach(() => world.close())
 
-/** Its device has 20Gi, the file system on it 10Gi. */
-const HALF_GROWN = {
+/** The device has 20Gi, the file system 10Gi. */
+const PARTLY_EXPANDED = {
   pv: { capacity: { storage: '20Gi' } },
   pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } },
 }
 
-describe('a claim that asks for more', () => {
-  it('REX-1 (1) is grown by the driver, and handed to the node', async () => {
+describe('expanding a claim', () => {
+  it('REX-1 (1) calls the driver, then waits for the node', async () => {
     await world.aClaim('data', { size: '1G' })
     world.start()
-    await world.ask('2G')
+    await world.request('2G')
     await world.untilState('NodeResizePending')
     expect(await world.view()).toMatchObject({ alloc: '2G', cap: '1G', pvcap: '2G', before: '1G' })
     expect(await world.needsNoNode()).toBe(false)
-    expect(world.asked()).toEqual([2_000_000_000])
+    expect(world.expandCalls()).toEqual([2_000_000_000])
     expect(world.reasons()).toEqual(['Resizing', 'FileSystemResizeRequired'])
-    expect(world.told[0]?.message).toBe('External resizer is resizing volume data')
+    expect(world.events[0]?.message).toBe('External resizer is resizing volume data')
   })
 
-  it('REX-1 (2) is done where the node has no part in it', async () => {
+  it('REX-1 (2) finishes without the node if the driver needs no node expansion', async () => {
     await open({ driver: { expandsOnNode: false } })
     await world.aClaim('data', { size: '1G' })
     world.start()
-    await world.ask('2G')
-    await world.until(async () => (await world.view()).cap === '2G', 'it to have grown')
+    await world.request('2G')
+    await world.until(async () => (await world.view()).cap === '2G', 'the expansion')
     const view = await world.view()
     expect(view).toMatchObject({ alloc: '2G', pvcap: '2G', conditions: [] })
     expect([view.state, view.before]).toEqual([undefined, undefined])
@@ -55,65 +56,66 @@ describe('a claim that asks for more', () => {
       metadata: { annotations: { 'volume.kubernetes.io/node-expansion-not-required': 'true' } },
     })
     world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.untilState('NodeResizePending')
     expect(await world.needsNoNode(), 'the next growth may need the node').toBe(false)
   })
 
-  it('REX-1 gets what the driver made, where that is more', async () => {
+  it('REX-1 records the driver’s size if it is larger than requested', async () => {
     await open({ driver: { expandsOnNode: false, roundToBytes: GI } })
     await world.aClaim()
     world.start()
-    await world.ask('11.5Gi')
-    await world.until(async () => (await world.view()).cap === '12Gi', 'it to have grown')
+    await world.request('11.5Gi')
+    await world.until(async () => (await world.view()).cap === '12Gi', 'the expansion')
     expect(await world.view()).toMatchObject({ pvcap: '12Gi', alloc: '11776Mi' })
   })
 
-  it('REX-1 (14) tells the driver how the volume is used', async () => {
+  it('REX-1 (14) sends the volume capability to the driver', async () => {
     await world.aClaim('files', { pv: { mountOptions: ['noatime'] } })
     await world.aClaim('device', { pv: { volumeMode: 'Block' } })
     world.start()
-    await world.ask('20Gi', 'files')
-    await world.ask('20Gi', 'device')
-    await world.until(() => world.asked('files').length + world.asked('device').length === 2, 'both')
+    await world.request('20Gi', 'files')
+    await world.request('20Gi', 'device')
+    await world.until(() => world.expandCalls('files').length + world.expandCalls('device').length === 2, 'both calls')
     const capabilityOf = (name: string) =>
-      (world.fake.record.calls.find((call) => call.volume === name)!.request as any).volumeCapability
+      (world.fake.record.calls.find((call) => call.volume === name)!.request as { volumeCapability?: unknown })
+        .volumeCapability
     expect(capabilityOf('files')).toMatchObject({ mount: { fsType: 'ext4' } })
     expect(capabilityOf('device')).toMatchObject({ block: {} })
   })
 
-  it('REX-1 says why access modes that cannot be told to a driver keep it from being asked', async () => {
+  it('REX-1 records an event for access modes that CSI cannot express', async () => {
     await world.aClaim('data', { accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] })
     const process = world.start()
-    await world.ask('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'it to be stuck')
-    expect(world.asked()).toEqual([])
-    expect(world.told.at(-1)?.message).toMatch(/ReadOnlyMany and ReadWriteOnce/)
+    await world.request('20Gi')
+    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be stuck')
+    expect(world.expandCalls()).toEqual([])
+    expect(world.events.at(-1)?.message).toMatch(/ReadOnlyMany and ReadWriteOnce/)
     expect((await world.view()).conditions).toEqual([])
   })
 
-  it('REX-1 gives the driver its credentials, and tells them nobody', async () => {
+  it('REX-1 sends secrets to the driver and strips them from events', async () => {
     await open({ driver: { secretKeys: ['token'] } })
     const secretRef = { controllerExpandSecretRef: { namespace: 'default', name: 'key' } }
     await world.aClaim('data', {
       pv: { csi: { driver: DRIVER, volumeHandle: 'vol-data', fsType: 'ext4', ...secretRef } },
     })
     const process = world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.until(() => process.standing()?.is === 'waiting', 'the missing secret')
-    expect(world.told.at(-1)?.message).toMatch(/error getting secret key in namespace default/)
-    expect((await world.view()).state, 'nothing was begun').toBeUndefined()
+    expect(world.events.at(-1)?.message).toMatch(/error getting secret key in namespace default/)
+    expect((await world.view()).state, 'nothing was started').toBeUndefined()
 
     const token = Buffer.from('s3cr3t-token').toString('base64')
-    await world.trial.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'key' }, data: { token } })
-    world.answers(fail('INTERNAL', 'the token s3cr3t-token is worn out'), 1)
+    await world.server.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'key' }, data: { token } })
+    world.driverReturns(fail('INTERNAL', 'the token s3cr3t-token has expired'), 1)
     await world.untilState('NodeResizePending')
     expect(world.fake.record.calls.at(-1)?.secretsGiven).toEqual(['token'])
-    expect(JSON.stringify(world.told)).not.toContain('s3cr3t')
-    expect(JSON.stringify(world.told)).toContain('***stripped***')
+    expect(JSON.stringify(world.events)).not.toContain('s3cr3t')
+    expect(JSON.stringify(world.events)).toContain('***stripped***')
   })
 
-  it('REX-1 (17) keeps what its status says of other things', async () => {
+  it('REX-1 (17) keeps status fields of other resources', async () => {
     await world.aClaim('data', {
       status: {
         allocatedResourceStatuses: { 'example.com/x': 'NodeResizePending' },
@@ -122,28 +124,28 @@ describe('a claim that asks for more', () => {
       },
     })
     world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.untilState('NodeResizePending')
-    await world.nodeEnds('20Gi')
+    await world.nodeSucceeds('20Gi')
     const { status } = (await world.claim())!
     expect(status?.allocatedResourceStatuses).toEqual({ 'example.com/x': 'NodeResizePending' })
     expect(status?.allocatedResources).toEqual({ 'example.com/x': '7', storage: '20Gi' })
     expect(status?.conditions?.map(({ type }) => type)).toEqual(['ModifyingVolume'])
   })
 
-  it('REX-1 (16) the size before goes from the volume when the node is done, also after a restart', async () => {
+  it('REX-1 (16) removes the pre-resize capacity once the node has finished, also after a restart', async () => {
     await world.aClaim()
     const first = world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.untilState('NodeResizePending')
     await first.stop()
-    await world.nodeEnds('20Gi')
+    await world.nodeSucceeds('20Gi')
     expect((await world.view()).before).toBe('10Gi')
     world.start()
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to go')
+    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
   })
 
-  it('REX-1 (12) is left alone where the volume is not its own, or another driver’s', async () => {
+  it('REX-1 (12) ignores claims whose volume belongs to another claim or driver', async () => {
     const pv = (claimRef: object | undefined, driver = DRIVER) => ({
       ...(claimRef ? { claimRef } : { claimRef: undefined }),
       csi: { driver, volumeHandle: 'vol-data' },
@@ -153,13 +155,13 @@ describe('a claim that asks for more', () => {
     await world.aClaim('unclaimed', { pv: pv(undefined) })
     await world.aClaim('foreign', { pv: { csi: { driver: 'else.example.com', volumeHandle: 'vol-foreign' } } })
     world.start()
-    for (const name of ['other-uid', 'other-namespace', 'unclaimed', 'foreign']) await world.ask('20Gi', name)
+    for (const name of ['other-uid', 'other-namespace', 'unclaimed', 'foreign']) await world.request('20Gi', name)
     await world.settle()
     expect(world.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
-    expect(world.told).toEqual([])
+    expect(world.events).toEqual([])
   })
 
-  it('REX-1 is grown by the instance that serves its node', async () => {
+  it('REX-1 expands only volumes on the node that the instance serves', async () => {
     await open({ driver: { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments: { host: 'a' } }] } })
     const at = (host: string) => ({
       nodeAffinity: {
@@ -169,128 +171,131 @@ describe('a claim that asks for more', () => {
     await world.aClaim('here', { pv: at('a') })
     await world.aClaim('there', { pv: at('b') })
     world.start({ node: { name: 'node-a', segments: { host: 'a' } } })
-    await world.ask('20Gi', 'here')
-    await world.ask('20Gi', 'there')
+    await world.request('20Gi', 'here')
+    await world.request('20Gi', 'there')
     await world.untilState('NodeResizePending', 'here')
     await world.settle()
-    expect(world.asked('there')).toEqual([])
+    expect(world.expandCalls('there')).toEqual([])
   })
 
-  it('REX-1 (36) gets nothing from a driver that cannot, and is told so', async () => {
+  it('REX-1 (36) records an event if the driver does not support expansion', async () => {
     await open({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: ['STAGE_UNSTAGE_VOLUME'] } })
     await world.aClaim()
     const process = world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.settle()
     expect((await world.view()).conditions).toEqual([])
-    expect(world.told).toEqual([
+    expect(world.events).toEqual([
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringMatching(/EXPAND_VOLUME.*10Gi$/) }),
     ])
-    await world.ask('10Gi')
-    await world.until(() => process.standing() === undefined, 'nothing to be wanted any more')
+    await world.request('10Gi')
+    await world.until(() => process.standing() === undefined, 'the queue to be empty')
   })
 
-  it('REX-1 (20) (8) is left to the nodes where only they grow volumes, which may refuse', async () => {
+  it('REX-1 (20) (8) leaves expansion to the node for a node-only driver, and lowers the size when the node rejects it', async () => {
     await open({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
     await world.aClaim('data', { size: '3Gi' })
     world.start()
-    await world.ask('9Gi')
+    await world.request('9Gi')
     await world.untilState('NodeResizePending')
     expect(await world.view()).toMatchObject({ alloc: '9Gi', pvcap: '9Gi', before: '3Gi' })
     await world.nodeRefuses()
-    await world.ask('5Gi')
+    await world.request('5Gi')
     await world.until(async () => (await world.view()).alloc === '5Gi', 'the smaller size')
     await world.untilState('NodeResizePending')
     expect(await world.view()).toMatchObject({ pvcap: '5Gi', cap: '3Gi', before: '3Gi' })
     await world.nodeRefuses()
-    await world.ask('3Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'it to be taken back')
+    await world.request('3Gi')
+    await world.until(async () => (await world.view()).state === undefined, 'the cancellation')
     expect(await world.view()).toMatchObject({ pvcap: '3Gi', cap: '3Gi', conditions: [] })
     expect((await world.view()).before).toBeUndefined()
     expect(world.fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
   })
 
-  it('REX-1 (10) waits for the node before it grows further', async () => {
+  it('REX-1 (10) waits for the node before it expands further', async () => {
     await world.aClaim('data', { size: '10Gi' })
     world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.untilState('NodeResizePending')
-    await world.ask('30Gi')
+    await world.request('30Gi')
     await world.settle()
-    expect(world.asked()).toEqual([20 * GI])
-    await world.nodeEnds('20Gi')
+    expect(world.expandCalls()).toEqual([20 * GI])
+    await world.nodeSucceeds('20Gi')
     await world.until(async () => (await world.view()).alloc === '30Gi', 'the next growth')
     await world.untilState('NodeResizePending')
-    expect(world.asked()).toEqual([20 * GI, 30 * GI])
+    expect(world.expandCalls()).toEqual([20 * GI, 30 * GI])
   })
 
-  it('REX-1 (38) bound to a volume whose node never did its part: the node is asked, and the sizes meet', async () => {
+  it('REX-1 (38) requests node expansion of a volume that an earlier claim left partly expanded', async () => {
     await world.aClaim('data', { size: '20Gi', pvMetadata: { annotations: { [PRE_RESIZE_CAPACITY]: '10Gi' } } })
     await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     world.start()
     await world.untilState('NodeResizePending')
     expect(await world.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', alloc: '20Gi', before: '10Gi' })
-    await world.nodeEnds('20Gi')
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to go')
+    await world.nodeSucceeds('20Gi')
+    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
     expect(await world.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
   })
 
-  it('REX-1 bound to such a volume for less than it has: nothing is asked or charged, and the node does its part', async () => {
-    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...HALF_GROWN })
+  it('REX-1 requests only node expansion if the claim requests less than the partly expanded volume has', async () => {
+    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...PARTLY_EXPANDED })
     await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     world.start()
-    await world.until(async () => (await world.view()).conditions.length > 0, 'the claim to say whose turn it is')
+    await world.until(async () => (await world.view()).conditions.length > 0, 'the condition')
     await world.settle()
     const left = { req: '5Gi', cap: '10Gi', pvcap: '20Gi', before: '10Gi', quota: '5Gi' }
     expect(await world.view()).toEqual({ ...left, mark: '5Gi', conditions: ['FileSystemResizePending'] })
     expect(world.reasons()).toEqual(['FileSystemResizeRequired'])
-    expect(world.asked()).toEqual([])
-    await world.nodeEnds('20Gi')
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to go')
+    expect(world.expandCalls()).toEqual([])
+    await world.nodeSucceeds('20Gi')
+    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
     expect(await world.view()).toMatchObject({ cap: '20Gi', pvcap: '20Gi', conditions: [] })
   })
 
-  it('REX-7 the node has its turn also after a growth of such a volume was refused and given up', async () => {
-    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...HALF_GROWN })
+  it('REX-7 requests node expansion after an infeasible expansion of such a volume is cancelled', async () => {
+    await world.aClaim('data', { size: '5Gi', hasBytes: 20 * GI, ...PARTLY_EXPANDED })
     await world.patchStatus(persistentVolumeClaimKind, 'data', { capacity: { storage: '10Gi' } })
     world.start()
-    world.answers(fail('OUT_OF_RANGE'))
-    await world.ask('30Gi')
+    world.driverReturns(fail('OUT_OF_RANGE'))
+    await world.request('30Gi')
     await world.untilState('ControllerResizeInfeasible')
-    await world.ask('10Gi')
+    await world.request('10Gi')
     await world.untilState(undefined)
-    await world.until(async () => (await world.view()).conditions.length > 0, 'the claim to say whose turn it is')
+    await world.until(async () => (await world.view()).conditions.length > 0, 'the condition')
     expect(await world.view()).toMatchObject({ cap: '10Gi', pvcap: '20Gi', conditions: ['FileSystemResizePending'] })
   })
 
-  it('REX-1 (22) writes its steps only on the claim it read, and what failed whatever it has become', async () => {
-    const bodies: any[] = []
-    world.answers(fail('INTERNAL'), 1)
+  it('REX-1 (22) writes steps conditionally and failures unconditionally', async () => {
+    const bodies: [string, { metadata: Record<string, unknown> }][] = []
+    world.driverReturns(fail('INTERNAL'), 1)
     await world.aClaim()
-    const intercept = (verb: string, args: readonly any[]) => {
-      if (verb === 'commit') for (const { patch, kind } of args[0]) bodies.push([kind.kind, patch.body])
+    const intercept = (verb: string, args: readonly unknown[]) => {
+      if (verb !== 'commit') return
+      for (const { patch, kind } of args[0] as Extract<CommitWrite, { do: 'patch' }>[]) {
+        bodies.push([kind.kind, patch.body as (typeof bodies)[0][1]])
+      }
     }
     world.start({ intercept })
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.untilState('NodeResizePending')
     expect(
       bodies.map(([kind, { metadata }]) => `${kind} ${metadata.resourceVersion === undefined ? 'any' : 'read'}`),
     ).toEqual([
       'PersistentVolumeClaim read', // started
       'PersistentVolumeClaim any', // failed
-      'PersistentVolume any', // grown
-      'PersistentVolumeClaim read', // the node's turn
+      'PersistentVolume any', // expanded
+      'PersistentVolumeClaim read', // NodeResizePending
     ])
     expect(bodies.every(([, { metadata }]) => metadata.uid !== undefined)).toBe(true)
   })
 
-  it('REX-1 writes three things for a growth, and two where commits are atomic', async () => {
+  it('REX-1 needs three writes per expansion, two with atomic commits', async () => {
     for (const isAtomic of [true, false]) {
       await open({ driver: { expandsOnNode: false } })
       await world.aClaim()
       const process = world.start({ isAtomic })
-      await world.ask('20Gi')
-      await world.until(async () => (await world.view()).cap === '20Gi', 'it to have grown')
+      await world.request('20Gi')
+      await world.until(async () => (await world.view()).cap === '20Gi', 'the expansion')
       await world.settle()
       const writes = process.calls.filter((call) => call === 'patch' || call === 'commit')
       expect(writes).toEqual(isAtomic ? ['commit', 'commit'] : ['patch', 'patch', 'patch'])
@@ -302,19 +307,19 @@ describe('failures', () => {
   const at = async (size: string) => {
     await world.aClaim('data', { size: '3Gi' })
     const process = world.start()
-    await world.ask(size)
+    await world.request(size)
     return process
   }
 
   for (const code of ['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND'] as const) {
-    it(`REX-7 (30) ${code}: the size is infeasible, asked for once, and again only after the slow interval`, async () => {
-      world.answers(fail(code))
+    it(`REX-7 (30) ${code}: marks the size infeasible and retries after slowRetryMs`, async () => {
+      world.driverReturns(fail(code))
       const process = await at('11Gi')
       await world.untilState('ControllerResizeInfeasible')
       await world.settle()
-      expect(world.asked()).toEqual([11 * GI])
-      expect(world.told.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeResizeFailed' })
-      expect(world.told.at(-1)?.message).toMatch(
+      expect(world.expandCalls()).toEqual([11 * GI])
+      expect(world.events.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeResizeFailed' })
+      expect(world.events.at(-1)?.message).toMatch(
         /^resize volume "data" by resizer "disks.example.com" failed: rpc error: code = /,
       )
       const message = (await world.claim())?.status?.conditions?.find(
@@ -322,39 +327,41 @@ describe('failures', () => {
       )?.message
       expect(message).toMatch(/^failed to expand pvc with rpc error/)
       expect(process.standing()).toMatchObject({ is: 'waiting' })
-      await world.trial.clock.advance(299_000)
+      await world.server.clock.advance(299_000)
       await world.settle()
-      expect(world.asked()).toHaveLength(1)
-      await world.trial.clock.advance(2_000)
-      await world.until(() => world.asked().length === 2, 'the second try')
+      expect(world.expandCalls()).toHaveLength(1)
+      await world.server.clock.advance(2_000)
+      await world.until(() => world.expandCalls().length === 2, 'the second try')
       await world.untilState('ControllerResizeInfeasible')
 
-      await world.ask('4Gi')
+      await world.request('4Gi')
       await world.until(async () => (await world.view()).alloc === '4Gi', 'the smaller size', { isTimePassing: false })
     })
   }
 
-  it('REX-7 an infeasible size is not asked for again by the next process before its time', async () => {
-    world.answers(fail('OUT_OF_RANGE'))
+  it('REX-7 keeps the retry delay of an infeasible size after a restart', async () => {
+    world.driverReturns(fail('OUT_OF_RANGE'))
     const first = await at('11Gi')
     await world.untilState('ControllerResizeInfeasible')
     await first.stop()
     const second = world.start()
-    await world.until(() => second.standing()?.is === 'waiting', 'it to wait')
-    expect(world.asked()).toHaveLength(1)
+    await world.until(() => second.standing()?.is === 'waiting', 'the claim to wait')
+    expect(world.expandCalls()).toHaveLength(1)
   })
 
-  it('REX-7 (31) (4) a final error is retried with backoff, and leaves the size to be chosen anew', async () => {
-    world.answers(fail('PERMISSION_DENIED'))
+  it('REX-7 (31) (4) retries a final error with backoff and accepts a new size', async () => {
+    world.driverReturns(fail('PERMISSION_DENIED'))
     const process = await at('11Gi')
     await world.until(async () => (await world.view()).conditions.includes('ControllerResizeError'), 'the error')
     await world.until(() => process.standing()?.is === 'waiting', 'the backoff')
-    expect(world.asked()).toHaveLength(1)
+    expect(world.expandCalls()).toHaveLength(1)
     expect((await world.view()).state).toBe('ControllerResizeInProgress')
     world.script()
-    await world.ask('4Gi')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'it', { isTimePassing: false })
-    expect(world.asked()).toEqual([11 * GI, 4 * GI])
+    await world.request('4Gi')
+    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
+      isTimePassing: false,
+    })
+    expect(world.expandCalls()).toEqual([11 * GI, 4 * GI])
     expect(await world.view()).toMatchObject({
       alloc: '4Gi',
       pvcap: '4Gi',
@@ -362,38 +369,38 @@ describe('failures', () => {
     })
   })
 
-  it('REX-7 (5) (6) what the smaller size meets is told as what any size meets', async () => {
+  it('REX-7 (5) (6) reports errors of the smaller size like those of any size', async () => {
     world.script(
       { method: 'ControllerExpandVolume', nth: 1, effect: fail('INTERNAL') },
       { method: 'ControllerExpandVolume', nth: 2, effect: fail('FAILED_PRECONDITION') },
       { method: 'ControllerExpandVolume', nth: 3, effect: fail('INVALID_ARGUMENT') },
     )
     const process = await at('11Gi')
-    await world.until(() => world.asked().length === 1 && process.standing()?.is === 'waiting', 'the first')
-    await world.ask('5Gi')
-    await world.until(() => world.asked().length === 2 && process.standing()?.is === 'waiting', 'the second')
+    await world.until(() => world.expandCalls().length === 1 && process.standing()?.is === 'waiting', 'the first')
+    await world.request('5Gi')
+    await world.until(() => world.expandCalls().length === 2 && process.standing()?.is === 'waiting', 'the second')
     expect(await world.view()).toMatchObject({ alloc: '5Gi', state: 'ControllerResizeInProgress' })
     await world.untilState('ControllerResizeInfeasible')
     expect((await world.view()).alloc).toBe('5Gi')
-    expect(world.asked()).toEqual([11 * GI, 5 * GI, 5 * GI])
+    expect(world.expandCalls()).toEqual([11 * GI, 5 * GI, 5 * GI])
   })
 
-  it('REX-8 (7) without a final answer the first size is asked for until there is one, also by the next process', async () => {
-    world.answers(fail('UNAVAILABLE'))
+  it('REX-8 (7) repeats the call for the first size until it has a final response, also after a restart', async () => {
+    world.driverReturns(fail('UNAVAILABLE'))
     const first = await at('11Gi')
-    await world.until(() => first.standing()?.is === 'waiting', 'no answer')
-    await world.ask('5Gi')
-    await world.until(() => world.asked().length >= 2, 'the next try')
+    await world.until(() => first.standing()?.is === 'waiting', 'a call without response')
+    await world.request('5Gi')
+    await world.until(() => world.expandCalls().length >= 2, 'the next try')
     await first.stop()
-    world.answers(fail('INTERNAL'), 1)
+    world.driverReturns(fail('INTERNAL'), 1)
     world.start()
     await world.until(async () => (await world.view()).alloc === '5Gi', 'the smaller size')
-    const asked = world.asked()
+    const asked = world.expandCalls()
     expect(asked.slice(0, -1)).toEqual(asked.slice(0, -1).map(() => 11 * GI))
     expect(asked.at(-1)).toBe(5 * GI)
   })
 
-  it('REX-8 a size that was refused, and is asked for again in vain, is not given up for a smaller one', async () => {
+  it('REX-8 does not lower a size whose retry has no final response', async () => {
     world.script(
       { method: 'ControllerExpandVolume', nth: 1, effect: fail('OUT_OF_RANGE') },
       { method: 'ControllerExpandVolume', nth: 2, effect: { do: 'loseReply', as: 'unavailable' } },
@@ -401,115 +408,119 @@ describe('failures', () => {
     )
     await at('11Gi')
     await world.untilState('ControllerResizeInfeasible')
-    await world.trial.clock.advance(301_000)
-    await world.until(() => world.asked().length > 2, 'tries that tell nothing')
+    await world.server.clock.advance(301_000)
+    await world.until(() => world.expandCalls().length > 2, 'calls without a final response')
     expect((await world.view()).state).toBe('ControllerResizeInProgress')
-    await world.ask('5Gi')
+    await world.request('5Gi')
     world.script()
     await world.untilState('NodeResizePending')
     expect(await world.view()).toMatchObject({ alloc: '11Gi', pvcap: '11Gi', req: '5Gi' })
-    expect(new Set(world.asked())).toEqual(new Set([11 * GI]))
+    expect(new Set(world.expandCalls())).toEqual(new Set([11 * GI]))
   })
 
-  it('REX-9 a driver that reports success and did nothing: told, slowly retried, and a smaller size recovers', async () => {
-    world.answers({ do: 'overrideSize', bytes: 3 * GI }, 1)
+  it('REX-9 marks the size infeasible if the driver returns OK with a smaller size', async () => {
+    world.driverReturns({ do: 'overrideSize', bytes: 3 * GI }, 1)
     await at('11Gi')
     await world.untilState('ControllerResizeInfeasible')
     await world.settle()
-    expect(world.asked()).toHaveLength(1)
-    expect(world.told.at(-1)?.message).toMatch(/reports success, but a size of 3Gi where 11Gi was asked for$/)
+    expect(world.expandCalls()).toHaveLength(1)
+    expect(world.events.at(-1)?.message).toMatch(/reports success, but a size of 3Gi instead of the requested 11Gi$/)
     expect((await world.view()).pvcap).toBe('3Gi')
-    await world.ask('4Gi')
+    await world.request('4Gi')
     await world.untilState('NodeResizePending')
     expect((await world.view()).pvcap).toBe('4Gi')
   })
 
-  it('REX-7 REX-2 lowering to what there is cancels at once, and nothing is asked any more', async () => {
-    world.answers(fail('OUT_OF_RANGE'))
+  it('REX-7 REX-2 cancels at once when the request is lowered to the capacity', async () => {
+    world.driverReturns(fail('OUT_OF_RANGE'))
     await at('11Gi')
     await world.untilState('ControllerResizeInfeasible')
-    await world.ask('3Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'the end', { isTimePassing: false })
+    await world.request('3Gi')
+    await world.until(async () => (await world.view()).state === undefined, 'the cancellation', {
+      isTimePassing: false,
+    })
     expect(await world.view()).toEqual({
       ...{ req: '3Gi', cap: '3Gi', pvcap: '3Gi', conditions: [], mark: '11Gi', quota: '11Gi' },
     })
     expect(world.reasons().at(-1)).toBe('VolumeResizeCancelled')
-    await world.trial.clock.advance(3_600_000)
+    await world.server.clock.advance(3_600_000)
     await world.settle()
-    expect(world.asked()).toHaveLength(1)
+    expect(world.expandCalls()).toHaveLength(1)
   })
 
-  it('REX-7 REX-8 what was asked for without an answer is looked for before it is given up', async () => {
-    // It grows, and the reply is lost; asked again, it fails for another reason.
+  it('REX-7 REX-8 checks for an expansion with a lost response before it cancels', async () => {
+    // The volume is expanded, but the response is lost; the repeated call fails for another reason.
     world.script(
       { method: 'ControllerExpandVolume', nth: 1, effect: { do: 'loseReply', as: 'unavailable' } },
       { method: 'ControllerExpandVolume', nth: 2, effect: fail('INTERNAL') },
       { method: 'ControllerExpandVolume', nth: 3, effect: fail('UNAVAILABLE') },
     )
     await at('11Gi')
-    await world.until(() => world.asked().length === 1, 'the call')
-    await world.ask('3Gi')
+    await world.until(() => world.expandCalls().length === 1, 'the call')
+    await world.request('3Gi')
     await world.untilState('NodeResizePending')
-    expect(world.asked()).toEqual([11 * GI, 11 * GI, 3 * GI, 3 * GI])
+    expect(world.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI, 3 * GI])
     expect(await world.view()).toMatchObject({ req: '3Gi', alloc: '11Gi', pvcap: '11Gi' })
     expect(world.reasons()).not.toContain('VolumeResizeCancelled')
   })
 
-  it('REX-7 a driver that refuses even what the volume has does not keep anybody from giving up', async () => {
+  it('REX-7 cancels if the driver rejects even the current size', async () => {
     world.script(
       { method: 'ControllerExpandVolume', nth: 1, effect: fail('UNAVAILABLE') },
       { method: 'ControllerExpandVolume', effect: fail('INTERNAL') },
     )
     await at('11Gi')
-    await world.until(() => world.asked().length === 1, 'the call')
-    await world.ask('3Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'the end')
-    expect(world.asked()).toEqual([11 * GI, 11 * GI, 3 * GI])
+    await world.until(() => world.expandCalls().length === 1, 'the call')
+    await world.request('3Gi')
+    await world.until(async () => (await world.view()).state === undefined, 'the cancellation')
+    expect(world.expandCalls()).toEqual([11 * GI, 11 * GI, 3 * GI])
   })
 
-  it('REX-7 lowering while the driver is being asked is acted on as soon as it has said no', async () => {
+  it('REX-7 uses a request lowered during the call as soon as the call fails', async () => {
     world.script({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: fail('INTERNAL') })
     await at('11Gi')
-    await world.until(() => world.asked().length === 1, 'the call', { isTimePassing: false })
-    await world.ask('5Gi')
-    await world.trial.clock.advance(5_000)
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'it', { isTimePassing: false })
-    expect(world.asked()).toEqual([11 * GI, 5 * GI])
+    await world.until(() => world.expandCalls().length === 1, 'the call', { isTimePassing: false })
+    await world.request('5Gi')
+    await world.server.clock.advance(5_000)
+    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
+      isTimePassing: false,
+    })
+    expect(world.expandCalls()).toEqual([11 * GI, 5 * GI])
   })
 
-  it('REX-8 an edit while the driver succeeds is not lost, nor is what it did, and it is not asked twice', async () => {
+  it('REX-8 saves the result of a call despite an edit during it, without a second call', async () => {
     world.script({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000 })
     await at('11Gi')
-    await world.until(() => world.asked().length === 1, 'the call', { isTimePassing: false })
-    await world.ask('20Gi')
-    await world.ask('15Gi')
-    await world.trial.clock.advance(5_000)
+    await world.until(() => world.expandCalls().length === 1, 'the call', { isTimePassing: false })
+    await world.request('20Gi')
+    await world.request('15Gi')
+    await world.server.clock.advance(5_000)
     await world.untilState('NodeResizePending')
     expect(await world.view()).toMatchObject({ req: '15Gi', alloc: '11Gi', pvcap: '11Gi' })
-    expect(world.asked()).toEqual([11 * GI])
+    expect(world.expandCalls()).toEqual([11 * GI])
   })
 
-  it('REX-9 a node that refuses for good is tried again at the slow interval, not in circles', async () => {
+  it('REX-9 retries an infeasible node expansion after slowRetryMs', async () => {
     await at('9Gi')
     await world.untilState('NodeResizePending')
     await world.nodeRefuses()
-    await world.ask('5Gi')
+    await world.request('5Gi')
     await world.settle()
     expect(await world.view()).toMatchObject({ state: 'NodeResizeInfeasible', alloc: '9Gi', pvcap: '9Gi' })
-    expect(world.asked()).toHaveLength(1)
-    await world.trial.clock.advance(301_000)
+    expect(world.expandCalls()).toHaveLength(1)
+    await world.server.clock.advance(301_000)
     await world.untilState('NodeResizePending')
-    expect(world.asked()).toEqual([9 * GI, 9 * GI])
+    expect(world.expandCalls()).toEqual([9 * GI, 9 * GI])
   })
 
-  it('REX-8 (18) many claims that fail at once disturb each other in nothing', async () => {
+  it('REX-8 (18) keeps failures of many claims independent', async () => {
     world.script({ method: 'ControllerExpandVolume', effect: fail('INTERNAL') })
     const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
     for (const name of names) await world.aClaim(name, { size: '3Gi' })
     world.start()
-    for (const name of names) await world.ask('11Gi', name)
-    await world.until(() => names.every((name) => world.asked(name).length >= 3), 'a few tries each')
-    for (const name of names) await world.ask('3Gi', name)
+    for (const name of names) await world.request('11Gi', name)
+    await world.until(() => names.every((name) => world.expandCalls(name).length >= 3), 'a few tries each')
+    for (const name of names) await world.request('3Gi', name)
     for (const name of names) {
       await world.until(async () => (await world.view(name)).state === undefined, `${name} to be cancelled`)
     }
@@ -517,143 +528,153 @@ describe('failures', () => {
   })
 })
 
-describe('a driver that grows only volumes that are not in use', () => {
+describe('a driver that supports only offline expansion', () => {
   const offline = () => {
-    world.answers(fail('FAILED_PRECONDITION', 'in use'))
+    world.driverReturns(fail('FAILED_PRECONDITION', 'in use'))
     return world.aClaim()
   }
 
-  it('REX-1 (13) (19) is asked once, and again when the last pod has ended, without a timer', async () => {
+  it('REX-1 (13) (19) is called again when the last pod has terminated, without a timer', async () => {
     await offline()
     await world.aPod('user')
     await world.aPod('over')
     await world.endPod('over', 'Failed')
     const process = world.start()
-    await world.ask('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
-    expect(world.asked()).toHaveLength(1)
+    await world.request('20Gi')
+    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be held')
+    expect(world.expandCalls()).toHaveLength(1)
     expect(process.standing()?.because).toBe(
       'Unable to expand default/data because CSI driver disks.example.com only supports offline expansion and volume is currently in-use',
     )
-    await world.trial.clock.advance(3_600_000)
+    await world.server.clock.advance(3_600_000)
     await world.settle()
-    expect(world.asked()).toHaveLength(1)
+    expect(world.expandCalls()).toHaveLength(1)
     world.script()
     await world.endPod('user')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'it', { isTimePassing: false })
+    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
+      isTimePassing: false,
+    })
   })
 
-  it('REX-1 (13) is asked again when the pod is deleted', async () => {
+  it('REX-1 (13) is called again when the pod is deleted', async () => {
     await offline()
     await world.aPod('user')
     const process = world.start()
-    await world.ask('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
+    await world.request('20Gi')
+    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be held')
     world.script()
     await world.deletePod('user')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'it', { isTimePassing: false })
+    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
+      isTimePassing: false,
+    })
   })
 
-  it('REX-1 (13) is asked again with backoff where nothing uses the volume, or nobody looks', async () => {
+  it('REX-1 (13) is called again with backoff if no pod uses the volume or handlesInUse is off', async () => {
     await offline()
     const process = world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.until(() => process.standing()?.is === 'waiting', 'the backoff')
-    await world.until(() => world.asked().length >= 3, 'more tries')
+    await world.until(() => world.expandCalls().length >= 3, 'more tries')
     await process.stop()
     await world.aPod('user')
     world.start({ options: { handlesInUse: false } })
-    await world.until(() => world.asked().length >= 6, 'more tries')
+    await world.until(() => world.expandCalls().length >= 6, 'more tries')
   })
 
-  it('REX-7 cancelling does not wait for the pod', async () => {
+  it('REX-7 cancels without waiting for the pod', async () => {
     await offline()
     await world.aPod('user')
     const process = world.start()
-    await world.ask('20Gi')
-    await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
-    await world.ask('10Gi')
-    await world.until(async () => (await world.view()).state === undefined, 'the end', { isTimePassing: false })
+    await world.request('20Gi')
+    await world.until(() => process.standing()?.is === 'stuck', 'the claim to be held')
+    await world.request('10Gi')
+    await world.until(async () => (await world.view()).state === undefined, 'the cancellation', {
+      isTimePassing: false,
+    })
     expect((await world.view()).conditions).toEqual([])
   })
 })
 
-describe('room', () => {
-  it('PLUS-12 growth that does not fit is refused before the driver is asked, with what is missing', async () => {
+describe('free capacity', () => {
+  it('PLUS-12 rejects a size beyond the free capacity without calling the driver', async () => {
     await world.tracksCapacity()
-    await world.hasRoom('everywhere', { capacity: '15Gi' })
+    await world.aCapacity('everywhere', { capacity: '15Gi' })
     await world.aClaim()
     const process = world.start()
-    await world.ask('30Gi')
+    await world.request('30Gi')
     await world.untilState('ControllerResizeInfeasible')
-    expect(world.asked()).toEqual([])
-    expect(world.told).toEqual([
+    expect(world.expandCalls()).toEqual([])
+    expect(world.events).toEqual([
       expect.objectContaining({ reason: 'VolumeResizeFailed', message: expect.stringContaining('5Gi are missing') }),
     ])
     expect(await world.view()).toMatchObject({ alloc: '30Gi', conditions: ['ControllerResizeError', 'Resizing'] })
-    await world.until(() => process.standing()?.is === 'stuck', 'it to wait for room')
+    await world.until(() => process.standing()?.is === 'stuck', 'the claim to wait for capacity')
 
-    await world.changeRoom('everywhere', '18Gi')
-    await world.until(() => world.told.length === 2, 'the new amount')
-    expect(world.told[1]?.message).toContain('2Gi are missing')
-    await world.ask('20Gi')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'it', { isTimePassing: false })
-    expect(world.asked()).toEqual([20 * GI])
+    await world.setCapacity('everywhere', '18Gi')
+    await world.until(() => world.events.length === 2, 'the new amount')
+    expect(world.events[1]?.message).toContain('2Gi are missing')
+    await world.request('20Gi')
+    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
+      isTimePassing: false,
+    })
+    expect(world.expandCalls()).toEqual([20 * GI])
   })
 
-  it('PLUS-12 growth starts when there is room, also in a process that did not refuse it', async () => {
+  it('PLUS-12 expands when capacity becomes free, also after a restart', async () => {
     await world.tracksCapacity()
-    await world.hasRoom('everywhere', { capacity: '15Gi' })
+    await world.aCapacity('everywhere', { capacity: '15Gi' })
     await world.aClaim()
     const first = world.start()
-    await world.ask('30Gi')
+    await world.request('30Gi')
     await world.untilState('ControllerResizeInfeasible')
     await first.stop()
     const second = world.start()
-    await world.until(() => second.standing()?.is === 'stuck', 'it to wait')
-    await world.changeRoom('everywhere', '25Gi')
-    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'it', { isTimePassing: false })
+    await world.until(() => second.standing()?.is === 'stuck', 'the claim to wait')
+    await world.setCapacity('everywhere', '25Gi')
+    await world.until(async () => (await world.view()).state === 'NodeResizePending', 'node expansion', {
+      isTimePassing: false,
+    })
   })
 
-  it('PLUS-12 where the driver does not track capacity, it is asked', async () => {
+  it('PLUS-12 calls the driver if it does not track capacity', async () => {
     await world.tracksCapacity(false)
-    await world.hasRoom('everywhere', { capacity: '1Gi' })
+    await world.aCapacity('everywhere', { capacity: '1Gi' })
     await world.aClaim()
     world.start()
-    await world.ask('30Gi')
+    await world.request('30Gi')
     await world.untilState('NodeResizePending')
   })
 })
 
-describe('a request that a user lowers', () => {
-  const lowered = () => world.told.filter(({ reason }) => reason === 'StorageRequestLowered')
+describe('lowering the request', () => {
+  const lowered = () => world.events.filter(({ reason }) => reason === 'StorageRequestLowered')
 
-  it('REX-6 is told on claim and volume', async () => {
-    world.answers(fail('OUT_OF_RANGE'))
+  it('REX-6 records an event on claim and volume', async () => {
+    world.driverReturns(fail('OUT_OF_RANGE'))
     await world.aClaim()
     world.start()
-    await world.ask('100Gi')
+    await world.request('100Gi')
     await world.untilState('ControllerResizeInfeasible')
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.until(() => lowered().length === 2, 'the events')
     expect(lowered().map(({ about }) => about)).toEqual(['PersistentVolumeClaim data', 'PersistentVolume data'])
     expect(lowered()[0]?.message).toBe(
       'The storage requested by claim default/data was lowered from 100Gi to 20Gi; its volume has 10Gi and does not ' +
-        'shrink. Quota goes on charging 100Gi.',
+        'shrink. Quota continues to charge 100Gi.',
     )
   })
 
-  it('REX-6 is told once, whatever is restarted, and also where nobody watched', async () => {
-    world.answers(fail('UNAVAILABLE'))
+  it('REX-6 records one event per edit, across restarts and for edits made while no controller ran', async () => {
+    world.driverReturns(fail('UNAVAILABLE'))
     await world.aClaim()
     const first = world.start()
-    await world.ask('100Gi')
-    await world.until(() => first.standing()?.is === 'waiting', 'no answer')
+    await world.request('100Gi')
+    await world.until(() => first.standing()?.is === 'waiting', 'a call without response')
     await first.stop()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     const second = world.start()
     await world.until(() => lowered().length === 2, 'the events')
-    await world.until(() => world.asked().length >= 4, 'a few tries')
+    await world.until(() => world.expandCalls().length >= 4, 'a few tries')
     await second.stop()
     expect(lowered()).toHaveLength(2)
 
@@ -670,21 +691,21 @@ describe('a request that a user lowers', () => {
       ...{ involvedObject, reason, message, type: 'Normal' },
     } as never)
     const third = world.start()
-    await world.until(() => world.asked().length >= 7, 'a few more')
+    await world.until(() => world.expandCalls().length >= 7, 'a few more')
     await third.stop()
-    expect(lowered(), 'an event says so already').toHaveLength(2)
+    expect(lowered(), 'an event exists already').toHaveLength(2)
   })
 })
 
 describe('two changes of one volume', () => {
-  it('VAC-14 never run at once, growth first, and one that fails does not hold up the other', async () => {
+  it('VAC-14 run one after the other, expansion first, and a failed one does not delay the other', async () => {
     world.script({ method: 'ControllerExpandVolume', nth: 1, afterMs: 5_000, effect: fail('INTERNAL') })
     const seen: string[] = []
-    const modifying: Change = {
+    const modifying: VolumeChange = {
       name: 'modifying',
       matters: (next, old) => next.metadata.labels?.tier !== old.metadata.labels?.tier,
       async reconcile({ claim }) {
-        seen.push(`${claim.metadata.labels?.tier} after ${world.asked().length}`)
+        seen.push(`${claim.metadata.labels?.tier} after ${world.expandCalls().length}`)
         return done
       },
     }
@@ -693,78 +714,85 @@ describe('two changes of one volume', () => {
     await world.until(() => seen.length === 1, 'the first look')
     const body = { metadata: { labels: { tier: 'gold' } }, spec: { resources: { requests: { storage: '20Gi' } } } }
     await world.client.patch(persistentVolumeClaimKind, { namespace: 'default', name: 'data' }, { type: 'merge', body })
-    await world.until(() => world.asked().length === 1, 'the call', { isTimePassing: false })
+    await world.until(() => world.expandCalls().length === 1, 'the call', { isTimePassing: false })
     await world.settle()
     expect(seen).toHaveLength(1)
     expect(process.standing('data', 'modifying')).toMatchObject({ is: 'stuck' })
-    await world.trial.clock.advance(5_000)
+    await world.server.clock.advance(5_000)
     await world.until(() => seen.length === 2, 'the other change', { isTimePassing: false })
     expect(seen[1]).toBe('gold after 1')
     expect(process.standing()).toMatchObject({ is: 'waiting' })
   })
 })
 
-describe('a process that dies', () => {
+describe('a crash', () => {
   for (const isAtomic of [true, false]) {
-    it(`REX-8 at any call it makes: the next one finishes, and nothing is asked below it (${isAtomic ? 'commits' : 'single writes'})`, async () => {
+    it(`REX-8 at any call: the next process finishes and never requests a smaller size (${isAtomic ? 'commits' : 'single writes'})`, async () => {
       let calls = 1
       for (let call = 0; call < calls; call++) {
         for (const when of ['before', 'after'] as const) {
           await open()
           await world.aClaim()
           const first = world.start({ isAtomic, killAt: { call, when } })
-          await world.ask('20Gi')
-          await world.until(async () => first.isDead || (await world.view()).state === 'NodeResizePending', 'its end')
+          await world.request('20Gi')
+          await world.until(
+            async () => first.isDead || (await world.view()).state === 'NodeResizePending',
+            'the end of the expansion',
+          )
           if (!first.isDead) continue
           calls = Math.max(calls, first.calls.length + 1)
-          await world.ask('15Gi')
+          await world.request('15Gi')
           world.start({ isAtomic })
           await world.untilState('NodeResizePending')
           const { alloc, pvcap } = await world.view()
           expect(alloc).toBe(pvcap)
-          expect(world.bytes()).toBe(Math.max(...world.asked()))
+          expect(world.bytes()).toBe(Math.max(...world.expandCalls()))
           expect(
-            [...world.asked()].sort((a, b) => a - b),
+            [...world.expandCalls()].sort((a, b) => a - b),
             'never less than before',
-          ).toEqual(world.asked().length > 1 && world.asked()[0]! > world.asked().at(-1)! ? [] : world.asked())
+          ).toEqual(
+            world.expandCalls().length > 1 && world.expandCalls()[0]! > world.expandCalls().at(-1)!
+              ? []
+              : world.expandCalls(),
+          )
         }
       }
       expect(calls).toBeGreaterThan(isAtomic ? 3 : 4)
     })
   }
 
-  it('REX-8 one that no longer leads asks nothing and writes nothing', async () => {
+  it('REX-8 a process that lost leadership neither calls the driver nor writes', async () => {
     await world.aClaim()
     const election = {
       assertStillLeader() {
-        throw new Error('someone else leads now')
+        throw new Error('this process no longer leads')
       },
       fence() {
-        throw new Error('someone else leads now')
+        throw new Error('this process no longer leads')
       },
     }
     const process = world.start({ election })
-    await world.ask('20Gi')
-    await world.until(() => process.standing()?.is === 'waiting', 'its failure')
-    expect(world.asked()).toEqual([])
+    await world.request('20Gi')
+    await world.until(() => process.standing()?.is === 'waiting', 'the failure')
+    expect(world.expandCalls()).toEqual([])
     expect((await world.view()).state).toBeUndefined()
   })
 })
 
-describe('gates', () => {
-  it('REX-10 without recovery on the server, growth works by conditions alone', async () => {
-    await open({ trial: { gates: 'RecoverExpansionFailure=false' } })
+describe('feature gates', () => {
+  it('REX-10 expands by conditions alone if the server has RecoverExpansionFailure off', async () => {
+    await open({ server: { gates: 'RecoverExpansionFailure=false' } })
     await world.aClaim()
     world.start()
-    await world.ask('20Gi')
+    await world.request('20Gi')
     await world.until(async () => (await world.view()).pvcap === '20Gi', 'the volume')
     await world.settle()
     const view = await world.view()
     expect([view.alloc, view.state]).toEqual([undefined, undefined])
     expect(view.conditions).toEqual(['FileSystemResizePending', 'Resizing'])
-    expect(world.asked()).toEqual([20 * GI])
-    await world.nodeEnds('20Gi')
-    await world.until(async () => (await world.view()).before === undefined, 'the annotation to go')
+    expect(world.expandCalls()).toEqual([20 * GI])
+    await world.nodeSucceeds('20Gi')
+    await world.until(async () => (await world.view()).before === undefined, 'the annotation to be removed')
     expect((await world.view()).conditions).toEqual([])
     expect((await world.client.get(persistentVolumeKind, { name: 'data' })).spec?.capacity).toEqual({ storage: '20Gi' })
   })

@@ -1,6 +1,6 @@
-// Growing volumes of one CSI driver, as a change of bound claims: what wakes a claim, and what its steps stand on.
-// The node's part of a growth is the node agent's (nodeagent/csi/grow.ts).
-
+// Expansion of the volumes of one CSI driver, as a VolumeChange: which events wake a claim, and the composition of its
+// steps. reconcile-claim.ts reads and applies, plan-expansion.ts plans. NodeExpandVolume is nodeagent/csi/grow.ts.
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -11,49 +11,49 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
+import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
 import { INSUFFICIENT_STORAGE, resizeCondition, resizeStateOf } from '../../volumes/resize-status.ts'
 import { claimCapacity, requestedStorage } from '../../volumes/sizes.ts'
-import { type Change, followUsers, isOver, type Pace } from '../volume-changes/index.ts'
-import { Answers } from './answers.ts'
+import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
+import { createFreeCapacity } from './free-capacity.ts'
+import { LastResponses } from './last-responses.ts'
 import { LoweredRequests } from './lowered-requests.ts'
 import { type ExpandingOptions, expandingSettings } from './options.ts'
 import { hasError } from './plan-expansion.ts'
 import { reconcileClaim } from './reconcile-claim.ts'
-import { createRoom } from './room.ts'
 
-type Claim = Readonly<PersistentVolumeClaim>
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export interface ExpandingDeps extends ControllerDeps {
-  /** Of which no two calls about one volume run at once (src/csi/serialize-calls.ts). */
+  /** Serializes calls per volume (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
-  /** Shared with other kinds of change. */
-  readonly pace?: Pace
+  /** Shared with modification. */
+  readonly throttle?: ChangeThrottle
   readonly options?: ExpandingOptions
 }
 
-/** Whether the driver grows volumes at all, itself or on their nodes. */
+/** Whether the driver expands volumes, by its controller or its node service. */
 export const canExpand = ({ controller, node }: DriverFacts): boolean =>
   controller.has('EXPAND_VOLUME') || node.has('EXPAND_VOLUME')
 
-const BY_CLASS_IN_NEED = 'expanding: class without room'
+const BY_CLASS_WITHOUT_CAPACITY = 'expanding: class without room'
 
-export function createExpanding(deps: ExpandingDeps): Change {
-  const { client, caches, clock, driver, facts, events, election, pace } = deps
+export function createExpanding(deps: ExpandingDeps): VolumeChange {
+  const { client, caches, clock, driver, facts, events, election, throttle } = deps
   const settings = expandingSettings(deps.options)
-  const claims = caches.of(persistentVolumeClaimKind)
+  const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
   const pods = settings.handlesInUse ? caches.of(podKind) : undefined
-  const tracked = settings.checksRoom
+  const tracked = settings.checksCapacity
     ? { csiDrivers: caches.of(csiDriverKind), capacities: caches.of(csiStorageCapacityKind) }
     : undefined
-  if (pods) followUsers(pods)
-  claims.addIndex(BY_CLASS_IN_NEED, classInNeed)
-  const answers = new Answers()
+  if (pods) indexPodsByClaim(pods)
+  claims.addIndex(BY_CLASS_WITHOUT_CAPACITY, classWithoutCapacity)
+  const responses = new LastResponses()
   const lowered = new LoweredRequests({ client, claims, events })
   const context: ExpandingContext = {
     driver,
@@ -63,13 +63,14 @@ export function createExpanding(deps: ExpandingDeps): Change {
     client,
     clock,
     events,
-    ...(election ? { election } : {}),
-    ...(pace ? { pace } : {}),
+    election,
+    saver: createSaver({ client, election, caches: [claims, volumes] }),
+    throttle,
     claims,
-    volumes: caches.of(persistentVolumeKind),
-    ...(pods ? { pods } : {}),
-    ...(tracked ? { room: createRoom({ driverName: facts.name, ...tracked }) } : {}),
-    answers,
+    volumes,
+    pods,
+    freeCapacity: tracked && createFreeCapacity({ driverName: facts.name, ...tracked }),
+    responses,
     lowered,
   }
 
@@ -78,8 +79,8 @@ export function createExpanding(deps: ExpandingDeps): Change {
     sources.push(
       source({
         cache: pods,
-        keysOf: (pod) => claimsOfPod(pod).filter((key) => answers.isOffline(key)),
-        matters: (next, old) => isOver(next) !== isOver(old),
+        keysOf: (pod) => claimsOfPod(pod).filter((key) => responses.requiresOffline(key)),
+        matters: (next, old) => isTerminated(next) !== isTerminated(old),
       }),
     )
   }
@@ -87,45 +88,45 @@ export function createExpanding(deps: ExpandingDeps): Change {
     sources.push(
       source({
         cache: tracked.capacities,
-        keysOf: ({ storageClassName }) => claims.byIndex(BY_CLASS_IN_NEED, storageClassName).map(keyOfObject),
+        keysOf: ({ storageClassName }) => claims.byIndex(BY_CLASS_WITHOUT_CAPACITY, storageClassName).map(keyOfObject),
       }),
       source({
         cache: tracked.csiDrivers,
         keysOf: ({ metadata }) =>
-          metadata.name === facts.name ? claims.byIndex(BY_CLASS_IN_NEED, ANY_CLASS).map(keyOfObject) : [],
+          metadata.name === facts.name ? claims.byIndex(BY_CLASS_WITHOUT_CAPACITY, ANY_CLASS).map(keyOfObject) : [],
         matters: (next, old) => next.spec.storageCapacity !== old.spec.storageCapacity,
       }),
     )
   }
   return {
     name: 'expanding',
-    matters: isAnotherWish,
+    matters: hasNewRequest,
     sources,
     reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
     forget(key) {
-      answers.forget(key)
+      responses.forget(key)
       lowered.forget(key)
     },
     follow: (subjectOf) => lowered.follow(subjectOf),
   }
 }
 
-/** Not a name that a class can have. */
+/** Index key of all claims without capacity. Not a valid class name. */
 const ANY_CLASS = '*'
 
-const classInNeed = (claim: Claim): string[] =>
+const classWithoutCapacity = (claim: Claim): string[] =>
   resizeCondition(claim, 'ControllerResizeError')?.reason === INSUFFICIENT_STORAGE
     ? [claimClassName(claim) ?? '', ANY_CLASS]
     : []
 
-/** What the controller itself writes does not cut its backoff short; what users and nodes write does. */
-const isAnotherWish = (next: Claim, old: Claim): boolean =>
+/** Updates by users and nodes matter; the controller's own writes do not, or they would reset its backoff. */
+const hasNewRequest = (next: Claim, old: Claim): boolean =>
   requestedStorage(next) !== requestedStorage(old) ||
   claimCapacity(next) !== claimCapacity(old) ||
-  isGoing(next) !== isGoing(old) ||
+  isBeingDeleted(next) !== isBeingDeleted(old) ||
   (resizeStateOf(next) === undefined && hasError(next) && !hasError(old)) ||
   (resizeStateOf(next) !== resizeStateOf(old) && !isOurs(resizeStateOf(next)))
 
-const isGoing = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
+const isBeingDeleted = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
 const isOurs = (state: string | undefined): boolean => state?.startsWith('ControllerResize') ?? false

@@ -1,7 +1,7 @@
-// Tells people, on claim and volume, that a user lowered the size of a claim: what was asked of the storage before may
-// have happened, and quota may go on charging it. Told when the edit is seen; an edit that nobody saw is told while its
-// growth is still under way, unless an event says that it was.
-
+// Records an event on claim and volume when a user lowers the requested size: an earlier expansion may have taken
+// effect, and quota may still charge it. An edit made while no controller watched is reported while the expansion is in
+// progress, unless an event for it exists.
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { eventKind } from '../../api/kinds/event/event.ts'
@@ -14,7 +14,7 @@ import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../..
 import type { Subject } from '../volume-changes/index.ts'
 import { LOWERED_REASON, requestLowered } from './events.ts'
 
-type Claim = Readonly<PersistentVolumeClaim>
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export interface LoweredDeps {
   readonly client: Client
@@ -24,8 +24,8 @@ export interface LoweredDeps {
 
 export class LoweredRequests {
   readonly #deps: LoweredDeps
-  /** Claims whose last lowering is told, by uid and size. Each leaves when its growth is over. */
-  readonly #told = new Map<ObjectKey, string>()
+  /** The last reported edit (uid and size) of each claim. Entries are removed when the expansion ends. */
+  readonly #reported = new Map<ObjectKey, string>()
 
   constructor(deps: LoweredDeps) {
     this.#deps = deps
@@ -36,43 +36,43 @@ export class LoweredRequests {
       updated: (next, old) => {
         if (!isLess(requestedStorage(next), requestedStorage(old))) return
         const subject = subjectOf(next)
-        if (subject) this.#tell(subject, requestedStorage(old))
+        if (subject) this.#report(subject, requestedStorage(old))
       },
     })
   }
 
-  /** For a claim that is growing to more than it asks for. */
+  /** Reports an edit that was not observed: the claim is expanding to more than it requests. */
   async catchUp(subject: Subject, signal: AbortSignal): Promise<void> {
     const { claim } = subject
     const from = allocatedStorage(claim)
     if (from === undefined || !isLess(requestedStorage(claim), from) || resizeStateOf(claim) === undefined) return
-    if (this.#told.get(keyOfObject(claim)) === tokenOf(claim)) return
-    if (await this.#isTold(claim, signal)) this.#told.set(keyOfObject(claim), tokenOf(claim))
-    else this.#tell(subject, from)
+    if (this.#reported.get(keyOfObject(claim)) === tokenOf(claim)) return
+    if (await this.#hasEvent(claim, signal)) this.#reported.set(keyOfObject(claim), tokenOf(claim))
+    else this.#report(subject, from)
   }
 
   forget(key: ObjectKey): void {
-    this.#told.delete(key)
+    this.#reported.delete(key)
   }
 
-  #tell({ claim, volume }: Subject, from: string): void {
-    this.#told.set(keyOfObject(claim), tokenOf(claim))
-    const mark = claim.spec?.allocatedResources?.storage
+  #report({ claim, volume }: Subject, from: string): void {
+    this.#reported.set(keyOfObject(claim), tokenOf(claim))
+    const highWaterMark = claim.spec?.allocatedResources?.storage
     const to = requestedStorage(claim)
-    const happening = requestLowered({
+    const event = requestLowered({
       claimKey: keyOfObject(claim),
       from,
       to,
       has: claimCapacity(claim),
-      ...(mark !== undefined && isLess(to, mark) ? { charged: mark } : {}),
+      charged: highWaterMark !== undefined && isLess(to, highWaterMark) ? highWaterMark : undefined,
     })
-    this.#deps.events.record(persistentVolumeClaimKind, claim, happening)
-    this.#deps.events.record(persistentVolumeKind, volume, happening)
+    this.#deps.events.record(persistentVolumeClaimKind, claim, event)
+    this.#deps.events.record(persistentVolumeKind, volume, event)
   }
 
-  /** Where events cannot be read, nothing is told twice. */
-  async #isTold(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    const { namespace = '', uid = '' } = claim.metadata
+  /** True also if events cannot be read: a missing event is better than a repeated one. */
+  async #hasEvent(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    const { namespace, uid } = claim.metadata
     const fieldSelector = `involvedObject.uid=${uid},reason=${LOWERED_REASON}`
     try {
       const { items } = await this.#deps.client.list(eventKind, { namespace, fieldSelector, signal })

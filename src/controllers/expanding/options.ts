@@ -1,14 +1,14 @@
-// What growing volumes can be told, and what it does when it is not. The defaults are those of the external resizer.
+// The settings of expansion. The defaults are those of external-resizer.
 
 export interface ExpandingOptions {
-  /** For one call of the driver. Default 10 s. */
+  /** Timeout of one driver call. Default 10 s. */
   readonly timeoutMs?: number
-  /** Between two tries for a size that was refused. Default 5 min. */
+  /** Delay between two attempts for a size that the driver reported infeasible. Default 5 min. */
   readonly slowRetryMs?: number
-  /** Not to ask again while a volume is in use, once the driver refused because of that. Default true. */
+  /** Once the driver has rejected a volume because it is in use, wait until no pod uses it. Default true. */
   readonly handlesInUse?: boolean
-  /** To refuse what cannot fit before the driver is asked; needs to read CSIDrivers and capacities. Default true. */
-  readonly checksRoom?: boolean
+  /** Reject a size that exceeds the free capacity without calling the driver; reads CSIDrivers and CSIStorageCapacities. Default true. */
+  readonly checksCapacity?: boolean
 }
 
 export type ExpandingSettings = Required<ExpandingOptions>
@@ -17,5 +17,5 @@ export const expandingSettings = (options: ExpandingOptions = {}): ExpandingSett
   timeoutMs: options.timeoutMs ?? 10_000,
   slowRetryMs: options.slowRetryMs ?? 300_000,
   handlesInUse: options.handlesInUse ?? true,
-  checksRoom: options.checksRoom ?? true,
+  checksCapacity: options.checksCapacity ?? true,
 })

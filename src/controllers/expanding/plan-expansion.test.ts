@@ -24,7 +24,7 @@ import { type ExpansionStep, planExpansion, type Situation } from './plan-expans
 const NOW_MS = Date.UTC(2026, 0, 1, 12)
 const SLOW_MS = 300_000
 
-interface Wish {
+interface Sizes {
   readonly req?: number
   readonly cap?: number
   readonly alloc?: number
@@ -37,8 +37,8 @@ interface Wish {
 
 const size = (gi: number) => `${gi}Gi`
 
-function aSituation(wish: Wish = {}, more: Partial<Situation> = {}): Situation {
-  const { req = 5, cap = 3, alloc, state, pvcap = 3, conditions = [], before } = wish
+function aSituation(sizes: Sizes = {}, more: Partial<Situation> = {}): Situation {
+  const { req = 5, cap = 3, alloc, state, pvcap = 3, conditions = [], before } = sizes
   const status = {
     phase: 'Bound',
     capacity: { storage: size(cap) },
@@ -51,7 +51,7 @@ function aSituation(wish: Wish = {}, more: Partial<Situation> = {}): Situation {
     })),
   }
   const claim = {
-    metadata: { namespace: 'default', name: 'data', uid: 'u', ...wish.metadata },
+    metadata: { namespace: 'default', name: 'data', uid: 'u', ...sizes.metadata },
     spec: { volumeName: 'pv', resources: { requests: { storage: size(req) } } },
     status,
   } as unknown as PersistentVolumeClaim
@@ -62,189 +62,224 @@ function aSituation(wish: Wish = {}, more: Partial<Situation> = {}): Situation {
   return {
     claim,
     volume,
-    isFinal: false,
+    isRejected: false,
     isHeldByUse: false,
     isNodeOnly: false,
     shortageFor: () => undefined,
     nowMs: NOW_MS,
-    slowMs: SLOW_MS,
+    slowRetryMs: SLOW_MS,
     ...more,
   }
 }
 
-const plan = (wish: Wish, more?: Partial<Situation>) => planExpansion(aSituation(wish, more))
+const plan = (sizes: Sizes, more?: Partial<Situation>) => planExpansion(aSituation(sizes, more))
 const NOTHING: ExpansionStep = { do: 'nothing' }
-const expand = (target: number, begins: 'anew' | 'again' | 'goesOn'): ExpansionStep => ({
+const expand = (target: number, attempt: 'first' | 'retry' | 'resume'): ExpansionStep => ({
   do: 'expand',
   target: size(target),
-  begins,
+  attempt,
 })
-const FINAL = { isFinal: true }
+const FINAL = { isRejected: true }
 const NODE_ONLY = { isNodeOnly: true }
 
-describe('which size is asked for', () => {
-  const rows: [string, Wish, Partial<Situation>, ExpansionStep][] = [
-    ['nothing was begun', { req: 5 }, {}, expand(5, 'anew')],
+describe('the size to request', () => {
+  const rows: [string, Sizes, Partial<Situation>, ExpansionStep][] = [
+    ['no expansion was started', { req: 5 }, {}, expand(5, 'first')],
     [
-      '(3) a larger size was refused',
+      '(3) a larger size is infeasible',
       { req: 5, alloc: 10, state: 'ControllerResizeInfeasible' },
       {},
-      expand(5, 'anew'),
+      expand(5, 'first'),
     ],
-    ['(4) it failed for good', { req: 5, alloc: 10, state: 'ControllerResizeInProgress' }, FINAL, expand(5, 'anew')],
-    ['(7) nobody knows', { req: 5, alloc: 10, state: 'ControllerResizeInProgress' }, {}, expand(10, 'goesOn')],
     [
-      'more is asked for, and nobody knows',
+      '(4) the call failed with a final error',
+      { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
+      FINAL,
+      expand(5, 'first'),
+    ],
+    [
+      '(7) the last call has no final response',
+      { req: 5, alloc: 10, state: 'ControllerResizeInProgress' },
+      {},
+      expand(10, 'resume'),
+    ],
+    [
+      'the request grows while the last call has no final response',
       { req: 20, alloc: 10, state: 'ControllerResizeInProgress' },
       {},
-      expand(10, 'goesOn'),
+      expand(10, 'resume'),
     ],
     [
-      '(8) the node refused, and grows it all',
+      '(8) node-only driver: infeasible on the node',
       { req: 5, alloc: 10, state: 'NodeResizeInfeasible', pvcap: 10 },
       NODE_ONLY,
-      expand(5, 'anew'),
+      expand(5, 'first'),
     ],
     [
-      '(34) the node refused what the device has',
+      '(34) the device’s size is infeasible on the node',
       { req: 5, alloc: 9, state: 'NodeResizeInfeasible', pvcap: 9 },
       {},
-      expand(9, 'goesOn'),
+      expand(9, 'resume'),
     ],
-    ['(9) the node refused', { req: 5, alloc: 5, state: 'NodeResizeInfeasible', pvcap: 5 }, {}, expand(5, 'goesOn')],
     [
-      'the node refused, and more is asked for',
+      '(9) infeasible on the node',
+      { req: 5, alloc: 5, state: 'NodeResizeInfeasible', pvcap: 5 },
+      {},
+      expand(5, 'resume'),
+    ],
+    [
+      'infeasible on the node, and the request grows',
       { req: 20, alloc: 10, state: 'NodeResizeInfeasible', pvcap: 10 },
       {},
-      expand(10, 'goesOn'),
+      expand(10, 'resume'),
     ],
-    ['(10) the node is at work on less', { req: 10, alloc: 5, state: 'NodeResizeInProgress', pvcap: 5 }, {}, NOTHING],
-    ['(10) the node is to work on less', { req: 10, alloc: 5, state: 'NodeResizePending', pvcap: 5 }, {}, NOTHING],
     [
-      'the node is to work, and the volume does not say so',
+      '(10) the node is expanding to a smaller size',
+      { req: 10, alloc: 5, state: 'NodeResizeInProgress', pvcap: 5 },
+      {},
+      NOTHING,
+    ],
+    [
+      '(10) node expansion to a smaller size is pending',
+      { req: 10, alloc: 5, state: 'NodeResizePending', pvcap: 5 },
+      {},
+      NOTHING,
+    ],
+    [
+      'node expansion is pending, but the volume has the old size',
       { req: 10, alloc: 5, state: 'NodeResizePending' },
       {},
-      expand(5, 'goesOn'),
+      expand(5, 'resume'),
     ],
-    ['(11) the node is to work', { req: 5, alloc: 5, state: 'NodeResizePending', pvcap: 5 }, {}, NOTHING],
+    ['(11) node expansion is pending', { req: 5, alloc: 5, state: 'NodeResizePending', pvcap: 5 }, {}, NOTHING],
     [
-      'the volume says more, and nobody knows',
+      'the volume is larger than requested, the last call has no final response',
       { req: 4, alloc: 10, state: 'ControllerResizeInProgress', pvcap: 5 },
       {},
-      expand(10, 'goesOn'),
+      expand(10, 'resume'),
     ],
     [
-      'the volume says more, and the rest was refused',
+      'the volume is larger than requested, the rest is infeasible',
       { req: 4, alloc: 10, state: 'ControllerResizeInfeasible', pvcap: 5 },
       {},
-      expand(5, 'anew'),
+      expand(5, 'first'),
     ],
     [
-      'the volume says more, and the rest failed for good',
+      'the volume is larger than requested, the rest failed with a final error',
       { req: 4, alloc: 10, state: 'ControllerResizeInProgress', pvcap: 5 },
       FINAL,
-      expand(5, 'anew'),
+      expand(5, 'first'),
     ],
-    ['(38) the volume says more', { req: 4, pvcap: 5 }, {}, expand(4, 'anew')],
-    ['it is between what was made and what was asked for', { req: 4, alloc: 3, pvcap: 5 }, {}, expand(4, 'anew')],
+    ['(38) the volume is larger than requested', { req: 4, pvcap: 5 }, {}, expand(4, 'first')],
+    ['the request lies between allocated and actual size', { req: 4, alloc: 3, pvcap: 5 }, {}, expand(4, 'first')],
     [
-      'an older resizer waits for the node',
+      'an older resizer has requested node expansion',
       { req: 5, pvcap: 5, conditions: [{ type: 'FileSystemResizePending' }] },
       {},
       NOTHING,
     ],
-    ['a state that is not known', { req: 5, alloc: 5, state: 'SomethingElse' }, {}, expand(5, 'goesOn')],
-    ['the claim is going', { req: 5, metadata: { deletionTimestamp: 'now' } }, {}, NOTHING],
+    ['an unknown state', { req: 5, alloc: 5, state: 'SomethingElse' }, {}, expand(5, 'resume')],
+    ['the claim is being deleted', { req: 5, metadata: { deletionTimestamp: 'now' } }, {}, NOTHING],
   ]
-  for (const [situation, wish, more, expected] of rows) {
-    it(`REX-1 ${situation}`, () => expect(plan(wish, more)).toEqual(expected))
+  for (const [situation, sizes, more, expected] of rows) {
+    it(`REX-1 ${situation}`, () => expect(plan(sizes, more)).toEqual(expected))
   }
 })
 
-describe('a request that is lowered to what there is', () => {
+describe('a request lowered to the capacity', () => {
   const enough = { req: 3, cap: 3, alloc: 10 }
-  const rows: [string, Wish, Partial<Situation>, ExpansionStep][] = [
-    ['nothing is under way', { req: 3 }, {}, NOTHING],
-    ['less than there is', { req: 2, alloc: 3 }, {}, NOTHING],
-    ['cancels what was refused', { ...enough, state: 'ControllerResizeInfeasible' }, {}, { do: 'cancel' }],
-    ['cancels what failed for good', { ...enough, state: 'ControllerResizeInProgress' }, FINAL, { do: 'cancel' }],
-    ['goes on asking while nobody knows', { ...enough, state: 'ControllerResizeInProgress' }, {}, expand(10, 'goesOn')],
-    ['lets the node finish', { ...enough, state: 'NodeResizePending', pvcap: 10 }, {}, NOTHING],
-    ['leaves a device that has grown as it is', { ...enough, state: 'NodeResizeInfeasible', pvcap: 10 }, {}, NOTHING],
+  const rows: [string, Sizes, Partial<Situation>, ExpansionStep][] = [
+    ['no expansion is in progress', { req: 3 }, {}, NOTHING],
+    ['the request is below the capacity', { req: 2, alloc: 3 }, {}, NOTHING],
+    ['cancels an infeasible expansion', { ...enough, state: 'ControllerResizeInfeasible' }, {}, { do: 'cancel' }],
     [
-      'takes back what a node refused that grows it all',
+      'cancels an expansion that failed with a final error',
+      { ...enough, state: 'ControllerResizeInProgress' },
+      FINAL,
+      { do: 'cancel' },
+    ],
+    [
+      'repeats the call while it has no final response',
+      { ...enough, state: 'ControllerResizeInProgress' },
+      {},
+      expand(10, 'resume'),
+    ],
+    ['lets the node finish', { ...enough, state: 'NodeResizePending', pvcap: 10 }, {}, NOTHING],
+    ['keeps an expanded device', { ...enough, state: 'NodeResizeInfeasible', pvcap: 10 }, {}, NOTHING],
+    [
+      'node-only driver: restores the size that was infeasible on the node',
       { ...enough, state: 'NodeResizeInfeasible', pvcap: 10 },
       NODE_ONLY,
       { do: 'cancel', volumeSize: '3Gi' },
     ],
   ]
-  for (const [title, wish, more, expected] of rows) {
-    it(`REX-2 ${title}`, () => expect(plan(wish, more)).toEqual(expected))
+  for (const [title, sizes, more, expected] of rows) {
+    it(`REX-2 ${title}`, () => expect(plan(sizes, more)).toEqual(expected))
   }
 })
 
 describe('waiting', () => {
-  const refusedSize = (ageMs: number, more: object = {}): Wish => ({
+  const refusedSize = (ageMs: number, more: object = {}): Sizes => ({
     req: 10,
     alloc: 10,
     state: 'ControllerResizeInfeasible',
     conditions: [{ type: 'ControllerResizeError', ageMs, ...more }],
   })
 
-  it('REX-7 a size that was refused is asked for again after the slow interval, also by another process', () => {
+  it('REX-7 retries an infeasible size after slowRetryMs, also in another process', () => {
     expect(plan(refusedSize(1_000))).toMatchObject({ do: 'wait', afterMs: SLOW_MS - 1_000 })
-    expect(plan(refusedSize(SLOW_MS))).toEqual(expand(10, 'again'))
+    expect(plan(refusedSize(SLOW_MS))).toEqual(expand(10, 'retry'))
   })
 
-  it('REX-7 a clock that is ahead makes nobody wait for more than that interval', () => {
+  it('REX-7 waits at most slowRetryMs if clocks differ', () => {
     expect(plan(refusedSize(-3_600_000))).toMatchObject({ do: 'wait', afterMs: SLOW_MS })
   })
 
-  it('REX-7 another size is not waited for', () => {
-    expect(plan({ ...refusedSize(1_000), req: 5 })).toEqual(expand(5, 'anew'))
+  it('REX-7 requests another size at once', () => {
+    expect(plan({ ...refusedSize(1_000), req: 5 })).toEqual(expand(5, 'first'))
   })
 
-  it('REX-9 a size that a node refused is tried there again after the slow interval', () => {
-    const wish = { req: 10, alloc: 10, pvcap: 10, state: 'NodeResizeInfeasible' }
-    expect(plan({ ...wish, conditions: [{ type: 'NodeResizeError', ageMs: 1_000 }] })).toMatchObject({ do: 'wait' })
-    expect(plan({ ...wish, conditions: [{ type: 'NodeResizeError', ageMs: SLOW_MS }] })).toEqual(expand(10, 'goesOn'))
+  it('REX-9 retries a size that was infeasible on the node after slowRetryMs', () => {
+    const sizes = { req: 10, alloc: 10, pvcap: 10, state: 'NodeResizeInfeasible' }
+    expect(plan({ ...sizes, conditions: [{ type: 'NodeResizeError', ageMs: 1_000 }] })).toMatchObject({ do: 'wait' })
+    expect(plan({ ...sizes, conditions: [{ type: 'NodeResizeError', ageMs: SLOW_MS }] })).toEqual(expand(10, 'resume'))
   })
 
-  it('REX-1 a volume that is in use and must not be is waited for', () => {
+  it('REX-1 holds while the volume is in use', () => {
     expect(plan({ req: 5 }, { isHeldByUse: true })).toEqual({ do: 'hold' })
     expect(
-      plan({ req: 3, alloc: 5, state: 'ControllerResizeInProgress' }, { isHeldByUse: true, isFinal: true }),
+      plan({ req: 3, alloc: 5, state: 'ControllerResizeInProgress' }, { isHeldByUse: true, isRejected: true }),
     ).toEqual({
       do: 'cancel',
     })
   })
 
-  it('PLUS-12 a size for which there is no room is refused, unless the driver may be at work on it', () => {
+  it('PLUS-12 rejects a size beyond the free capacity, unless the driver may be expanding to it', () => {
     const noRoom = { shortageFor: () => '2Gi are missing' }
     const refusal = { do: 'refuse', target: '5Gi', because: '2Gi are missing', reason: INSUFFICIENT_STORAGE }
     expect(plan({ req: 5 }, noRoom)).toEqual(refusal)
-    expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, noRoom)).toEqual(expand(5, 'goesOn'))
+    expect(plan({ req: 5, alloc: 5, state: 'ControllerResizeInProgress' }, noRoom)).toEqual(expand(5, 'resume'))
   })
 
-  it('PLUS-12 which is said once, and asked for at once when there is room', () => {
+  it('PLUS-12 reports a shortage once, and retries at once when capacity is free', () => {
     const said = {
       type: 'ControllerResizeError',
       reason: INSUFFICIENT_STORAGE,
       message: failureText('2Gi are missing'),
     }
-    const wish = { req: 5, alloc: 5, state: 'ControllerResizeInfeasible', conditions: [said] }
-    expect(plan(wish, { shortageFor: () => '2Gi are missing' })).toEqual({ do: 'wait', because: '2Gi are missing' })
-    expect(plan(wish, { shortageFor: () => '1Gi are missing' })).toMatchObject({
+    const sizes = { req: 5, alloc: 5, state: 'ControllerResizeInfeasible', conditions: [said] }
+    expect(plan(sizes, { shortageFor: () => '2Gi are missing' })).toEqual({ do: 'wait', because: '2Gi are missing' })
+    expect(plan(sizes, { shortageFor: () => '1Gi are missing' })).toMatchObject({
       do: 'refuse',
       because: '1Gi are missing',
     })
-    expect(plan(wish)).toEqual(expand(5, 'again'))
+    expect(plan(sizes)).toEqual(expand(5, 'retry'))
   })
 
-  it('REX-8 a size that the protocol cannot say is refused, and not tried again', () => {
+  it('REX-8 rejects a size beyond int64 without retry', () => {
     const situation = aSituation({})
     const claim = { ...situation.claim, spec: { resources: { requests: { storage: '10E' } } } }
-    const because = '10E is more than any volume can have'
+    const because = '10E exceeds the largest size in CSI (2^63-1 bytes)'
     expect(planExpansion({ ...situation, claim })).toEqual({ do: 'refuse', target: '10E', because })
     const message = failureText(because)
     const status = {
@@ -256,19 +291,19 @@ describe('waiting', () => {
     expect(planExpansion({ ...situation, claim: { ...claim, status } })).toEqual({ do: 'wait', because })
   })
 
-  it('REX-1 (16) the size before is taken off the volume when the node is done', () => {
-    expect(plan({ req: 5, cap: 5, pvcap: 5, before: '3Gi' })).toEqual({ do: 'tidy' })
+  it('REX-1 (16) removes the pre-resize capacity once the node has finished', () => {
+    expect(plan({ req: 5, cap: 5, pvcap: 5, before: '3Gi' })).toEqual({ do: 'removeAnnotation' })
     expect(plan({ req: 5, cap: 3, pvcap: 5, alloc: 5, state: 'NodeResizePending', before: '3Gi' })).toEqual(NOTHING)
   })
 })
 
-/** A driver, a node and a user around the plan, with every answer, crash and edit that can come between two steps. */
-class Play {
+/** A model of driver, node and user around the plan, with every response, crash and edit between two steps. */
+class Model {
   situation: Situation
-  /** What the storage really has. */
+  /** The actual size in the driver. */
   has = 3
-  /** The size that was finally refused, as long as nothing was asked since. */
-  known: string | undefined
+  /** The size that the driver rejected with a final error, until the next call. */
+  rejected: string | undefined
   nowMs = NOW_MS
 
   readonly isNodeOnly: boolean
@@ -307,12 +342,12 @@ class Play {
 
   plan(): ExpansionStep {
     const alloc = this.situation.claim.status?.allocatedResources?.storage
-    const isFinal = this.known !== undefined && this.known === alloc
-    return planExpansion({ ...this.situation, isFinal, nowMs: this.nowMs })
+    const isRejected = this.rejected !== undefined && this.rejected === alloc
+    return planExpansion({ ...this.situation, isRejected, nowMs: this.nowMs })
   }
 
-  /** One step, with the driver answering as it is told. */
-  step(answer: Answer) {
+  /** Applies one step; the driver responds as given. */
+  step(response: Response) {
     const plan = this.plan()
     const now = timeText(this.nowMs)
     switch (plan.do) {
@@ -321,40 +356,40 @@ class Play {
         return
       case 'cancel':
         this.write(cancelled(), plan.volumeSize)
-        expect(this.has, 'nothing larger than the volume says is left behind').toBeLessThanOrEqual(
+        expect(this.has, 'the driver has no more than the volume’s size').toBeLessThanOrEqual(
           Math.max(this.pvcap, this.cap),
         )
         return
       case 'expand': {
         const target = giga(plan.target)
-        expect(target, 'never less than the driver may have').toBeGreaterThanOrEqual(
+        expect(target, 'never below the size the driver may have').toBeGreaterThanOrEqual(
           this.isNodeOnly ? this.cap : this.has,
         )
-        if (plan.begins === 'anew') this.write(started(plan.target, now))
-        if (plan.begins === 'again') this.write(restarted(now))
-        if (answer === 'crash') return this.restart()
-        this.known = undefined
+        if (plan.attempt === 'first') this.write(started(plan.target, now))
+        if (plan.attempt === 'retry') this.write(restarted(now))
+        if (response === 'crash') return this.restart()
+        this.rejected = undefined
         if (this.isNodeOnly) return this.write(nodePending(now), plan.target)
         const isThere = this.has >= target
-        if (answer === 'refuse' && !isThere) {
-          this.known = plan.target
+        if (response === 'refuse' && !isThere) {
+          this.rejected = plan.target
           const isNodes = this.situation.claim.status?.allocatedResourceStatuses?.storage?.startsWith('Node')
           return this.write(isNodes ? failed({ message: '' }, now) : infeasible({ message: '' }, now))
         }
-        if (answer === 'fail' && !isThere) {
-          this.known = plan.target
+        if (response === 'fail' && !isThere) {
+          this.rejected = plan.target
           return this.write(failed({ message: '' }, now))
         }
-        if (answer === 'lostBefore') return
+        if (response === 'lostBefore') return
         this.has = Math.max(this.has, target)
-        if (answer === 'lostAfter') return
-        if (answer === 'crashAfter') return this.restart()
-        const told = size(Math.max(this.has, this.pvcap))
-        return this.write(answer === 'okHere' ? completed(told) : nodePending(now), told)
+        if (response === 'lostAfter') return
+        if (response === 'crashAfter') return this.restart()
+        const reported = size(Math.max(this.has, this.pvcap))
+        return this.write(response === 'okHere' ? completed(reported) : nodePending(now), reported)
       }
       case 'refuse':
       case 'hold':
-      case 'tidy':
+      case 'removeAnnotation':
       case 'nothing':
     }
   }
@@ -370,34 +405,39 @@ class Play {
   }
 
   restart() {
-    this.known = undefined
+    this.rejected = undefined
   }
 }
 
-type Answer = 'ok' | 'okHere' | 'refuse' | 'fail' | 'lostBefore' | 'lostAfter' | 'crash' | 'crashAfter'
+type Response = 'ok' | 'okHere' | 'refuse' | 'fail' | 'lostBefore' | 'lostAfter' | 'crash' | 'crashAfter'
 
 const giga = (text = '0Gi') => Number.parseInt(text, 10)
 
-function merged(before: any, change: any): any {
-  const next = { ...before }
-  for (const [key, value] of Object.entries<any>(change)) {
-    if (value === null) delete next[key]
-    else if (key === 'conditions') {
-      const touched = new Set(value.map(({ type }: any) => type))
-      next.conditions = [
-        ...(before?.conditions ?? []).filter(({ type }: any) => !touched.has(type)),
-        ...value.filter(({ $patch }: any) => $patch === undefined),
-      ]
-    } else next[key] = typeof value === 'object' ? merged(before?.[key] ?? {}, value) : value
-  }
-  return next
+interface ConditionPatch {
+  readonly type: string
+  readonly $patch?: 'delete'
 }
 
-describe('whatever happens', () => {
-  const answers: Answer[] = ['ok', 'okHere', 'refuse', 'fail', 'lostBefore', 'lostAfter', 'crash', 'crashAfter']
-  const happening = fc.oneof(
+/** A strategic merge patch, as far as resize-status.ts uses it. */
+function merged<T>(before: T, change: object): T {
+  const next = { ...before } as Record<string, unknown>
+  for (const [key, value] of Object.entries(change)) {
+    if (value === null) delete next[key]
+    else if (key === 'conditions') {
+      const patches = value as ConditionPatch[]
+      const touched = new Set(patches.map(({ type }) => type))
+      const kept = ((next.conditions ?? []) as ConditionPatch[]).filter(({ type }) => !touched.has(type))
+      next.conditions = [...kept, ...patches.filter(({ $patch }) => $patch === undefined)]
+    } else next[key] = typeof value === 'object' ? merged(next[key] ?? {}, value) : value
+  }
+  return next as T
+}
+
+describe('any sequence of edits, responses and crashes', () => {
+  const responses: Response[] = ['ok', 'okHere', 'refuse', 'fail', 'lostBefore', 'lostAfter', 'crash', 'crashAfter']
+  const event = fc.oneof(
     fc.record({ is: fc.constant('edit' as const), more: fc.integer({ min: 0, max: 40 }) }),
-    fc.record({ is: fc.constant('step' as const), answer: fc.constantFrom(...answers) }),
+    fc.record({ is: fc.constant('step' as const), response: fc.constantFrom(...responses) }),
     fc.record({
       is: fc.constant('node' as const),
       answer: fc.constantFrom('ok' as const, 'refuse' as const, 'start' as const),
@@ -405,26 +445,26 @@ describe('whatever happens', () => {
     fc.constant({ is: 'restart' as const }),
   )
 
-  it('REX-8 no size is asked for below what the driver may have, sizes never fall, and every growth ends', () => {
+  it('REX-8 never requests less than the driver may have, never shrinks, and ends', () => {
     fc.assert(
-      fc.property(fc.boolean(), fc.array(happening, { maxLength: 40 }), (isNodeOnly, happenings) => {
-        const play = new Play(isNodeOnly)
-        for (const one of happenings) {
-          const [cap, has] = [play.cap, play.has]
-          if (one.is === 'edit') play.ask(play.cap + one.more)
-          else if (one.is === 'step') play.step(one.answer)
-          else if (one.is === 'node') play.node(one.answer)
-          else play.restart()
-          expect(play.cap).toBeGreaterThanOrEqual(cap)
-          expect(play.has).toBeGreaterThanOrEqual(has)
+      fc.property(fc.boolean(), fc.array(event, { maxLength: 40 }), (isNodeOnly, events) => {
+        const model = new Model(isNodeOnly)
+        for (const one of events) {
+          const [cap, has] = [model.cap, model.has]
+          if (one.is === 'edit') model.ask(model.cap + one.more)
+          else if (one.is === 'step') model.step(one.response)
+          else if (one.is === 'node') model.node(one.answer)
+          else model.restart()
+          expect(model.cap).toBeGreaterThanOrEqual(cap)
+          expect(model.has).toBeGreaterThanOrEqual(has)
         }
         for (let turn = 0; turn < 20; turn++) {
-          play.step('ok')
-          play.node('ok')
+          model.step('ok')
+          model.node('ok')
         }
-        const { status, spec } = play.situation.claim
-        expect(play.plan()).toEqual(NOTHING)
-        expect(play.cap).toBeGreaterThanOrEqual(giga(spec?.resources?.requests?.storage))
+        const { status, spec } = model.situation.claim
+        expect(model.plan()).toEqual(NOTHING)
+        expect(model.cap).toBeGreaterThanOrEqual(giga(spec?.resources?.requests?.storage))
         const isLeft = status?.allocatedResourceStatuses?.storage
         expect(isLeft === undefined || isLeft === 'NodeResizeInfeasible').toBe(true)
       }),

@@ -1,10 +1,9 @@
-// Moves one claim's volume closer to the size it asks for: reads, plans (plan-expansion.ts), takes one step, and plans
-// again until there is nothing to do or something to wait for. Safe at any time and after any crash.
-
+// Reconciles the size of one claim's volume: reads, plans (plan-expansion.ts), applies one step, and plans again until
+// nothing is due or it has to wait. Idempotent; may run at any time and after any crash.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import { ApiError } from '../../api/status-error.ts'
-import { keyOfObject } from '../../client/index.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
+import { find, keyOfObject, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import {
@@ -19,13 +18,20 @@ import {
 import { allocatedStorage, claimCapacity, isLess, requestedStorage } from '../../volumes/sizes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
-import { cancelledTelling, inUseText, needsNode, resizeFailed } from './events.ts'
-import { expandVolume, findGrown } from './expand-volume.ts'
-import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
-import { claimWrite, save, volumeWrite } from './saving.ts'
+import { inUseText, needsNode, resizeCancelled, resizeFailed } from './events.ts'
+import { expandVolume, findLostExpansion } from './expand-volume.ts'
+import {
+  allocatedOf,
+  capacityOf,
+  type ExpansionStep,
+  planExpansion,
+  requestOf,
+  type Situation,
+} from './plan-expansion.ts'
 import { changed, type Step } from './step.ts'
+import { claimWrite, saveClaim, volumeWrite } from './writes.ts'
 
-/** Of one claim in one go, that it keeps changing under our hands; then it waits for its turn like the others. */
+/** Steps per reconcile. A claim that is edited faster than this goes back to the queue. */
 const STEPS_MAX = 20
 
 export async function reconcileClaim(first: Subject, context: ExpandingContext, signal: AbortSignal): Promise<Outcome> {
@@ -40,10 +46,10 @@ export async function reconcileClaim(first: Subject, context: ExpandingContext, 
     const step = await takeStep(plan, subject, context, signal)
     if (step.is === 'tried') vain = step
     else if (step.is !== 'changed') return step
-    subject = asItIs(subject, context)
+    subject = current(subject, context)
     if (!subject) return done
   }
-  return backOff('the claim changes faster than its volume can follow')
+  return backOff('the claim is edited faster than its volume can be expanded')
 }
 
 async function takeStep(
@@ -55,8 +61,7 @@ async function takeStep(
   try {
     return await apply(plan, subject, context, signal)
   } catch (error) {
-    if (!(error instanceof ApiError) || signal.aborted) throw error
-    if (error.code !== 409 && error.code !== 404) throw error
+    if (signal.aborted || !(isConflict(error) || isNotFound(error))) throw error
     return reread(subject, context)
   }
 }
@@ -68,23 +73,24 @@ async function apply(
   signal: AbortSignal,
 ): Promise<Step> {
   const { claim, volume } = subject
-  const { answers, lowered, events, facts } = context
+  const { responses, lowered, events, facts, saver } = context
   switch (plan.do) {
     case 'nothing':
-      answers.forget(keyOfObject(claim))
-      if (resizeStateOf(claim) === undefined) lowered.forget(keyOfObject(claim)) // its growth is over
+      responses.forget(keyOfObject(claim))
+      if (resizeStateOf(claim) === undefined) lowered.forget(keyOfObject(claim)) // the expansion has ended
       return done
-    case 'tidy': {
+    case 'removeAnnotation': {
       const annotations = { [PRE_RESIZE_CAPACITY]: null }
-      await save([volumeWrite(volume, { annotations, isConditional: true })], context)
+      await saver.save([volumeWrite(volume, { annotations, isConditional: true })])
       return changed
     }
-    case 'clear':
-      await save([claimWrite(claim, completedOnNode(claimCapacity(claim)))], context)
+    case 'clearStatus':
+      await saver.save([claimWrite(claim, completedOnNode(claimCapacity(claim)))])
       return changed
     case 'leaveToNode': {
-      const left = await save([claimWrite(claim, nodePendingWithoutState(timeText(context.clock.nowMs())))], context)
-      if (left) events.record(persistentVolumeClaimKind, left, needsNode)
+      const now = timeText(context.clock.nowMs())
+      const saved = await saveClaim([claimWrite(claim, nodePendingWithoutState(now))], saver)
+      if (saved) events.record(persistentVolumeClaimKind, saved, needsNode)
       return changed
     }
     case 'wait':
@@ -95,12 +101,12 @@ async function apply(
       return stuck(text)
     }
     case 'cancel':
-      return (await findGrown(subject, context, signal)) ?? cancel(subject, plan.volumeSize, context)
+      return (await findLostExpansion(subject, context, signal)) ?? cancel(subject, plan.volumeSize, context)
     case 'refuse': {
-      const failure = { message: failureText(plan.because), ...(plan.reason ? { reason: plan.reason } : {}) }
+      const failure = { message: failureText(plan.because), reason: plan.reason }
       const now = timeText(context.clock.nowMs())
-      await save([claimWrite(claim, infeasible(failure, now, plan.target))], context)
-      const message = `Cannot expand volume ${keyOfObject(volume)} of claim ${keyOfObject(claim)}: ${plan.because}. The driver was not asked.`
+      await saver.save([claimWrite(claim, infeasible(failure, now, plan.target))])
+      const message = `Cannot expand volume ${keyOfObject(volume)} of claim ${keyOfObject(claim)}: ${plan.because}. The driver was not called.`
       events.record(persistentVolumeClaimKind, claim, resizeFailed(message))
       return changed
     }
@@ -116,34 +122,34 @@ async function cancel(
 ): Promise<Step> {
   const annotations = { [PRE_RESIZE_CAPACITY]: null }
   const writes = volumeSize === undefined ? [] : [volumeWrite(volume, { size: volumeSize, annotations })]
-  await save([...writes, claimWrite(claim, cancelled())], context)
-  const happening = cancelledTelling(
+  await context.saver.save([...writes, claimWrite(claim, cancelled())])
+  const event = resizeCancelled(
     allocatedStorage(claim) ?? requestedStorage(claim),
     keyOfObject(volume),
     claimCapacity(claim),
   )
-  context.events.record(persistentVolumeClaimKind, claim, happening)
+  context.events.record(persistentVolumeClaimKind, claim, event)
   return changed
 }
 
 function situationOf({ claim, volume }: Subject, context: ExpandingContext): Situation {
-  const { answers, pods, room, isNodeOnly, clock, settings } = context
-  const answer = answers.of(claim)
+  const { responses, pods, freeCapacity, isNodeOnly, clock, settings } = context
+  const answer = responses.of(claim)
   const alloc = allocatedStorage(claim)
   return {
     claim,
     volume,
-    isFinal: answer?.refused !== undefined && alloc !== undefined && isSame(answer.refused, alloc),
-    isHeldByUse: answer?.isOffline === true && pods !== undefined && isInUse(keyOfObject(claim), pods),
+    isRejected: answer?.rejected !== undefined && alloc !== undefined && isSame(answer.rejected, alloc),
+    isHeldByUse: answer?.requiresOffline === true && pods !== undefined && isInUse(keyOfObject(claim), pods),
     isNodeOnly,
-    shortageFor: (target) => room?.shortageFor(volume, target),
+    shortageFor: (target) => freeCapacity?.shortageFor(volume, target),
     nowMs: clock.nowMs(),
-    slowMs: settings.slowRetryMs,
+    slowRetryMs: settings.slowRetryMs,
   }
 }
 
-/** As the caches show them now; undefined when they no longer belong together. */
-function asItIs({ claim, volume }: Subject, { claims, volumes }: ExpandingContext): Subject | undefined {
+/** Claim and volume as the caches have them now; undefined if they are no longer bound to each other. */
+function current({ claim, volume }: Subject, { claims, volumes }: ExpandingContext): Subject | undefined {
   const [now, its] = [claims.get(keyOfObject(claim)), volumes.get(keyOfObject(volume))]
   const isSameClaim = now?.metadata.uid === claim.metadata.uid && now?.status?.phase === 'Bound'
   return now && its && isSameClaim && its.spec?.claimRef?.uid === claim.metadata.uid
@@ -151,17 +157,15 @@ function asItIs({ claim, volume }: Subject, { claims, volumes }: ExpandingContex
     : undefined
 }
 
-/** Someone was faster: look at what is there, rather than at what the caches will be told. */
+/** After a conflict: read both objects from the server, because the caches may lag behind. */
 async function reread({ claim, volume }: Subject, { client, claims, volumes }: ExpandingContext): Promise<Step> {
-  const { namespace, name = '' } = claim.metadata
-  try {
-    claims.learn(await client.get(persistentVolumeClaimKind, { ...(namespace ? { namespace } : {}), name }))
-    volumes.learn(await client.get(persistentVolumeKind, { name: volume.metadata.name ?? '' }))
-    return changed
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done // deleted meanwhile
-    throw error
-  }
+  const newClaim = await find(client, persistentVolumeClaimKind, refOfKey(keyOfObject(claim)))
+  if (!newClaim) return done
+  claims.learn(newClaim)
+  const newVolume = await find(client, persistentVolumeKind, { name: keyOfObject(volume) })
+  if (!newVolume) return done
+  volumes.learn(newVolume)
+  return changed
 }
 
 const isSame = (a: string, b: string): boolean => !isLess(a, b) && !isLess(b, a)

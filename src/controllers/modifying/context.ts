@@ -1,4 +1,4 @@
-// What the steps of changing attributes stand on, put together once by modifying.ts.
+// The dependencies of every step of a modification, composed once by modifying.ts.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -7,9 +7,9 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import type { Client } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
-import type { Cache, EventRecorder, LeaderElection } from '../../runtime/index.ts'
-import type { Pace } from '../volume-changes/index.ts'
-import type { Answers } from './answers.ts'
+import type { Cache, EventRecorder, LeaderElection, Saver } from '../../runtime/index.ts'
+import type { ChangeThrottle } from '../volume-changes/index.ts'
+import type { LastResponses } from './last-responses.ts'
 import type { ModifyingMetrics } from './metrics.ts'
 import type { ModifyingSettings } from './options.ts'
 import type { ClassLookup } from './situation.ts'
@@ -25,14 +25,16 @@ export interface ModifyingContext {
   readonly log: Logger
   readonly events: Pick<EventRecorder, 'record'>
   readonly metrics?: ModifyingMetrics
-  readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
-  /** Absent: changes wait for nothing. */
-  readonly pace?: Pace
+  readonly election?: Pick<LeaderElection, 'assertStillLeader'>
+  /** Commits as leader and updates the caches of claims and volumes. */
+  readonly saver: Saver
+  /** Absent: changes are not throttled. */
+  readonly throttle?: ChangeThrottle
   readonly claims: Cache<PersistentVolumeClaim>
   readonly volumes: Cache<PersistentVolume>
-  /** Absent where volumes in use are no concern. */
+  /** Absent when options.handlesInUse is off. */
   readonly pods?: Cache<Pod>
-  readonly answers: Answers
+  readonly responses: LastResponses
   readonly storageClass: StorageClassReader
   classOf(name: string): ClassLookup
 }

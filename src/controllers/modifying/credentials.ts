@@ -1,6 +1,5 @@
-// Credentials for changing a volume's attributes. Looked for, in this order, in references that another provisioner wrote
-// on the volume, in its storage class, in the reference for growing it; their values are read now and kept nowhere.
-
+// Secrets for ControllerModifyVolume. The reference comes from annotations of external-provisioner on the volume, from
+// its storage class, or from controllerExpandSecretRef, in this order. Values are read for each call and never kept.
 import type { Client } from '../../client/index.ts'
 import { type Credentials, readCredentials, type SecretRef } from '../../volumes/credentials.ts'
 import { secretRefFor } from '../provisioning/csi/secret-reference.ts'
@@ -15,30 +14,31 @@ export interface ModifyCredentialsDeps {
   readonly storageClass: StorageClassReader
 }
 
-/** Throws what says which reference could not be read. */
+/** Throws an error that names the secret if it cannot be read. */
 export async function modifyCredentials(
   subject: Subject,
   { client, storageClass }: ModifyCredentialsDeps,
   signal: AbortSignal,
 ): Promise<Credentials> {
-  const ref = writtenOn(subject) ?? (await namedByClass(subject, storageClass, signal)) ?? forGrowing(subject)
+  const ref =
+    fromAnnotations(subject) ?? (await fromStorageClass(subject, storageClass, signal)) ?? fromExpandSecret(subject)
   return ref ? readCredentials(client, ref, signal) : {}
 }
 
-function writtenOn({ volume }: Subject): SecretRef | undefined {
+function fromAnnotations({ volume }: Subject): SecretRef | undefined {
   const { annotations = {} } = volume.metadata
   const [name, namespace] = [annotations[SECRET_NAME], annotations[SECRET_NAMESPACE]]
   return name && namespace ? { name, namespace } : undefined
 }
 
-async function namedByClass({ claim, volume }: Subject, storageClass: StorageClassReader, signal: AbortSignal) {
+async function fromStorageClass({ claim, volume }: Subject, storageClass: StorageClassReader, signal: AbortSignal) {
   const className = volume.spec?.storageClassName
   const found = className ? await storageClass(className, signal) : undefined
-  const volumeName = volume.metadata.name ?? ''
+  const volumeName = volume.metadata.name
   return found && secretRefFor('controller-modify-secret', found.parameters, { volumeName, claim })
 }
 
-function forGrowing({ volume }: Subject): SecretRef | undefined {
+function fromExpandSecret({ volume }: Subject): SecretRef | undefined {
   const { name, namespace } = volume.spec?.csi?.controllerExpandSecretRef ?? {}
   return name && namespace ? { name, namespace } : undefined
 }

@@ -1,5 +1,4 @@
-// Everything that changing attributes tells people: in upstream's words for classes, in the document's for iops and
-// throughput.
+// The events of modification: in external-resizer's wording for classes, in KEP wording for iops and throughput.
 import type { Happening } from '../../runtime/index.ts'
 import { type IoName, ioText, type Target } from './target.ts'
 
@@ -38,9 +37,9 @@ export const modifyFailed = (because: string): Happening => ({
 
 export const canceled: Happening = { type: 'Normal', reason: 'VolumeModifyCanceled', message: 'Cancelled modify.' }
 
-/** The change was taken back while the driver was at it, and nobody knows what there was to go back to. */
+/** The user removed the class during the call, and the previous attributes are not known. */
 export const tooLateToCancel = (className: string): Happening =>
   modifyFailed(
-    `The change to VAC ${className} could not be cancelled: the driver may have made it already, and what the volume had ` +
-      `before is not known. It has been finished; name another VolumeAttributesClass to change it.`,
+    `The modification to VAC ${className} could not be cancelled: the driver may have applied it, and the volume's ` +
+      `previous attributes are not known. It was completed; set another VolumeAttributesClass to change it.`,
   )

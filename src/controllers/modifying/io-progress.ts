@@ -1,10 +1,10 @@
-// The document's words for how far a change of iops or throughput has come.
+// Values of status.allocatedResourceStatuses for iops and throughput.
 export const IO_PROGRESS = {
-  /** Seen, and cannot start. */
+  /** Cannot start yet. */
   pending: 'ControllerModifyVolumePending',
-  /** The driver is asked, again and again if need be. */
+  /** The driver is being called, with retries. */
   inProgress: 'ControllerModifyVolumeInProgress',
-  /** The driver refused; the volume works as before. */
+  /** Rejected; the volume keeps its attributes. */
   failed: 'ControllerModifyVolumeFailed',
 } as const
 

@@ -1,15 +1,15 @@
-// How often drivers were asked to change attributes, and how often they failed, under the documents' names. How long the
-// calls took is csi_sidecar_operations_seconds, with all other calls.
+// Counts ControllerModifyVolume calls and their failures, under the metric names of the KEPs. Durations are in
+// csi_sidecar_operations_seconds, like those of all other CSI calls.
 import { Counter, type Registry } from 'prom-client'
 
-/** One for the process, however many drivers it serves. */
+/** One per process, shared by all drivers. */
 export interface ModifyingMetrics {
-  /** One call of ControllerModifyVolume has ended. */
-  asked(of: {
+  /** Counts one completed ControllerModifyVolume call. */
+  called(of: {
     readonly driverName: string
     readonly isAboutClass: boolean
     readonly isAboutIo: boolean
-    /** As gRPC's names go: `OK`, `InvalidArgument`. */
+    /** The gRPC code in Go spelling: `OK`, `InvalidArgument`. */
     readonly code: string
   }): void
 }
@@ -19,13 +19,13 @@ export function createModifyingMetrics(registry: Registry): ModifyingMetrics {
   const pair = (name: string, what: string) => ({
     total: new Counter({
       name: `${name}_total`,
-      help: `Calls to change ${what}.`,
+      help: `ControllerModifyVolume calls that change ${what}.`,
       labelNames: ['driver_name'],
       registers,
     }),
     errors: new Counter({
       name: `${name}_errors_total`,
-      help: 'Those that failed.',
+      help: `Failed ControllerModifyVolume calls that change ${what}.`,
       labelNames: ['driver_name', 'grpc_status_code'],
       registers,
     }),
@@ -33,7 +33,7 @@ export function createModifyingMetrics(registry: Registry): ModifyingMetrics {
   const classes = pair('controller_modify_volume', 'the attributes class of a volume')
   const io = pair('controller_update_io_provisioning', 'the iops or throughput of a volume')
   return {
-    asked({ driverName, isAboutClass, isAboutIo, code }) {
+    called({ driverName, isAboutClass, isAboutIo, code }) {
       for (const { total, errors } of [...(isAboutClass ? [classes] : []), ...(isAboutIo ? [io] : [])]) {
         total.inc({ driver_name: driverName })
         if (code !== 'OK') errors.inc({ driver_name: driverName, grpc_status_code: code })

@@ -1,5 +1,5 @@
-// For tests: a server, a fake driver, claims bound to its volumes, and processes that change their attributes, which can
-// be stopped, or killed at any call they make.
+// Fixture of the modification tests: an API server, a fake CSI driver, bound claims, and controller processes that can
+// be stopped or killed at any call they make.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
@@ -25,11 +25,11 @@ import { createCacheSet, type Happening } from '../../runtime/index.ts'
 import { createExpanding } from '../expanding/index.ts'
 import { mortal, type ProcessOptions, processClient } from '../provisioning/provisioning.fixture.ts'
 import {
-  type Change,
   changeKey,
-  createChangingControllers,
-  createPace,
-  type PaceOptions,
+  createChangeThrottle,
+  createVolumeChangeControllers,
+  type ThrottleOptions,
+  type VolumeChange,
 } from '../volume-changes/index.ts'
 import { createModifying, type ModifyingMetrics, type ModifyingOptions } from './index.ts'
 
@@ -37,7 +37,7 @@ export const DRIVER = 'disks.example.com'
 
 export interface WorldOptions extends Pick<ServerFixtureOptions, 'gates' | 'runtimeConfig' | 'medium'> {
   readonly settings?: Partial<FakeSettings>
-  /** Of a world before this one. */
+  /** The driver of an earlier world, to simulate a restart of the server. */
   readonly fake?: FakeDriver
 }
 
@@ -46,66 +46,66 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly metrics?: ModifyingMetrics
   readonly gates?: FeatureGates
   readonly workers?: number
-  readonly pace?: PaceOptions
-  /** Volumes grow as well. */
-  readonly grows?: boolean
-  /** Other kinds of change beside this one; they come first. */
-  readonly others?: readonly Change[]
+  readonly throttle?: ThrottleOptions
+  /** Runs expansion too. */
+  readonly expands?: boolean
+  /** Other kinds of change, which run first. */
+  readonly others?: readonly VolumeChange[]
 }
 
-export interface ClaimWish {
+export interface ClaimOptions {
   readonly className?: string
-  /** Requested, and provided already. */
+  /** iops and throughput, requested and in effect. */
   readonly io?: Readonly<Record<string, string>>
   readonly storageClassName?: string
   readonly csi?: object
   readonly annotations?: Readonly<Record<string, string>>
-  /** What the driver's volume has. */
+  /** The attributes in the driver. */
   readonly has?: Readonly<Record<string, string>>
 }
 
 export type World = Awaited<ReturnType<typeof aWorld>>
 
 export async function aWorld(given: WorldOptions = {}) {
-  const trial = await createServerFixture(given)
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const server = await createServerFixture(given)
+  const client = inProcessClient(server.server.objects, SYSTEM_USER)
   const fake =
-    given.fake ?? createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, ...given.settings }) })
-  const driver = driverOf(fake)
+    given.fake ?? createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, ...given.settings }) })
+  const driver = clientOf(fake)
   const facts = await driverFacts(driver)
-  const told: (Happening & { readonly about: string })[] = []
+  const recorded: (Happening & { readonly about: string })[] = []
   const stops: (() => Promise<void>)[] = []
 
   function start(given: StartOptions = {}) {
     const life = mortal(given.killAt)
     const own = processClient(client, life, given.isAtomic ?? true, given.intercept)
-    const caches = createCacheSet({ client, clock: trial.clock, random: () => 0.5 })
+    const caches = createCacheSet({ client, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
-    setMaxListeners(0, abort.signal) // every claim in work listens to it
-    const common = { caches, clock: trial.clock, random: () => 0.5, log: silentLog, facts }
+    setMaxListeners(0, abort.signal) // one listener per running reconcile
+    const common = { caches, clock: server.clock, random: () => 0.5, log: silentLog, facts }
     const controller = life.wrapAll(driver.controller, ['controllerModifyVolume', 'controllerExpandVolume'])
     const ofDriver = {
       ...common,
       client: own,
       driver: { ...driver, controller },
       events: {
-        record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) => {
-          if (!life.isDead) told.push({ ...happening, about: metadata.name ?? '' })
+        record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) => {
+          if (!life.isDead) recorded.push({ ...event, about: metadata.name ?? '' })
         },
       },
-      ...(given.pace ? { pace: createPace(trial.clock, given.pace) } : {}),
+      throttle: given.throttle && createChangeThrottle(server.clock, given.throttle),
     }
-    const growing = given.grows ? [createExpanding({ ...ofDriver, options: { checksRoom: false } })] : []
+    const expansion = given.expands ? [createExpanding({ ...ofDriver, options: { checksCapacity: false } })] : []
     const change = createModifying({
       ...ofDriver,
       gates: given.gates ?? allGatesOn,
-      ...(given.options ? { options: given.options } : {}),
-      ...(given.metrics ? { modifyingMetrics: given.metrics } : {}),
+      options: given.options,
+      modifyingMetrics: given.metrics,
     })
-    const controllers = createChangingControllers({
+    const controllers = createVolumeChangeControllers({
       ...common,
-      changes: [...(given.others ?? []), ...growing, change],
-      options: given.workers === undefined ? {} : { workers: given.workers },
+      changes: [...(given.others ?? []), ...expansion, change],
+      options: { workers: given.workers },
     })
     const running = controllers.run(abort.signal)
     life.onDeath(() => void caches.stop())
@@ -129,9 +129,9 @@ export async function aWorld(given: WorldOptions = {}) {
   const patchClaim = (name: string, body: object, subresource?: 'status') =>
     client.patch(persistentVolumeClaimKind, { namespace: 'default', name }, { type: 'merge', body }, { subresource })
 
-  /** A volume in the driver, its object, and a claim that is bound to it. */
-  async function aClaim(name = 'data', wish: ClaimWish = {}): Promise<void> {
-    const { className, io = {}, storageClassName = '', csi = {}, annotations, has = {} } = wish
+  /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
+  async function aClaim(name = 'data', options: ClaimOptions = {}): Promise<void> {
+    const { className, io = {}, storageClassName = '', csi = {}, annotations, has = {} } = options
     fake.state.volumes[`vol-${name}`] = {
       id: `vol-${name}`,
       name,
@@ -173,11 +173,11 @@ export async function aWorld(given: WorldOptions = {}) {
   }
 
   const world = {
-    trial,
+    server,
     client,
     fake,
-    told,
-    reasons: () => told.map(({ reason }) => reason),
+    events: recorded,
+    reasons: () => recorded.map(({ reason }) => reason),
     start,
     aClaim,
     aClass: (name: string, parameters: Record<string, string>, driverName = DRIVER) =>
@@ -206,10 +206,10 @@ export async function aWorld(given: WorldOptions = {}) {
       client.get(persistentVolumeClaimKind, { namespace: 'default', name }),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume>> => client.get(persistentVolumeKind, { name }),
     status: async (name = 'data') => (await world.claim(name)).status ?? {},
-    /** What the driver's volume has. */
+    /** The attributes in the driver. */
     has: (name = 'data') => fake.state.volumes[`vol-${name}`]?.mutableParameters,
-    /** What the driver was asked for, in order. */
-    asked: () =>
+    /** The parameters of all ControllerModifyVolume calls so far. */
+    modifyCalls: () =>
       fake.record.calls
         .filter(({ method }) => method === 'ControllerModifyVolume')
         .map(({ request }) => (request as { mutableParameters?: Record<string, string> }).mutableParameters ?? {}),
@@ -217,34 +217,34 @@ export async function aWorld(given: WorldOptions = {}) {
       fake.script.setRules(rules.map((rule) => ({ method: 'ControllerModifyVolume', ...rule }))),
     fails: (code: Extract<FakeRule['effect'], { do: 'fail' }>['code'], times?: number) =>
       world.rules([{ effect: { do: 'fail', code }, ...(times === undefined ? {} : { times }) }]),
-    /** Lets things happen, and time pass, until the condition holds. */
+    /** Runs the event loop and advances the clock until the condition holds. */
     async until(condition: () => unknown, what: string) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
-        if (turn % 40 === 39) await trial.clock.advance(1_000)
+        if (turn % 40 === 39) await server.clock.advance(1_000)
       }
       const state = JSON.stringify(
-        { told, asked: world.asked(), claims: (await client.list(persistentVolumeClaimKind)).items },
+        { recorded, calls: world.modifyCalls(), claims: (await client.list(persistentVolumeClaimKind)).items },
         null,
         1,
       )
       throw new Error(`still waiting for: ${what}; ${state}`)
     },
-    /** Nothing of a change is left in the status, and these are in effect. */
+    /** Waits until the class is in effect and the status names no modification. */
     async untilSettled(className: string | undefined, name = 'data') {
       await world.until(async () => {
         const { currentVolumeAttributesClassName, modifyVolumeStatus, conditions = [] } = await world.status(name)
         return currentVolumeAttributesClassName === className && !modifyVolumeStatus && conditions.length === 0
       }, `${name} to have settled on ${className}`)
     },
-    /** Lets everything that is ready happen, without time passing. */
+    /** Runs everything that is ready, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
     },
     async close() {
       for (const stop of stops.splice(0)) await stop()
-      await trial.store.close()
+      await server.store.close()
     },
   }
   return world
@@ -252,8 +252,8 @@ export async function aWorld(given: WorldOptions = {}) {
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-/** The fake as its callers see it. */
-function driverOf(fake: FakeDriver): CsiDriver {
+/** A CSI client that calls the fake in process. */
+function clientOf(fake: FakeDriver): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('node-1') }
   return serializeCalls(
     createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {

@@ -1,5 +1,5 @@
-// Changes the attributes of volumes while claims are bound to them: their class, and iops and throughput of their own, on
-// one path. A kind of change in the frame of ../changing; plan-modification.ts decides, ask-driver.ts asks.
+// Modification of the volumes of one CSI driver, as a VolumeChange: the attributes class, and the claim's own iops and
+// throughput. Which events wake a claim, and the composition of its steps; reconcile-claim.ts is the entry.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { volumeAttributesClassKind } from '../../api/kinds/attributes-class/attributes-class.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
@@ -10,41 +10,40 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../csi/index.ts'
 import type { ControllerDeps } from '../../runtime/controller-deps.ts'
-import { type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
+import { createSaver, type EventRecorder, type LeaderElection, type Source, source } from '../../runtime/index.ts'
 import { claimsOfPod } from '../../volumes/claims-of-pod.ts'
-import { type Change, followUsers, isOver, type Pace } from '../volume-changes/index.ts'
-import { Answers } from './answers.ts'
+import { type ChangeThrottle, indexPodsByClaim, isTerminated, type VolumeChange } from '../volume-changes/index.ts'
 import type { ModifyingContext } from './context.ts'
+import { LastResponses } from './last-responses.ts'
 import type { ModifyingMetrics } from './metrics.ts'
-import { modifyClaim } from './modify-claim.ts'
 import { type ModifyingOptions, modifyingSettings } from './options.ts'
+import { reconcileClaim } from './reconcile-claim.ts'
 import { storageClassReader } from './storage-class-reader.ts'
 
 export interface ModifyingDeps extends ControllerDeps {
-  /** Of which no two calls about one volume run at once (src/csi/serialize-calls.ts). */
+  /** Serializes calls per volume (src/csi/serialize-calls.ts). */
   readonly driver: CsiDriver
   readonly facts: DriverFacts
   readonly gates: FeatureGates
-  /** Run by whoever made it. */
   readonly events: Pick<EventRecorder, 'record'>
   readonly election?: Pick<LeaderElection, 'assertStillLeader' | 'fence'>
   readonly modifyingMetrics?: ModifyingMetrics
-  /** Shared with other kinds of change. */
-  readonly pace?: Pace
+  /** Shared with expansion. */
+  readonly throttle?: ChangeThrottle
   readonly options?: ModifyingOptions
 }
 
 const BY_CLASS = 'modifying: attributes class'
 
-export function createModifying(deps: ModifyingDeps): Change {
-  const { client, caches, clock, log, driver, facts, gates, events, election, modifyingMetrics, pace } = deps
-  const claims = caches.of(persistentVolumeClaimKind)
+export function createModifying(deps: ModifyingDeps): VolumeChange {
+  const { client, caches, clock, log, driver, facts, gates, events, election, modifyingMetrics, throttle } = deps
+  const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
   const classes = gates.enabled('VolumeAttributesClass') ? caches.of(volumeAttributesClassKind) : undefined
   const settings = modifyingSettings(deps.options)
   const pods = settings.handlesInUse ? caches.of(podKind) : undefined
-  if (pods) followUsers(pods)
+  if (pods) indexPodsByClaim(pods)
   claims.addIndex(BY_CLASS, classesOf)
-  const answers = new Answers(clock)
+  const responses = new LastResponses(clock)
   const context: ModifyingContext = {
     driver,
     facts,
@@ -54,13 +53,14 @@ export function createModifying(deps: ModifyingDeps): Change {
     clock,
     log,
     events,
-    ...(modifyingMetrics ? { metrics: modifyingMetrics } : {}),
-    ...(election ? { election } : {}),
-    ...(pace ? { pace } : {}),
+    metrics: modifyingMetrics,
+    election,
+    saver: createSaver({ client, election, caches: [claims, volumes] }),
+    throttle,
     claims,
-    volumes: caches.of(persistentVolumeKind),
-    ...(pods ? { pods } : {}),
-    answers,
+    volumes,
+    pods,
+    responses,
     storageClass: storageClassReader({ client, clock }),
     classOf(name) {
       const found = classes?.get({ name })
@@ -74,34 +74,34 @@ export function createModifying(deps: ModifyingDeps): Change {
     sources.push(
       source({
         cache: classes,
-        keysOf: ({ metadata: { name = '' } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
-        matters: () => false, // classes come and go, and never change
-        mayBeOff: true, // a server may not serve classes, and volumes still have to grow
+        keysOf: ({ metadata: { name } }) => claims.byIndex(BY_CLASS, name).map(keyOfObject),
+        matters: () => false, // parameters of a class are immutable
+        mayBeOff: true, // expansion must work on a server that does not serve classes
       }),
     )
   }
   if (pods) {
     const isHeld = (key: string) => {
       const claim = claims.get(key)
-      return claim !== undefined && answers.isOffline(claim)
+      return claim !== undefined && responses.requiresOffline(claim)
     }
     sources.push(
       source({
         cache: pods,
         keysOf: (pod) => claimsOfPod(pod).filter(isHeld),
-        matters: (next, old) => isOver(next) !== isOver(old),
+        matters: (next, old) => isTerminated(next) !== isTerminated(old),
       }),
     )
   }
   return {
     name: 'modifying',
-    matters: (next, old) => wishOf(next) !== wishOf(old),
+    matters: (next, old) => requestedAttributes(next) !== requestedAttributes(old),
     sources,
-    reconcile: (subject, signal) => modifyClaim(subject, context, signal),
+    reconcile: (subject, signal) => reconcileClaim(subject, context, signal),
   }
 }
 
-/** The class asked for, the one in effect, and the one being moved to. */
+/** The requested class, the current one, and the target of a modification in progress. */
 function classesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] {
   const names = [
     spec?.volumeAttributesClassName,
@@ -111,8 +111,8 @@ function classesOf({ spec, status }: Readonly<PersistentVolumeClaim>): string[] 
   return [...new Set(names.filter((name): name is string => Boolean(name)))]
 }
 
-/** What a user can ask for. What is written here in answer does not cut a backoff short. */
-const wishOf = ({ spec }: Readonly<PersistentVolumeClaim>): string =>
+/** Only the user's request: the controller's own writes must not reset its backoff. */
+const requestedAttributes = ({ spec }: Readonly<PersistentVolumeClaim>): string =>
   JSON.stringify([
     spec?.volumeAttributesClassName || null,
     ...IO_RESOURCES.map((name) => amountOf(spec?.resources?.requests, name) ?? null),

@@ -1,16 +1,16 @@
-// What changing attributes can be told, and what it does when it is not. The defaults are those of the external resizer.
+// The settings of modification. The defaults are those of external-resizer.
 import type { Attributes } from './target.ts'
 
 export interface ModifyingOptions {
-  /** For one call of the driver. Default 10 s. */
+  /** Timeout of one driver call. Default 10 s. */
   readonly timeoutMs?: number
-  /** Between two tries for attributes that were refused. Default 5 min. */
+  /** Delay between two attempts for infeasible attributes. Default 5 min. */
   readonly slowRetryMs?: number
-  /** To tell the driver for which claim and volume it is asked. Default false. */
+  /** Send the names of claim and volume as parameters. Default false. */
   readonly extraModifyMetadata?: boolean
-  /** Not to ask again while a volume is in use, once the driver refused because of that. Default true. */
+  /** Once the driver has rejected a volume because it is in use, wait until no pod uses it. Default true. */
   readonly handlesInUse?: boolean
-  /** What a volume of this driver has where nobody said anything, so that it can be put back. Default: not known. */
+  /** The driver's default attributes, used to roll back a modification. Default: not known. */
   readonly defaults?: Attributes
 }
 

@@ -45,49 +45,49 @@ const aSituation: fc.Arbitrary<Situation> = fc.record({
   canModify: fc.boolean(),
   isAnswered: fc.boolean(),
   isHeldByUse: fc.boolean(),
-  resting: fc.constant(undefined),
+  rejected: fc.constant(undefined),
   classOf: fc.constant(classOf),
 })
 
 const always = (check: (situation: Situation) => void) => fc.assert(fc.property(aSituation, check), { numRuns: 5_000 })
 
-describe('what is due', () => {
-  it('VAC-8 the driver is never asked when it cannot, for another driver’s class, or for nothing', () => {
+describe('planModification', () => {
+  it('VAC-8 never calls a driver without MODIFY_VOLUME, for another driver’s class, or without attributes', () => {
     always((situation) => {
       const plan = planModification(situation)
-      if (plan.do !== 'ask') return
+      if (plan.do !== 'modify') return
       expect(situation.canModify).toBe(true)
       if (plan.purpose === 'change') expect(plan.target.className).not.toBe('theirs')
       expect(Object.keys(plan.attributes)).not.toHaveLength(0)
     })
   })
 
-  it('VAC-6 a driver that has not answered is asked for the same again, unless the claim goes back', () => {
+  it('VAC-6 repeats a call without a final response, unless the claim rolls back', () => {
     always((situation) => {
       const plan = planModification(situation)
-      if (plan.do !== 'ask' || plan.purpose === 'cancel' || !isUncertain(situation)) return
+      if (plan.do !== 'modify' || plan.purpose === 'cancel' || !isUncertain(situation)) return
       const recorded = recordedTarget(situation)
       const lookup = recorded.className === undefined ? undefined : classOf(recorded.className)
-      const isAskable = lookup === undefined || (lookup.is === 'found' && lookup.driverName === DRIVER)
+      const isCallable = lookup === undefined || (lookup.is === 'found' && lookup.driverName === DRIVER)
       const parameters = lookup?.is === 'found' ? lookup.parameters : {}
       const isConflict =
         recorded.iops !== undefined && parameters.iops !== undefined && recorded.iops !== parameters.iops
       const isEmpty = Object.keys(parameters).length === 0 && !recorded.iops && !recorded.throughput
-      if (isAskable && !isConflict && !isEmpty) expect(sameTarget(plan.target, recorded)).toBe(true)
+      if (isCallable && !isConflict && !isEmpty) expect(sameTarget(plan.target, recorded)).toBe(true)
     })
   })
 
-  it('VAC-7 what was put on record as changed is put back, whatever is asked for next', () => {
+  it('VAC-7 restores the attributes in the undo record with any next call', () => {
     always((situation) => {
       const plan = planModification(situation)
-      if (plan.do !== 'ask') return
+      if (plan.do !== 'modify') return
       for (const [key, value] of Object.entries(situation.undo ?? {})) {
         if (value !== null) expect(plan.attributes).toHaveProperty(key)
       }
     })
   })
 
-  it('VAC-7 a change is dropped only when what is wanted is in effect', () => {
+  it('VAC-7 drops a modification only if the request is in effect', () => {
     always((situation) => {
       if (planModification(situation).do !== 'drop') return
       const { wanted, inEffect } = situation
@@ -96,17 +96,17 @@ describe('what is due', () => {
     })
   })
 
-  it('PIO-1 one attribute is never sent with two values', () => {
+  it('PIO-1 never sends one attribute with two values', () => {
     always((situation) => {
       const plan = planModification(situation)
-      if (plan.do !== 'ask' || plan.purpose === 'cancel') return
+      if (plan.do !== 'modify' || plan.purpose === 'cancel') return
       if (plan.target.className === undefined || plan.target.iops === undefined) return
       const found = classOf(plan.target.className)
       if (found.is === 'found' && found.parameters.iops) expect(found.parameters.iops).toBe(plan.target.iops)
     })
   })
 
-  it('VAC-5 what is in effect and was not begun needs nothing', () => {
+  it('VAC-5 does nothing if the request is in effect and no modification is in progress', () => {
     always((situation) => {
       const nothing = { allocated: undefined, status: undefined }
       const settled: Situation = {
@@ -139,21 +139,21 @@ describe('what is due', () => {
     canModify: true,
     isAnswered: false,
     isHeldByUse: false,
-    resting: undefined,
+    rejected: undefined,
     classOf,
   }
 
-  it('VAC-6 PIO-4 a class that was refused before is not sent again with amounts that were not answered', () => {
+  it('VAC-6 PIO-4 does not resend a rejected class with amounts without a final response', () => {
     const plan = planModification({
       ...unanswered,
       classStatus: 'Infeasible',
       classTarget: 'silver',
       io: { iops: begun, throughput: none },
     })
-    expect(plan).toMatchObject({ do: 'ask', target: { ...nothing, iops: '500' }, attributes: { iops: '500' } })
+    expect(plan).toMatchObject({ do: 'modify', target: { ...nothing, iops: '500' }, attributes: { iops: '500' } })
   })
 
-  it('VAC-6 PIO-1 a class whose amount takes the place of the claim’s is asked for until the driver answers', () => {
+  it('VAC-6 PIO-1 repeats the call for a class that replaces the claim’s amount', () => {
     const plan = planModification({
       ...unanswered,
       wanted: { ...nothing, className: 'silver', iops: '7' },
@@ -163,16 +163,16 @@ describe('what is due', () => {
       io: { iops: begun, throughput: none },
     })
     const target = { ...nothing, className: 'gold' }
-    expect(plan).toMatchObject({ do: 'ask', target, attributes: { iops: '1000' }, replaced: ['iops'] })
+    expect(plan).toMatchObject({ do: 'modify', target, attributes: { iops: '1000' }, replaced: ['iops'] })
   })
 
-  it('PIO-5 while pods use a volume that must not be in use, amounts wait; classes and ways back do not', () => {
+  it('PIO-5 holds amounts while pods use the volume, but not classes and rollbacks', () => {
     always((situation) => {
       const held = { ...situation, isHeldByUse: true, isAnswered: true }
       const plan = planModification(held)
       const free = planModification({ ...held, isHeldByUse: false })
       const isAboutAmounts =
-        free.do === 'ask' &&
+        free.do === 'modify' &&
         free.purpose !== 'cancel' &&
         (['iops', 'throughput'] as const).some(
           (name) => free.replaced.includes(name) || !sameAmount(free.target[name], situation.inEffect[name]),
@@ -182,22 +182,19 @@ describe('what is due', () => {
     const wanted = { ...nothing, iops: '7' }
     const held = { ...unanswered, wanted, isAnswered: true, isHeldByUse: true }
     expect(planModification(held)).toMatchObject({ do: 'hold', target: wanted })
-    expect(planModification({ ...held, wanted: { ...nothing, className: 'gold' } }).do).toBe('ask')
+    expect(planModification({ ...held, wanted: { ...nothing, className: 'gold' } }).do).toBe('modify')
   })
 
   it.each([
     ['a class that does not exist', { ...nothing, className: 'nowhere' }, 'hold'],
     ['two values for one attribute', { ...nothing, className: 'gold', iops: '7' }, 'refuse'],
-  ])(
-    'VAC-7 %s, after a class that is gone and was not answered: what it may have left is put back first',
-    (...given) => {
-      const [, wanted, then] = given
-      const inEffect = { ...nothing, className: 'silver' }
-      const left = { ...unanswered, wanted, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
-      const plan = planModification({ ...left, undo: { zone: '1' } })
-      expect(plan).toMatchObject({ do: 'ask', purpose: 'cancel', target: inEffect })
-      expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
-      expect(planModification({ ...left, undo: { zone: '1' }, isAnswered: true }).do).toBe(then)
-    },
-  )
+  ])('VAC-7 %s, after a deleted class without a final response: rolls back first', (...given) => {
+    const [, wanted, then] = given
+    const inEffect = { ...nothing, className: 'silver' }
+    const left = { ...unanswered, wanted, inEffect, classStatus: 'InProgress' as const, classTarget: 'gone' }
+    const plan = planModification({ ...left, undo: { zone: '1' } })
+    expect(plan).toMatchObject({ do: 'modify', purpose: 'cancel', target: inEffect })
+    expect(plan).toMatchObject({ attributes: { zone: '1', iops: '500', tier: 'cool' } })
+    expect(planModification({ ...left, undo: { zone: '1' }, isAnswered: true }).do).toBe(then)
+  })
 })

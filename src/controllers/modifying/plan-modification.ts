@@ -1,53 +1,53 @@
-// Decides what is due for one claim. Pure: the situation in, one action out.
-//   nothing   what is wanted is in effect, and nothing was begun
-//   ask       the driver is asked for a target: a new one, the one it has not answered about, or the one before
-//   drop      nothing that was begun can have changed the volume: it is forgotten
-//   hold      cannot begin: no such class, another driver's class, a driver that modifies nothing, or none in use
-//   refuse    cannot be: two values for one attribute, or more than a driver takes
-//   rest      was refused a while ago, and nothing has changed since
-//   wait      the classes are not known
+// Plans the next step of a modification. Pure: the situation in, one step out.
+//   nothing   the requested attributes are in effect, and no modification is in progress
+//   modify    call the driver: for a new target, one without a final response, or the previous one (rollback)
+//   drop      forget a modification that cannot have changed the volume
+//   hold      cannot start: class missing or of another driver, driver without MODIFY_VOLUME, or volume in use
+//   refuse    impossible: two values for one attribute, or a value beyond the driver's range
+//   delay     the driver rejected this call recently
+//   wait      the class cache is not synced
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { composed } from '../provisioning/csi/attributes.ts'
 import { Refusal } from '../provisioning/csi/refusal.ts'
 import { isUncertain, type Situation } from './situation.ts'
 import { type Attributes, type IoName, ioText, sameAmount, sameTarget, type Target } from './target.ts'
-import { putBack, type Undo } from './undo.ts'
+import { knownValues, type Undo } from './undo.ts'
 
 export type Plan =
   | { readonly do: 'nothing' }
-  | Ask
+  | ModifyCall
   | { readonly do: 'drop' }
   | { readonly do: 'hold'; readonly target: Target; readonly because: string }
-  /** `io`: the claim's own amounts that are concerned; one that is in effect and contradicts nothing is not. */
+  /** `io`: the claim's own amounts that fail; an amount in effect that contradicts nothing does not. */
   | { readonly do: 'refuse'; readonly target: Target; readonly io: readonly IoName[]; readonly because: string }
-  | { readonly do: 'rest'; readonly because: string }
+  | { readonly do: 'delay'; readonly because: string }
   | { readonly do: 'wait'; readonly because: string }
 
-export interface Ask {
-  readonly do: 'ask'
+export interface ModifyCall {
+  readonly do: 'modify'
   readonly target: Target
-  /** What the driver is sent. */
+  /** The mutable parameters of the call. */
   readonly attributes: Attributes
-  /** Amounts of the claim's own in whose place the class now has one. */
+  /** The claim's own amounts that the class now replaces. */
   readonly replaced: readonly IoName[]
-  /** `cancel`: what is wanted is in effect already, and is to be so in the driver again. */
+  /** `cancel`: a rollback to the attributes in effect. */
   readonly purpose: 'change' | 'cancel'
 }
 
 export function planModification(situation: Situation): Plan {
   const goal = goalOf(situation)
-  if (isInEffect(situation, goal)) return isBegun(situation, goal) ? planWayBack(situation, goal) : { do: 'nothing' }
+  if (isInEffect(situation, goal)) return isStarted(situation, goal) ? planRollback(situation, goal) : { do: 'nothing' }
   if (!situation.canModify) return { do: 'hold', target: goal, because: cannotModify(situation, goal) }
   if (isUncertain(situation)) {
-    // The driver may be at it: until it has answered, it is asked for nothing else.
+    // The driver may still be modifying the volume: repeat the same call until it has a final response.
     const recorded = recordedTarget(situation)
-    const asked = sameTarget(recorded, goal) ? undefined : askFor(situation, recorded)
+    const asked = sameTarget(recorded, goal) ? undefined : callFor(situation, recorded)
     if (asked) return asked
   }
   return planForward(situation, goal)
 }
 
-/** No class means the class in effect: it can be exchanged but not taken away. */
+/** Without a requested class the current one stays: a class can be replaced but not removed. */
 export const goalOf = ({ wanted, inEffect }: Situation): Target => ({
   ...wanted,
   className: wanted.className ?? inEffect.className,
@@ -56,7 +56,7 @@ export const goalOf = ({ wanted, inEffect }: Situation): Target => ({
 const isInEffect = (situation: Situation, goal: Target): boolean =>
   goal.className === situation.inEffect.className && IO_RESOURCES.every((name) => !isIoDue(situation, goal, name))
 
-/** An amount that is no longer asked for stays as it is, unless the class has one of its own. */
+/** An amount that is no longer requested stays in effect, unless the class sets it. */
 function isIoDue({ inEffect, classOf }: Situation, goal: Target, name: IoName): boolean {
   if (goal[name] !== undefined) return !sameAmount(goal[name], inEffect[name])
   if (inEffect[name] === undefined || goal.className === undefined) return false
@@ -64,7 +64,7 @@ function isIoDue({ inEffect, classOf }: Situation, goal: Target, name: IoName): 
   return found.is === 'found' && Object.hasOwn(found.parameters, name)
 }
 
-function isBegun(situation: Situation, goal: Target): boolean {
+function isStarted(situation: Situation, goal: Target): boolean {
   const { classStatus, hasConditions, io } = situation
   const isIoBegun = IO_RESOURCES.some(
     (name) =>
@@ -74,25 +74,25 @@ function isBegun(situation: Situation, goal: Target): boolean {
   return classStatus !== undefined || hasConditions || isIoBegun
 }
 
-/** Only what the driver may have changed is put back; where nothing was, it is not asked. */
-function planWayBack(situation: Situation, goal: Target): Plan {
+/** Restores only attributes that the driver may have changed; without any, the driver is not called. */
+function planRollback(situation: Situation, goal: Target): Plan {
   const touched = touchedBy(situation)
   if (Object.keys(touched).length === 0 || !situation.canModify) return { do: 'drop' }
   const own = attributesOf(situation, goal)
   if (own.is === 'unknown') return { do: 'wait', because: own.because }
-  const attributes = { ...putBack(touched), ...(own.is === 'composed' ? own.attributes : {}) }
+  const attributes = { ...knownValues(touched), ...(own.is === 'composed' ? own.attributes : {}) }
   const replaced = own.is === 'composed' ? own.replaced : []
   const isLost = Object.keys(touched).some((key) => !Object.hasOwn(attributes, key))
   if (isLost && goal.className === undefined && isUncertain(situation)) {
-    // What the volume had before, nobody knows: the one way to know what it has now is to finish.
-    const finishing = askFor(situation, recordedTarget(situation))
+    // The previous values are not known: completing the modification is the only way to a known state.
+    const finishing = callFor(situation, recordedTarget(situation))
     if (finishing) return finishing
   }
   if (Object.keys(attributes).length === 0) return { do: 'drop' }
-  return unlessResting(situation, { do: 'ask', target: goal, attributes, replaced, purpose: 'cancel' })
+  return unlessRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'cancel' })
 }
 
-/** As recorded before the driver was asked; what another program began has to be guessed from its target. */
+/** From the undo record; for a modification that another program started, derived from its target. */
 function touchedBy(situation: Situation): Undo {
   if (situation.undo) return situation.undo
   if (!isUncertain(situation)) return {}
@@ -109,55 +109,55 @@ function planForward(situation: Situation, goal: Target): Plan {
       return { do: 'wait', because: found.because }
     case 'missing':
     case 'foreign':
-      return afterWayBack(situation, { do: 'hold', target: goal, because: found.because })
+      return afterRollback(situation, { do: 'hold', target: goal, because: found.because })
     case 'impossible': {
       const io = IO_RESOURCES.filter((name) => isIoDue(situation, goal, name) || isContradicted(situation, goal, name))
-      return afterWayBack(situation, { do: 'refuse', target: goal, io, because: found.because })
+      return afterRollback(situation, { do: 'refuse', target: goal, io, because: found.because })
     }
     case 'composed': {
-      const attributes = { ...putBack(situation.undo ?? {}), ...found.attributes }
+      const attributes = { ...knownValues(situation.undo ?? {}), ...found.attributes }
       const { replaced } = found
       const isHeld = situation.isHeldByUse && IO_RESOURCES.some((name) => isIoDue(situation, goal, name))
       if (isHeld) return { do: 'hold', target: goal, because: heldByUse(situation) }
-      return unlessResting(situation, { do: 'ask', target: goal, attributes, replaced, purpose: 'change' })
+      return unlessRejected(situation, { do: 'modify', target: goal, attributes, replaced, purpose: 'change' })
     }
   }
 }
 
 /**
- * Nothing else can be asked for, not even what was not answered, as its class is gone: what the driver may have done of it
- * is put back first, or it would stay for as long.
+ * The target is impossible, and the modification without a final response cannot be repeated because its class was
+ * deleted: roll it back first, or its changes would stay for as long as the target is impossible.
  */
-function afterWayBack(situation: Situation, plan: Plan): Plan {
-  const back = isUncertain(situation) ? planWayBack(situation, situation.inEffect) : plan
-  return back.do === 'ask' ? back : plan
+function afterRollback(situation: Situation, plan: Plan): Plan {
+  const back = isUncertain(situation) ? planRollback(situation, situation.inEffect) : plan
+  return back.do === 'modify' ? back : plan
 }
 
-function unlessResting(situation: Situation, ask: Ask): Plan {
-  if (situation.resting !== fingerprintOf(ask)) return ask
-  return { do: 'rest', because: 'the driver refused these attributes, and they have not changed since' }
+function unlessRejected(situation: Situation, ask: ModifyCall): Plan {
+  if (situation.rejected !== fingerprintOf(ask)) return ask
+  return { do: 'delay', because: 'the driver rejected these attributes; they are retried later' }
 }
 
-/** What tells one request from another. */
-export const fingerprintOf = ({ target, attributes }: Ask): string =>
+/** Identifies a call: equal calls have equal fingerprints. */
+export const fingerprintOf = ({ target, attributes }: ModifyCall): string =>
   JSON.stringify([target.className, target.iops, target.throughput, Object.entries(attributes).sort()])
 
-function askFor(situation: Situation, target: Target): Ask | undefined {
+function callFor(situation: Situation, target: Target): ModifyCall | undefined {
   const found = attributesOf(situation, target)
   if (found.is !== 'composed' || Object.keys(found.attributes).length === 0) return undefined
-  // As it was asked for first: what an earlier change may have left is owed until something is confirmed.
-  const attributes = { ...putBack(situation.undo ?? {}), ...found.attributes }
-  return { do: 'ask', target, attributes, replaced: found.replaced, purpose: 'change' }
+  // Includes the undo record: attributes of an earlier modification must be restored until a call is confirmed.
+  const attributes = { ...knownValues(situation.undo ?? {}), ...found.attributes }
+  return { do: 'modify', target, attributes, replaced: found.replaced, purpose: 'change' }
 }
 
-/** What the status says is being tried. A class that was refused or is missing is no part of it, though its name stays told. */
+/** The target in progress by the status. Excludes a class that was rejected or is missing, though the status names it. */
 export function recordedTarget({ classStatus, classTarget, inEffect, io, classOf }: Situation): Target {
   const className = (classStatus === 'InProgress' ? classTarget : undefined) ?? inEffect.className
   const found = className === undefined ? undefined : classOf(className)
   const ofClass = found?.is === 'found' ? found.parameters : {}
   const amount = (name: IoName) => {
     const own = io[name].status === 'ControllerModifyVolumeInProgress' ? io[name].allocated : inEffect[name]
-    // Two values for one attribute are never sent: the class's was to take the place of the claim's own.
+    // One attribute is never sent with two values: the class replaced the claim's own amount.
     return contradicts(ofClass, name, own) ? undefined : own
   }
   return { className, iops: amount('iops'), throughput: amount('throughput') }
@@ -194,7 +194,7 @@ function attributesOf(situation: Situation, target: Target): Found {
       return { is: 'unknown', because: `VolumeAttributesClass "${className}" is not known yet` }
     if (found.is === 'missing') return { is: 'missing', because: `VAC "${className}" does not exist.` }
     if (found.driverName !== driverName)
-      return { is: 'foreign', because: foreign(className, found.driverName, driverName) }
+      return { is: 'foreign', because: otherDriver(className, found.driverName, driverName) }
     ofClass = found.parameters
   }
   try {
@@ -208,7 +208,7 @@ function attributesOf(situation: Situation, target: Target): Found {
   }
 }
 
-/** What the driver has confirmed or was told by the class in effect. */
+/** Attributes known to be in effect: confirmed by the driver, or from the current class. */
 export function knownAttributes({ inEffect, confirmed, classOf, driverName }: Situation): Attributes {
   const found = inEffect.className === undefined ? undefined : classOf(inEffect.className)
   const ofClass = found?.is === 'found' && found.driverName === driverName ? found.parameters : {}
@@ -219,24 +219,24 @@ function ioAttributes(target: Target): Attributes {
   try {
     return composed({}, target)
   } catch {
-    return {} // a status that nobody could have sent says nothing
+    return {} // amounts in the status that cannot be sent to a driver
   }
 }
 
-const foreign = (className: string, theirs: string, ours: string): string =>
+const otherDriver = (className: string, theirs: string, ours: string): string =>
   `VAC ${className} referenced in PVC is for driver ${theirs} which does not match driver name ${ours}. ` +
-  `Nothing was sent to the driver; name a VolumeAttributesClass of ${ours}.`
+  `The driver was not called; set a VolumeAttributesClass of ${ours}.`
 
-/** In one wording for all amounts: it stays said while they change. */
+/** Does not name the amounts, so that an edit of them does not repeat the event. */
 export const heldByUse = ({ driverName }: Pick<Situation, 'driverName'>): string =>
-  `CSI driver ${driverName} changes iops and throughput only of volumes that are not in use, and pods use this one. ` +
-  `It is asked again when the last of them has ended.`
+  `CSI driver ${driverName} changes iops and throughput only while a volume is not in use, and pods use this one. ` +
+  `The modification is retried when the last pod has terminated.`
 
 function cannotModify({ driverName, inEffect }: Situation, goal: Target): string {
   const isClass = goal.className !== inEffect.className
   const what = isClass ? `VolumeAttributesClass "${goal.className}"` : `${ioText(goal)} of the claim`
   return (
-    `CSI driver ${driverName} cannot give the volume ${what}: controller MODIFY_VOLUME capability is not reported. ` +
-    `Nothing was sent to the driver; the volume keeps its attributes.`
+    `CSI driver ${driverName} cannot modify the volume to ${what}: controller MODIFY_VOLUME capability is not reported. ` +
+    `The driver was not called; the volume keeps its attributes.`
   )
 }

@@ -4,7 +4,7 @@ import { aWorld, type World, type WorldOptions } from './modifying.fixture.ts'
 let world: World
 afterEach(() => world.close())
 
-/** 500 iops and 50 MiB/s are requested and provided. */
+/** 500 iops and 50 MiB/s are requested and in effect. */
 async function provisioned(given: WorldOptions = {}): Promise<void> {
   world = await aWorld(given)
   await world.aClaim('data', { io: { iops: '500', throughput: '50' }, has: { iops: '500', throughput: '50' } })
@@ -21,23 +21,23 @@ const untilProvided = (amounts: Readonly<Record<string, string>>) =>
   }, JSON.stringify(amounts))
 const untilStatus = (name: string, status: string) =>
   world.until(async () => (await io()).statuses?.[name] === status, `${name} ${status}`)
-const untilTold = (reason: string, times = 1) =>
+const untilEvent = (reason: string, times = 1) =>
   world.until(() => world.reasons().filter((one) => one === reason).length >= times, `${times} × ${reason}`)
 
 describe('iops and throughput of a bound claim', () => {
-  it('PIO-1 what is provided already needs nothing', async () => {
+  it('PIO-1 makes no call if the amounts are in effect', async () => {
     await provisioned()
     world.start()
     await world.settle()
-    expect(world.asked()).toEqual([])
-    expect(world.told).toEqual([])
+    expect(world.modifyCalls()).toEqual([])
+    expect(world.events).toEqual([])
   })
 
   it.each([
     ['up', { iops: '800', throughput: '80' }, { iops: '800', throughput: '80Mi' }],
     ['down', { iops: '100', throughput: '10Mi' }, { iops: '100', throughput: '10Mi' }],
     ['down', { iops: '1k', throughput: '1' }, { iops: '1k', throughput: '1Mi' }],
-  ])('PIO-1 PIO-4 can go %s: %j', async (_way, asked, provided) => {
+  ])('PIO-1 PIO-4 modifies %s: %j', async (_way, asked, provided) => {
     await provisioned()
     world.start()
     await world.setIo(asked)
@@ -51,7 +51,7 @@ describe('iops and throughput of a bound claim', () => {
     expect((await world.volume()).spec?.capacity).toEqual({ storage: '1Gi', ...provided })
   })
 
-  it('PIO-3 PIO-6 each step is one patch, and events tell it', async () => {
+  it('PIO-3 PIO-6 writes each step in one patch and records events', async () => {
     await provisioned()
     world.rules([{ effect: { do: 'hang' } }])
     const process = world.start()
@@ -65,8 +65,8 @@ describe('iops and throughput of a bound claim', () => {
     expect((await world.status()).modifyVolumeStatus).toBeUndefined()
     world.fake.script.release()
     await untilProvided({ iops: '800' })
-    expect(world.asked()).toEqual([{ iops: '800', throughput: '50' }])
-    expect(world.told.map(({ type, reason, message }) => [type, reason, message])).toEqual([
+    expect(world.modifyCalls()).toEqual([{ iops: '800', throughput: '50' }])
+    expect(world.events.map(({ type, reason, message }) => [type, reason, message])).toEqual([
       ['Normal', 'VolumeModifyInProgress', 'modifying volume data to iops 800'],
       ['Normal', 'VolumeModifySuccess', 'modified volume data to iops 800 successfully'],
     ])
@@ -74,7 +74,7 @@ describe('iops and throughput of a bound claim', () => {
     expect((await world.status()).conditions ?? []).toEqual([])
   })
 
-  it('PIO-1 asked for the first time on a bound claim', async () => {
+  it('PIO-1 applies first amounts to a bound claim', async () => {
     world = await aWorld()
     await world.aClaim()
     world.start()
@@ -83,7 +83,7 @@ describe('iops and throughput of a bound claim', () => {
     expect(world.has()).toEqual({ throughput: '954' })
   })
 
-  it('PIO-3 beside a growth, whose keys are left alone', async () => {
+  it('PIO-3 keeps the status of an expansion', async () => {
     await provisioned()
     const growing = {
       allocatedResources: { storage: '2Gi' },
@@ -100,7 +100,7 @@ describe('iops and throughput of a bound claim', () => {
     expect((await io()).statuses).not.toHaveProperty('iops')
   })
 
-  it('PIO-1 no longer asked for: the volume keeps what it has, and the claim is charged nothing for it', async () => {
+  it('PIO-1 keeps amounts that are no longer requested, without charging quota', async () => {
     await provisioned()
     world.start()
     await world.setIo({ iops: '800' })
@@ -108,12 +108,12 @@ describe('iops and throughput of a bound claim', () => {
     await world.setIo({ iops: null })
     await world.until(async () => (await io()).allocated?.iops === undefined, 'the charge to go')
     expect(await io()).toMatchObject({ capacity: { iops: '800', throughput: '50Mi' } })
-    expect(world.asked()).toHaveLength(1)
+    expect(world.modifyCalls()).toHaveLength(1)
     expect(world.has()).toEqual({ iops: '800', throughput: '50' })
   })
 })
 
-describe('when the driver says no', () => {
+describe('a driver that fails', () => {
   it.each(['INVALID_ARGUMENT', 'OUT_OF_RANGE'] as const)(
     'PIO-5 %s: Failed, the volume as it was, tried slowly; other values at once',
     async (code) => {
@@ -125,9 +125,9 @@ describe('when the driver says no', () => {
       expect(await io()).toMatchObject({ capacity: { iops: '500' }, allocated: { iops: '99999' } })
       expect(world.has()).toEqual({ iops: '500', throughput: '50' })
       expect(world.reasons()).toEqual(['VolumeModifyInProgress', 'VolumeModifyFailed'])
-      await world.trial.clock.advance(290_000)
+      await world.server.clock.advance(290_000)
       await world.settle()
-      expect(world.asked()).toHaveLength(1)
+      expect(world.modifyCalls()).toHaveLength(1)
       await world.setIo({ iops: '700' })
       await world.settle()
       await untilProvided({ iops: '700' })
@@ -135,36 +135,36 @@ describe('when the driver says no', () => {
     },
   )
 
-  it('PIO-5 NOT_FOUND: in progress, again with backoff', async () => {
+  it('PIO-5 NOT_FOUND: InProgress, retried with backoff', async () => {
     await provisioned()
     world.fails('NOT_FOUND', 2)
     world.start()
     await world.setIo({ iops: '700' })
-    await untilTold('VolumeModifyFailed')
+    await untilEvent('VolumeModifyFailed')
     await world.settle()
     expect((await io()).statuses).toEqual({ iops: 'ControllerModifyVolumeInProgress' })
     await untilProvided({ iops: '700' })
-    expect(world.asked()).toHaveLength(3)
+    expect(world.modifyCalls()).toHaveLength(3)
   })
 
-  it('PIO-5 FAILED_PRECONDITION where nothing uses the volume, or nobody looks: pending, again with backoff', async () => {
+  it('PIO-5 FAILED_PRECONDITION without pods or with handlesInUse off: Pending, retried with backoff', async () => {
     await provisioned()
     world.fails('FAILED_PRECONDITION', 2)
     const process = world.start()
     await world.setIo({ iops: '700' })
     await untilStatus('iops', 'ControllerModifyVolumePending')
     await untilProvided({ iops: '700' })
-    expect(world.asked()).toHaveLength(3)
+    expect(world.modifyCalls()).toHaveLength(3)
     await process.stop()
     await world.aPod('user')
     world.fails('FAILED_PRECONDITION', 2)
     world.start({ options: { handlesInUse: false } })
     await world.setIo({ iops: '800' })
     await untilProvided({ iops: '800' })
-    expect(world.asked()).toHaveLength(6)
+    expect(world.modifyCalls()).toHaveLength(6)
   })
 
-  it('PIO-5 FAILED_PRECONDITION while pods use the volume: pending, and asked again when the last has ended, without a timer', async () => {
+  it('PIO-5 FAILED_PRECONDITION while pods use the volume: Pending, retried when the last pod has terminated', async () => {
     await provisioned()
     await world.aPod('user')
     await world.aPod('over')
@@ -174,12 +174,12 @@ describe('when the driver says no', () => {
     await world.setIo({ iops: '700' })
     await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
     expect(await io()).toMatchObject({ statuses: { iops: 'ControllerModifyVolumePending' }, capacity: { iops: '500' } })
-    await world.trial.clock.advance(3_600_000)
+    await world.server.clock.advance(3_600_000)
     await world.setIo({ iops: '800' })
     await world.settle()
-    expect(world.asked()).toHaveLength(1)
-    expect(world.told.map(({ reason }) => reason)).toEqual(['VolumeModifyInProgress', 'VolumeModifyFailed'])
-    expect(world.told[1]?.message).toMatch(
+    expect(world.modifyCalls()).toHaveLength(1)
+    expect(world.events.map(({ reason }) => reason)).toEqual(['VolumeModifyInProgress', 'VolumeModifyFailed'])
+    expect(world.events[1]?.message).toMatch(
       /^rpc error: code = FailedPrecondition .* asked again when the last of them has ended\.$/,
     )
     world.rules([])
@@ -189,7 +189,7 @@ describe('when the driver says no', () => {
     expect(world.has()).toEqual({ iops: '800', throughput: '50' })
   })
 
-  it('PIO-5 a pod that comes after the refusal holds the change, and that is told', async () => {
+  it('PIO-5 holds and records an event if a pod starts to use the volume after the rejection', async () => {
     await provisioned()
     world.fails('FAILED_PRECONDITION')
     const process = world.start()
@@ -197,10 +197,10 @@ describe('when the driver says no', () => {
     await untilStatus('iops', 'ControllerModifyVolumePending')
     await world.aPod('user')
     await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
-    expect(world.told.at(-1)?.message).toMatch(/only of volumes that are not in use, and pods use this one/)
+    expect(world.events.at(-1)?.message).toMatch(/only of volumes that are not in use, and pods use this one/)
   })
 
-  it('PIO-5 VAC-7 going back does not wait for the pod, and asks nothing: the driver has changed nothing', async () => {
+  it('PIO-5 VAC-7 rolls back without a call while a pod uses the volume', async () => {
     await provisioned()
     await world.aPod('user')
     world.fails('FAILED_PRECONDITION')
@@ -211,10 +211,10 @@ describe('when the driver says no', () => {
     await world.settle()
     expect(await io()).toMatchObject({ capacity: { iops: '500' }, allocated: { iops: '500' }, statuses: undefined })
     expect((await world.status()).conditions ?? []).toEqual([])
-    expect(world.asked()).toHaveLength(1)
+    expect(world.modifyCalls()).toHaveLength(1)
   })
 
-  it('PIO-5 a class that is asked for together with an amount waits with it; alone it is tried at once', async () => {
+  it('PIO-5 holds a class requested together with an amount, but not a class alone', async () => {
     await provisioned()
     await world.aClass('hot', { tier: 'hot' })
     await world.aPod('user')
@@ -234,7 +234,7 @@ describe('when the driver says no', () => {
     expect(world.has()).toEqual({ tier: 'hot', iops: '500', throughput: '50' })
   })
 
-  it('PIO-5 less than the driver gives at least: Failed, and the volume keeps what it has', async () => {
+  it('PIO-5 an amount below the driver’s minimum: Failed, attributes unchanged', async () => {
     await provisioned()
     world.rules([{ times: 1, effect: { do: 'fail', code: 'OUT_OF_RANGE', message: 'at least 100 iops' } }])
     world.start()
@@ -244,29 +244,29 @@ describe('when the driver says no', () => {
       iops: 'ControllerModifyVolumeFailed',
       throughput: 'ControllerModifyVolumeFailed',
     })
-    expect(world.told.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })
-    expect(world.told.at(-1)?.message).toContain('at least 100 iops')
+    expect(world.events.at(-1)).toMatchObject({ type: 'Warning', reason: 'VolumeModifyFailed' })
+    expect(world.events.at(-1)?.message).toContain('at least 100 iops')
     expect((await world.volume()).spec?.capacity).toMatchObject({ iops: '500', throughput: '50Mi' })
     expect(world.has()).toEqual({ iops: '500', throughput: '50' })
   })
 
-  it('PIO-5 no answer: the values stay as they are until there is one', async () => {
+  it('PIO-5 no final response: the status stays unchanged', async () => {
     await provisioned()
     world.fails('DEADLINE_EXCEEDED', 2)
     world.start()
     await world.setIo({ iops: '700' })
-    await untilTold('VolumeModifyFailed')
+    await untilEvent('VolumeModifyFailed')
     await world.setIo({ iops: '900' })
     await untilProvided({ iops: '900' })
-    expect(world.asked().map(({ iops }) => iops)).toEqual(['700', '700', '700', '900'])
+    expect(world.modifyCalls().map(({ iops }) => iops)).toEqual(['700', '700', '700', '900'])
   })
 
-  it('PIO-5 VAC-7 going back undoes what the driver did though its reply was lost', async () => {
+  it('PIO-5 VAC-7 rollback undoes a modification whose response was lost', async () => {
     await provisioned()
     world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     world.start()
     await world.setIo({ iops: '700' })
-    await untilTold('VolumeModifyFailed')
+    await untilEvent('VolumeModifyFailed')
     expect(world.has()).toEqual({ iops: '700', throughput: '50' })
     await world.setIo({ iops: '500' })
     await untilProvided({ iops: '500' })
@@ -274,12 +274,12 @@ describe('when the driver says no', () => {
     expect((await io()).allocated).toEqual({ iops: '500' })
   })
 
-  it('PIO-5 VAC-7 going back by asking for none undoes it too', async () => {
+  it('PIO-5 VAC-7 rollback to no amount undoes it too', async () => {
     await provisioned()
     world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
     world.start()
     await world.setIo({ iops: '700' })
-    await untilTold('VolumeModifyFailed')
+    await untilEvent('VolumeModifyFailed')
     await world.setIo({ iops: null })
     await world.until(async () => !(await io()).statuses, 'the end')
     expect(world.has()).toEqual({ iops: '500', throughput: '50' })
@@ -287,7 +287,7 @@ describe('when the driver says no', () => {
     expect((await io()).allocated?.iops).toBeUndefined()
   })
 
-  it('PIO-5 VAC-7 going back from Failed asks nothing', async () => {
+  it('PIO-5 VAC-7 rollback from Failed makes no call', async () => {
     await provisioned()
     world.fails('OUT_OF_RANGE')
     world.start()
@@ -295,23 +295,23 @@ describe('when the driver says no', () => {
     await untilStatus('iops', 'ControllerModifyVolumeFailed')
     await world.setIo({ iops: '500' })
     await untilProvided({ iops: '500' })
-    expect(world.asked()).toHaveLength(1)
+    expect(world.modifyCalls()).toHaveLength(1)
     expect((await io()).allocated).toEqual({ iops: '500' })
     expect((await world.status()).conditions ?? []).toEqual([])
   })
 
-  it('VAC-8 a driver without MODIFY_VOLUME: pending, a clear event, nothing called', async () => {
+  it('VAC-8 a driver without MODIFY_VOLUME: Pending, an event, no call', async () => {
     await provisioned({ settings: { controller: ['CREATE_DELETE_VOLUME'] } })
     world.start()
     await world.setIo({ iops: '700' })
     await untilStatus('iops', 'ControllerModifyVolumePending')
-    expect(world.told).toHaveLength(1)
-    expect(world.told[0]?.message).toContain('cannot give the volume iops 700, throughput 50Mi of the claim')
+    expect(world.events).toHaveLength(1)
+    expect(world.events[0]?.message).toContain('cannot modify the volume to iops 700, throughput 50Mi of the claim')
     expect((await io()).allocated).toBeUndefined()
   })
 })
 
-describe('a class and amounts of the claim’s own', () => {
+describe('a class together with the claim’s own amounts', () => {
   async function withClass(): Promise<void> {
     world = await aWorld()
     await world.aClass('tiered', { tier: 'hot' })
@@ -319,7 +319,7 @@ describe('a class and amounts of the claim’s own', () => {
     await world.aClaim('data', { className: 'tiered', io: { iops: '500' }, has: { tier: 'hot', iops: '500' } })
   }
 
-  it('PIO-1 are sent together, in one call', async () => {
+  it('PIO-1 are sent in one call', async () => {
     await withClass()
     await world.aClass('cool', { tier: 'cool' })
     world.start()
@@ -327,7 +327,7 @@ describe('a class and amounts of the claim’s own', () => {
       spec: { volumeAttributesClassName: 'cool', resources: { requests: { iops: '700', throughput: '70' } } },
     })
     await world.untilSettled('cool')
-    expect(world.asked()).toEqual([{ tier: 'cool', iops: '700', throughput: '70' }])
+    expect(world.modifyCalls()).toEqual([{ tier: 'cool', iops: '700', throughput: '70' }])
     expect(world.reasons().sort()).toEqual(
       ['VolumeModify', 'VolumeModifyInProgress', 'VolumeModifySuccess', 'VolumeModifySuccessful'].sort(),
     )
@@ -337,11 +337,11 @@ describe('a class and amounts of the claim’s own', () => {
     })
   })
 
-  it('PIO-1 that contradict each other: Infeasible, an event that names both, nothing sent, no timer', async () => {
+  it('PIO-1 that contradict each other: Infeasible, an event that names both, no call, no timer', async () => {
     await withClass()
     const process = world.start()
     await world.setClass('fast')
-    await untilTold('VolumeModifyFailed')
+    await untilEvent('VolumeModifyFailed')
     await world.settle()
     const status = await world.status()
     expect(status.modifyVolumeStatus).toEqual({ targetVolumeAttributesClassName: 'fast', status: 'Infeasible' })
@@ -349,31 +349,31 @@ describe('a class and amounts of the claim’s own', () => {
     expect(status.conditions).toEqual([
       expect.objectContaining({ type: 'ModifyVolumeError', reason: 'InvalidArgument' }),
     ])
-    expect(world.told[0]?.message).toMatch(/requests 500 iops.*says iops "1000"/)
-    await world.trial.clock.advance(3_600_000)
+    expect(world.events[0]?.message).toMatch(/requests 500 iops.*says iops "1000"/)
+    await world.server.clock.advance(3_600_000)
     await world.settle()
-    expect(world.told).toHaveLength(1)
+    expect(world.events).toHaveLength(1)
     expect(process.standing()?.is).toBe('stuck')
-    expect(world.asked()).toEqual([])
+    expect(world.modifyCalls()).toEqual([])
     await world.setIo({ iops: '1000' })
     await world.untilSettled('fast')
-    expect(world.asked()).toEqual([{ tier: 'hot', iops: '1000' }])
+    expect(world.modifyCalls()).toEqual([{ tier: 'hot', iops: '1000' }])
     expect((await io()).statuses).toBeUndefined()
   })
 
-  it('PIO-1 an amount that contradicts nothing and is in effect is not called failed', async () => {
+  it('PIO-1 does not mark an amount in effect as failed if it contradicts nothing', async () => {
     await withClass()
     world.start()
     await world.setIo({ throughput: '50' })
     await untilProvided({ throughput: '50Mi' })
     await world.setClass('fast')
-    await untilTold('VolumeModifyFailed')
+    await untilEvent('VolumeModifyFailed')
     await world.settle()
     expect((await io()).statuses).toEqual({ iops: 'ControllerModifyVolumeFailed' })
     await world.setIo({ iops: null })
     await world.untilSettled('fast')
     expect(
-      world.told
+      world.events
         .slice(-4)
         .map(({ message }) => message)
         .join(),
@@ -381,14 +381,14 @@ describe('a class and amounts of the claim’s own', () => {
     expect(world.has()).toEqual({ tier: 'hot', iops: '1000', throughput: '50' })
   })
 
-  it('PIO-1 a contradiction taken back leaves nothing behind', async () => {
+  it('PIO-1 clears the status when the contradiction is removed', async () => {
     await withClass()
     world.start()
     await world.setClass('fast')
-    await untilTold('VolumeModifyFailed')
+    await untilEvent('VolumeModifyFailed')
     await world.setClass('tiered')
     await world.untilSettled('tiered')
-    expect(world.asked()).toEqual([])
+    expect(world.modifyCalls()).toEqual([])
     expect(await io()).toMatchObject({ statuses: undefined, capacity: { iops: '500' } })
   })
 
@@ -405,7 +405,7 @@ describe('a class and amounts of the claim’s own', () => {
       await world.patchClaim('data', {
         spec: { volumeAttributesClassName: 'cool', resources: { requests: { iops: '700' } } },
       })
-      await untilTold('VolumeModifyFailed')
+      await untilEvent('VolumeModifyFailed')
       await world.patchClaim('data', { spec: back })
       const { spec } = await world.claim()
       await world.until(async () => {
@@ -417,7 +417,7 @@ describe('a class and amounts of the claim’s own', () => {
     },
   )
 
-  it('PIO-1 an amount that is no longer asked for gives way to the class’s', async () => {
+  it('PIO-1 replaces an amount that is no longer requested by the class’s', async () => {
     world = await aWorld()
     await world.aClass('fast', { tier: 'hot', iops: '1000' })
     await world.aClaim('data', { className: 'fast', io: { iops: '1000' }, has: { tier: 'hot', iops: '1000' } })
@@ -429,7 +429,7 @@ describe('a class and amounts of the claim’s own', () => {
     expect(world.has()).toEqual({ tier: 'hot', iops: '1000' })
   })
 
-  it('PIO-3 wait together for a class that does not exist', async () => {
+  it('PIO-3 wait together for a missing class', async () => {
     await withClass()
     world.start()
     await world.patchClaim('data', {

@@ -1,5 +1,5 @@
-// Whatever users, drivers and crashes do in whatever order: once all is well, the driver's volume has what the claim's
-// status says, claim and volume agree, and nothing is left of what was begun.
+// Random sequences of edits, driver failures and crashes. Once the driver works again, its volume must have the
+// attributes in the claim's status, claim and volume must agree, and no modification may be left in progress.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { aWorld, type World } from './modifying.fixture.ts'
@@ -14,7 +14,7 @@ const CLASSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** MODIFY_SEQUENCES=5000 for the long form. */
 const SEQUENCES = Number(process.env.MODIFY_SEQUENCES ?? 60)
 
-type Act =
+type Action =
   | { readonly do: 'class'; readonly name: string | null }
   | { readonly do: 'throughput'; readonly amount: string | null }
   | {
@@ -24,7 +24,7 @@ type Act =
   | { readonly do: 'crash' }
   | { readonly do: 'pass'; readonly ms: number }
 
-const anAct: fc.Arbitrary<Act> = fc.oneof(
+const anAction: fc.Arbitrary<Action> = fc.oneof(
   fc.record({
     do: fc.constant('class' as const),
     name: fc.constantFrom('silver', 'gold', 'bronze', 'missing', null),
@@ -45,28 +45,28 @@ const anAct: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(0, 1_000, 400_000) }),
 )
 
-async function live(world: World, acts: readonly Act[], isLate: boolean): Promise<void> {
+async function run(world: World, actions: readonly Action[], isLate: boolean): Promise<void> {
   let process = world.start()
-  for (const act of acts) {
-    if (act.do === 'class')
-      await world.setClass(act.name).catch(() => {}) // some are refused
-    else if (act.do === 'throughput') await world.setIo({ throughput: act.amount })
-    else if (act.do === 'pass') await world.trial.clock.advance(act.ms)
-    else if (act.do === 'crash') {
-      // As good as dead: whatever it has not written is forgotten.
+  for (const action of actions) {
+    if (action.do === 'class')
+      await world.setClass(action.name).catch(() => {}) // some edits are invalid
+    else if (action.do === 'throughput') await world.setIo({ throughput: action.amount })
+    else if (action.do === 'pass') await world.server.clock.advance(action.ms)
+    else if (action.do === 'crash') {
+      // Equals a crash: a new process knows only what was written.
       await process.stop()
       process = world.start()
-    } else if (act.effect === 'lose') world.rules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
-    else world.fails(act.effect, 2)
+    } else if (action.effect === 'lose') world.rules([{ times: 1, effect: { do: 'loseReply', as: 'unavailable' } }])
+    else world.fails(action.effect, 2)
     if (!isLate) await world.settle()
   }
   world.rules([])
   if ((await world.claim()).spec?.volumeAttributesClassName === 'missing') await world.setClass('gold')
   await world.until(async () => {
-    await world.trial.clock.advance(20_000)
+    await world.server.clock.advance(20_000)
     await world.settle()
     return !process.isBusy() && process.standing() === undefined
-  }, 'all to be done')
+  }, 'the queue to be empty')
 }
 
 async function verify(world: World): Promise<void> {
@@ -87,7 +87,7 @@ async function verify(world: World): Promise<void> {
   expect(world.fake.record.overlaps).toEqual([])
 }
 
-describe('any sequence of wishes, answers and crashes', () => {
+describe('any sequence of edits, responses and crashes', () => {
   it.each([
     ['one after the other', false],
     ['all at once', true],
@@ -95,13 +95,13 @@ describe('any sequence of wishes, answers and crashes', () => {
     'VAC-5 VAC-7 PIO-4 ends with driver, volume and claim in agreement (%s)',
     async (_how, isLate) => {
       await fc.assert(
-        fc.asyncProperty(fc.boolean(), fc.array(anAct, { maxLength: 12 }), async (hasClass, acts) => {
+        fc.asyncProperty(fc.boolean(), fc.array(anAction, { maxLength: 12 }), async (hasClass, actions) => {
           const world = await aWorld()
           try {
             for (const [name, parameters] of Object.entries(CLASSES)) await world.aClass(name, parameters)
             const silver = { className: 'silver', has: { iops: '500', tier: 'silver' } }
             await world.aClaim('data', hasClass ? silver : {})
-            await live(world, acts, isLate)
+            await run(world, actions, isLate)
             await verify(world)
           } finally {
             await world.close()

@@ -1,19 +1,20 @@
-// A claim, its volume and the classes they name, read as one picture: what is wanted, what is in effect, what was begun.
+// Reads a claim, its volume and their classes into one value: what is requested, in effect and in progress.
+// The plan (plan-modification.ts) depends on nothing else.
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { wantedAttributes } from '../provisioning/csi/attributes.ts'
 import { isInUse, type Subject } from '../volume-changes/index.ts'
-import type { Answers } from './answers.ts'
 import type { ModifyingContext } from './context.ts'
+import type { LastResponses } from './last-responses.ts'
 import type { Attributes, IoName, Target } from './target.ts'
 import { confirmedOf, type Undo, undoOf } from './undo.ts'
 
 export type ClassLookup =
   | { readonly is: 'found'; readonly driverName: string; readonly parameters: Attributes }
   | { readonly is: 'missing' }
-  /** The server has not been heard of, or does not serve classes. */
+  /** The class cache is not synced, or the server does not serve classes. */
   | { readonly is: 'unknown' }
 
 export type IoStatus = NonNullable<NonNullable<PersistentVolumeClaim['status']>['allocatedResourceStatuses']>[string]
@@ -25,50 +26,50 @@ export interface IoProgress {
 
 export interface Situation {
   readonly wanted: Target
-  /** With the gate off, classes are as if there were none: what they once gave stays. */
+  /** False with the gate off: classes are ignored, and attributes set by them stay. */
   readonly usesClasses: boolean
-  /** What the claim's status says the volume has. */
+  /** The attributes in the claim's status. */
   readonly inEffect: Target
-  /** How far a change of the class has come, and to which. */
+  /** status.modifyVolumeStatus. */
   readonly classStatus: 'Pending' | 'InProgress' | 'Infeasible' | undefined
   readonly classTarget: string | undefined
   readonly io: Readonly<Record<IoName, IoProgress>>
   readonly hasConditions: boolean
   readonly undo: Undo | undefined
-  /** Attributes that the driver has confirmed, as far as is known. */
+  /** Attributes that the driver has confirmed, by the volume's annotation. */
   readonly confirmed: Attributes
   readonly driverName: string
   readonly canModify: boolean
-  /** The last call was answered for good, by yes or no. Otherwise the driver may still be at it. */
+  /** The last call has a final response. Otherwise the driver may still be modifying the volume. */
   readonly isAnswered: boolean
-  /** It refused amounts because the volume was in use, and it still is. */
+  /** The driver rejected amounts because the volume was in use, and it still is. */
   readonly isHeldByUse: boolean
-  /** What was refused, and rests. */
-  readonly resting: string | undefined
+  /** The rejected call (fingerprintOf) whose retry delay has not passed. */
+  readonly rejected: string | undefined
   classOf(name: string): ClassLookup
 }
 
 export interface SituationDeps {
   readonly gates: FeatureGates
-  /** Whether the server knows iops and throughput in a status. */
+  /** Whether the server accepts iops and throughput in a claim's status. */
   readonly withIo: boolean
   readonly driverName: string
   readonly canModify: boolean
-  readonly answers: Answers
+  readonly responses: LastResponses
   readonly isInUse: boolean
   classOf(name: string): ClassLookup
 }
 
 export async function situationOf(subject: Subject, context: ModifyingContext): Promise<Situation> {
-  const { client, facts, gates, answers, pods, classOf } = context
+  const { client, facts, gates, responses, pods, classOf } = context
   return readSituation(subject, {
     gates,
-    answers,
+    responses,
     isInUse: pods !== undefined && isInUse(keyOfObject(subject.claim), pods),
     classOf,
     driverName: facts.name,
     canModify: facts.controller.has('MODIFY_VOLUME'),
-    // Only our own server has commits, and only it takes iops and throughput in a status.
+    // Only the Stowage server commits atomically, and only it accepts iops and throughput in a claim's status.
     withIo: namesIo(subject) && (await client.commitsAtomically()),
   })
 }
@@ -80,7 +81,7 @@ const namesIo = ({ claim: { spec, status } }: Subject): boolean =>
 
 /** Pure. */
 export function readSituation({ claim, volume }: Subject, deps: SituationDeps): Situation {
-  const { gates, driverName, canModify, answers, classOf } = deps
+  const { gates, driverName, canModify, responses, classOf } = deps
   const withClass = gates.enabled('VolumeAttributesClass')
   const changesIo = deps.withIo && gates.enabled('VolumeProvisionedIO')
   const { status = {} } = claim
@@ -97,7 +98,7 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
         }
       : { allocated: undefined, status: undefined }
   return {
-    // With its gate off a class is not asked for, and none is taken away; nor is an amount that the volume has.
+    // With its gate off, the class or amount in effect counts as requested: nothing changes.
     wanted: {
       className: withClass ? wanted.className : current,
       iops: changesIo ? wanted.iops : inEffect.iops,
@@ -113,9 +114,9 @@ export function readSituation({ claim, volume }: Subject, deps: SituationDeps): 
     confirmed: confirmedOf(volume) ?? {},
     driverName,
     canModify,
-    isAnswered: answers.isAnswered(claim),
-    isHeldByUse: deps.isInUse && answers.isOffline(claim),
-    resting: answers.restingOf(claim),
+    isAnswered: responses.isAnswered(claim),
+    isHeldByUse: deps.isInUse && responses.requiresOffline(claim),
+    rejected: responses.rejectedOf(claim),
     classOf,
   }
 }
@@ -124,7 +125,7 @@ export const MODIFYING_VOLUME = 'ModifyingVolume'
 export const MODIFY_VOLUME_ERROR = 'ModifyVolumeError'
 const MODIFY_CONDITIONS: readonly string[] = [MODIFYING_VOLUME, MODIFY_VOLUME_ERROR]
 
-/** Something was asked of the driver, and whether it was done is not known. */
+/** A call is in progress or has no final response. */
 export const isUncertain = ({ classStatus, io, isAnswered }: Situation): boolean =>
   !isAnswered &&
   (classStatus === 'InProgress' || IO_RESOURCES.some((name) => io[name].status === 'ControllerModifyVolumeInProgress'))

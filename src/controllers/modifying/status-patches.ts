@@ -1,31 +1,33 @@
-// What each step writes, as one patch of the claim's status: class, iops and throughput, conditions and the undo record
-// together, so that no reader ever sees half a step. Pure; undefined where everything is as it should be already.
+// The patches of each step: class, iops and throughput, conditions and undo record in one write of the claim's status,
+// so that no reader sees half a step. Pure; undefined if the status already has the values.
 
+import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/kinds/claim/claim-schema.ts'
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import { timeText } from '../../volumes/resize-status.ts'
 import { IO_PROGRESS, type IoProgressName } from './io-progress.ts'
-import type { Ask } from './plan-modification.ts'
+import type { ModifyCall } from './plan-modification.ts'
 import { type IoStatus, MODIFY_VOLUME_ERROR, MODIFYING_VOLUME, type Situation } from './situation.ts'
 import { type Attributes, type IoName, sameAmount, type Target, targetText } from './target.ts'
 import { ATTRIBUTES, confirmedText, UNDO, type Undo, undoText } from './undo.ts'
 
-type Claim = Readonly<PersistentVolumeClaim>
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
 
 export interface StatusPatch {
   readonly metadata: Readonly<Record<string, unknown>>
   readonly status: Readonly<Record<string, unknown>>
 }
 
-type Asked = Pick<Ask, 'target' | 'attributes' | 'replaced'>
+type ModifyTarget = Pick<ModifyCall, 'target' | 'attributes' | 'replaced'>
 
-/** What of a claim a target is about. */
+/** The parts of a claim's request that a call changes. */
 export interface Concern {
   readonly className: string | undefined
   readonly io: readonly IoName[]
 }
 
-export function concernOf({ inEffect, classStatus, io }: Situation, { target, replaced }: Asked): Concern {
+export function concernOf({ inEffect, classStatus, io }: Situation, { target, replaced }: ModifyTarget): Concern {
   const isAboutClass =
     target.className !== undefined && (target.className !== inEffect.className || classStatus !== undefined)
   return {
@@ -46,7 +48,7 @@ interface Step {
   readonly nowMs: number
 }
 
-/** Before the driver is asked. Only of the claim as it was read. */
+/** Before the driver is called. Conditional on the claim's resourceVersion. */
 export function beginPatch({ claim, situation, target, concern, nowMs }: Step, undo: Undo): StatusPatch | undefined {
   const { className, io } = concern
   const { classStatus, classTarget } = situation
@@ -78,8 +80,8 @@ export function beginPatch({ claim, situation, target, concern, nowMs }: Step, u
   }
 }
 
-/** Once the driver has confirmed. Of the claim as it is then: what a user wants by now is another matter. */
-export function finishPatch({ claim, situation, target, concern }: Step, asked: Asked): StatusPatch {
+/** After the driver has confirmed. Unconditional: an edit during the call does not change its result. */
+export function finishPatch({ claim, situation, target, concern }: Step, asked: ModifyTarget): StatusPatch {
   const { inEffect } = situation
   const provided = providedBy(asked)
   const begun = IO_RESOURCES.filter((name) => concern.io.includes(name) || situation.io[name].allocated !== undefined)
@@ -98,7 +100,7 @@ export function finishPatch({ claim, situation, target, concern }: Step, asked: 
   }
 }
 
-/** Nothing was changed, and nothing is wanted any more. */
+/** Clears a modification that did not change the volume. */
 export function dropPatch(claim: Claim, { inEffect, wanted, io }: Situation): StatusPatch {
   const begun = IO_RESOURCES.filter((name) => io[name].status !== undefined || io[name].allocated !== undefined)
   const amount = (name: IoName) => (wanted[name] === undefined ? null : (inEffect[name] ?? null))
@@ -114,7 +116,7 @@ export function dropPatch(claim: Claim, { inEffect, wanted, io }: Situation): St
   }
 }
 
-/** It cannot begin. What was begun before stays told: target and conditions are left as they are. */
+/** The modification cannot start. Keeps target and conditions of an earlier one. */
 export function holdPatch(
   claim: Claim,
   { inEffect, classStatus, io }: Situation,
@@ -138,17 +140,17 @@ export function holdPatch(
   }
 }
 
-/** It cannot be, and the driver was not asked. */
+/** The modification is impossible; the driver was not called. */
 export function refusePatch(
   { claim, situation, target, nowMs }: Omit<Step, 'concern'>,
   io: readonly IoName[],
   because: string,
 ): StatusPatch | undefined {
   const { className } = target
-  const isSaid = conditionOf(claim, MODIFY_VOLUME_ERROR)?.message === because
+  const isReported = conditionOf(claim, MODIFY_VOLUME_ERROR)?.message === because
   const isClassSet =
     className === undefined || (situation.classStatus === 'Infeasible' && situation.classTarget === className)
-  if (isSaid && isClassSet && io.every((name) => situation.io[name].status === IO_PROGRESS.failed)) return undefined
+  if (isReported && isClassSet && io.every((name) => situation.io[name].status === IO_PROGRESS.failed)) return undefined
   const { uid, resourceVersion } = claim.metadata
   return {
     metadata: { uid, resourceVersion },
@@ -166,41 +168,41 @@ export function refusePatch(
 }
 
 export type FailureMeaning =
-  /** These attributes cannot be; the volume has those it had. */
+  /** The driver does not support these attributes; the volume is unchanged. */
   | 'infeasible'
-  /** Not while the volume is in use. */
+  /** Rejected while the volume is in use. */
   | 'inUse'
-  /** No, for another reason. */
+  /** Another final error. */
   | 'final'
-  /** The driver may be at it, or done. */
+  /** The driver may still be modifying the volume, or have finished. */
   | 'uncertain'
 
 export interface Failed {
   readonly meaning: FailureMeaning
   readonly reason: string
   readonly message: string
-  /** What may have been changed, after this answer. */
+  /** The undo record after this response. */
   readonly undo: Undo
 }
 
-/** After the driver said no, or nothing. */
+/** After a failed call. */
 export function failurePatch(step: Step, { meaning, reason, message, undo }: Failed): StatusPatch | undefined {
   const { claim, situation, target, concern, nowMs } = step
   const { classStatus } = situation
-  const classWord = CLASS_WORDS[meaning]
-  const ioWord = IO_WORDS[meaning]
+  const classWord = CLASS_STATUSES[meaning]
+  const ioWord = IO_STATUSES[meaning]
   const words = meaning === 'uncertain' ? 'is still in progress.' : 'failed. Waiting for retry.'
   const isAboutNothing = concern.className === undefined && concern.io.length === 0
   const text = isAboutNothing ? `Cancelling the modification ${words}` : `${to(target)} ${words}`
   const known = conditionOf(claim, MODIFY_VOLUME_ERROR)
   const isUndoSet = undoText(undo) === undoText(situation.undo ?? {})
-  const isSaid =
+  const isReported =
     conditionOf(claim, MODIFYING_VOLUME)?.message === text &&
     known?.message === message &&
     known.reason === reason &&
     (concern.className === undefined || classStatus === classWord) &&
     concern.io.every((name) => situation.io[name].status === ioWord)
-  if (isSaid && isUndoSet) return undefined
+  if (isReported && isUndoSet) return undefined
   return {
     metadata: { uid: claim.metadata.uid, ...(isUndoSet ? {} : { annotations: { [UNDO]: undoText(undo) } }) },
     status: {
@@ -216,26 +218,26 @@ export function failurePatch(step: Step, { meaning, reason, message, undo }: Fai
   }
 }
 
-const CLASS_WORDS: Readonly<Record<FailureMeaning, 'Pending' | 'InProgress' | 'Infeasible'>> = {
+const CLASS_STATUSES: Readonly<Record<FailureMeaning, 'Pending' | 'InProgress' | 'Infeasible'>> = {
   infeasible: 'Infeasible',
   inUse: 'Pending',
   final: 'InProgress',
   uncertain: 'InProgress',
 }
 
-const IO_WORDS: Readonly<Record<FailureMeaning, IoProgressName>> = {
+const IO_STATUSES: Readonly<Record<FailureMeaning, IoProgressName>> = {
   infeasible: IO_PROGRESS.failed,
   inUse: IO_PROGRESS.pending,
   final: IO_PROGRESS.inProgress,
   uncertain: IO_PROGRESS.inProgress,
 }
 
-/** The volume after the driver has confirmed; undefined where it says so already. */
+/** The patch of the volume after the driver has confirmed; undefined if it has the values already. */
 export function volumePatch(
   volume: Readonly<PersistentVolume>,
-  asked: Asked,
+  asked: ModifyTarget,
   known: Attributes,
-  notes: Readonly<Record<string, string>> = {},
+  more: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, unknown>> | undefined {
   const { metadata, spec = {} } = volume
   const { target, attributes } = asked
@@ -244,11 +246,11 @@ export function volumePatch(
   const provided = Object.entries(providedBy(asked)).filter(([name, amount]) =>
     amount === null ? spec.capacity?.[name] !== undefined : !sameAmount(spec.capacity?.[name], amount),
   )
-  const annotations = { [ATTRIBUTES]: confirmed, ...notes }
-  const isSaid = Object.entries(annotations).every(([name, text]) => metadata.annotations?.[name] === text)
-  if (isSaid && className === spec.volumeAttributesClassName && provided.length === 0) return undefined
+  const annotations = { [ATTRIBUTES]: confirmed, ...more }
+  const isAnnotated = Object.entries(annotations).every(([name, text]) => metadata.annotations?.[name] === text)
+  if (isAnnotated && className === spec.volumeAttributesClassName && provided.length === 0) return undefined
   return {
-    metadata: { uid: metadata.uid, ...(isSaid ? {} : { annotations }) },
+    metadata: { uid: metadata.uid, ...(isAnnotated ? {} : { annotations }) },
     spec: {
       ...(className === spec.volumeAttributesClassName ? {} : { volumeAttributesClassName: className }),
       ...(provided.length > 0 ? { capacity: Object.fromEntries(provided) } : {}),
@@ -256,8 +258,8 @@ export function volumePatch(
   }
 }
 
-/** The claim's own amounts; where its class has one instead, there is none to report. */
-function providedBy({ target, replaced }: Asked): Record<string, string | null> {
+/** The claim's own amounts in effect; null for an amount that the class replaces. */
+function providedBy({ target, replaced }: ModifyTarget): Record<string, string | null> {
   const provided: Record<string, string | null> = {}
   for (const name of IO_RESOURCES) {
     if (target[name] !== undefined) provided[name] = target[name]
@@ -284,11 +286,11 @@ const modifying = (claim: Claim, message: string, nowMs: number) =>
 const conditionOf = ({ status }: Claim, type: string): Readonly<PersistentVolumeClaimCondition> | undefined =>
   status?.conditions?.find((one) => one.type === type)
 
-/** Conditions hold or are gone; they are never False. A change of the message alone is no transition. */
-function condition(claim: Claim, said: { type: string; reason?: string; message: string }, nowMs: number) {
-  const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`
-  const before = conditionOf(claim, said.type)
-  const isSame = before?.status === 'True' && (before.reason ?? '') === (said.reason ?? '')
+/** Conditions are True or absent, never False. A new message alone is no transition. */
+function condition(claim: Claim, fields: { type: string; reason?: string; message: string }, nowMs: number) {
+  const now = timeText(nowMs)
+  const before = conditionOf(claim, fields.type)
+  const isSame = before?.status === 'True' && (before.reason ?? '') === (fields.reason ?? '')
   const since = isSame ? (before.lastTransitionTime ?? now) : now
-  return { ...said, status: 'True', lastProbeTime: now, lastTransitionTime: since }
+  return { ...fields, status: 'True', lastProbeTime: now, lastTransitionTime: since }
 }

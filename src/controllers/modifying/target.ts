@@ -1,5 +1,5 @@
-// What a volume should have beside its size: the attributes class, and iops and throughput of its own.
-// Throughput is bytes/s here; how a driver is told is ../provisioning/csi/attributes.ts.
+// The target of a modification: the attributes class, and the claim's own iops and throughput.
+// Throughput is bytes/s here; its form in CSI parameters is ../provisioning/csi/attributes.ts.
 import { IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity } from '../../api/quantity.ts'
 import type { WantedAttributes } from '../provisioning/csi/attributes.ts'
@@ -7,7 +7,7 @@ import type { WantedAttributes } from '../provisioning/csi/attributes.ts'
 export type Target = WantedAttributes
 export type IoName = (typeof IO_RESOURCES)[number]
 
-/** Keys and values as drivers take and keep them. */
+/** Mutable parameters in the driver's keys and values. */
 export type Attributes = Readonly<Record<string, string>>
 
 export const sameAmount = (a: string | undefined, b: string | undefined): boolean => {
@@ -18,12 +18,12 @@ export const sameAmount = (a: string | undefined, b: string | undefined): boolea
 export const sameTarget = (a: Target, b: Target): boolean =>
   a.className === b.className && IO_RESOURCES.every((name) => sameAmount(a[name], b[name]))
 
-/** `iops 500, throughput 50Mi`, of those that are asked for. */
+/** `iops 500, throughput 50Mi`, of the amounts in the target. */
 export const ioText = (target: Target, names: readonly IoName[] = IO_RESOURCES): string =>
   names
     .filter((name) => target[name] !== undefined)
     .map((name) => `${name} ${target[name]}`)
     .join(', ')
 
-/** By what people know it: the class, or the amounts. */
+/** The class name, or the amounts if the target has no class. */
 export const targetText = (target: Target): string => target.className ?? ioText(target)

@@ -1,7 +1,7 @@
-// What makes going back real. While a change is under way, the claim says which attributes the driver may have changed
-// and what they were before; once it is done, the volume says which attributes the driver has confirmed.
-// Both are annotations and are written together with the step they belong to.
-//   claim    modifying.stowage.dev/undo         {"iops":"500","tier":null}          null: nobody knows what it was
+// The undo record, which makes rollback possible. During a modification an annotation on the claim lists the attributes
+// that the driver may have changed, with their previous values; afterwards an annotation on the volume lists the
+// attributes that the driver has confirmed. Each is written together with the step it belongs to.
+//   claim    modifying.stowage.dev/undo         {"iops":"500","tier":null}          null: previous value not known
 //   volume   modifying.stowage.dev/attributes   {"class":"gold","attributes":{"iops":"1000"}}
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
@@ -16,20 +16,20 @@ export const ATTRIBUTES = 'modifying.stowage.dev/attributes'
 
 export type Undo = Readonly<Record<string, string | null>>
 
-/** Beyond this a volume remembers only what was sent last; what a class before that one left is then not put back. */
-const REMEMBERED_BYTES_MAX = 16_384
+/** Beyond this only the attributes sent last are recorded; those of an earlier class are then not restored. */
+const ATTRIBUTES_BYTES_MAX = 16_384
 
-/** Undefined when there is none, or none that can be read. */
+/** Undefined if the annotation is absent or invalid. */
 export function undoOf({ metadata }: Readonly<PersistentVolumeClaim>): Undo | undefined {
-  const value = parsed(metadata.annotations?.[UNDO])
+  const value = parse(metadata.annotations?.[UNDO])
   return isRecord(value) && Object.values(value).every((one) => one === null || typeof one === 'string')
     ? (value as Undo)
     : undefined
 }
 
-/** What the driver has confirmed, if that was for the class the volume is said to have. */
+/** The confirmed attributes, if they belong to the volume's current class. */
 export function confirmedOf({ metadata, spec }: Readonly<PersistentVolume>): Attributes | undefined {
-  const value = parsed(metadata.annotations?.[ATTRIBUTES])
+  const value = parse(metadata.annotations?.[ATTRIBUTES])
   if (!isRecord(value) || (value.class ?? undefined) !== spec?.volumeAttributesClassName) return undefined
   const { attributes } = value
   return isRecord(attributes) && Object.values(attributes).every((one) => typeof one === 'string')
@@ -41,13 +41,13 @@ export function confirmedText(className: string | undefined, before: Attributes,
   const text = (attributes: Attributes) =>
     JSON.stringify({ ...(className === undefined ? {} : { class: className }), attributes: sorted(attributes) })
   const all = text({ ...before, ...sent })
-  return all.length <= REMEMBERED_BYTES_MAX ? all : text(sent)
+  return all.length <= ATTRIBUTES_BYTES_MAX ? all : text(sent)
 }
 
 export const undoText = (undo: Undo): string | null =>
   Object.keys(undo).length === 0 ? null : JSON.stringify(sorted(undo))
 
-/** What was recorded first stays: later tries start from what earlier ones may have left. */
+/** Adds the attributes of a call to the undo record. Earlier entries stay: they hold the oldest values. */
 export function undoFor(sending: Attributes, recorded: Undo, known: Attributes): Undo {
   const undo: Record<string, string | null> = { ...recorded }
   for (const [key, value] of Object.entries(sending)) {
@@ -58,18 +58,18 @@ export function undoFor(sending: Attributes, recorded: Undo, known: Attributes):
   return undo
 }
 
-/** Those of an undo that can be put back. */
-export const putBack = (undo: Undo): Attributes =>
+/** The entries that can be restored: those with a known previous value. */
+export const knownValues = (undo: Undo): Attributes =>
   Object.fromEntries(Object.entries(undo).filter((entry): entry is [string, string] => entry[1] !== null))
 
-/** How a storage class sets an attribute at creation only. */
+/** Storage class parameters that set an attribute at creation only. */
 const ON_CREATE: Readonly<Record<string, string>> = {
   'provisioned-iops-on-create': 'iops',
   'provisioned-throughput-on-create': 'throughput',
 }
 
-/** What a volume was made with, as far as the parameters of its storage class say so. */
-export function madeWith(parameters: Attributes = {}): Attributes {
+/** The attributes at creation, by the parameters of the volume's storage class. */
+export function provisionedWith(parameters: Attributes = {}): Attributes {
   const made: Record<string, string> = {}
   for (const [key, value] of Object.entries(parameters)) {
     if (key.startsWith(RESERVED_PREFIX)) continue
@@ -88,18 +88,18 @@ function wholeMebibytes(text: string): string {
   return String((quantityToBytes(normalizeThroughput(quantity)) + BYTES_PER_MIB - 1n) / BYTES_PER_MIB)
 }
 
-function parsed(text: string | undefined): unknown {
+function parse(text: string | undefined): unknown {
   if (text === undefined) return undefined
   try {
     return JSON.parse(text)
   } catch {
-    return undefined // someone wrote on it by hand: as if it were not there
+    return undefined // edited by a user: ignored
   }
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The same attributes give the same text, so that nothing is written twice. */
+/** Equal attributes give equal texts, so that no unchanged annotation is written. */
 const sorted = <V>(record: Readonly<Record<string, V>>): Record<string, V> =>
   Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -1,28 +1,30 @@
-// A change that the volume of a bound claim is asked for: more room, or other attributes. Each kind of change decides for
-// itself what is due and takes its steps; the frame (changing-controllers.ts) lets no volume undergo two at once.
+// One kind of change to the volume of a bound claim: expansion (../expanding) or modification of its attributes
+// (../modifying). Each kind plans and applies its own steps; volume-change-controllers.ts wakes it and ensures that no
+// volume undergoes two changes at once.
+import type { Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { Cache, Outcome, Source } from '../../runtime/index.ts'
 
-/** A bound claim, and the volume of this driver that says it belongs to it. */
+/** A bound claim and its volume. Both name each other, and the volume belongs to this driver. */
 export interface Subject {
-  readonly claim: Readonly<PersistentVolumeClaim>
-  readonly volume: Readonly<PersistentVolume>
+  readonly claim: Readonly<Stored<PersistentVolumeClaim>>
+  readonly volume: Readonly<Stored<PersistentVolume>>
 }
 
-export interface Change {
+export interface VolumeChange {
   readonly name: 'expanding' | 'modifying'
-  /** Whether an update of the claim may have given it something to do. Its own writes should not: they would cut its backoff short. */
-  matters(next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean
-  /** What else wakes claims: a class that appears, a pod that ends. */
+  /** Whether an update of the claim may require work. Must ignore the change's own writes: they would reset its backoff. */
+  matters(next: Subject['claim'], old: Subject['claim']): boolean
+  /** Further objects that wake claims: a class that is created, a pod that terminates. */
   readonly sources?: readonly Source[]
-  /** Caches that it reads and that wake nobody. */
+  /** Caches that are read but wake no claim; the controller waits until they are synced. */
   readonly reads?: readonly Cache<any>[]
-  /** Takes the steps that are due now, one after the other. Called for one claim at a time. */
+  /** Applies the steps that are due now, in order. Called for one claim at a time. */
   reconcile(subject: Subject, signal: AbortSignal): Promise<Outcome>
-  /** The claim is gone, or no longer the driver's: what was known of it may go. */
+  /** Discards what is remembered about a claim that was deleted or no longer uses this driver. */
   forget?(claim: ObjectKey): void
-  /** Called when the work begins, to follow caches for other reasons; the returned function ends it. */
-  follow?(subjectOf: (claim: Readonly<PersistentVolumeClaim>) => Subject | undefined): () => void
+  /** Called when the controller starts, to subscribe to caches; the returned function unsubscribes. */
+  follow?(subjectOf: (claim: Subject['claim']) => Subject | undefined): () => void
 }

@@ -1,12 +1,18 @@
-// The door of changing: the frame of everything that changes volumes of bound claims.
-export type { Change, Subject } from './change.ts'
+// The public names of volume-changes: what expansion and modification share.
+export type { Subject, VolumeChange } from './change.ts'
 export {
-  type ChangingControllers,
-  type ChangingDeps,
+  type ChangeBudget,
+  type ChangeThrottle,
+  changeDelayed,
+  createChangeThrottle,
+  type ThrottleOptions,
+} from './change-throttle.ts'
+export { indexPodsByClaim, isInUse, isTerminated } from './in-use.ts'
+export type { VolumeChangeOptions } from './options.ts'
+export type { ServedNode } from './subject.ts'
+export {
   changeKey,
-  createChangingControllers,
-} from './changing-controllers.ts'
-export type { ChangingOptions } from './options.ts'
-export { type ChangeBudget, createPace, delayed, type Pace, type PaceOptions } from './pace.ts'
-export type { ServedNode } from './subjects.ts'
-export { followUsers, isInUse, isOver } from './users.ts'
+  createVolumeChangeControllers,
+  type VolumeChangeControllers,
+  type VolumeChangeDeps,
+} from './volume-change-controllers.ts'

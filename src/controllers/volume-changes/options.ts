@@ -1,20 +1,20 @@
-// What the frame of changes can be told, and what it does when it is not. The defaults are those of the external resizer.
+// The settings that all kinds of volume change share. The defaults are those of external-resizer.
 import type { Backoff } from '../../runtime/backoff.ts'
 
-export interface ChangingOptions {
-  /** Claims worked on at once, whatever their change. Default 10. */
+export interface VolumeChangeOptions {
+  /** Claims reconciled at once, for all kinds of change together. Default 10. */
   readonly workers?: number
-  /** Between two tries for one claim: from, doubling, to. Default 1 s and 5 min. */
+  /** Backoff between two attempts for one claim: initial and maximum delay. Default 1 s and 5 min. */
   readonly retryIntervalStartMs?: number
   readonly retryIntervalMaxMs?: number
 }
 
-export interface ChangingSettings {
+export interface VolumeChangeSettings {
   readonly workers: number
   readonly backoff: Backoff
 }
 
-export const changingSettings = (options: ChangingOptions = {}): ChangingSettings => ({
+export const volumeChangeSettings = (options: VolumeChangeOptions = {}): VolumeChangeSettings => ({
   workers: options.workers ?? 10,
   backoff: { baseMs: options.retryIntervalStartMs ?? 1_000, maxMs: options.retryIntervalMaxMs ?? 300_000 },
 })

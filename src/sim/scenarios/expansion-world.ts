@@ -8,7 +8,7 @@ import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { silentLog } from '../../base/log.ts'
 import { type Client, keyOfObject } from '../../client/index.ts'
 import { createExpanding, type ExpandingDeps } from '../../controllers/expanding/index.ts'
-import { type Change, createChangingControllers } from '../../controllers/volume-changes/index.ts'
+import { createVolumeChangeControllers, type VolumeChange } from '../../controllers/volume-changes/index.ts'
 import { CSI_CODES, type CsiDriver, type CsiFailureCode, serializeCalls } from '../../csi/index.ts'
 import { csiVolumeOf } from '../../nodeagent/csi/csi-volume.ts'
 import { createGrowVolume, type GrowDeps } from '../../nodeagent/csi/grow.ts'
@@ -92,7 +92,7 @@ export const runExpander = (env: Env, ways: Ways, driver: CsiDriver): Promise<vo
 export interface Changes {
   readonly component: string
   /** In the order in which they come first. */
-  changesOf(deps: ExpandingDeps): Change[]
+  changesOf(deps: ExpandingDeps): VolumeChange[]
   /** How many claims are worked on at once, if not as many as usual. */
   readonly workers?: number
 }
@@ -109,7 +109,7 @@ export async function runChanges(env: Env, { client, chatter }: Ways, driver: Cs
   const events = createEventRecorder({ ...deps, client: chatter, component })
   const changes = changesOf({ ...deps, driver: csi, facts, events })
   void events.run(signal)
-  await createChangingControllers({ ...deps, facts, changes, options: workers ? { workers } : {} }).run(signal)
+  await createVolumeChangeControllers({ ...deps, facts, changes, options: workers ? { workers } : {} }).run(signal)
 }
 
 /** The node's part, for every claim there is. */

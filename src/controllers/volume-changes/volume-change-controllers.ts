@@ -1,7 +1,6 @@
-// Everything that changes volumes of one CSI driver while claims are bound to them: one queue and one limit of workers for
-// all kinds of change. Each claim waits there once per kind, so that one that backs off holds up no other, and takes
-// turns, so that no volume undergoes two at once; the kinds are woken in the order they are given.
-// Runs in the control plane's process or alone. Where a leader is elected, it is made anew for every term.
+// Runs all kinds of volume change (change.ts) for one CSI driver on one work queue with one worker limit. The queue key
+// is claim and kind, so that an expansion that backs off does not delay a modification; a lock per volume ensures that
+// no volume undergoes two changes at once. Where a leader is elected, an instance is created for every term.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
@@ -21,37 +20,37 @@ import {
 } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 import { VolumeTurns } from '../attaching/attacher/volume-turns.ts'
-import type { Change } from './change.ts'
-import { type ChangingOptions, changingSettings } from './options.ts'
-import { isBound, type ServedNode, subjectOf } from './subjects.ts'
+import type { Subject, VolumeChange } from './change.ts'
+import { type VolumeChangeOptions, volumeChangeSettings } from './options.ts'
+import { isBound, type ServedNode, subjectOf } from './subject.ts'
 
-export interface ChangingDeps extends Omit<ControllerDeps, 'client'> {
+export interface VolumeChangeDeps extends Omit<ControllerDeps, 'client'> {
   readonly facts: Pick<DriverFacts, 'name'>
-  /** The node this instance of the driver serves alone; absent: it serves all. */
+  /** The only node that this instance of the driver serves. Absent: it serves all nodes. */
   readonly node?: ServedNode
-  /** In the order in which they are to happen when several are due. */
-  readonly changes: readonly Change[]
-  readonly options?: ChangingOptions
+  /** In the order in which they run when several are due. */
+  readonly changes: readonly VolumeChange[]
+  readonly options?: VolumeChangeOptions
 }
 
-export interface ChangingControllers {
+export interface VolumeChangeControllers {
   readonly queues: readonly WorkQueue[]
-  /** Settles when the last claim in work has. */
+  /** Settles when the last running reconcile has. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** How a claim is called in the queue. */
-export const changeKey = (claim: ObjectKey, change: Change['name']): string => `${claim}#${change}`
+/** The work queue's key of a claim. */
+export const changeKey = (claim: ObjectKey, change: VolumeChange['name']): string => `${claim}#${change}`
 
-export function createChangingControllers(deps: ChangingDeps): ChangingControllers {
+export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeChangeControllers {
   const { caches, clock, random, log, metrics, facts, node, changes } = deps
-  const settings = changingSettings(deps.options)
+  const settings = volumeChangeSettings(deps.options)
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
-  const subjectDeps = { driverName: facts.name, volumes, ...(node ? { node } : {}) }
-  const subjectIn = (claim: Readonly<PersistentVolumeClaim>) => subjectOf(claim, subjectDeps)
+  const subjectDeps = { driverName: facts.name, volumes, node }
+  const subjectIn = (claim: Subject['claim']) => subjectOf(claim, subjectDeps)
   const turns = new VolumeTurns()
 
-  const sourcesOf = (change: Change): Source[] => [
+  const sourcesOf = (change: VolumeChange): Source[] => [
     source({
       cache: claims,
       keysOf: (claim) => (isBound(claim) ? [changeKey(keyOfObject(claim), change.name)] : []),
@@ -60,7 +59,7 @@ export function createChangingControllers(deps: ChangingDeps): ChangingControlle
     source({
       cache: volumes,
       keysOf: (volume) => claimsOf(volume, facts.name).map((key) => changeKey(key, change.name)),
-      matters: isAnotherVolume,
+      matters: isVolumeChanged,
     }),
     ...(change.sources ?? []).map(({ keysOf, ...rest }) => ({
       ...rest,
@@ -78,7 +77,7 @@ export function createChangingControllers(deps: ChangingDeps): ChangingControlle
       return done
     }
     const volumeName = keyOfObject(subject.volume)
-    if (!turns.take(volumeName, key)) return stuck(`another change of volume ${volumeName} is under way`)
+    if (!turns.take(volumeName, key)) return stuck(`another change of volume ${volumeName} is in progress`)
     try {
       return await change.reconcile(subject, signal)
     } finally {
@@ -117,7 +116,7 @@ function claimsOf({ spec }: Readonly<PersistentVolume>, driverName: string): Obj
   return name && spec?.csi?.driver === driverName ? [`${namespace}/${name}`] : []
 }
 
-const isAnotherVolume = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
+const isVolumeChanged = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
   next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid ||
   next.spec?.capacity?.storage !== old.spec?.capacity?.storage ||
   annotationOf(next, PRE_RESIZE_CAPACITY) !== annotationOf(old, PRE_RESIZE_CAPACITY)

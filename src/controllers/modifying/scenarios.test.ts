@@ -1,10 +1,10 @@
-// The user stories of both documents, and what they promise about load, gates, quota and metrics.
+// The user stories of the KEPs for attributes classes and provisioned IO, with load, feature gates, quota and metrics.
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseFeatureGates } from '../../api/feature-gates.ts'
 import { done } from '../../runtime/index.ts'
 import { memoryMedium } from '../../store/index.ts'
-import type { Change } from '../volume-changes/index.ts'
+import type { VolumeChange } from '../volume-changes/index.ts'
 import { createModifyingMetrics } from './index.ts'
 import { aWorld, type World } from './modifying.fixture.ts'
 
@@ -14,14 +14,14 @@ afterEach(() => world.close())
 const CLAIM = '/api/v1/namespaces/default/persistentvolumeclaims/data'
 const QUOTAS = '/api/v1/namespaces/default/resourcequotas'
 
-async function aGoldenWorld(): Promise<void> {
+async function silverAndGold(): Promise<void> {
   world = await aWorld()
   await world.aClass('silver', { iops: '500' })
   await world.aClass('gold', { iops: '1000' })
 }
 
-describe('the rollback of the feature', () => {
-  it('VAC-12 enable, modify, disable, refuse, enable, modify', async () => {
+describe('feature gates', () => {
+  it('VAC-12 rejects a class while the gate is off, and modifies again when it is on', async () => {
     const medium = memoryMedium()
     world = await aWorld({ medium })
     await world.aClass('silver', { iops: '500' })
@@ -36,7 +36,7 @@ describe('the rollback of the feature', () => {
     const gates = 'VolumeAttributesClass=false'
     world = await aWorld({ medium, gates, fake })
     world.start({ gates: parseFeatureGates(gates) })
-    const refused = await world.trial.patch(CLAIM, { spec: { volumeAttributesClassName: 'silver' } })
+    const refused = await world.server.patch(CLAIM, { spec: { volumeAttributesClassName: 'silver' } })
     expect([refused.status, refused.json.message]).toEqual([
       422,
       'PersistentVolumeClaim "data" is invalid: spec.volumeAttributesClassName: Forbidden: ' +
@@ -54,7 +54,7 @@ describe('the rollback of the feature', () => {
     expect(world.has()).toEqual({ iops: '500' })
   })
 
-  it('VAC-12 what was under way when the gate went off waits, and goes on when it is on again', async () => {
+  it('VAC-12 resumes a modification when the gate is on again', async () => {
     const medium = memoryMedium()
     world = await aWorld({ medium })
     await world.aClass('gold', { iops: '1000' })
@@ -62,7 +62,7 @@ describe('the rollback of the feature', () => {
     world.fails('INTERNAL')
     world.start()
     await world.setClass('gold')
-    await world.until(() => world.told.length === 2, 'the failure')
+    await world.until(() => world.events.length === 2, 'the failure')
     const { fake } = world
     await world.close()
     const before = fake.record.calls.length
@@ -85,34 +85,37 @@ describe('the rollback of the feature', () => {
     'VolumeAttributesClass=false',
     'VolumeProvisionedIO=false',
     'VolumeAttributesClass=false,VolumeProvisionedIO=false',
-  ])('VAC-12 PIO-1 API on, controller with %s: values are stored, and nobody acts on what is off', async (off) => {
-    await aGoldenWorld()
-    await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
-    const gates = parseFeatureGates(off)
-    world.start({ gates })
-    await world.setClass('gold')
-    await world.setIo({ throughput: '10' })
-    await world.settle()
-    const { currentVolumeAttributesClassName, capacity } = await world.status()
-    expect(currentVolumeAttributesClassName).toBe(gates.enabled('VolumeAttributesClass') ? 'gold' : 'silver')
-    expect(capacity?.throughput).toBe(gates.enabled('VolumeProvisionedIO') ? '10Mi' : undefined)
-  })
+  ])(
+    'VAC-12 PIO-1 gates on in the API server, controller with %s: stores values and ignores what is off',
+    async (off) => {
+      await silverAndGold()
+      await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
+      const gates = parseFeatureGates(off)
+      world.start({ gates })
+      await world.setClass('gold')
+      await world.setIo({ throughput: '10' })
+      await world.settle()
+      const { currentVolumeAttributesClassName, capacity } = await world.status()
+      expect(currentVolumeAttributesClassName).toBe(gates.enabled('VolumeAttributesClass') ? 'gold' : 'silver')
+      expect(capacity?.throughput).toBe(gates.enabled('VolumeProvisionedIO') ? '10Mi' : undefined)
+    },
+  )
 
-  it('PIO-1 amounts that a volume has count while their gate is off: no class takes them away behind the status', async () => {
-    await aGoldenWorld()
+  it('PIO-1 rejects a class that contradicts amounts in effect while their gate is off', async () => {
+    await silverAndGold()
     await world.aClaim('data', { io: { iops: '3k' }, has: { iops: '3000' } })
     world.start({ gates: parseFeatureGates('VolumeProvisionedIO=false') })
     await world.setClass('gold')
     await world.until(async () => (await world.status()).modifyVolumeStatus?.status === 'Infeasible', 'the refusal')
     expect(world.has()).toEqual({ iops: '3000' })
     expect((await world.status()).capacity?.iops).toBe('3k')
-    expect(world.told.at(-1)?.message).toMatch(/requests 3k iops, but its VolumeAttributesClass says iops "1000"/)
+    expect(world.events.at(-1)?.message).toMatch(/requests 3k iops, but its VolumeAttributesClass says iops "1000"/)
   })
 })
 
 describe('many claims', () => {
-  it('VAC-14 500 claims changed at once all finish, without an error, at most so many calls at a time', async () => {
-    await aGoldenWorld()
+  it('VAC-14 modifies 500 claims without errors, within the worker limit', async () => {
+    await silverAndGold()
     const names = Array.from({ length: 500 }, (_, index) => `data-${index}`)
     for (const name of names) await world.aClaim(name, { className: 'silver', has: { iops: '500' } })
     let [running, most] = [0, 0]
@@ -131,17 +134,17 @@ describe('many claims', () => {
     expect(world.reasons()).not.toContain('VolumeModifyFailed')
     expect(most).toBe(7)
     expect(process.calls.filter((call) => call === 'commit')).toHaveLength(1_000)
-    // One look at each volume before the first word to its driver: the way back is made of what it has.
+    // One read of each volume before its first call: the undo record is built from it.
     expect(process.calls.filter((call) => call === 'get')).toHaveLength(500)
     expect(process.calls.filter((call) => call === 'list')).toEqual([])
   })
 
-  it('VAC-14 PLUS-10 a claim that also grows is not changed while it does, and not by more workers', async () => {
-    await aGoldenWorld()
+  it('VAC-14 PLUS-10 does not modify a volume during its expansion, within one worker limit', async () => {
+    await silverAndGold()
     await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
     const order: string[] = []
     let finish = () => {}
-    const growing: Change = {
+    const growing: VolumeChange = {
       name: 'expanding',
       matters: (next, old) => next.spec?.resources?.requests?.storage !== old.spec?.resources?.requests?.storage,
       async reconcile({ claim }) {
@@ -156,7 +159,7 @@ describe('many claims', () => {
     }
     world.start({ others: [growing] })
     await world.settle()
-    await world.trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+    await world.server.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
       provisioner: 'p',
       allowVolumeExpansion: true,
@@ -166,9 +169,9 @@ describe('many claims', () => {
     await world.patchClaim('both', {
       spec: { volumeAttributesClassName: 'gold', resources: { requests: { storage: '2Gi' } } },
     })
-    await world.until(() => order.includes('growing'), 'the growth')
+    await world.until(() => order.includes('growing'), 'the expansion')
     await world.settle()
-    expect(world.asked()).toEqual([])
+    expect(world.modifyCalls()).toEqual([])
     finish()
     await world.untilSettled('gold', 'both')
     expect(order).toEqual(['growing', 'grown'])
@@ -177,8 +180,8 @@ describe('many claims', () => {
 
 describe('size and attributes in one edit', () => {
   async function aGrowingClaim(): Promise<void> {
-    await aGoldenWorld()
-    await world.trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+    await silverAndGold()
+    await world.server.post('/apis/storage.k8s.io/v1/storageclasses', {
       metadata: { name: 'grows' },
       provisioner: 'disks.example.com',
       allowVolumeExpansion: true,
@@ -189,9 +192,9 @@ describe('size and attributes in one edit', () => {
     world.patchClaim('data', { spec: { volumeAttributesClassName, resources: { requests: { storage: size } } } })
   const changes = () => world.fake.record.calls.map(({ method }) => method).filter((one) => /Expand|Modify/.test(one))
 
-  it('PLUS-10 are one plan: room first, then attributes', async () => {
+  it('PLUS-10 expand first, then modify', async () => {
     await aGrowingClaim()
-    world.start({ grows: true })
+    world.start({ expands: true })
     await edit('2Gi', 'gold')
     await world.until(() => changes().length === 2, 'both')
     await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'gold', 'the class')
@@ -201,36 +204,36 @@ describe('size and attributes in one edit', () => {
     expect(world.fake.record.overlaps).toEqual([])
   })
 
-  it('PLUS-10 a size that cannot be does not keep the attributes from changing', async () => {
+  it('PLUS-10 modify although the size is infeasible', async () => {
     await aGrowingClaim()
     world.fake.script.setRules([{ method: 'ControllerExpandVolume', effect: { do: 'fail', code: 'OUT_OF_RANGE' } }])
-    world.start({ grows: true })
+    world.start({ expands: true })
     await edit('2Gi', 'gold')
     await world.until(async () => (await world.status()).currentVolumeAttributesClassName === 'gold', 'the class')
     expect((await world.status()).allocatedResourceStatuses).toEqual({ storage: 'ControllerResizeInfeasible' })
   })
 
-  it('PLUS-10 count as one change: the volume rests before the next edit, and people are told', async () => {
+  it('PLUS-10 count as one change: the next edit waits for the cooldown and records an event', async () => {
     await aGrowingClaim()
-    world.start({ grows: true, pace: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 60_000 } } })
+    world.start({ expands: true, throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 60_000 } } })
     await edit('2Gi', 'gold')
     await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'gold', 'the class')
     expect(changes()).toHaveLength(2)
     await edit('2Gi', 'silver')
-    await world.until(() => world.reasons().includes('VolumeChangeDelayed'), 'the news')
-    await world.trial.clock.advance(3_000_000)
+    await world.until(() => world.reasons().includes('VolumeChangeDelayed'), 'the event')
+    await world.server.clock.advance(3_000_000)
     await world.settle()
     expect(changes()).toHaveLength(2)
-    await world.trial.clock.advance(900_000)
+    await world.server.clock.advance(900_000)
     await world.until(async () => (await world.volume()).spec?.volumeAttributesClassName === 'silver', 'the class')
     expect(world.reasons().filter((one) => one === 'VolumeChangeDelayed')).toHaveLength(1)
     expect(world.has()).toEqual({ iops: '500' })
   })
 
-  it('PLUS-10 a way back is never held up', async () => {
+  it('PLUS-10 roll back without delay', async () => {
     await aGrowingClaim()
     world.rules([{ effect: { do: 'loseReply', as: 'unavailable' }, times: 1 }])
-    world.start({ pace: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 3_600_000 } } })
+    world.start({ throttle: { cooldownMs: 3_600_000, budget: { changes: 1, periodMs: 3_600_000 } } })
     await world.setClass('gold')
     await world.until(() => world.reasons().includes('VolumeModifyFailed'), 'the failure')
     await world.setClass('silver')
@@ -239,17 +242,17 @@ describe('size and attributes in one edit', () => {
   })
 })
 
-describe('an administrator’s quota', () => {
-  it('PIO-7 a higher amount is charged at once, a lower one frees quota when the driver has confirmed it', async () => {
+describe('quota', () => {
+  it('PIO-7 charges a higher amount at once, and releases a lower one after the driver has confirmed', async () => {
     world = await aWorld()
-    await world.trial.post(QUOTAS, { metadata: { name: 'io' }, spec: { hard: { 'limits.iops': '1000' } } })
-    await world.trial.patch(`${QUOTAS}/io/status`, {
+    await world.server.post(QUOTAS, { metadata: { name: 'io' }, spec: { hard: { 'limits.iops': '1000' } } })
+    await world.server.patch(`${QUOTAS}/io/status`, {
       status: { hard: { 'limits.iops': '1000' }, used: { 'limits.iops': '0' } },
     })
-    const used = async () => (await world.trial.get(`${QUOTAS}/io`)).json.status.used['limits.iops']
+    const used = async () => (await world.server.get(`${QUOTAS}/io`)).json.status.used['limits.iops']
     await world.aClaim('data', { io: { iops: '500' }, has: { iops: '500' } })
     expect(await used()).toBe('500')
-    const refused = await world.trial.patch(CLAIM, { spec: { resources: { requests: { iops: '1001' } } } })
+    const refused = await world.server.patch(CLAIM, { spec: { resources: { requests: { iops: '1001' } } } })
     expect(refused.status).toBe(403)
     world.rules([{ effect: { do: 'hang' } }])
     world.start()
@@ -261,9 +264,9 @@ describe('an administrator’s quota', () => {
   })
 })
 
-describe('what is counted', () => {
-  it('VAC-11 PIO-9 calls and failures, for classes and for amounts', async () => {
-    await aGoldenWorld()
+describe('metrics', () => {
+  it('VAC-11 PIO-9 count calls and failures, for classes and for amounts', async () => {
+    await silverAndGold()
     await world.aClaim('data', { className: 'silver', has: { iops: '500' } })
     const registry = new Registry()
     world.start({ metrics: createModifyingMetrics(registry) })
@@ -272,7 +275,10 @@ describe('what is counted', () => {
     await world.untilSettled('gold')
     world.fails('OUT_OF_RANGE', 1)
     await world.setIo({ throughput: '10' })
-    await world.until(() => world.reasons().includes('VolumeModifyFailed') && world.asked().length === 3, 'the refusal')
+    await world.until(
+      () => world.reasons().includes('VolumeModifyFailed') && world.modifyCalls().length === 3,
+      'the refusal',
+    )
     const driver = 'driver_name="disks.example.com"'
     const lines = (await registry.metrics()).split('\n').filter((line) => line.startsWith('controller_'))
     expect(lines.sort()).toEqual(

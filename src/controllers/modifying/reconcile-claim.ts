@@ -1,20 +1,20 @@
-// Moves one claim and its volume closer to the attributes that are wanted: reads, plans, applies, until nothing is left
-// that can be done now. Safe at any moment: before the driver is asked, the claim says so and how to go back (undo.ts).
+// Reconciles the attributes of one claim's volume: reads (situation.ts), plans (plan-modification.ts), applies one step,
+// and plans again until nothing is due. Idempotent: before each call the claim records the intent and its undo (undo.ts).
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Subject } from '../volume-changes/change.ts'
-import { askDriver } from './ask-driver.ts'
 import type { ModifyingContext } from './context.ts'
 import { canceled, modifyFailed } from './events.ts'
+import { modifyVolume } from './modify-volume.ts'
 import { type Plan, planModification } from './plan-modification.ts'
 import { type Situation, situationOf } from './situation.ts'
 import { dropPatch, holdPatch, refusePatch, type StatusPatch } from './status-patches.ts'
-import { afterWrite, READ_AGAIN_MS, type Step, tell } from './step.ts'
-import { writeStatus } from './writing.ts'
+import { afterWrite, REREAD_MS, recordEvent, type Step } from './step.ts'
+import { writeStatus } from './writes.ts'
 
-/** A change that is finished, a way back, and another change: more in one go would keep other claims waiting. */
+/** Enough for a finished modification, a rollback and a new modification; further steps go back to the queue. */
 const STEPS_MAX = 4
 
-export async function modifyClaim(first: Subject, context: ModifyingContext, signal: AbortSignal): Promise<Outcome> {
+export async function reconcileClaim(first: Subject, context: ModifyingContext, signal: AbortSignal): Promise<Outcome> {
   let subject = first
   for (let step = 0; step < STEPS_MAX; step++) {
     const situation = await situationOf(subject, context)
@@ -22,7 +22,7 @@ export async function modifyClaim(first: Subject, context: ModifyingContext, sig
     if (outcome.is !== 'changed') return outcome
     subject = outcome.subject
   }
-  return retryAfter(READ_AGAIN_MS, 'more is due')
+  return retryAfter(REREAD_MS, 'further steps are due')
 }
 
 interface Work {
@@ -38,17 +38,17 @@ async function apply(plan: Plan, work: Work): Promise<Step> {
   switch (plan.do) {
     case 'nothing':
       return done
-    case 'ask':
-      return askDriver(plan, situation, subject, context, signal)
-    case 'rest':
-      return retryAfter(context.answers.restMs(claim), plan.because)
+    case 'modify':
+      return modifyVolume(plan, situation, subject, context, signal)
+    case 'delay':
+      return retryAfter(context.responses.retryDelayMs(claim), plan.because)
     case 'wait':
       return backOff(plan.because)
     case 'drop': {
-      const written = await writeStatus(subject, dropPatch(claim, situation), context)
+      const written = await writeStatus(subject, dropPatch(claim, situation), context.saver)
       if (written.is !== 'written') return afterWrite(written)
-      context.answers.final(claim)
-      tell(subject, canceled, context)
+      context.responses.final(claim)
+      recordEvent(subject, canceled, context)
       return { is: 'changed', subject: written.subject }
     }
     case 'hold':
@@ -60,15 +60,15 @@ async function apply(plan: Plan, work: Work): Promise<Step> {
   }
 }
 
-/** Told once: when the status comes to say it, or when the reason is another one than before. */
+/** Records an event once: when the status changes, or when the reason differs from the last reported one. */
 async function explain(patch: StatusPatch | undefined, because: string, { subject, context }: Work): Promise<Outcome> {
   if (patch) {
-    const written = await writeStatus(subject, patch, context)
+    const written = await writeStatus(subject, patch, context.saver)
     if (written.is !== 'written') return afterWrite(written)
   }
-  const { answers } = context
-  const told = answers.told(subject.claim)
-  if (patch || (told !== undefined && told !== because)) tell(subject, modifyFailed(because), context)
-  answers.tell(subject.claim, because)
+  const { responses } = context
+  const reported = responses.reported(subject.claim)
+  if (patch || (reported !== undefined && reported !== because)) recordEvent(subject, modifyFailed(because), context)
+  responses.report(subject.claim, because)
   return stuck(because)
 }

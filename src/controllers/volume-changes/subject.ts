@@ -1,5 +1,5 @@
-// Which claims have a volume that this process may change: both sides say that they belong together, the volume is the
-// driver's, and it is where this instance of the driver is.
+// Finds the volume of a bound claim that this process may change: claim and volume name each other, the volume belongs
+// to the driver, and it is reachable from the node that this instance of the driver serves.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
@@ -8,21 +8,18 @@ import type { Subject } from './change.ts'
 
 export interface ServedNode {
   readonly name: string
-  /** Where the driver says the node is. Absent: it does not tell, and everything is reached from there. */
+  /** The node's topology segments. Absent: the driver reports no topology, so every volume is reachable. */
   readonly segments?: Readonly<Record<string, string>>
 }
 
 export interface SubjectDeps {
   readonly driverName: string
   readonly volumes: Cache<PersistentVolume>
-  /** The node this instance of the driver serves alone; absent: it serves all. */
+  /** The only node that this instance of the driver serves. Absent: it serves all nodes. */
   readonly node?: ServedNode
 }
 
-export function subjectOf(
-  claim: Readonly<PersistentVolumeClaim>,
-  { driverName, volumes, node }: SubjectDeps,
-): Subject | undefined {
+export function subjectOf(claim: Subject['claim'], { driverName, volumes, node }: SubjectDeps): Subject | undefined {
   const volume = isBound(claim) ? volumes.get(claim.spec?.volumeName ?? '') : undefined
   if (!volume || volume.spec?.csi?.driver !== driverName) return undefined
   const { namespace, uid } = volume.spec.claimRef ?? {}

@@ -1,0 +1,53 @@
+// The writes of an expansion: status patches of the claim, and size and annotations of the volume.
+import type { Stored } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { CommitWrite } from '../../client/index.ts'
+import type { Saver } from '../../runtime/index.ts'
+import type { StatusPatch } from '../../volumes/resize-status.ts'
+
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
+type Volume = Readonly<Stored<PersistentVolume>>
+
+/** Saves writes of which the last is the claim's; returns the claim. Throws the error of the commit, or NotLeaderError. */
+export async function saveClaim(writes: readonly CommitWrite[], saver: Saver): Promise<Claim | undefined> {
+  return (await saver.save(writes)).at(-1) as Claim | undefined
+}
+
+/** Conditional on the claim's resourceVersion. */
+export const claimWrite = (claim: Claim, patch: StatusPatch): CommitWrite =>
+  statusWrite(claim, patch, { resourceVersion: claim.metadata.resourceVersion })
+
+/** Not conditional on resourceVersion: a failure is saved even if the claim has changed. */
+export const unconditionalClaimWrite = (claim: Claim, patch: StatusPatch): CommitWrite => statusWrite(claim, patch, {})
+
+function statusWrite(claim: Claim, { metadata, status }: StatusPatch, condition: object): CommitWrite {
+  const { namespace, name, uid } = claim.metadata
+  const body = { metadata: { uid, ...condition, ...metadata }, status }
+  return {
+    do: 'patch',
+    kind: persistentVolumeClaimKind,
+    ref: { namespace, name },
+    patch: { type: 'strategic', body },
+    subresource: 'status',
+  }
+}
+
+export interface VolumeUpdate {
+  readonly size?: string
+  /** Null removes an annotation. */
+  readonly annotations?: Readonly<Record<string, string | null>>
+  /** Conditional on the volume's resourceVersion. */
+  readonly isConditional?: true
+}
+
+export function volumeWrite(volume: Volume, { size, annotations, isConditional }: VolumeUpdate): CommitWrite {
+  const { name, uid, resourceVersion } = volume.metadata
+  const body = {
+    metadata: { uid, ...(isConditional ? { resourceVersion } : {}), ...(annotations ? { annotations } : {}) },
+    ...(size === undefined ? {} : { spec: { capacity: { storage: size } } }),
+  }
+  return { do: 'patch', kind: persistentVolumeKind, ref: { name }, patch: { type: 'strategic', body } }
+}

@@ -1,0 +1,70 @@
+// The writes of a modification: the status patch of the claim (status-patches.ts), together with the volume's.
+import type { Stored } from '../../api/kind.ts'
+import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
+import type { CommitWrite } from '../../client/index.ts'
+import type { Saver } from '../../runtime/index.ts'
+import type { Subject } from '../volume-changes/change.ts'
+import type { StatusPatch } from './status-patches.ts'
+
+type Claim = Readonly<Stored<PersistentVolumeClaim>>
+type Volume = Readonly<Stored<PersistentVolume>>
+
+export type Written =
+  | { readonly is: 'written'; readonly subject: Subject }
+  /** Conflict: read again. */
+  | { readonly is: 'changed' }
+  /** The claim was deleted. */
+  | { readonly is: 'gone' }
+
+/** Throws ApiError for any failure other than a conflict or a deleted claim, and NotLeaderError. */
+export async function writeStatus(subject: Subject, patch: StatusPatch, saver: Saver): Promise<Written> {
+  const result = await saver.trySave([statusWrite(subject.claim, patch)])
+  if (result.is === 'failed') return failedWrite(result.error)
+  const claim = result.objects[0] as Claim | undefined
+  return claim ? { is: 'written', subject: { ...subject, claim } } : { is: 'gone' }
+}
+
+/** Writes the volume first: a claim's status must not report attributes that its volume does not have. */
+export async function writeBoth(
+  subject: Subject,
+  volumePatch: object | undefined,
+  patch: StatusPatch,
+  saver: Saver,
+): Promise<Written> {
+  if (!volumePatch) return writeStatus(subject, patch, saver)
+  const first = volumeWrite(subject.volume, volumePatch)
+  const result = await saver.trySave([first, statusWrite(subject.claim, patch)])
+  if (result.is === 'failed') {
+    const written = failedWrite(result.error)
+    // Save the volume even if the claim's write failed, because the driver has changed it.
+    if (result.write === 1) await saver.trySave([first])
+    return written
+  }
+  const [volume, claim] = result.objects as [Volume | undefined, Claim | undefined]
+  return volume && claim ? { is: 'written', subject: { claim, volume } } : { is: 'gone' }
+}
+
+function failedWrite(error: unknown): Written {
+  if (isConflict(error)) return { is: 'changed' }
+  if (isNotFound(error)) return { is: 'gone' }
+  throw error
+}
+
+const statusWrite = ({ metadata }: Claim, body: StatusPatch): CommitWrite => ({
+  do: 'patch',
+  kind: persistentVolumeClaimKind,
+  ref: { namespace: metadata.namespace, name: metadata.name },
+  patch: { type: 'strategic', body },
+  subresource: 'status',
+})
+
+const volumeWrite = ({ metadata }: Volume, body: object): CommitWrite => ({
+  do: 'patch',
+  kind: persistentVolumeKind,
+  ref: { name: metadata.name },
+  patch: { type: 'merge', body },
+})
