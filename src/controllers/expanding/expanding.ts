@@ -46,13 +46,14 @@ const BY_CLASS_WITHOUT_CAPACITY = 'expanding: class without room'
 export function createExpanding(deps: ExpandingDeps): VolumeChange {
   const { client, caches, clock, driver, facts, events, election, throttle } = deps
   const settings = expandingSettings(deps.options)
-  const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
+  const claims = caches.of(persistentVolumeClaimKind)
   const pods = settings.handlesInUse ? caches.of(podKind) : undefined
   const tracked = settings.checksCapacity
     ? { csiDrivers: caches.of(csiDriverKind), capacities: caches.of(csiStorageCapacityKind) }
     : undefined
   if (pods) indexPodsByClaim(pods)
   claims.addIndex(BY_CLASS_WITHOUT_CAPACITY, classWithoutCapacity)
+  const volumes = caches.of(persistentVolumeKind)
   const responses = new LastResponses()
   const lowered = new LoweredRequests({ client, claims, events })
   const context: ExpandingContext = {

@@ -37,12 +37,13 @@ const BY_CLASS = 'modifying: attributes class'
 
 export function createModifying(deps: ModifyingDeps): VolumeChange {
   const { client, caches, clock, log, driver, facts, gates, events, election, modifyingMetrics, throttle } = deps
-  const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
+  const claims = caches.of(persistentVolumeClaimKind)
   const classes = gates.enabled('VolumeAttributesClass') ? caches.of(volumeAttributesClassKind) : undefined
   const settings = modifyingSettings(deps.options)
   const pods = settings.handlesInUse ? caches.of(podKind) : undefined
   if (pods) indexPodsByClaim(pods)
   claims.addIndex(BY_CLASS, classesOf)
+  const volumes = caches.of(persistentVolumeKind)
   const responses = new LastResponses(clock)
   const context: ModifyingContext = {
     driver,

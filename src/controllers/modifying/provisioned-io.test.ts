@@ -197,7 +197,7 @@ describe('a driver that fails', () => {
     await untilStatus('iops', 'ControllerModifyVolumePending')
     await world.aPod('user')
     await world.until(() => process.standing()?.is === 'stuck', 'it to be held')
-    expect(world.events.at(-1)?.message).toMatch(/only of volumes that are not in use, and pods use this one/)
+    expect(world.events.at(-1)?.message).toMatch(/only while a volume is not in use, and pods use this one/)
   })
 
   it('PIO-5 VAC-7 rolls back without a call while a pod uses the volume', async () => {
