@@ -35,7 +35,7 @@ import { publishFacts } from '../attaching/attacher/publish-request.ts'
 import { changeDelayed, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { failedText, needsNode, resized, resizeFailed, resizing } from './events.ts'
-import { type Attempt, allocatedOf, capacityOf, sizeOf } from './plan-expansion.ts'
+import type { Attempt } from './plan-expansion.ts'
 import { changed, type Step, tried } from './step.ts'
 import { claimWrite, saveClaim, unconditionalClaimWrite, volumeWrite } from './writes.ts'
 

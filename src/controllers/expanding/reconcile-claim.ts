@@ -20,14 +20,7 @@ import { isInUse, type Subject } from '../volume-changes/index.ts'
 import type { ExpandingContext } from './context.ts'
 import { inUseText, needsNode, resizeCancelled, resizeFailed } from './events.ts'
 import { expandVolume, findLostExpansion } from './expand-volume.ts'
-import {
-  allocatedOf,
-  capacityOf,
-  type ExpansionStep,
-  planExpansion,
-  requestOf,
-  type Situation,
-} from './plan-expansion.ts'
+import { type ExpansionStep, planExpansion, type Situation } from './plan-expansion.ts'
 import { changed, type Step } from './step.ts'
 import { claimWrite, saveClaim, volumeWrite } from './writes.ts'
 

@@ -4,7 +4,6 @@
 
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { amountOf, IO_RESOURCES } from '../../api/kinds/shared/provisioned-io.ts'
-import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
 import type { Happening } from '../../runtime/index.ts'

@@ -2,7 +2,6 @@
 // is claim and kind, so that an expansion that backs off does not delay a modification; a lock per volume ensures that
 // no volume undergoes two changes at once. Where a leader is elected, an instance is created for every term.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
