@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from './helpers/random.ts'
+import { seedFrom } from './helpers/seed.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 import { type SeenEvent, watchFrom } from './helpers/watch.ts'
 
@@ -22,7 +23,7 @@ describe('SIGKILL under write load', () => {
   afterAll(() => rm(dataDir, { recursive: true, force: true }))
 
   it(`SYS-1 SYS-3 loses no acknowledged write in ${KILLS} kills, and watches resume without gap or repeat`, async () => {
-    const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))
+    const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     /** Name → the newest resourceVersion a writer received, or deleted. */
     const acknowledged = new Map<string, { revision: number; value: string | undefined }>()

@@ -9,6 +9,7 @@ import { type HostTrial, startHostTrial } from '../src/host/host.fixture.ts'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { type LocalDriver, startLocalDriver } from './helpers/local-driver.ts'
 import { seededRandom } from './helpers/random.ts'
+import { seedFrom } from './helpers/seed.ts'
 
 const facts = await probeThisMachine()
 const skipped = skipReason(facts, ['loop', 'mount', 'xfs', 'ext4', 'limits'])
@@ -34,7 +35,7 @@ describe.skipIf(skipped)(`SIGKILL${skipped ? ` (${skipped})` : ''}`, () => {
   })
 
   it(`SYS-6 PROV-5 leaves no file, device, mount or limit behind in ${CYCLES} volume lifecycles`, async () => {
-    const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))
+    const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     const usedDevices = new Set<string>()
     let begun = 0

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { probeThisMachine, skipReason } from './allowed-skips.ts'
 import { createDaemon, type Daemon } from './helpers/daemon.ts'
 import { seededRandom } from './helpers/random.ts'
+import { seedFrom } from './helpers/seed.ts'
 import { type Reply, type RunningServer, startServer } from './helpers/server.ts'
 import { type Traces, tracesBelow } from './helpers/traces.ts'
 
@@ -100,7 +101,7 @@ describe.skipIf(skipped)(`pods under SIGKILL${skipped ? ` (${skipped})` : ''}`, 
   }
 
   it(`SYS-7 leaves no device, mount or directory after ${PODS} pods, each of which ran or was deleted`, async () => {
-    const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))
+    const seed = seedFrom('CRASH_SEED')
     const random = seededRandom(seed)
     const kills = new Map<string, number>()
     const counts = { ran: 0, foundItsData: 0, deletedEarly: 0, forced: 0, stayed: 0 }

@@ -3,6 +3,7 @@
 import { expect, it } from 'vitest'
 import { startHere } from './helpers/in-process.ts'
 import { seededRandom } from './helpers/random.ts'
+import { seedFrom } from './helpers/seed.ts'
 import { watchFrom } from './helpers/watch.ts'
 
 const EVENTS = 100_000
@@ -10,7 +11,7 @@ const LANES = 256
 const PATH = '/api/v1/namespaces/default/configmaps'
 
 it(`SYS-3 two watchers see ${EVENTS} events without gap, repeat or reorder through random disconnects`, async () => {
-  const seed = Number(process.env.WATCH_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  const seed = seedFrom('WATCH_SEED')
   const random = seededRandom(seed)
   const server = await startHere()
   try {

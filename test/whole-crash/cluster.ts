@@ -1,17 +1,17 @@
-// The system as it runs on several machines, each part a process of its own: the server on its store, two replicas each of
-// controllers and scheduler that elect a leader, and on each of two nodes a driver with real loop devices, an agent, a
-// provisioner and two resizers. Every part can be killed at any moment and started again as it was.
+// The system as it runs on several machines, each component in its own process: the server on its store, two replicas each
+// of controllers and scheduler that elect a leader, and on each of two nodes a driver with real loop devices, an agent, a
+// provisioner and two resizers. Every component can be killed at any moment and restarted.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDaemon, type Daemon } from '../helpers/daemon.ts'
 import { type RunningServer, startServer } from '../helpers/server.ts'
 
-export interface Part {
+export interface Component {
   /** `agent left`. */
   readonly name: string
   /** `agent`. */
-  readonly sort: string
-  /** The machine it is on; absent: the machine of the server. */
+  readonly kind: string
+  /** Its node; absent for the machine of the server. */
   readonly node?: string
   start(): Promise<void>
   kill(): Promise<void>
@@ -20,13 +20,13 @@ export interface Part {
 
 export interface Cluster {
   readonly dir: string
-  readonly parts: readonly Part[]
-  /** The server as it lives now, or lived last. */
+  readonly components: readonly Component[]
+  /** The current server process, or the last one. */
   server(): RunningServer
   start(): Promise<void>
   stop(): Promise<void>
-  /** Parts that ended though nobody killed them. */
-  mishaps(): string[]
+  /** Components that exited without being killed. */
+  unexpectedExits(): string[]
 }
 
 export const NODES = ['left', 'right']
@@ -43,24 +43,24 @@ const SIDECAR_ELECTION = [
   ...['--leader-election', '--leader-election-namespace', 'kube-system', '--leader-election-lease-duration', '4s'],
   ...['--leader-election-renew-deadline', '3s', '--leader-election-retry-period', '500ms'],
 ]
-const PATIENCE = ['--retry-interval-start', '200ms', '--retry-interval-max', '2s', '--kube-api-qps', '-1']
+const RETRIES = ['--retry-interval-start', '200ms', '--retry-interval-max', '2s', '--kube-api-qps', '-1']
 
 export async function createCluster(dir: string): Promise<Cluster> {
   let server: RunningServer
   let isServerUp = false
   const serverMishaps: string[] = []
-  const startTheServer = async (port: number) => {
+  const startServerAt = async (port: number) => {
     const flags = ['--log-level', 'warn', '--listen', `127.0.0.1:${port}`, ...HISTORY]
     server = await startServer({ dataDir: join(dir, 'data'), command: 'server', flags })
     isServerUp = true
   }
-  await startTheServer(0)
+  await startServerAt(0)
   const port = Number(new URL(server!.url).port)
-  const serverPart: Part = {
+  const serverComponent: Component = {
     name: 'server',
-    sort: 'server',
+    kind: 'server',
     log: () => server.log(),
-    start: () => startTheServer(port).catch((error: Error) => void serverMishaps.push(error.message)),
+    start: () => startServerAt(port).catch((error: Error) => void serverMishaps.push(error.message)),
     async kill() {
       if (!isServerUp) return
       isServerUp = false
@@ -70,7 +70,7 @@ export async function createCluster(dir: string): Promise<Cluster> {
   }
 
   const kubeconfig = ['--kubeconfig', server!.kubeconfig]
-  const common = ['--log-level', 'debug'] // with every call of a driver, for those who look for a failure
+  const common = ['--log-level', 'debug'] // includes every driver call, for debugging
   const isStarted = ({ stderr }: { stderr: string }) => stderr.includes('"started"')
   const daemons: { readonly daemon: Daemon; readonly node?: string }[] = []
   for (const replica of ['1', '2']) {
@@ -92,7 +92,7 @@ export async function createCluster(dir: string): Promise<Cluster> {
         name: `resizer ${node} ${replica}`,
         args: [
           ...['resizer', ...kubeconfig, '--csi-address', socket, '--node-deployment', ...SIDECAR_ELECTION],
-          ...[...PATIENCE, ...common],
+          ...[...RETRIES, ...common],
         ],
         env,
         isReady: isStarted,
@@ -117,7 +117,7 @@ export async function createCluster(dir: string): Promise<Cluster> {
         args: [
           ...['provisioner', ...kubeconfig, '--csi-address', socket, '--node-deployment', '--enable-capacity'],
           ...['--capacity-ownerref-level', '-1', '--kube-api-capacity-qps', '-1'],
-          ...['--node-deployment-base-delay', '200ms', '--node-deployment-max-delay', '2s', ...PATIENCE, ...common],
+          ...['--node-deployment-base-delay', '200ms', '--node-deployment-max-delay', '2s', ...RETRIES, ...common],
         ],
         env,
         isReady: isStarted,
@@ -130,11 +130,11 @@ export async function createCluster(dir: string): Promise<Cluster> {
   return {
     dir,
     server: () => server,
-    parts: [
-      serverPart,
-      ...daemons.map(({ daemon, node }): Part => {
+    components: [
+      serverComponent,
+      ...daemons.map(({ daemon, node }): Component => {
         const { name, start, kill, log } = daemon
-        return { name, sort: name.split(' ')[0]!, ...(node ? { node } : {}), start, kill, log }
+        return { name, kind: name.split(' ')[0]!, ...(node ? { node } : {}), start, kill, log }
       }),
     ],
     async start() {
@@ -144,7 +144,7 @@ export async function createCluster(dir: string): Promise<Cluster> {
       await Promise.all(daemons.map(({ daemon }) => daemon.stop()))
       if (isServerUp) await server.stop()
     },
-    mishaps: () => [...serverMishaps, ...daemons.flatMap(({ daemon }) => daemon.mishaps)],
+    unexpectedExits: () => [...serverMishaps, ...daemons.flatMap(({ daemon }) => daemon.mishaps)],
   }
 }
 

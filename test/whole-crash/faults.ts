@@ -1,14 +1,14 @@
-// Kills parts at random and starts them again a moment later, several at once if it so happens. A node that is lost is all
-// parts of it, down together for longer. `end` waits until everything runs again.
+// Kills components at random and restarts them a moment later, possibly several at once. A lost node is all its components
+// down together, for longer. `end` waits until everything runs again.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Cluster, Part } from './cluster.ts'
+import type { Cluster, Component } from './cluster.ts'
 
 export interface Faults {
   /** Kills until `end`. */
   run(): Promise<void>
-  /** Everything on this node is gone for a while; settles when it is back. */
-  lose(node: string, ms: number): Promise<void>
-  /** Settles when all parts run. */
+  /** Kills everything on this node for a while; settles when it runs again. */
+  loseNode(node: string, ms: number): Promise<void>
+  /** Settles when all components run. */
   end(): Promise<void>
   readonly kills: ReadonlyMap<string, number>
 }
@@ -16,41 +16,41 @@ export interface Faults {
 /** From one kill to the next, and from a kill to the next start, at most. */
 const BETWEEN_KILLS_MS = 1_400
 const DOWN_MS = 700
-/** Without the server nobody gets on: it is killed less often than each of the others. */
+/** No component makes progress without the server, so it is killed less often than the others. */
 const SERVER_SHARE = 0.06
-/** Also in a short run it is killed once: by then at the latest. */
+/** After this many kills the server is killed, so that a short run has one too. */
 const SERVER_BY = 10
-/** Of those killed, how many may be hit again before they are ready. */
-const HASTE = 0.3
+/** Share of killed components that may be killed again before they are ready. */
+const REPEATED_KILL_SHARE = 0.3
 
 export function createFaults(cluster: Cluster, random: () => number): Faults {
   const kills = new Map<string, number>()
-  /** Who has a part in hand: while it is down, and mostly until it is ready, nobody else may touch it. */
-  const busy = new Map<Part, symbol>()
+  /** Owner of a component while it is down and, mostly, until it is ready. */
+  const busy = new Map<Component, symbol>()
   const underWay = new Set<Promise<void>>()
   const over = new AbortController()
-  const others = cluster.parts.filter(({ sort }) => sort !== 'server')
-  const server = cluster.parts.find(({ sort }) => sort === 'server')!
+  const others = cluster.components.filter(({ kind }) => kind !== 'server')
+  const server = cluster.components.find(({ kind }) => kind === 'server')!
   const total = () => [...kills.values()].reduce((sum, count) => sum + count, 0)
   const isServerDue = () => total() >= SERVER_BY && !kills.has('server')
-  const pick = (): Part =>
+  const pick = (): Component =>
     isServerDue() || random() < SERVER_SHARE ? server : others[Math.floor(random() * others.length)]!
 
-  async function kill(part: Part): Promise<void> {
+  async function kill(part: Component): Promise<void> {
     await part.kill()
-    kills.set(part.sort, (kills.get(part.sort) ?? 0) + 1)
+    kills.set(part.kind, (kills.get(part.kind) ?? 0) + 1)
   }
 
-  async function bounce(part: Part): Promise<void> {
+  async function restart(part: Component): Promise<void> {
     const mine = Symbol(part.name)
-    const letGo = () => void (busy.get(part) === mine && busy.delete(part))
+    const release = () => void (busy.get(part) === mine && busy.delete(part))
     busy.set(part, mine)
     await kill(part)
     await pause(random() * DOWN_MS)
     const isUp = part.start()
-    if (part !== server && random() < HASTE) letGo()
+    if (part !== server && random() < REPEATED_KILL_SHARE) release()
     await isUp
-    letGo()
+    release()
   }
 
   function track(work: Promise<void>): Promise<void> {
@@ -66,18 +66,18 @@ export function createFaults(cluster: Cluster, random: () => number): Faults {
         await pause(random() * BETWEEN_KILLS_MS)
         const part = pick()
         if (over.signal.aborted || busy.has(part)) continue
-        void track(bounce(part))
+        void track(restart(part))
       }
     },
-    lose: (node, ms) =>
+    loseNode: (node, ms) =>
       track(
         (async () => {
-          const lost = cluster.parts.filter((part) => part.node === node)
-          // Whoever bounces one of them would start it meanwhile.
+          const lost = cluster.components.filter((part) => part.node === node)
+          // A restart in progress would start the component meanwhile.
           while (lost.some((part) => busy.has(part))) await pause(50)
           for (const part of lost) busy.set(part, Symbol(part.name))
           await Promise.all(lost.map(kill))
-          await pause(ms, undefined, { signal: over.signal }).catch(() => {}) // when faults are over it comes back
+          await pause(ms, undefined, { signal: over.signal }).catch(() => {}) // it returns when the faults end
           await Promise.all(lost.map((part) => part.start()))
           for (const part of lost) busy.delete(part)
         })(),

@@ -1,21 +1,21 @@
-// Everything people asked for: what they were told was done, each of which must be in the history that watchers saw, and
-// how often what was refused, failed or never answered.
+// Records every request of the workload: acknowledged writes, each of which must be in the recorded history, and how many
+// requests were rejected, failed or never answered.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Reply } from '../helpers/server.ts'
 import type { Cluster } from './cluster.ts'
-import type { Told } from './witness.ts'
+import type { RecordedEvent } from './watch-recorder.ts'
 
 export interface Journal {
-  /** One request, asked once. The object, if it was done. */
-  ask(what: string, method: string, path: string, body?: object): Promise<any>
-  /** Acknowledged writes that the history does not have. */
-  lost(history: readonly Told[]): string[]
+  /** Sends one request, once. Returns the object if it succeeded. */
+  request(what: string, method: string, path: string, body?: object): Promise<any>
+  /** Acknowledged writes that the history lacks. */
+  lost(history: readonly RecordedEvent[]): string[]
   readonly acknowledged: number
-  /** For the one who reads the run. */
-  text(): string
+  /** For the report of the run. */
+  summary(): string
 }
 
-/** Nobody asks a server that is down as fast as it can refuse. */
+/** Slows requests down while the server is down. */
 const UNANSWERED_PAUSE_MS = 150
 const MERGE = { 'content-type': 'application/merge-patch+json' }
 
@@ -51,7 +51,7 @@ export function createJournal(cluster: Cluster): Journal {
     get acknowledged() {
       return acknowledged.length
     },
-    async ask(what, method, path, body) {
+    async request(what, method, path, body) {
       const reply = await send(method, path, body)
       if (!reply) {
         count(what, 'unanswered')
@@ -73,14 +73,16 @@ export function createJournal(cluster: Cluster): Journal {
       return acknowledged.flatMap(({ what, method, object }) => {
         const { name, uid = object.details?.uid, resourceVersion } = object.metadata ?? {}
         if (method === 'DELETE') {
-          return ends.has(uid) || dying.has(uid) ? [] : [`${what} ${name ?? object.details?.name}: its end was lost`]
+          return ends.has(uid) || dying.has(uid)
+            ? []
+            : [`${what} ${name ?? object.details?.name}: its deletion was lost`]
         }
         const found = states.get(Number(resourceVersion))?.object
         const isThere = found?.metadata.uid === uid && JSON.stringify(found.spec) === JSON.stringify(object.spec)
         return isThere ? [] : [`${what} ${name} at ${resourceVersion} was acknowledged and lost`]
       })
     },
-    text: () =>
+    summary: () =>
       [...counts, ['unanswered because of', broken] as const]
         .sort(([one], [other]) => one.localeCompare(other))
         .map(([what, of]) => `  ${what}: ${[...of].map(([outcome, number]) => `${number} ${outcome}`).join(', ')}`)

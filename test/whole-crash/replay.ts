@@ -1,56 +1,56 @@
-// The history that the witness saw, played once more for the checkers of the simulator: one revision after the other, as a
-// server without transactions would have shown it. What no moment may show is judged here.
+// Replays the recorded history to the checkers of the simulator, one revision after the other, as a server without
+// transactions would show it, and checks what must hold at every moment.
 import type { Abandoned } from '../../src/sim/checkers/abandoned.ts'
 import { followAbandoned } from '../../src/sim/checkers/abandoned.ts'
 import { assetOf } from '../../src/sim/checkers/assets.ts'
 import { checkBindings } from '../../src/sim/checkers/bindings.ts'
 import type { Change, Claim, StoreView, Volume } from '../../src/sim/checkers/store-view.ts'
-import { bytesOf } from './people.ts'
-import { keyOf, type Told } from './witness.ts'
+import { keyOf, type RecordedEvent } from './watch-recorder.ts'
+import { bytesOf } from './workload.ts'
 
 export interface Replay {
-  readonly crimes: readonly string[]
+  readonly violations: readonly string[]
   readonly abandoned: Abandoned
-  /** Assets whose deletion was rightly asked for at some time. */
+  /** Assets whose deletion was legitimate at some time. */
   readonly condemned: ReadonlySet<string>
 }
 
-/** `deletedByHand`: uids of volume objects that people asked to delete. */
-export function replay(history: readonly Told[], deletedByHand: ReadonlySet<string>): Replay {
-  const crimes: string[] = []
+/** `deletedByHand`: uids of volume objects deleted by users. */
+export function replay(history: readonly RecordedEvent[], deletedByHand: ReadonlySet<string>): Replay {
+  const violations: string[] = []
   const condemned = new Set<string>()
   const { view, play } = aView()
   const abandoned = followAbandoned(view)
   for (const uid of deletedByHand) abandoned.deletedByHand({ metadata: { uid } } as Volume)
-  checkBindings(view, (crime) => void crimes.push(crime))
+  checkBindings(view, (violation) => void violations.push(violation))
   view.onCommit(([change]) => {
     const { of, old, next } = change!
-    if (of === 'volume') judgeVolume(old as Volume | undefined, next as Volume | undefined)
-    else judgeClaim(old as Claim | undefined, next as Claim | undefined)
+    if (of === 'volume') checkVolume(old as Volume | undefined, next as Volume | undefined)
+    else checkClaim(old as Claim | undefined, next as Claim | undefined)
   })
   const quotas = new Map<string, any>()
-  for (const told of history) {
-    if (told.collection === 'quotas') judgeQuota(told)
-    else play(told)
+  for (const event of history) {
+    if (event.collection === 'quotas') checkQuota(event)
+    else play(event)
   }
-  return { crimes, abandoned, condemned }
+  return { violations, abandoned, condemned }
 
-  function judgeVolume(old: Volume | undefined, next: Volume | undefined): void {
+  function checkVolume(old: Volume | undefined, next: Volume | undefined): void {
     if (old && next && bytesOf(next.spec?.capacity?.storage) < bytesOf(old.spec?.capacity?.storage))
-      crimes.push(`the capacity of volume ${next.metadata.name} fell to ${next.spec?.capacity?.storage}`)
+      violations.push(`the capacity of volume ${next.metadata.name} fell to ${next.spec?.capacity?.storage}`)
     const { metadata, spec, status } = (next ?? old)!
     const isOver = status?.phase === 'Released' || metadata.deletionTimestamp !== undefined
     const asset = assetOf((next ?? old)!)
     if (asset && isOver && spec?.persistentVolumeReclaimPolicy === 'Delete') condemned.add(asset)
   }
 
-  function judgeClaim(old: Claim | undefined, next: Claim | undefined): void {
+  function checkClaim(old: Claim | undefined, next: Claim | undefined): void {
     if (old && next && bytesOf(next.status?.capacity?.storage) < bytesOf(old.status?.capacity?.storage))
-      crimes.push(`the capacity of claim ${keyOf(next)} fell to ${next.status?.capacity?.storage}`)
+      violations.push(`the capacity of claim ${keyOf(next)} fell to ${next.status?.capacity?.storage}`)
   }
 
-  /** What was there when a bound was lowered stays; nothing may be added above it. */
-  function judgeQuota({ type, object }: Told): void {
+  /** Usage above a lowered bound may stay but must not rise. */
+  function checkQuota({ type, object }: RecordedEvent): void {
     const key = keyOf(object)
     const old = quotas.get(key)
     if (type === 'DELETED') return void quotas.delete(key)
@@ -61,14 +61,14 @@ export function replay(history: readonly Told[], deletedByHand: ReadonlySet<stri
       const bound = Math.max(...[old, object].map(({ spec }) => bytesOf(spec.hard[name] ?? '0')))
       const isCounted = old.status?.used?.[name] !== undefined && object.spec.hard[name] !== undefined
       if (isCounted && used! > was! && used! > bound)
-        crimes.push(`quota ${key} was exceeded: ${name} ${used} of ${bound}`)
+        violations.push(`quota ${key} was exceeded: ${name} ${used} of ${bound}`)
     }
   }
 }
 
 const BOUNDED = ['requests.storage', 'persistentvolumeclaims']
 
-function aView(): { view: StoreView; play(told: Told): void } {
+function aView(): { view: StoreView; play(event: RecordedEvent): void } {
   const claims = new Map<string, Claim>()
   const volumes = new Map<string, Volume>()
   const claimNames = new Map<string, string>()
@@ -90,7 +90,7 @@ function aView(): { view: StoreView; play(told: Told): void } {
   }
 }
 
-/** What is there now, for checkers that look at rest. */
+/** The current objects, for checkers of the state at rest. */
 export function viewOf(claims: readonly any[], volumes: readonly any[]): StoreView {
   return {
     claims: new Map(claims.map((claim) => [keyOf(claim), claim])),

@@ -1,5 +1,5 @@
-// What the drivers really hold, by their own listing and by the files and devices of the machine. Looked at again and
-// again while the system works: no size may ever fall, and no volume may lose its file.
+// Reads what the drivers hold, from their ListVolumes and from the files and devices of the machine. Checks repeatedly
+// while the system runs that no size decreases and no volume loses its file.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -20,24 +20,24 @@ export interface HeldVolume {
 }
 
 export interface RealStorage {
-  /** The driver on this node, as an administrator speaks to it. */
+  /** A connection to the driver on this node. */
   driver(node: string): CsiConnection
-  /** What the records and files in the pools say. */
+  /** Volumes according to the records and files in the pools. */
   held(): Promise<Map<string, HeldVolume>>
-  /** Uids of pods that some node has a directory of. */
+  /** Uids of pods with a directory on a node. */
   podDirs(): Promise<string[]>
-  /** Ids of volumes that a loop device is over. */
+  /** Ids of volumes with a loop device. */
   attached(): Promise<string[]>
-  /** Where listing, records and files of a pool contradict each other. */
+  /** Contradictions between ListVolumes, records and files of a pool. */
   contradictions(): Promise<string[]>
-  /** Looks at all sizes until `end`. */
+  /** Checks all sizes until `end`. */
   watchSizes(): Promise<void>
-  readonly crimes: readonly string[]
-  readonly looks: number
+  readonly violations: readonly string[]
+  readonly checks: number
   end(): void
 }
 
-const LOOK_MS = 200
+const CHECK_MS = 200
 const IMAGE = '.img'
 
 export function openStorage(cluster: Cluster): RealStorage {
@@ -47,7 +47,7 @@ export function openStorage(cluster: Cluster): RealStorage {
   )
   const host = openHost({ clock })
   const largest = new Map<string, { capacityBytes: number; fileBytes: number }>()
-  const crimes: string[] = []
+  const violations: string[] = []
   const over = new AbortController()
   let looks = 0
 
@@ -56,7 +56,7 @@ export function openStorage(cluster: Cluster): RealStorage {
     for (const node of NODES) {
       const records = join(poolOf(cluster.dir, node), '.stowage', 'volumes')
       for (const file of await readdir(records).catch(() => [])) {
-        if (!file.endsWith('.json')) continue // one that is being written
+        if (!file.endsWith('.json')) continue // being written
         const text = await readFile(join(records, file), 'utf8').catch(() => undefined)
         if (!text) continue // deleted meanwhile
         const { id, name, state, capacityBytes, limits } = JSON.parse(text)
@@ -72,9 +72,9 @@ export function openStorage(cluster: Cluster): RealStorage {
     for (const { id, state, capacityBytes, fileBytes } of (await held()).values()) {
       if (state !== 'ready' && state !== 'growing') continue
       const before = largest.get(id) ?? { capacityBytes: 0, fileBytes: 0 }
-      if (capacityBytes < before.capacityBytes) crimes.push(`${id} shrank to ${capacityBytes}`)
-      // A file that is gone is one that was deleted after the record was read.
-      if (fileBytes > 0 && fileBytes < before.fileBytes) crimes.push(`the file of ${id} shrank to ${fileBytes}`)
+      if (capacityBytes < before.capacityBytes) violations.push(`${id} shrank to ${capacityBytes}`)
+      // A missing file was deleted after the record was read.
+      if (fileBytes > 0 && fileBytes < before.fileBytes) violations.push(`the file of ${id} shrank to ${fileBytes}`)
       largest.set(id, {
         capacityBytes: Math.max(capacityBytes, before.capacityBytes),
         fileBytes: Math.max(fileBytes, before.fileBytes),
@@ -86,8 +86,8 @@ export function openStorage(cluster: Cluster): RealStorage {
   return {
     driver: (node) => connections.get(node)!,
     held,
-    crimes,
-    get looks() {
+    violations,
+    get checks() {
       return looks
     },
     async podDirs() {
@@ -126,7 +126,7 @@ export function openStorage(cluster: Cluster): RealStorage {
     async watchSizes() {
       while (!over.signal.aborted) {
         await look()
-        await pause(LOOK_MS)
+        await pause(CHECK_MS)
       }
     },
     end() {

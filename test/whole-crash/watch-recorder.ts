@@ -1,10 +1,10 @@
-// Watches collections through every kill by resuming from the last revision it saw. Keeps all it was told, judges the
-// order of it, and shows what is there now to those who look for something to do.
+// Watches collections through every kill by resuming from the last revision. Records all events, checks their order, and
+// offers the current objects to the workload.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { SeenEvent } from '../helpers/watch.ts'
 import type { Cluster } from './cluster.ts'
 
-export interface Told extends SeenEvent {
+export interface RecordedEvent extends SeenEvent {
   readonly collection: Collection
 }
 
@@ -22,29 +22,29 @@ export const COLLECTIONS = {
 } as const
 export type Collection = keyof typeof COLLECTIONS
 
-export interface Witness {
-  /** By `namespace/name` or name, as last told. */
+export interface WatchRecorder {
+  /** By `namespace/name` or name, as of the last event. */
   readonly now: Readonly<Record<Collection, ReadonlyMap<string, any>>>
-  /** Everything it was told since it began, of all collections in the order of revisions. */
-  history(): Told[]
-  /** What was told out of order, twice, or of objects that could not be. */
-  readonly crimes: readonly string[]
-  /** How often a watch had to be opened again. */
+  /** All events of all collections, in the order of revisions. */
+  history(): RecordedEvent[]
+  /** Events out of order, repeated, or inconsistent with the known objects. */
+  readonly violations: readonly string[]
+  /** How often a watch was resumed. */
   readonly resumed: number
   /** Settles when it has seen everything up to now. */
   caughtUp(): Promise<void>
-  /** What differs from one whole watch of what is kept, from the beginning: gaps, repeats, another order. */
+  /** Differences from one uninterrupted watch of the kept history: gaps, repeats, another order. */
   compareWithOneWatch(): Promise<string[]>
   end(): Promise<void>
 }
 
-export async function createWitness(cluster: Cluster): Promise<Witness> {
+export async function createWatchRecorder(cluster: Cluster): Promise<WatchRecorder> {
   const names = Object.keys(COLLECTIONS) as Collection[]
   const now = Object.fromEntries(names.map((name) => [name, new Map()])) as Record<Collection, Map<string, any>>
-  const told = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Collection, Told[]>
+  const recorded = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Collection, RecordedEvent[]>
   const first = new Map<Collection, number>()
   const last = new Map<Collection, number>()
-  const crimes: string[] = []
+  const violations: string[] = []
   const over = new AbortController()
   let resumed = -names.length
 
@@ -56,17 +56,17 @@ export async function createWitness(cluster: Cluster): Promise<Witness> {
   }
 
   function take(collection: Collection, { type, object }: any): void {
-    if (type === 'ERROR') return void crimes.push(`the watch of ${collection} broke: ${object.message}`)
+    if (type === 'ERROR') return void violations.push(`the watch of ${collection} broke: ${object.message}`)
     const key = keyOf(object)
     const revision = Number(object.metadata.resourceVersion)
     const at = `${type} ${collection} ${key} at ${revision}`
-    if (revision <= last.get(collection)!) crimes.push(`${at} came after ${last.get(collection)}`)
+    if (revision <= last.get(collection)!) violations.push(`${at} came after ${last.get(collection)}`)
     if (now[collection].has(key) !== (type !== 'ADDED'))
-      crimes.push(`${at}: it was ${type === 'ADDED' ? '' : 'not '}there`)
+      violations.push(`${at}: it was ${type === 'ADDED' ? '' : 'not '}there`)
     last.set(collection, revision)
     if (type === 'DELETED') now[collection].delete(key)
     else now[collection].set(key, object)
-    told[collection].push({ collection, type, object, revision })
+    recorded[collection].push({ collection, type, object, revision })
   }
 
   async function follow(collection: Collection): Promise<void> {
@@ -82,13 +82,13 @@ export async function createWitness(cluster: Cluster): Promise<Witness> {
   const following = Promise.all(names.map(follow))
 
   const history = () =>
-    Object.values(told)
+    Object.values(recorded)
       .flat()
       .sort((one, other) => one.revision - other.revision)
 
   return {
     now,
-    crimes,
+    violations,
     history,
     get resumed() {
       return resumed
@@ -107,7 +107,7 @@ export async function createWitness(cluster: Cluster): Promise<Witness> {
     async compareWithOneWatch() {
       const differences: string[] = []
       for (const name of names) {
-        const expected = told[name].map(lineOf)
+        const expected = recorded[name].map(lineOf)
         const seen: string[] = []
         const enough = new AbortController()
         if (expected.length === 0) continue
@@ -117,8 +117,8 @@ export async function createWitness(cluster: Cluster): Promise<Witness> {
           if (type === 'ERROR' || revision >= last.get(name)!) enough.abort()
         })
         const index = expected.findIndex((line, at) => line !== seen[at])
-        if (index >= 0) differences.push(`${name}: told ${expected[index]}, one watch says ${seen[index]}`)
-        else if (seen.length !== expected.length) differences.push(`${name}: never told ${seen[expected.length]}`)
+        if (index >= 0) differences.push(`${name}: recorded ${expected[index]}, one watch has ${seen[index]}`)
+        else if (seen.length !== expected.length) differences.push(`${name}: never received ${seen[expected.length]}`)
       }
       return differences
     },
@@ -133,7 +133,7 @@ const lineOf = ({ type, object, revision }: SeenEvent) => `${type} ${keyOf(objec
 
 export const keyOf = ({ metadata: { namespace, name } }: any): string => (namespace ? `${namespace}/${name}` : name)
 
-/** One watch, until its connection ends. Whether there was one. */
+/** Reads one watch until its connection ends. Returns whether it was opened. */
 async function read(
   cluster: Cluster,
   path: string,
@@ -162,7 +162,7 @@ async function read(
       signal.removeEventListener('abort', stop)
     }
   } catch {
-    // the connection ended, as connections do
+    // the connection was cut
   }
   return isOpened
 }

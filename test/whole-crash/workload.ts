@@ -1,5 +1,5 @@
-// Users and administrators. Each acts again and again on whatever is there: nobody waits for anybody, two may edit one
-// object at once, and much of what they ask for is refused, impossible, or taken back a moment later.
+// The workload: concurrent users and administrators who repeatedly act on existing objects, without coordination. Two may
+// edit one object at once, and many requests are rejected, impossible, or reverted a moment later.
 import { open, readFile, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PROVISIONED_BY } from '../../src/volumes/names.ts'
@@ -7,41 +7,41 @@ import { agentDirOf, type Cluster, DRIVER, NODES } from './cluster.ts'
 import type { Faults } from './faults.ts'
 import type { Journal } from './journal.ts'
 import type { RealStorage } from './storage.ts'
-import type { Witness } from './witness.ts'
-import { COLLECTIONS } from './witness.ts'
+import type { WatchRecorder } from './watch-recorder.ts'
+import { COLLECTIONS } from './watch-recorder.ts'
 
-export interface People {
-  /** Sets up what everybody needs: classes, namespaces, quotas. */
-  begin(): Promise<void>
-  /** One of them at work until the signal fires. */
+export interface Workload {
+  /** Creates the classes, namespaces and quotas. */
+  setUp(): Promise<void>
+  /** Runs one user until the signal fires. */
   act(signal: AbortSignal): Promise<void>
-  /** Faults are over: nodes take pods again, and what volumes were made with is there. */
+  /** After the faults: makes nodes schedulable again and recreates the class that volumes were created with. */
   settle(): Promise<void>
-  /** Volume objects that a person asked to delete, by uid. */
+  /** Volume objects deleted by a user, by uid. */
   readonly deletedByHand: ReadonlySet<string>
-  deletes(volumeUid: string): void
-  /** Names of storage that an administrator made with the driver itself. */
+  recordDeletion(volumeUid: string): void
+  /** Names of volumes that an administrator created by calling the driver. */
   readonly imported: ReadonlySet<string>
-  /** What is wrong with data of pods that run now; counts what was found whole. */
+  /** Problems with the data of running pods; counts intact data. */
   checkData(): Promise<string[]>
   readonly dataFound: number
 }
 
-export interface PeopleDeps {
+export interface WorkloadDeps {
   readonly cluster: Cluster
-  readonly witness: Witness
+  readonly recorder: WatchRecorder
   readonly journal: Journal
   readonly storage: RealStorage
   readonly faults: Faults
   readonly random: () => number
-  /** How long a lost node is away. */
+  /** How long a lost node is down. */
   readonly lostMs: number
 }
 
 export const NAMESPACES = ['shop', 'lab']
-/** No pool will ever have that. */
+/** More than any pool. */
 export const IMPOSSIBLE_SIZE = '500Gi'
-/** Of those that are not being deleted; beyond, people delete in place of making more. */
+/** Objects not being deleted; beyond this the workload deletes instead of creating. */
 const CLAIMS_MAX = 26
 const PODS_MAX = 14
 const STATIC_MAX = 6
@@ -54,10 +54,10 @@ const CLASSES: Readonly<Record<string, object>> = {
   'wait-keep': { ...grows, volumeBindingMode: 'WaitForFirstConsumer', reclaimPolicy: 'Retain' },
   now: { ...grows, volumeBindingMode: 'Immediate' },
   'now-keep': { ...grows, volumeBindingMode: 'Immediate', reclaimPolicy: 'Retain' },
-  shelf: { provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'Immediate' },
+  static: { provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'Immediate' },
   fleeting: { ...grows, volumeBindingMode: 'Immediate' },
 }
-/** `odd`: parameters that the driver refuses. `fleeting` comes and goes, always the same. */
+/** `odd`: parameters that the driver rejects. `fleeting` is deleted and recreated unchanged. */
 export const ATTRIBUTES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   silver: { iops: '500' },
   gold: { iops: '1000', throughput: '100' },
@@ -69,37 +69,45 @@ const QUOTAS: Readonly<Record<string, object>> = {
   lab: { 'requests.storage': '30Gi', persistentvolumeclaims: '20' },
 }
 
-export function createPeople({ cluster, witness, journal, storage, faults, random, lostMs }: PeopleDeps): People {
-  const { now } = witness
+export function createWorkload({
+  cluster,
+  recorder,
+  journal,
+  storage,
+  faults,
+  random,
+  lostMs,
+}: WorkloadDeps): Workload {
+  const { now } = recorder
   const deletedByHand = new Set<string>()
   const imported = new Set<string>()
-  /** What was written and synced, by handle of the volume. */
+  /** Synced content, by volume handle. */
   const marks = new Map<string, string>()
   let number = 0
   let dataFound = 0
   let isNodeLost = false
 
   const pick = <T>(all: readonly T[]): T | undefined => all[Math.floor(random() * all.length)]
-  const some = (chance: number) => random() < chance
-  const living = (objects: ReadonlyMap<string, any>): any[] =>
+  const chance = (chance: number) => random() < chance
+  const undeleted = (objects: ReadonlyMap<string, any>): any[] =>
     [...objects.values()].filter(({ metadata }) => !metadata.deletionTimestamp)
-  const bound = () => living(now.claims).filter(({ status }) => status?.phase === 'Bound')
+  const bound = () => undeleted(now.claims).filter(({ status }) => status?.phase === 'Bound')
   const inNamespace = (namespace: string, kind: string) => `/api/v1/namespaces/${namespace}/${kind}`
   const pathOf = (kind: string, { metadata: { namespace, name } }: any) => `${inNamespace(namespace, kind)}/${name}`
   const editClaim = (what: string, claim: any, spec: object) =>
-    journal.ask(what, 'PATCH', pathOf('persistentvolumeclaims', claim), { spec })
+    journal.request(what, 'PATCH', pathOf('persistentvolumeclaims', claim), { spec })
   const mebi = (count: number) => `${Math.round(count)}Mi`
 
   async function createClaim(): Promise<void> {
-    if (living(now.claims).length >= CLAIMS_MAX) return deleteClaim()
-    const storageClassName = some(0.04) ? 'nowhere' : pick(Object.keys(CLASSES))!
-    const isStatic = storageClassName === 'shelf'
-    const isBlock = !isStatic && some(0.35)
-    const attributes = !isStatic && some(0.3) ? { volumeAttributesClassName: pick(Object.keys(ATTRIBUTES)) } : {}
-    const io = !isStatic && some(0.15) ? { iops: String(100 * (1 + Math.floor(random() * 5))) } : {}
+    if (undeleted(now.claims).length >= CLAIMS_MAX) return deleteClaim()
+    const storageClassName = chance(0.04) ? 'nowhere' : pick(Object.keys(CLASSES))!
+    const isStatic = storageClassName === 'static'
+    const isBlock = !isStatic && chance(0.35)
+    const attributes = !isStatic && chance(0.3) ? { volumeAttributesClassName: pick(Object.keys(ATTRIBUTES)) } : {}
+    const io = !isStatic && chance(0.15) ? { iops: String(100 * (1 + Math.floor(random() * 5))) } : {}
     const storageSize = isBlock ? mebi(8 + random() * 24) : mebi(300 + random() * 60)
     const namespace = pick(NAMESPACES)!
-    await journal.ask('create claim', 'POST', inNamespace(namespace, 'persistentvolumeclaims'), {
+    await journal.request('create claim', 'POST', inNamespace(namespace, 'persistentvolumeclaims'), {
       metadata: { name: `c${number++}` },
       spec: {
         accessModes: ['ReadWriteOnce'],
@@ -115,8 +123,8 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     const claim = pick(bound())
     if (!claim) return
     const hasMi = bytesOf(claim.status.capacity.storage) / 1024 ** 2
-    const wanted = some(0.15) ? IMPOSSIBLE_SIZE : mebi(hasMi + 100 + random() * 50)
-    await editClaim('grow claim', claim, { resources: { requests: { storage: wanted } } })
+    const wanted = chance(0.15) ? IMPOSSIBLE_SIZE : mebi(hasMi + 100 + random() * 50)
+    await editClaim('expand claim', claim, { resources: { requests: { storage: wanted } } })
   }
 
   async function lowerClaim(): Promise<void> {
@@ -129,9 +137,9 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
   }
 
   async function setAttributes(): Promise<void> {
-    const claim = pick(bound().filter(({ spec }) => spec.storageClassName !== 'shelf'))
+    const claim = pick(bound().filter(({ spec }) => spec.storageClassName !== 'static'))
     if (!claim) return
-    const name = some(0.05) ? 'nowhere' : pick(Object.keys(ATTRIBUTES))
+    const name = chance(0.05) ? 'nowhere' : pick(Object.keys(ATTRIBUTES))
     await editClaim('choose attributes', claim, { volumeAttributesClassName: name })
   }
 
@@ -143,31 +151,31 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
   }
 
   async function setIo(): Promise<void> {
-    const claim = pick(bound().filter(({ spec }) => spec.storageClassName !== 'shelf'))
+    const claim = pick(bound().filter(({ spec }) => spec.storageClassName !== 'static'))
     if (!claim) return
-    const iops = some(0.3) ? null : String(100 * (1 + Math.floor(random() * 9)))
-    const throughput = some(0.6) ? {} : { throughput: `${10 * (1 + Math.floor(random() * 9))}Mi` }
+    const iops = chance(0.3) ? null : String(100 * (1 + Math.floor(random() * 9)))
+    const throughput = chance(0.6) ? {} : { throughput: `${10 * (1 + Math.floor(random() * 9))}Mi` }
     await editClaim('change io', claim, { resources: { requests: { iops, ...throughput } } })
   }
 
   async function labelClaim(): Promise<void> {
-    const claim = pick(living(now.claims))
+    const claim = pick(undeleted(now.claims))
     if (!claim) return
     const body = { metadata: { labels: { turn: String(number++) } } }
-    await journal.ask('label claim', 'PATCH', pathOf('persistentvolumeclaims', claim), body)
+    await journal.request('label claim', 'PATCH', pathOf('persistentvolumeclaims', claim), body)
   }
 
   async function deleteClaim(): Promise<void> {
-    const claim = pick(living(now.claims))
-    if (claim) await journal.ask('delete claim', 'DELETE', pathOf('persistentvolumeclaims', claim))
+    const claim = pick(undeleted(now.claims))
+    if (claim) await journal.request('delete claim', 'DELETE', pathOf('persistentvolumeclaims', claim))
   }
 
   async function createPod(): Promise<void> {
-    if (living(now.pods).length >= PODS_MAX) return deletePod()
+    if (undeleted(now.pods).length >= PODS_MAX) return deletePod()
     const namespace = pick(NAMESPACES)!
-    const mine = living(now.claims).filter((claim) => claim.metadata.namespace === namespace)
-    const chosen = [...new Set(some(0.2) ? [pick(mine), pick(mine)] : [pick(mine)])].filter(Boolean)
-    const isEphemeral = some(0.15) || chosen.length === 0
+    const mine = undeleted(now.claims).filter((claim) => claim.metadata.namespace === namespace)
+    const chosen = [...new Set(chance(0.2) ? [pick(mine), pick(mine)] : [pick(mine)])].filter(Boolean)
+    const isEphemeral = chance(0.15) || chosen.length === 0
     const template = { accessModes: ['ReadWriteOnce'], storageClassName: 'wait', resources: { requests: EPHEMERAL } }
     const volumes = isEphemeral
       ? [{ name: 'v0', ephemeral: { volumeClaimTemplate: { spec: template } } }]
@@ -178,7 +186,7 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     const isBlock = (index: number) => !isEphemeral && chosen[index].spec.volumeMode === 'Block'
     const at = (wantsBlock: boolean) =>
       volumes.map(({ name }, index) => ({ name, index })).filter(({ index }) => isBlock(index) === wantsBlock)
-    await journal.ask('create pod', 'POST', inNamespace(namespace, 'pods'), {
+    await journal.request('create pod', 'POST', inNamespace(namespace, 'pods'), {
       metadata: { name: `p${number++}` },
       spec: {
         terminationGracePeriodSeconds: 1,
@@ -196,16 +204,16 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
   }
 
   async function deletePod(): Promise<void> {
-    const pod = pick(living(now.pods))
+    const pod = pick(undeleted(now.pods))
     if (!pod) return
-    const isForced = some(0.15)
+    const isForced = chance(0.15)
     const body = isForced ? { gracePeriodSeconds: 0 } : {}
-    await journal.ask(isForced ? 'force pod out' : 'delete pod', 'DELETE', pathOf('pods', pod), body)
+    await journal.request(isForced ? 'force-delete pod' : 'delete pod', 'DELETE', pathOf('pods', pod), body)
   }
 
-  /** With the driver, as storage that was there before; then an object for it. */
+  /** Creates storage by calling the driver, then a PersistentVolume for it. */
   async function createVolume(): Promise<void> {
-    const statics = living(now.volumes).filter(({ spec }) => spec.storageClassName === 'shelf')
+    const statics = undeleted(now.volumes).filter(({ spec }) => spec.storageClassName === 'static')
     if (statics.length >= STATIC_MAX) return deleteVolume()
     const name = `static-${number++}`
     const node = pick(NODES)!
@@ -222,13 +230,13 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
       .controller.createVolume(request)
       .catch(() => undefined)
     if (!made?.volume) return
-    await journal.ask('create volume', 'POST', COLLECTIONS.volumes, {
+    await journal.request('create volume', 'POST', COLLECTIONS.volumes, {
       metadata: { name, annotations: { [PROVISIONED_BY]: DRIVER } },
       spec: {
         capacity: { storage: '320Mi' },
         accessModes: ['ReadWriteOnce'],
-        storageClassName: 'shelf',
-        persistentVolumeReclaimPolicy: some(0.5) ? 'Retain' : 'Delete',
+        storageClassName: 'static',
+        persistentVolumeReclaimPolicy: chance(0.5) ? 'Retain' : 'Delete',
         csi: { driver: DRIVER, volumeHandle: made.volume.volumeId },
         nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [on(node)] }] } },
       },
@@ -236,58 +244,58 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
   }
 
   async function deleteVolume(): Promise<void> {
-    const idle = living(now.volumes).filter(({ status }) => ['Released', 'Available'].includes(status?.phase))
-    const volume = pick(some(0.1) ? living(now.volumes) : idle)
+    const idle = undeleted(now.volumes).filter(({ status }) => ['Released', 'Available'].includes(status?.phase))
+    const volume = pick(chance(0.1) ? undeleted(now.volumes) : idle)
     if (!volume) return
     deletedByHand.add(volume.metadata.uid)
-    await journal.ask('delete volume', 'DELETE', `${COLLECTIONS.volumes}/${volume.metadata.name}`)
+    await journal.request('delete volume', 'DELETE', `${COLLECTIONS.volumes}/${volume.metadata.name}`)
   }
 
   const editVolume = (what: string, { metadata: { name } }: any, spec: object) =>
-    journal.ask(what, 'PATCH', `${COLLECTIONS.volumes}/${name}`, { spec })
+    journal.request(what, 'PATCH', `${COLLECTIONS.volumes}/${name}`, { spec })
 
   async function changePolicy(): Promise<void> {
-    const volume = pick(living(now.volumes))
+    const volume = pick(undeleted(now.volumes))
     if (!volume) return
     const isKept = volume.spec.persistentVolumeReclaimPolicy === 'Retain'
     await editVolume('change policy', volume, { persistentVolumeReclaimPolicy: isKept ? 'Delete' : 'Retain' })
   }
 
   async function reuseVolume(): Promise<void> {
-    const released = living(now.volumes).filter(
+    const released = undeleted(now.volumes).filter(
       ({ spec, status }) => status?.phase === 'Released' && spec.persistentVolumeReclaimPolicy === 'Retain',
     )
     const volume = pick(released)
     if (volume) await editVolume('free volume', volume, { claimRef: null })
   }
 
-  const comeAndGo = async (what: string, path: string, name: string, isThere: boolean, body: object) => {
-    if (isThere) await journal.ask(`delete ${what}`, 'DELETE', `${path}/${name}`)
-    else await journal.ask(`create ${what}`, 'POST', path, { metadata: { name }, ...body })
+  const toggle = async (what: string, path: string, name: string, isThere: boolean, body: object) => {
+    if (isThere) await journal.request(`delete ${what}`, 'DELETE', `${path}/${name}`)
+    else await journal.request(`create ${what}`, 'POST', path, { metadata: { name }, ...body })
   }
   const toggleClass = () =>
-    comeAndGo('class', COLLECTIONS.classes, 'fleeting', now.classes.has('fleeting'), CLASSES.fleeting!)
+    toggle('class', COLLECTIONS.classes, 'fleeting', now.classes.has('fleeting'), CLASSES.fleeting!)
   const toggleAttributes = () => {
     const body = { driverName: DRIVER, parameters: ATTRIBUTES.fleeting }
-    return comeAndGo('attributes', COLLECTIONS.attributes, 'fleeting', now.attributes.has('fleeting'), body)
+    return toggle('attributes', COLLECTIONS.attributes, 'fleeting', now.attributes.has('fleeting'), body)
   }
 
   async function editQuota(): Promise<void> {
     const namespace = pick(NAMESPACES)!
     const path = inNamespace(namespace, 'resourcequotas')
-    if (some(0.3)) {
+    if (chance(0.3)) {
       const hard = { persistentvolumeclaims: String(5 + Math.floor(random() * 20)) }
-      return comeAndGo('quota', path, 'second', now.quotas.has(`${namespace}/second`), { spec: { hard } })
+      return toggle('quota', path, 'second', now.quotas.has(`${namespace}/second`), { spec: { hard } })
     }
-    const hard = some(0.4) ? { persistentvolumeclaims: String(4 + Math.floor(random() * 12)) } : QUOTAS[namespace]
-    await journal.ask('change quota', 'PATCH', `${path}/main`, { spec: { hard } })
+    const hard = chance(0.4) ? { persistentvolumeclaims: String(4 + Math.floor(random() * 12)) } : QUOTAS[namespace]
+    await journal.request('change quota', 'PATCH', `${path}/main`, { spec: { hard } })
   }
 
   async function cordon(): Promise<void> {
     const node = now.nodes.get(pick(NODES)!)
     if (!node) return
     const unschedulable = node.spec?.unschedulable !== true
-    await journal.ask('cordon', 'PATCH', `${COLLECTIONS.nodes}/${node.metadata.name}`, { spec: { unschedulable } })
+    await journal.request('cordon', 'PATCH', `${COLLECTIONS.nodes}/${node.metadata.name}`, { spec: { unschedulable } })
   }
 
   async function loseNode(): Promise<void> {
@@ -295,13 +303,13 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     isNodeLost = true
     const node = pick(NODES)!
     const path = `${COLLECTIONS.nodes}/${node}`
-    const lost = faults.lose(node, lostMs * (0.5 + random() / 2))
-    if (some(0.5)) {
-      await journal.ask('declare node lost', 'PATCH', path, { spec: { taints: [OUT_OF_SERVICE] } })
+    const lost = faults.loseNode(node, lostMs * (0.5 + random() / 2))
+    if (chance(0.5)) {
+      await journal.request('declare node lost', 'PATCH', path, { spec: { taints: [OUT_OF_SERVICE] } })
       await lost
       let isBack: unknown
-      do isBack = await journal.ask('node is back', 'PATCH', path, { spec: { taints: null } })
-      while (!isBack) // until it is told, no pod gets there
+      do isBack = await journal.request('node is back', 'PATCH', path, { spec: { taints: null } })
+      while (!isBack) // until the taint is removed, no pod is scheduled there
     }
     await lost
     isNodeLost = false
@@ -310,22 +318,22 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
   async function writeConfig(): Promise<void> {
     const namespace = pick(NAMESPACES)!
     const path = inNamespace(namespace, 'configmaps')
-    const known = pick(living(now.configMaps).filter(({ metadata }) => /^m\d/.test(metadata.name)))
+    const known = pick(undeleted(now.configMaps).filter(({ metadata }) => /^m\d/.test(metadata.name)))
     const data = { value: String(number++) }
-    if (!known || some(0.3))
-      await journal.ask('create config', 'POST', path, { metadata: { name: `m${number++}` }, data })
-    else if (some(0.7)) await journal.ask('change config', 'PATCH', pathOf('configmaps', known), { data })
-    else await journal.ask('delete config', 'DELETE', pathOf('configmaps', known))
+    if (!known || chance(0.3))
+      await journal.request('create config', 'POST', path, { metadata: { name: `m${number++}` }, data })
+    else if (chance(0.7)) await journal.request('change config', 'PATCH', pathOf('configmaps', known), { data })
+    else await journal.request('delete config', 'DELETE', pathOf('configmaps', known))
   }
 
   async function useData(): Promise<void> {
-    const pod = pick(living(now.pods).filter(({ status }) => status?.phase === 'Running'))
+    const pod = pick(undeleted(now.pods).filter(({ status }) => status?.phase === 'Running'))
     const problems = pod ? await useDataOf(pod, true) : []
     dataProblems.push(...problems)
   }
   const dataProblems: string[] = []
 
-  /** Reads what was written there before; writes something where nothing was. */
+  /** Verifies earlier content; writes some if there is none. */
   async function useDataOf(pod: any, mayWrite: boolean): Promise<string[]> {
     const problems: string[] = []
     for (const { handle, path } of filesystemsOf(pod)) {
@@ -365,7 +373,7 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     })
   }
 
-  const DEEDS: readonly (readonly [number, () => Promise<void>])[] = [
+  const ACTIONS: readonly (readonly [number, () => Promise<void>])[] = [
     [12, createClaim],
     [9, growClaim],
     [5, lowerClaim],
@@ -388,11 +396,11 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     [0.3, loseNode],
     [12, writeConfig],
   ]
-  const allWeights = DEEDS.reduce((sum, [weight]) => sum + weight, 0)
+  const allWeights = ACTIONS.reduce((sum, [weight]) => sum + weight, 0)
 
-  function deed(): () => Promise<void> {
+  function nextAction(): () => Promise<void> {
     let left = random() * allWeights
-    for (const [weight, act] of DEEDS) {
+    for (const [weight, act] of ACTIONS) {
       left -= weight
       if (left < 0) return act
     }
@@ -401,14 +409,15 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
 
   return {
     deletedByHand,
-    deletes: (volumeUid) => void deletedByHand.add(volumeUid),
+    recordDeletion: (volumeUid) => void deletedByHand.add(volumeUid),
     imported,
     get dataFound() {
       return dataFound
     },
-    async begin() {
+    async setUp() {
       const must = async (path: string, body: object) => {
-        if (!(await journal.ask('begin', 'POST', path, body))) throw new Error(`cannot begin: ${path} is refused`)
+        if (!(await journal.request('set up', 'POST', path, body)))
+          throw new Error(`setup failed: ${path} was rejected`)
       }
       await must('/apis/storage.k8s.io/v1/csidrivers', {
         metadata: { name: DRIVER },
@@ -425,30 +434,30 @@ export function createPeople({ cluster, witness, journal, storage, faults, rando
     },
     async act(signal) {
       while (!signal.aborted) {
-        await deed()()
+        await nextAction()()
         await new Promise((resolve) => setTimeout(resolve, random() * PAUSE_MS))
       }
     },
     async settle() {
       for (const node of NODES) {
         const body = { spec: { unschedulable: null, taints: null } }
-        const isDone = await journal.ask('settle', 'PATCH', `${COLLECTIONS.nodes}/${node}`, body)
-        if (!isDone) throw new Error(`node ${node} cannot be made to take pods again`)
+        const isDone = await journal.request('settle', 'PATCH', `${COLLECTIONS.nodes}/${node}`, body)
+        if (!isDone) throw new Error(`node ${node} cannot be made schedulable again`)
       }
-      // Where nobody knows whether a volume was made, its class has to come back for that to be found out.
+      // A claim with an open provisioning intent needs its class to find out whether a volume was created.
       const body = { metadata: { name: 'fleeting' }, ...CLASSES.fleeting }
-      await journal.ask('settle', 'POST', COLLECTIONS.classes, body) // refused if it is there
+      await journal.request('settle', 'POST', COLLECTIONS.classes, body) // rejected if it exists
     },
     async checkData() {
       const problems = [...dataProblems]
-      for (const pod of living(now.pods).filter(({ status }) => status?.phase === 'Running')) {
+      for (const pod of undeleted(now.pods).filter(({ status }) => status?.phase === 'Running')) {
         problems.push(...(await useDataOf(pod, false)))
         for (const { path, claim } of filesystemsOf(pod)) {
           const { blocks, bsize } = await statfs(path)
-          // A file system keeps some of its device for itself; every growth here is by more than that.
+          // A file system uses some of its device itself; every expansion here is larger than that.
           if (blocks * bsize < bytesOf(claim.status.capacity.storage) - 90 * 1024 ** 2)
             problems.push(
-              `${claim.metadata.name} is said to have ${claim.status.capacity.storage}, a pod sees ${blocks * bsize}`,
+              `${claim.metadata.name} reports ${claim.status.capacity.storage}, a pod sees ${blocks * bsize}`,
             )
         }
       }
@@ -463,7 +472,7 @@ const on = (node: string) => ({ key: `${DRIVER}/node`, operator: 'In', values: [
 
 const FACTORS: Readonly<Record<string, number>> = { '': 1, k: 1_000, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 }
 
-/** Whole amounts are all there is here. */
+/** Integers only. */
 export function bytesOf(text: string | undefined): number {
   const [, digits = '0', suffix = ''] = /^(\d+)(k|Ki|Mi|Gi|)$/.exec(text ?? '0') ?? []
   return Number(digits) * FACTORS[suffix]!

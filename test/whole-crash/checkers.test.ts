@@ -1,15 +1,15 @@
-// The judges of the crash run, shown the crimes they are there for. A judge that never convicts proves nothing.
+// Feeds the checkers of the crash run the violations they must find: a checker that never fails proves nothing.
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from './cluster.ts'
 import { createJournal } from './journal.ts'
-import { type Past, problemsIn, type Rest } from './quiet.ts'
+import { type Past, problemsIn, type Rest } from './problems-at-rest.ts'
 import { replay } from './replay.ts'
 import type { HeldVolume } from './storage.ts'
-import type { Collection, Told } from './witness.ts'
+import type { Collection, RecordedEvent } from './watch-recorder.ts'
 
 const MI = 1024 ** 2
 let revision = 0
-const told = (collection: Collection, type: Told['type'], object: any): Told => {
+const anEvent = (collection: Collection, type: RecordedEvent['type'], object: any): RecordedEvent => {
   revision++
   return {
     collection,
@@ -63,20 +63,20 @@ const heldBy = (claim: string, more: Partial<HeldVolume> = {}): [string, HeldVol
   },
 ]
 
-describe('the judge of what happened', () => {
-  const crimesIn = (...history: Told[]) => replay(history, new Set()).crimes
+describe('replay of the history', () => {
+  const violationsIn = (...history: RecordedEvent[]) => replay(history, new Set()).violations
 
-  it('SYS-14 convicts whoever binds a volume twice, shrinks something or exceeds a quota', () => {
+  it('SYS-14 reports a volume bound twice, a size that decreases and an exceeded quota', () => {
     expect(
-      crimesIn(
-        told('volumes', 'ADDED', aVolume('a')),
-        told('claims', 'ADDED', aClaim('a')),
-        told('claims', 'ADDED', aClaim('b', { spec: { volumeName: 'pv-a' } })),
-        told('claims', 'MODIFIED', aClaim('a', { status: { capacity: { storage: '200Mi' } } })),
-        told('volumes', 'MODIFIED', aVolume('a', { spec: { capacity: { storage: '200Mi' } } })),
-        told('quotas', 'ADDED', aQuota(2, 2)),
-        told('quotas', 'MODIFIED', aQuota(1, 2)),
-        told('quotas', 'MODIFIED', aQuota(1, 3)),
+      violationsIn(
+        anEvent('volumes', 'ADDED', aVolume('a')),
+        anEvent('claims', 'ADDED', aClaim('a')),
+        anEvent('claims', 'ADDED', aClaim('b', { spec: { volumeName: 'pv-a' } })),
+        anEvent('claims', 'MODIFIED', aClaim('a', { status: { capacity: { storage: '200Mi' } } })),
+        anEvent('volumes', 'MODIFIED', aVolume('a', { spec: { capacity: { storage: '200Mi' } } })),
+        anEvent('quotas', 'ADDED', aQuota(2, 2)),
+        anEvent('quotas', 'MODIFIED', aQuota(1, 2)),
+        anEvent('quotas', 'MODIFIED', aQuota(1, 3)),
       ),
     ).toEqual([
       'volume pv-a is bound to the claims shop/a and shop/b',
@@ -87,28 +87,28 @@ describe('the judge of what happened', () => {
     ])
   })
 
-  it('SYS-1 misses every acknowledged write that the history does not have', async () => {
-    const kept = told('claims', 'ADDED', aClaim('kept'))
+  it('SYS-1 reports every acknowledged write that the history lacks', async () => {
+    const kept = anEvent('claims', 'ADDED', aClaim('kept'))
     const replies = [
       kept.object,
       { ...kept.object, spec: { volumeName: 'other' } },
-      told('claims', 'ADDED', aClaim('lost')).object,
+      anEvent('claims', 'ADDED', aClaim('lost')).object,
     ]
     const call = async () => ({ status: 200, json: replies.shift() })
     const journal = createJournal({ server: () => ({ call }) } as unknown as Cluster)
-    for (const what of ['create', 'edit', 'create']) await journal.ask(what, 'POST', '')
+    for (const what of ['create', 'edit', 'create']) await journal.request(what, 'POST', '')
     replies.push(kept.object)
-    await journal.ask('delete', 'DELETE', '')
+    await journal.request('delete', 'DELETE', '')
     expect(journal.lost([kept])).toEqual([
       `edit kept at ${kept.revision} was acknowledged and lost`,
       `create lost at ${kept.revision + 1} was acknowledged and lost`,
-      'delete kept: its end was lost',
+      'delete kept: its deletion was lost',
     ])
-    expect(journal.lost([kept, told('claims', 'DELETED', aClaim('kept'))])).toHaveLength(2)
+    expect(journal.lost([kept, anEvent('claims', 'DELETED', aClaim('kept'))])).toHaveLength(2)
   })
 })
 
-describe('the judge of what is left', () => {
+describe('problems at rest', () => {
   const NOTHING: Rest = {
     ...{ pods: [], claims: [], volumes: [], quotas: [], configMaps: [], nodes: [], namespaces: [], drivers: [] },
     ...{ attributes: ['gold', 'odd'].map((name) => ({ metadata: { name } })), events: [], podDirs: [], attached: [] },
@@ -120,7 +120,7 @@ describe('the judge of what is left', () => {
   const bound = (more: Parameters<typeof aClaim>[1], held: Partial<HeldVolume> = {}) =>
     problems({ claims: [aClaim('a', more)], volumes: [aVolume('a')], held: new Map([heldBy('a', held)]) })
 
-  it('SYS-14 finds nothing wrong with a claim that has what it asks for', () => {
+  it('SYS-14 are none for a claim that has what it requests', () => {
     expect(bound({})).toEqual([])
     expect(
       bound(
@@ -130,10 +130,10 @@ describe('the judge of what is left', () => {
     ).toEqual([])
   })
 
-  it('SYS-14 finds storage of nobody, objects for nothing, and what pods left', () => {
+  it('SYS-14 include leaked storage, volumes without storage, and what pods left on nodes', () => {
     expect(problems({ held: new Map([heldBy('a')]), podDirs: ['uid-p'], attached: ['vol-a'] })).toEqual([
       'driver vol-a (pv-a) leaked: no volume stands for it',
-      'a node has a directory of pod uid-p, which is gone',
+      'a node has a directory of pod uid-p, which does not exist',
       'vol-a has a loop device, and no pod uses it',
     ])
     expect(problems({ claims: [aClaim('a')], volumes: [aVolume('a')] })).toEqual([
@@ -142,32 +142,32 @@ describe('the judge of what is left', () => {
     ])
   })
 
-  it('SYS-14 finds sizes and attributes that are not what a claim says', () => {
+  it('SYS-14 include sizes and attributes that differ from the claim', () => {
     expect(bound({}, { capacityBytes: 200 * MI })).toEqual([
-      `shop/a is said to have ${300 * MI}, its device has ${200 * MI}`,
+      `shop/a reports ${300 * MI}, its device has ${200 * MI}`,
       `the volume of shop/a says 300Mi, its device has ${200 * MI}`,
     ])
     expect(bound({ spec: { resources: { requests: { storage: '400Mi' } } } })).toEqual([
-      `shop/a asks for ${400 * MI} and has ${300 * MI} (undefined)`,
+      `shop/a requests ${400 * MI} and has ${300 * MI} (undefined)`,
     ])
     expect(bound({ spec: { volumeAttributesClassName: 'gold' } })).toEqual([
-      'shop/a wants attributes gold and has undefined (undefined)',
+      'shop/a requests attributes gold and has undefined (undefined)',
     ])
-    const told = { status: { currentVolumeAttributesClassName: 'gold' } }
-    expect(bound(told, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
-      'shop/a is told iops 1000, its driver has 500',
+    const reported = { status: { currentVolumeAttributesClassName: 'gold' } }
+    expect(bound(reported, { limits: { iops: 500, throughputBytes: 100 * MI } })).toEqual([
+      'shop/a reports iops 1000, its driver has 500',
     ])
     const taken = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Infeasible' } }
     const gold = { limits: { iops: 1000, throughputBytes: 100 * MI } }
     const asking = (iops: string) => ({ spec: { resources: { requests: { storage: '300Mi', iops } } }, status: taken })
-    expect(bound(asking('800'), gold)).toEqual([]) // it contradicts what it has, and says so
+    expect(bound(asking('800'), gold)).toEqual([]) // it contradicts the class in effect, and reports that
     expect(bound(asking('1000'), gold)).toContain('shop/a is still Infeasible about undefined')
     expect(bound({ spec: { volumeAttributesClassName: 'odd' } })).toEqual([
-      'shop/a does not say that the driver refuses its attributes',
+      'shop/a does not report that the driver rejects its attributes',
     ])
   })
 
-  it('SYS-14 finds quotas that do not add up, and whoever waits without saying why', () => {
+  it('SYS-14 include wrong quota usage, and claims and pods that wait without a reason', () => {
     expect(problems({ quotas: [aQuota(5, 1)] })).toEqual([
       'shop: quota main says persistentvolumeclaims=1, the objects add up to 0',
     ])
@@ -175,7 +175,7 @@ describe('the judge of what is left', () => {
       spec: { storageClassName: 'nowhere', volumeName: undefined },
       status: { phase: 'Pending' },
     })
-    expect(problems({ claims: [waiting] })).toEqual(['shop/a is Pending and nobody is told why'])
+    expect(problems({ claims: [waiting] })).toEqual(['shop/a is Pending without an event that says why'])
     const pod = {
       metadata: { namespace: 'shop', name: 'p', uid: 'uid-p' },
       spec: { volumes: [] },

@@ -1,66 +1,66 @@
-// What must hold once faults are over and nothing moves any more, by the API and the drivers alone. Whoever can have what
-// it asks for has it; whoever cannot says why; and nothing is held that belongs to nobody.
+// Checks the state after the faults, once nothing changes any more, from the API and the drivers alone: every request that
+// can be satisfied is, every other one reports why not, and no storage is leaked.
 import { INTENT_PREFIX } from '../../src/controllers/provisioning/intent.ts'
 import { assetOf, driverAsset } from '../../src/sim/checkers/assets.ts'
 import { problemsOf } from '../../src/sim/checkers/quiet.ts'
 import { createQuotaChecker } from '../../src/sim/checkers/quota.ts'
 import { type Cluster, DRIVER } from './cluster.ts'
-import { ATTRIBUTES, bytesOf, IMPOSSIBLE_SIZE, NAMESPACES, type People } from './people.ts'
 import { type Replay, replay, viewOf } from './replay.ts'
 import type { HeldVolume, RealStorage } from './storage.ts'
-import { COLLECTIONS, type Collection, keyOf, type Witness } from './witness.ts'
+import { COLLECTIONS, type Collection, keyOf, type WatchRecorder } from './watch-recorder.ts'
+import { ATTRIBUTES, bytesOf, IMPOSSIBLE_SIZE, NAMESPACES, type Workload } from './workload.ts'
 
-export interface QuietDeps {
+export interface RestDeps {
   readonly cluster: Cluster
-  readonly witness: Witness
+  readonly recorder: WatchRecorder
   readonly storage: RealStorage
-  readonly people: People
+  readonly workload: Workload
 }
 
-/** Everything as it is. */
+/** The state at rest. */
 export interface Rest extends Readonly<Record<Collection, readonly any[]>> {
   readonly events: readonly any[]
   readonly held: ReadonlyMap<string, HeldVolume>
-  /** Uids of pods that a node has a directory of. */
+  /** Uids of pods with a directory on a node. */
   readonly podDirs: readonly string[]
-  /** Ids of volumes that a loop device is over. */
+  /** Ids of volumes with a loop device. */
   readonly attached: readonly string[]
 }
 
-/** How it came to be like that. */
+/** What the history says about that state. */
 export interface Past extends Pick<Replay, 'abandoned' | 'condemned'> {
-  /** Names of storage that an administrator made with the driver itself. */
+  /** Names of volumes that an administrator created by calling the driver. */
   readonly imported: ReadonlySet<string>
 }
 
-/** What is wrong, asked anew. */
-export async function problemsAtRest(deps: QuietDeps): Promise<string[]> {
-  const { witness, people, storage } = deps
+/** Reads the state and returns its problems. */
+export async function problemsAtRest(deps: RestDeps): Promise<string[]> {
+  const { recorder, workload, storage } = deps
   const rest = await look(deps)
-  const past = { ...replay(witness.history(), people.deletedByHand), imported: people.imported }
+  const past = { ...replay(recorder.history(), workload.deletedByHand), imported: workload.imported }
   return [...problemsIn(rest, past), ...(await storage.contradictions())]
 }
 
-/** Pure: what there is goes in, what is wrong comes out. */
+/** Pure. */
 export function problemsIn(rest: Rest, past: Past): string[] {
   return [
     ...bindingProblems(rest, past),
     ...rest.claims.flatMap((claim) => [...sizeProblems(claim, rest), ...attributeProblems(claim, rest)]),
-    ...rest.claims.flatMap((claim) => silence(claim, rest)),
+    ...rest.claims.flatMap((claim) => missingReason(claim, rest)),
     ...rest.pods.flatMap((pod) => podProblems(pod, rest)),
     ...quotaProblems(rest),
     ...leftOnNodes(rest),
   ]
 }
 
-/** Storage that no object stands for any more, and that nobody was to delete. */
-export async function abandonedStorage({ witness, storage, people }: QuietDeps): Promise<HeldVolume[]> {
-  const { abandoned } = replay(witness.history(), people.deletedByHand)
+/** Storage without a PersistentVolume that no controller had to delete. */
+export async function abandonedStorage({ recorder, storage, workload }: RestDeps): Promise<HeldVolume[]> {
+  const { abandoned } = replay(recorder.history(), workload.deletedByHand)
   const held = [...(await storage.held()).values()]
-  return held.filter(({ id, name }) => abandoned.has(driverAsset(id)) || people.imported.has(name))
+  return held.filter(({ id, name }) => abandoned.has(driverAsset(id)) || workload.imported.has(name))
 }
 
-async function look({ cluster, storage }: QuietDeps): Promise<Rest> {
+async function look({ cluster, storage }: RestDeps): Promise<Rest> {
   const list = async (path: string) => (await cluster.server().call('GET', path)).json.items as any[]
   const names = Object.keys(COLLECTIONS) as Collection[]
   const objects = await Promise.all(names.map(async (name) => [name, await list(COLLECTIONS[name])] as const))
@@ -74,11 +74,11 @@ async function look({ cluster, storage }: QuietDeps): Promise<Rest> {
   }
 }
 
-/** The simulator's own judgement of claims, volumes and what is behind them. */
+/** Runs the simulator's checker of claims, volumes and storage. */
 function bindingProblems(rest: Rest, { abandoned, condemned, imported }: Past): string[] {
   const stood = new Set(rest.volumes.map((volume) => assetOf(volume)))
   for (const { id, name } of rest.held.values()) {
-    // Made by hand, and the object for it was refused or never asked for.
+    // Created by hand; the PersistentVolume for it was rejected or never requested.
     if (imported.has(name) && !stood.has(driverAsset(id))) abandoned.imported(driverAsset(id))
   }
   const pursued = rest.claims.filter((claim) => isStillPursued(claim, rest))
@@ -88,7 +88,7 @@ function bindingProblems(rest: Rest, { abandoned, condemned, imported }: Past): 
   const used = new Set(rest.pods.flatMap(claimKeysOf))
   const claims = rest.claims
     .filter((claim) => claim.spec.volumeName || whyRefused(claim, rest) === undefined)
-    .map((claim) => (used.has(keyOf(claim)) ? withoutEnd(claim) : claim)) // it waits for its pods to end
+    .map((claim) => (used.has(keyOf(claim)) ? withoutEnd(claim) : claim)) // it waits for its pods
     .map((claim) => (pursued.includes(claim) ? withoutIntents(claim) : claim))
   const classes = rest.classes.filter(({ provisioner }) => provisioner === DRIVER)
   return problemsOf({
@@ -100,7 +100,7 @@ function bindingProblems(rest: Rest, { abandoned, condemned, imported }: Past): 
   })
 }
 
-/** Whether a volume was made could not be found out, as its class or its attributes are others now; and it says so. */
+/** The claim's class or attributes changed, so it is unknown whether a volume was created; an event reports that. */
 const isStillPursued = (claim: any, rest: Rest): boolean =>
   (claim.metadata.finalizers ?? []).some((each: string) => each.startsWith(INTENT_PREFIX)) &&
   rest.events.some(
@@ -115,17 +115,17 @@ const withoutIntents = ({ metadata, ...rest }: any) => ({
 
 const withoutEnd = ({ metadata: { deletionTimestamp: _, ...metadata }, ...rest }: any) => ({ ...rest, metadata })
 
-/** Why its class cannot make a volume for it, if so. */
+/** Why its class cannot provision a volume for it; undefined if it can. */
 function whyRefused({ spec, status }: any, { attributes, classes }: Rest): string | undefined {
   const wanted = spec.volumeAttributesClassName
   const found = attributes.find(({ metadata }) => metadata.name === wanted)
   if (!classes.some(({ metadata }) => metadata.name === spec.storageClassName)) return 'its class is missing'
   if (wanted && !found) return `attributes ${wanted} are missing`
-  if (wanted === 'odd') return 'the driver refuses its attributes'
-  // A class that was taken back too late is in effect, and what the claim asks for itself must agree with it.
+  if (wanted === 'odd') return 'the driver rejects its attributes'
+  // A class that was rolled back too late is in effect, and the claim's own requests must agree with it.
   const inEffect = wanted ?? status?.currentVolumeAttributesClassName
   const contradicted = AMOUNTS.find((key) => isContradicted(spec.resources.requests[key], inEffect, key))
-  return contradicted && `it asks for other ${contradicted} than its attributes have`
+  return contradicted && `it requests other ${contradicted} than its attributes class has`
 }
 
 const AMOUNTS = ['iops', 'throughput'] as const
@@ -152,21 +152,21 @@ function sizeProblems(claim: any, { volumes, held, pods }: Rest): string[] {
   const state = claim.status.allocatedResourceStatuses?.storage
   const conditions: any[] = claim.status.conditions ?? []
   const says = (type: string) => conditions.some((condition) => condition.type === type && condition.status === 'True')
-  if (has > real.capacityBytes) problems.push(`${key} is said to have ${has}, its device has ${real.capacityBytes}`)
-  // An earlier claim may have gone while its growth was on the way: of that nobody is told, and the volume has more.
+  if (has > real.capacityBytes) problems.push(`${key} reports ${has}, its device has ${real.capacityBytes}`)
+  // An earlier claim may have been deleted during its expansion: the volume is then larger than recorded.
   const wasMadeForIt = volume.metadata.name === `pvc-${claim.metadata.uid}`
   const said = bytesOf(volume.spec.capacity.storage)
   if (said > real.capacityBytes || (wasMadeForIt && said !== real.capacityBytes))
     problems.push(`the volume of ${key} says ${volume.spec.capacity.storage}, its device has ${real.capacityBytes}`)
   if (wanted === bytesOf(IMPOSSIBLE_SIZE)) {
     if (state !== 'ControllerResizeInfeasible' && state !== 'NodeResizePending')
-      problems.push(`${key} cannot have ${IMPOSSIBLE_SIZE}, and says ${state}`)
+      problems.push(`${key} cannot have ${IMPOSSIBLE_SIZE}, and reports ${state}`)
     return problems
   }
   const isInUse = pods.some((pod) => pod.status?.phase === 'Running' && claimKeysOf(pod).includes(key))
-  // A file system grows where a pod has it; without one it waits for the next.
+  // Node expansion needs a pod; without one it waits for the next.
   const mayWait = !isInUse && claim.spec.volumeMode !== 'Block' && says('FileSystemResizePending')
-  if (wanted > has && !mayWait) problems.push(`${key} asks for ${wanted} and has ${has} (${state})`)
+  if (wanted > has && !mayWait) problems.push(`${key} requests ${wanted} and has ${has} (${state})`)
   if (state && !mayWait) problems.push(`${key} is still ${state}`)
   if (!state && says('Resizing')) problems.push(`${key} still says Resizing`)
   return problems
@@ -185,30 +185,31 @@ function attributeProblems(claim: any, rest: Rest): string[] {
   if (why !== undefined) {
     const isSaid =
       state || states.length > 0 || (status.conditions ?? []).some(({ type }: any) => type === 'ModifyVolumeError')
-    return wanted === current || isSaid ? [] : [`${key} does not say that ${why}`]
+    return wanted === current || isSaid ? [] : [`${key} does not report that ${why}`]
   }
   const problems: string[] = []
-  if ((wanted ?? current) !== current) problems.push(`${key} wants attributes ${wanted} and has ${current} (${state})`)
+  if ((wanted ?? current) !== current)
+    problems.push(`${key} requests attributes ${wanted} and has ${current} (${state})`)
   if (state)
     problems.push(`${key} is still ${state} about ${status.modifyVolumeStatus.targetVolumeAttributesClassName}`)
   for (const each of states) problems.push(`${key} is still ${each}`)
   for (const name of AMOUNTS) {
     const asked = spec.resources.requests[name]
-    const told = status.capacity?.[name] ?? ATTRIBUTES[current]?.[name]
+    const reported = status.capacity?.[name] ?? ATTRIBUTES[current]?.[name]
     if (asked !== undefined && status.capacity?.[name] !== asked)
-      problems.push(`${key} asks for ${name} ${asked} and is told ${status.capacity?.[name]}`)
+      problems.push(`${key} requests ${name} ${asked} and reports ${status.capacity?.[name]}`)
     const has = name === 'iops' ? real?.limits.iops : real?.limits.throughputBytes
-    if (told !== undefined && amountOf(told, name) !== has)
-      problems.push(`${key} is told ${name} ${told}, its driver has ${has}`)
+    if (reported !== undefined && amountOf(reported, name) !== has)
+      problems.push(`${key} reports ${name} ${reported}, its driver has ${has}`)
   }
   return problems
 }
 
-/** A claim without a volume that says nothing. */
-function silence(claim: any, { events }: Rest): string[] {
+/** An unbound claim without an event. */
+function missingReason(claim: any, { events }: Rest): string[] {
   if (claim.status?.phase === 'Bound') return []
-  const isTold = events.some(({ involvedObject }) => involvedObject.uid === claim.metadata.uid)
-  return isTold ? [] : [`${keyOf(claim)} is ${claim.status?.phase} and nobody is told why`]
+  const hasEvent = events.some(({ involvedObject }) => involvedObject.uid === claim.metadata.uid)
+  return hasEvent ? [] : [`${keyOf(claim)} is ${claim.status?.phase} without an event that says why`]
 }
 
 function podProblems(pod: any, rest: Rest): string[] {
@@ -222,11 +223,13 @@ function podProblems(pod: any, rest: Rest): string[] {
     !claim.metadata.deletionTimestamp &&
     (claim.status?.phase === 'Bound' || whyRefused(claim, rest) === undefined)
   const nodes = new Set(claims.map((claim) => nodeOf(claim, rest)).filter((node) => node !== undefined))
-  const isStatic = claims.some((claim) => claim?.spec.storageClassName === 'shelf' && claim.status?.phase !== 'Bound')
+  const isStatic = claims.some((claim) => claim?.spec.storageClassName === 'static' && claim.status?.phase !== 'Bound')
   if (claims.every(isReady) && nodes.size <= 1 && !isStatic)
     return [`${key} could run, and is ${status?.phase}: ${whyOf(pod)}`]
-  const isTold = rest.events.some(({ involvedObject }) => involvedObject.uid === metadata.uid)
-  return whyOf(pod) !== '' || isTold ? [] : [`${key} on ${spec.nodeName} is ${status?.phase} and nobody is told why`]
+  const hasEvent = rest.events.some(({ involvedObject }) => involvedObject.uid === metadata.uid)
+  return whyOf(pod) !== '' || hasEvent
+    ? []
+    : [`${key} on ${spec.nodeName} is ${status?.phase} without an event that says why`]
 }
 
 const whyOf = ({ status }: any): string =>
@@ -248,11 +251,11 @@ export const claimKeysOf = ({ metadata, spec }: any): string[] =>
     return claim ? [`${metadata.namespace}/${claim}`] : []
   })
 
-/** What each quota says is used is what the objects add up to, by the simulator's own arithmetic. */
+/** The usage of each quota must equal the sum over its objects, as the simulator's checker computes it. */
 function quotaProblems({ claims, quotas, configMaps }: Rest): string[] {
   const problems: string[] = []
   for (const namespace of NAMESPACES) {
-    const checker = createQuotaChecker(namespace, (crime) => void problems.push(`${namespace}: ${crime}`))
+    const checker = createQuotaChecker(namespace, (violation) => void problems.push(`${namespace}: ${violation}`))
     const stored = (kind: string, objects: readonly any[]) =>
       objects
         .filter(({ metadata }) => metadata.namespace === namespace)
@@ -266,7 +269,7 @@ function quotaProblems({ claims, quotas, configMaps }: Rest): string[] {
   return problems
 }
 
-/** Pods that are gone have left nothing on their node, and only what some pod uses has a device. */
+/** Deleted pods leave nothing on their node, and only volumes in use have a device. */
 function leftOnNodes({ pods, claims, volumes, podDirs, attached }: Rest): string[] {
   const uids = new Set(pods.map(({ metadata }) => metadata.uid))
   const used = new Set(pods.flatMap(claimKeysOf))
@@ -275,7 +278,9 @@ function leftOnNodes({ pods, claims, volumes, podDirs, attached }: Rest): string
     volumes.filter(({ metadata }) => names.has(metadata.name)).map(({ spec }) => spec.csi.volumeHandle),
   )
   return [
-    ...podDirs.filter((uid) => !uids.has(uid)).map((uid) => `a node has a directory of pod ${uid}, which is gone`),
+    ...podDirs
+      .filter((uid) => !uids.has(uid))
+      .map((uid) => `a node has a directory of pod ${uid}, which does not exist`),
     ...attached.filter((id) => !inUse.has(id)).map((id) => `${id} has a loop device, and no pod uses it`),
   ]
 }
