@@ -194,6 +194,8 @@ describe('a cluster whose API server restarts with other flags', () => {
 
   it('SYS-15 refuses to start with the core version disabled', async () => {
     const attempt = startServer({ dataDir: join(dir, 'refused'), flags: ['--runtime-config', 'v1=false'] })
-    await expect(attempt).rejects.toThrow(/v1 cannot be off: it is the only version of namespaces, claims and volumes/)
+    await expect(attempt).rejects.toThrow(
+      /v1 cannot be disabled: it is the only version of namespaces, claims and volumes/,
+    )
   })
 })

@@ -183,7 +183,7 @@ describe('server lifecycle', () => {
     ])
     await expect(taken).rejects.toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('another program does already'),
+      stderr: expect.stringContaining('the address is in use'),
     })
     await rm(other, { recursive: true, force: true })
   })

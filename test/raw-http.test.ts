@@ -327,6 +327,6 @@ describe('a restart', () => {
       dataDir: join(dir, 'refused'),
       flags: ['--runtime-config', 'storage.k8s.io/v9=false'],
     })
-    await expect(attempt).rejects.toThrow(/nothing is called "storage\.k8s\.io\/v9"/)
+    await expect(attempt).rejects.toThrow(/there is no "storage\.k8s\.io\/v9"/)
   })
 })

@@ -1,5 +1,5 @@
-// The API server, free of sockets: `handle` takes a request and gives an answer. A request's life is one
-// function, top to bottom: authenticate → limit → route → authorize → answer.
+// The API server without its socket: `handle` takes a request and returns a response. `dispatch` is the whole way of a
+// request: route → authenticate → impersonate → authorize → limit → verb. http/https-listener.ts is the socket.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import type { ExpansionQuota, Kind } from '../api/kind.ts'
 import {
@@ -23,7 +23,14 @@ import { type AdmissionChain, standardAdmission } from './admission/index.ts'
 import { handleCommit, isCommit, withCommits } from './commit-handler.ts'
 import { createDiscovery, findSubresource } from './discovery/index.ts'
 import { createHealth, type Health } from './health.ts'
-import { type ApiAnswer, type ApiRequest, jsonAnswer, statusAnswer, textAnswer } from './http/exchange.ts'
+import {
+  type ApiRequest,
+  type ApiResponse,
+  jsonResponse,
+  type StreamSink,
+  statusResponse,
+  textResponse,
+} from './http/messages.ts'
 import { type PathRequest, parseRoute, type ResourceRequest } from './http/route.ts'
 import { type ApiMetrics, createApiMetrics, type RequestLabels } from './metrics.ts'
 import type { ObjectDeps } from './objects/object-deps.ts'
@@ -42,7 +49,6 @@ import {
   resolveImpersonation,
   type UserInfo,
 } from './security/index.ts'
-import type { StreamSink } from './verbs/watch.ts'
 import type { VersionInfo } from './version.ts'
 
 export interface ApiServerOptions {
@@ -65,18 +71,19 @@ export interface ApiServerOptions {
 }
 
 export interface Limits {
-  /** Requests other than watches worked on at once; more are told to come back in a second. */
+  /** Concurrent requests, without watches. More get 429 with Retry-After. */
   readonly inFlightMax: number
+  /** Open watches. More get 429. */
   readonly watchesMax: number
 }
 const LIMITS: Limits = { inFlightMax: 2_000, watchesMax: 10_000 }
 
 export interface ApiServer {
-  handle(request: ApiRequest): Promise<ApiAnswer>
+  handle(request: ApiRequest): Promise<ApiResponse>
   readonly resources: Resources
   readonly health: Health
   readonly metrics: ApiMetrics
-  /** For components in this process: the same verbs without the wire. */
+  /** For the in-process client: the same verbs without HTTP. */
   readonly objects: ObjectDeps
 }
 
@@ -101,31 +108,31 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   }
   let watches = 0
 
-  async function handle(request: ApiRequest): Promise<ApiAnswer> {
+  async function handle(request: ApiRequest): Promise<ApiResponse> {
     const startedMs = clock.monotonicMs()
     const route = parseRoute(request.method, request.path, request.query)
     const labels = labelsOf(route, resources)
-    let answer: ApiAnswer
+    let response: ApiResponse
     try {
-      answer = await answerRequest(request, route, labels)
+      response = await dispatch(request, route, labels)
     } catch (error) {
-      answer = statusAnswer(explain(error, request).toStatus())
+      response = statusResponse(toApiError(error, request).toStatus())
     }
-    metrics.observeRequest(labels, answer.status, (clock.monotonicMs() - startedMs) / 1000)
-    return answer
+    metrics.observeRequest(labels, response.status, (clock.monotonicMs() - startedMs) / 1000)
+    return response
   }
 
-  async function answerRequest(
+  async function dispatch(
     request: ApiRequest,
     route: ResourceRequest | PathRequest | undefined,
     labels: RequestLabels,
-  ): Promise<ApiAnswer> {
-    const { user: asking, impersonated } = authenticate(request)
-    const user = impersonated ? await impersonate(request, asking, impersonated) : asking
+  ): Promise<ApiResponse> {
+    const { user: authenticated, impersonationHeaders } = authenticate(request)
+    const user = impersonationHeaders ? await impersonate(request, authenticated, impersonationHeaders) : authenticated
     if (!route) throw noSuchPath()
-    const unsettled = authorize(user, route)
-    if (unsettled) await unsettled
-    if (route.is === 'path') return answerPath(request, route)
+    const authorizing = authorize(user, route)
+    if (authorizing) await authorizing
+    if (route.is === 'path') return handlePath(request, route)
     if (isCommit(route)) {
       const commit = { request, user, authorize: async (write: ResourceRequest) => authorize(user, write) }
       return limited('mutating', () => handleCommit(deps, commit))
@@ -139,18 +146,15 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     )
   }
 
-  /** Who sent the request, and the headers by which they want to be somebody else. */
-  function authenticate(request: ApiRequest): { user: UserInfo; impersonated?: readonly string[] } {
+  /** The user who sent the request, and the names of its Impersonate-* headers, if it has any. */
+  function authenticate(request: ApiRequest): { user: UserInfo; impersonationHeaders?: readonly string[] } {
     const { authorization } = request.headers
     const { clientCert } = request
-    const authentication = options.authenticator.authenticate({
-      ...(authorization === undefined ? undefined : { authorization }),
-      ...(clientCert ? { clientCert } : undefined),
-    })
+    const authentication = options.authenticator.authenticate({ authorization, clientCert })
     if (authentication.is === 'refused') throw refused(authentication.refusal)
     const { user } = authentication
-    const impersonated = request.headerNames().filter((name) => name.startsWith('impersonate-'))
-    return impersonated.length === 0 ? { user } : { user, impersonated }
+    const impersonationHeaders = request.headerNames().filter((name) => name.startsWith('impersonate-'))
+    return impersonationHeaders.length === 0 ? { user } : { user, impersonationHeaders }
   }
 
   async function impersonate(request: ApiRequest, user: UserInfo, names: readonly string[]): Promise<UserInfo> {
@@ -160,7 +164,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return impersonation.user
   }
 
-  /** Throws, or gives a promise where the authorizer does: most know at once, and every request asks. */
+  /** Throws 403. Returns a promise only if the authorizer does: most decide synchronously, which is cheaper. */
   function authorize(user: UserInfo, route: ResourceRequest | PathRequest): Promise<void> | undefined {
     const attributes = attributesOf(user, route)
     const check = ({ allowed, reason }: Decision) => {
@@ -172,24 +176,26 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     return undefined
   }
 
-  async function answerPath(request: ApiRequest, { path }: PathRequest): Promise<ApiAnswer> {
+  async function handlePath(request: ApiRequest, { path }: PathRequest): Promise<ApiResponse> {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed()
-    if (path === '/version' || path === '/version/') return jsonAnswer(200, options.version)
+    if (path === '/version' || path === '/version/') return jsonResponse(200, options.version)
     if (path === '/metrics') {
-      return textAnswer(200, await metrics.registry.metrics(), { 'content-type': metrics.registry.contentType })
+      return textResponse(200, await metrics.registry.metrics(), { 'content-type': metrics.registry.contentType })
     }
-    const answer =
-      (await health.answer(path, request.query)) ??
+    const response =
+      (await health.handle(path, request.query)) ??
       discovery.handle(path, request.headers) ??
       openApi.handle(path, request.query, request.headers)
-    if (answer) return answer
-    if (path === '/') return jsonAnswer(200, { paths: rootPaths(resources) })
+    if (response) return response
+    if (path === '/') return jsonResponse(200, { paths: rootPaths(resources) })
     throw noSuchPath()
   }
 
-  async function limited(kind: 'mutating' | 'readOnly', run: () => Promise<ApiAnswer>): Promise<ApiAnswer> {
+  async function limited(kind: 'mutating' | 'readOnly', run: () => Promise<ApiResponse>): Promise<ApiResponse> {
     if (metrics.inFlight.mutating + metrics.inFlight.readOnly >= limits.inFlightMax) {
-      throw tooManyRequests(`the server is working on ${limits.inFlightMax} requests already; try again in a second`)
+      throw tooManyRequests(
+        `the server has reached its limit of ${limits.inFlightMax} concurrent requests; try again in a second`,
+      )
     }
     metrics.inFlight[kind]++
     try {
@@ -199,14 +205,16 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     }
   }
 
-  function watchLimited(labels: RequestLabels, answer: ApiAnswer): ApiAnswer {
+  function watchLimited(labels: RequestLabels, response: ApiResponse): ApiResponse {
     if (watches >= limits.watchesMax) {
-      throw tooManyRequests(`${limits.watchesMax} watches are open already; close some, or raise --max-watches`)
+      throw tooManyRequests(
+        `the server has reached its limit of ${limits.watchesMax} open watches; close some, or try again later`,
+      )
     }
-    const { stream } = answer
-    if (!stream) return answer
+    const { stream } = response
+    if (!stream) return response
     return {
-      ...answer,
+      ...response,
       stream: (sink: StreamSink) => {
         watches++
         const closed = metrics.watchOpened(labels)
@@ -219,17 +227,17 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     }
   }
 
-  function explain(error: unknown, request: ApiRequest): ApiError {
+  function toApiError(error: unknown, request: ApiRequest): ApiError {
     if (error instanceof ApiError) return error
     if (error instanceof StoreClosedError) return unavailable('the server is shutting down; try again')
     if (error instanceof StoreUnavailableError) return unavailable(error.message)
     if (error instanceof StoreBusyError) return tooManyRequests(error.message)
     if (error instanceof WriteRefusedError) {
-      log.error({ err: error, path: request.path }, 'the store did not take a write')
-      return internalError(`the store did not take the write: ${error.message}`)
+      log.error({ err: error, path: request.path }, 'the store rejected a write')
+      return internalError(`the store rejected the write: ${error.message}`)
     }
     log.error({ err: error, method: request.method, path: request.path }, 'request failed unexpectedly')
-    return internalError('the server met a problem of its own; its log has the details')
+    return internalError('unexpected failure; the log of the server has the details')
   }
 
   return { handle, resources, health, metrics, objects: deps }
@@ -247,7 +255,7 @@ function attributesOf(user: UserInfo, route: ResourceRequest | PathRequest): Aut
 
 const refused = ({ code, reason, message, details }: Refusal): ApiError => new ApiError(code, reason, message, details)
 
-/** Only what is served becomes a label: what strangers invent in paths would fill memory and dashboards. */
+/** Only served resources become label values: arbitrary paths would create an unbounded number of time series. */
 function labelsOf(route: ResourceRequest | PathRequest | undefined, resources: Resources): RequestLabels {
   const none = { group: '', version: '', resource: '', subresource: '' }
   if (!route || route.is === 'path') return { verb: 'GET', ...none }

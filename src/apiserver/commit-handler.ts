@@ -10,11 +10,11 @@ import { object, req } from '../api/schema.ts'
 import { badRequest, noSuchPath } from '../api/status-error.ts'
 import { commitWriteFailed } from '../client/client.ts'
 import { bodyOfValue, parseJsonBody } from './http/body.ts'
-import { type ApiAnswer, type ApiRequest, bytesAnswer } from './http/exchange.ts'
+import { type ApiRequest, type ApiResponse, bytesResponse } from './http/messages.ts'
 import { parseDeleteOptions, parseWriteOptions } from './http/options.ts'
 import type { ResourceRequest, Verb } from './http/route.ts'
 import { type ObjectDeps, viewOf } from './objects/object-deps.ts'
-import { answerBytes, decodeStored } from './objects/stored-object.ts'
+import { decodeStored, objectBytes } from './objects/stored-object.ts'
 import type { WriteResult, WriteTarget, WriteVerb } from './objects/write-verb.ts'
 import type { Resource, Resources } from './resources.ts'
 import type { UserInfo } from './security/index.ts'
@@ -38,7 +38,7 @@ export interface CommitCall {
   authorize(write: ResourceRequest): Promise<void>
 }
 
-export async function handleCommit(deps: ObjectDeps, { request, user, authorize }: CommitCall): Promise<ApiAnswer> {
+export async function handleCommit(deps: ObjectDeps, { request, user, authorize }: CommitCall): Promise<ApiResponse> {
   const { dryRun, fieldManager } = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   if (dryRun) throw badRequest('a commit has no dry run: dry-run its writes one by one')
   const writes: RequestedWrite[] = []
@@ -54,12 +54,12 @@ export async function handleCommit(deps: ObjectDeps, { request, user, authorize 
   const verbs = mapWrites(writes, ({ verb }) => verb())
   const results = await executeCommit(deps, verbs)
   const bytes = results.map((result, index) => resultBytes(verbs[index]!.target.resource, result))
-  return bytesAnswer(200, Buffer.concat([HEAD, ...bytes.flatMap(separated), TAIL]))
+  return bytesResponse(200, Buffer.concat([HEAD, ...bytes.flatMap(separated), TAIL]))
 }
 
 function resultBytes(resource: Resource, { deleted, value, revision }: WriteResult): Buffer {
   if (deleted) return NULL
-  if (!resource.kind.viewOf) return answerBytes(resource, value, revision)
+  if (!resource.kind.viewOf) return objectBytes(resource, value, revision)
   return Buffer.from(JSON.stringify(viewOf(resource, decodeStored({ value, modRevision: revision }))))
 }
 

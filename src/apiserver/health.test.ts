@@ -3,7 +3,7 @@ import { createHealth, type Health } from './health.ts'
 
 const ask = async (health: Health, url: string) => {
   const [path = '', query = ''] = url.split('?')
-  const answer = await health.answer(path, new URLSearchParams(query))
+  const answer = await health.handle(path, new URLSearchParams(query))
   return answer && `${answer.status} ${Buffer.from(answer.body!).toString()}`
 }
 

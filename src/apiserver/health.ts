@@ -1,13 +1,13 @@
-// /healthz, /livez and /readyz: is the process alive, and may clients come. Checks are named, so that
-// `?verbose` says which one fails and `?exclude=` can leave one out.
-import { type ApiAnswer, textAnswer } from './http/exchange.ts'
+// /healthz, /livez and /readyz: is the process alive, and is it ready for clients. Checks have names: `?verbose` shows which
+// one fails, and `?exclude=` leaves one out.
+import { type ApiResponse, textResponse } from './http/messages.ts'
 
 export interface Health {
-  /** Registers a check for readiness; it is not ready until `ok` is called. */
+  /** Registers a readiness check that fails until `ok` is called. */
   addReadiness(name: string): { ok(): void; failed(why: string): void }
-  /** Registers a check for readiness that is asked every time: what is wrong, or nothing. Anyone may read the answer. */
+  /** Registers a readiness check that runs on every request and returns the problem, if any. Its text is public. */
   addCheck(name: string, problem: Check): void
-  answer(path: string, query: URLSearchParams): Promise<ApiAnswer | undefined>
+  handle(path: string, query: URLSearchParams): Promise<ApiResponse | undefined>
 }
 
 type Check = () => Promise<string | undefined>
@@ -15,7 +15,7 @@ type Check = () => Promise<string | undefined>
 export function createHealth(): Health {
   const checks = new Map<string, Check>([['ping', async () => undefined]])
 
-  const report = async (names: readonly string[], title: string, query: URLSearchParams): Promise<ApiAnswer> => {
+  const report = async (names: readonly string[], title: string, query: URLSearchParams): Promise<ApiResponse> => {
     const excluded = new Set(query.getAll('exclude'))
     let failing = false
     const line = async (name: string) => {
@@ -26,8 +26,8 @@ export function createHealth(): Health {
       return `[-]${name} failed: ${why}`
     }
     const lines = await Promise.all(names.map(line))
-    if (failing) return textAnswer(503, `${lines.join('\n')}\n${title} check failed\n`)
-    return textAnswer(200, query.has('verbose') ? `${lines.join('\n')}\n${title} check passed\n` : 'ok')
+    if (failing) return textResponse(503, `${lines.join('\n')}\n${title} check failed\n`)
+    return textResponse(200, query.has('verbose') ? `${lines.join('\n')}\n${title} check passed\n` : 'ok')
   }
 
   return {
@@ -44,7 +44,7 @@ export function createHealth(): Health {
       }
     },
     addCheck: (name, problem) => void checks.set(name, problem),
-    async answer(path, query) {
+    async handle(path, query) {
       const match = /^\/(healthz|livez|readyz)(?:\/([^/]+))?\/?$/.exec(path)
       if (!match) return undefined
       const [, endpoint, check] = match

@@ -1,4 +1,4 @@
-// What the API server counts about itself, under the names operators already chart.
+// Metrics of the API server and its store, with the names that Kubernetes dashboards use where Kubernetes has them.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Store } from '../store/index.ts'
 
@@ -23,27 +23,27 @@ export function createApiMetrics(store: Store): ApiMetrics {
   const names = ['verb', 'group', 'version', 'resource', 'subresource'] as const
   const total = new Counter({
     name: 'apiserver_request_total',
-    help: 'Requests answered, by verb, resource and HTTP code.',
+    help: 'Completed requests by verb, resource and HTTP code.',
     labelNames: [...names, 'code'],
     registers,
   })
   const duration = new Histogram({
     name: 'apiserver_request_duration_seconds',
-    help: 'Time from the first byte of a request to its answer; watches excluded.',
+    help: 'Time from the arrival of a request to its response, without watches.',
     labelNames: [...names],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers,
   })
   const longRunning = new Gauge({
     name: 'apiserver_longrunning_requests',
-    help: 'Watches open now.',
+    help: 'Open watches.',
     labelNames: [...names],
     registers,
   })
   const inFlight = { mutating: 0, readOnly: 0 }
   new Gauge({
     name: 'apiserver_current_inflight_requests',
-    help: 'Requests being worked on now.',
+    help: 'Requests in progress, without watches.',
     labelNames: ['request_kind'],
     registers,
     collect() {
@@ -68,7 +68,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
   })
   const commitWrites = new Counter({
     name: 'stowage_store_commit_writes_total',
-    help: 'Writes made durable; divided by the number of commits, how many shared one.',
+    help: 'Writes made durable. Divided by the number of group commits: writes per commit.',
     registers,
   })
   store.onCommit?.((seconds, writes) => {
@@ -78,21 +78,25 @@ export function createApiMetrics(store: Store): ApiMetrics {
   fromStore('stowage_store_revision', 'Newest durable revision.', () => store.revision)
   fromStore(
     'stowage_store_compacted_revision',
-    'Changes up to this revision are no longer kept.',
+    'Changes up to this revision are compacted.',
     () => store.stats().compactedRevision,
   )
   fromStore('stowage_store_keys', 'Objects in the store.', () => store.stats().keys)
   fromStore(
     'stowage_store_history_entries',
-    'Superseded states kept for watches and old reads.',
+    'Superseded versions kept for watches and reads at old revisions.',
     () => store.stats().historyEntries,
   )
   fromStore('apiserver_storage_size_bytes', 'Size of the store on disk.', () => store.stats().bytesOnDisk)
   fromStore('stowage_store_watchers', 'Watches on the store.', () => store.stats().watchers)
   fromStore('process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss())
-  fromStore('process_start_time_seconds', 'Start of the process since the epoch.', () => performance.timeOrigin / 1000)
+  fromStore(
+    'process_start_time_seconds',
+    'Start time of the process, in seconds since the epoch.',
+    () => performance.timeOrigin / 1000,
+  )
 
-  // prom-client hashes labels on every call; the few combinations there are get resolved once.
+  // prom-client hashes labels on every call. There are few combinations, so each is resolved once.
   const children = new Map<string, { count: Map<number, () => void>; observe: (seconds: number) => void }>()
   return {
     registry,
@@ -101,7 +105,7 @@ export function createApiMetrics(store: Store): ApiMetrics {
       const id = `${labels.verb} ${labels.group}/${labels.version}/${labels.resource}/${labels.subresource}`
       let child = children.get(id)
       if (!child) {
-        const timer = duration.labels(labels as any)
+        const timer = duration.labels({ ...labels })
         child = { count: new Map(), observe: (value) => timer.observe(value) }
         children.set(id, child)
       }
@@ -115,8 +119,8 @@ export function createApiMetrics(store: Store): ApiMetrics {
       if (labels.verb !== 'WATCH') child.observe(seconds)
     },
     watchOpened(labels) {
-      longRunning.inc(labels as any)
-      return () => longRunning.dec(labels as any)
+      longRunning.inc({ ...labels })
+      return () => longRunning.dec({ ...labels })
     },
   }
 }

@@ -5,14 +5,14 @@ import { methodNotAllowed, noSuchPath } from '../api/status-error.ts'
 import { findSubresource, verbsOf } from './discovery/index.ts'
 import { checkKind, decodeObjectBody, parseBody } from './http/body.ts'
 import {
-  type ApiAnswer,
   type ApiRequest,
+  type ApiResponse,
   JSON_TYPE,
-  jsonAnswer,
-  successAnswer,
+  jsonResponse,
+  successResponse,
   warningHeaders,
-} from './http/exchange.ts'
-import { accept, includeObject, listAnswer, objectAnswer, writtenAnswer } from './http/object-answer.ts'
+} from './http/messages.ts'
+import { accept, includeObject, listResponse, objectResponse, writeResponse } from './http/object-response.ts'
 import {
   checkPatchOptions,
   parseDeleteOptions,
@@ -26,7 +26,7 @@ import type { ObjectDeps } from './objects/object-deps.ts'
 import { decodeStored } from './objects/stored-object.ts'
 import type { WriteTarget } from './objects/write-verb.ts'
 import type { Resource } from './resources.ts'
-import { answerReview, type ReviewDeps } from './reviews.ts'
+import { type ReviewDeps, review } from './reviews.ts'
 import type { UserInfo } from './security/index.ts'
 import { createVerb } from './verbs/create.ts'
 import { deleteVerb } from './verbs/delete.ts'
@@ -46,7 +46,7 @@ export interface ResourceCall {
 }
 
 /** `reviews` handles the kinds that are never stored, such as SubjectAccessReview. */
-export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiAnswer> {
+export function handleResource(deps: ObjectDeps, call: ResourceCall, reviews: ReviewDeps): Promise<ApiResponse> {
   checkScope(call)
   if (call.resource.kind.isReview) return handleReview(reviews, call)
   switch (call.route.verb) {
@@ -99,22 +99,22 @@ const targetOf = ({ route, resource, user }: ResourceCall, { dryRun, fieldManage
   fieldManager,
 })
 
-async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handleGet(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
   const accepted = accept(request, ['table', 'partial'])
   const entry = await getObject(deps, resource, route.namespace, route.name, parseGetVersion(request.query))
-  return objectAnswer(deps, call, accepted, 200, entry.value, entry.modRevision, [])
+  return objectResponse(deps, call, accepted, 200, entry.value, entry.modRevision, [])
 }
 
-async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handleList(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
   const accepted = accept(request, ['table', 'partialList'])
   const namespace = resource.kind.namespaced ? route.namespace : ''
   const listed = await listObjects(deps, resource, namespace, parseListOptions(request.query, false))
-  return listAnswer(deps, call, accepted, listed)
+  return listResponse(deps, call, accepted, listed)
 }
 
-async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route, resource } = call
   const accepted = accept(request, ['table', 'partial'])
   const options = parseListOptions(request.query, true)
@@ -130,35 +130,35 @@ async function handleWatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAns
   return { status: 200, headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-cache, private' }, stream }
 }
 
-async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handleCreate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, route } = call
   const accepted = accept(request, ['table', 'partial'])
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const verb = createVerb(targetOf(call, options), body, options.fieldValidation)
   const result = await executeWrite(deps, verb)
-  if (route.subresource !== '') return successAnswer(201, { code: 201 })
-  return writtenAnswer(deps, call, accepted, verb.warnings, result)
+  if (route.subresource !== '') return successResponse(201, { code: 201 })
+  return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
-async function handleReview(deps: ReviewDeps, { request, route, resource, user }: ResourceCall): Promise<ApiAnswer> {
+async function handleReview(deps: ReviewDeps, { request, route, resource, user }: ResourceCall): Promise<ApiResponse> {
   const options = parseWriteOptions('CreateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const { object, warnings } = decodeObjectBody(body, resource, options.fieldValidation)
-  return jsonAnswer(201, await answerReview(deps, resource, route.namespace, user, object), warningHeaders(warnings))
+  return jsonResponse(201, await review(deps, resource, route.namespace, user, object), warningHeaders(warnings))
 }
 
-async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handleUpdate(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
   const accepted = accept(request, ['table', 'partial'])
   const options = parseWriteOptions('UpdateOptions', request.query, request.headers['user-agent'])
   const body = await parseBody(await request.readBody(), request.headers['content-type'])
   const verb = updateVerb(targetOf(call, options), body, options.fieldValidation)
   const result = await executeWrite(deps, verb)
-  return writtenAnswer(deps, call, accepted, verb.warnings, result)
+  return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
-async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
   const accepted = accept(request, ['table', 'partial'])
   const options = parseWriteOptions('PatchOptions', request.query, request.headers['user-agent'])
@@ -167,28 +167,33 @@ async function handlePatch(deps: ObjectDeps, call: ResourceCall): Promise<ApiAns
   const patch = await parsePatch(await request.readBody(), contentType)
   const verb = patchVerb(targetOf(call, options), patch, options)
   const result = await executeWrite(deps, verb)
-  return writtenAnswer(deps, call, accepted, verb.warnings, result)
+  return writeResponse(deps, call, accepted, verb.warnings, result)
 }
 
-async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handleDelete(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request, resource, route } = call
   const accepted = accept(request, ['table', 'partial'])
   const options = await deleteOptionsOf(request)
   const result = await executeWrite(deps, deleteVerb(targetOf(call, options), options))
   if (resource.kind.deleteReturnsObject || !result.deleted) {
-    return objectAnswer(deps, call, accepted, 200, result.value, result.revision, [])
+    return objectResponse(deps, call, accepted, 200, result.value, result.revision, [])
   }
   const { uid } = decodeStored({ value: result.value, modRevision: 0 }).metadata
   const details = { name: route.name, group: resource.group || undefined, kind: resource.plural, uid } // JSON omits undefined
-  return successAnswer(200, { details })
+  return successResponse(200, { details })
 }
 
-async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiAnswer> {
+async function handleDeleteCollection(deps: ObjectDeps, call: ResourceCall): Promise<ApiResponse> {
   const { request } = call
   const accepted = accept(request, ['table', 'partialList'])
   const options = await deleteOptionsOf(request)
   const selection = parseListOptions(request.query, false)
-  return listAnswer(deps, call, accepted, await deleteCollection(deps, targetOf(call, options), { selection, options }))
+  return listResponse(
+    deps,
+    call,
+    accepted,
+    await deleteCollection(deps, targetOf(call, options), { selection, options }),
+  )
 }
 
 async function deleteOptionsOf(request: ApiRequest) {

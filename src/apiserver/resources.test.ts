@@ -51,7 +51,7 @@ describe('--runtime-config', () => {
   it.each(['storage.k8s.io/v9=false', 'storage.k8s.io=false', 'v1/unicorns=false'])(
     'SYS-10 refuses %s: nothing has that name',
     (config) => {
-      expect(() => served(config)).toThrow(/nothing is called/)
+      expect(() => served(config)).toThrow(/there is no/)
     },
   )
 
@@ -60,8 +60,8 @@ describe('--runtime-config', () => {
   })
 
   it.each([
-    ['v1=false', /v1 cannot be off: it is the only version of namespaces, claims and volumes/],
-    ['v1/namespaces=false', /v1\/namespaces cannot be off/],
+    ['v1=false', /v1 cannot be disabled: it is the only version of namespaces, claims and volumes/],
+    ['v1/namespaces=false', /v1\/namespaces cannot be disabled/],
   ])('SYS-15 refuses %s: nothing would be left', (config, words) => {
     expect(() => served(config)).toThrow(words)
   })

@@ -1,8 +1,8 @@
-// Which kinds are served, and under which group versions. Built once from the declarations and the
-// operator's --runtime-config; routing, discovery and OpenAPI all read it.
+// The served resources: kinds and their group versions, from the declarations and --runtime-config. Built once; routing,
+// discovery and OpenAPI read it.
 import type { Kind } from '../api/kind.ts'
 
-/** A kind as one group version shows it. */
+/** A kind in one group version. */
 export interface Resource {
   readonly kind: Kind
   readonly group: string
@@ -10,17 +10,17 @@ export interface Resource {
   readonly plural: string
   /** `v1`, `storage.k8s.io/v1beta1`. */
   readonly apiVersion: string
-  /** The kind whose objects are stored; another one than `kind` for a face (events.k8s.io). */
+  /** The kind whose objects are stored. Differs from `kind` for a view (events.k8s.io shows core events). */
   readonly stored: Kind
 }
 
 export interface Resources {
   find(group: string, version: string, plural: string): Resource | undefined
-  /** The preferred version in which a kind is served, for components that do not care which. */
+  /** The kind in its preferred version, for components that need any version. */
   preferred(group: string, plural: string): Resource | undefined
-  /** Everything that is announced, in the order of the declarations; foreign kinds can only be found. */
+  /** All resources that discovery lists, in order of declaration. Foreign kinds are served but not listed. */
   readonly all: readonly Resource[]
-  /** Group versions that are switched on, groups in order of declaration, versions in order of preference. */
+  /** Enabled group versions: groups in order of declaration, versions in order of preference. */
   readonly groups: readonly { readonly group: string; readonly versions: readonly string[] }[]
 }
 
@@ -70,7 +70,7 @@ export const allVersionsOn: RuntimeConfig = { serves: () => true }
 
 /**
  * Parses `storage.k8s.io/v1alpha1=false,storage.k8s.io/v1/volumeattributesclasses=false,v1=true`.
- * The most specific entry wins; `api/all=false` speaks for everything but the core group.
+ * The most specific entry applies; `api/all` covers all groups but the core group.
  */
 export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): RuntimeConfig {
   const settings = new Map<string, boolean>()
@@ -82,12 +82,12 @@ export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): Runtim
     }
     if (!isKnown(key, kinds)) {
       throw new Error(
-        `--runtime-config: nothing is called "${key}"; write GROUP/VERSION or GROUP/VERSION/RESOURCE, ` +
+        `--runtime-config: there is no "${key}"; use GROUP/VERSION or GROUP/VERSION/RESOURCE, ` +
           'such as storage.k8s.io/v1alpha1=false',
       )
     }
     const isOn = value.toLowerCase() === 'true'
-    if (!isOn && INDISPENSABLE[key]) throw new Error(`--runtime-config: ${key} cannot be off: ${INDISPENSABLE[key]}`)
+    if (!isOn && REQUIRED[key]) throw new Error(`--runtime-config: ${key} cannot be disabled: ${REQUIRED[key]}`)
     settings.set(key, isOn)
   }
   return {
@@ -103,12 +103,12 @@ export function parseRuntimeConfig(text: string, kinds: readonly Kind[]): Runtim
   }
 }
 
-/** Without these there is nothing left to serve. */
-const INDISPENSABLE: Readonly<Record<string, string>> = {
+/** What the server needs, and why. */
+const REQUIRED: Readonly<Record<string, string>> = {
   v1:
-    'it is the only version of namespaces, claims and volumes, and the server and its controllers work on those. ' +
-    'Switch off single resources of it instead, such as v1/configmaps=false',
-  'v1/namespaces': 'the server makes its own namespaces at every start, and objects are created in them',
+    'it is the only version of namespaces, claims and volumes, which the server and its controllers need. ' +
+    'Disable single resources of it instead, such as v1/configmaps=false',
+  'v1/namespaces': 'the server creates its own namespaces at every start, and objects are created in them',
 }
 
 function isKnown(key: string, kinds: readonly Kind[]): boolean {

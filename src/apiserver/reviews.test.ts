@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import { createResources } from './resources.ts'
-import { answerReview } from './reviews.ts'
+import { review } from './reviews.ts'
 import { type Authenticator, createBasicAuthorizer, type UserInfo } from './security/index.ts'
 import { createServerFixture } from './server.fixture.ts'
 
@@ -15,7 +15,7 @@ const resources = createResources(ALL_KINDS)
 
 const ask = (plural: string, body: object, { user = VIEWER, namespace = '' } = {}): Promise<any> => {
   const group = plural.includes('access') || plural.includes('rules') ? 'authorization.k8s.io' : 'authentication.k8s.io'
-  return answerReview(deps, resources.find(group, 'v1', plural)!, namespace, user, { metadata: {}, ...body })
+  return review(deps, resources.find(group, 'v1', plural)!, namespace, user, { metadata: {}, ...body })
 }
 
 describe('reviews', () => {

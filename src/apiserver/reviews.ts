@@ -1,7 +1,8 @@
-// Answers the questions clients ask about identity and rights: who am I, whose token is this, may they, what may I.
-// The body comes back with its status filled in; nothing is stored.
+// The review kinds: who am I, whose token is this, may this user do that, what may I do. The response is the body with its
+// status set; nothing is stored.
 import { FieldErrors } from '../api/field-errors.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
+import type { AnyObject } from './objects/object-deps.ts'
 import type { Resource } from './resources.ts'
 import type { Authenticator, AuthorizationAttributes, Authorizer, UserInfo } from './security/index.ts'
 
@@ -10,37 +11,33 @@ export interface ReviewDeps {
   readonly authorizer: Authorizer
 }
 
-export async function answerReview(
+export async function review(
   deps: ReviewDeps,
   resource: Resource,
   namespace: string,
   user: UserInfo,
-  body: any,
+  body: AnyObject,
 ): Promise<unknown> {
-  const answer = await ANSWERS[resource.kind.kind]!(deps, { resource, namespace, user, body })
-  return { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...body, status: answer }
+  const status = await REVIEWS[resource.kind.kind]!(deps, { resource, namespace, user, body })
+  return { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...body, status }
 }
 
-interface Question {
+interface ReviewRequest {
   readonly resource: Resource
   readonly namespace: string
   readonly user: UserInfo
-  readonly body: any
+  readonly body: AnyObject
 }
 
-const ANSWERS: Readonly<Record<string, (deps: ReviewDeps, question: Question) => unknown>> = {
+const REVIEWS: Readonly<Record<string, (deps: ReviewDeps, request: ReviewRequest) => unknown>> = {
   SelfSubjectReview: (_deps, { user }) => ({ userInfo: shownUser(user) }),
 
   TokenReview({ authenticator }, { resource, body }) {
     const token = body.spec?.token
-    if (!token) throw refused(resource, (errors) => errors.required('spec.token', 'the token to be judged'))
+    if (!token) throw refused(resource, (errors) => errors.required('spec.token', 'the token to authenticate'))
     const user = authenticator.authenticateToken(token)
     if (!user) return { authenticated: false, error: 'the token is not known to this server' }
-    return {
-      authenticated: true,
-      user: shownUser(user),
-      ...(body.spec.audiences ? { audiences: body.spec.audiences } : {}),
-    }
+    return { authenticated: true, user: shownUser(user), audiences: body.spec.audiences }
   },
 
   SelfSubjectAccessReview: (deps, { resource, user, body }) => decide(deps, resource, user, body.spec),
@@ -48,10 +45,10 @@ const ANSWERS: Readonly<Record<string, (deps: ReviewDeps, question: Question) =>
   SubjectAccessReview: (deps, { resource, body }) => decide(deps, resource, subjectOf(resource, body.spec), body.spec),
 
   LocalSubjectAccessReview(deps, { resource, namespace, body }) {
-    const asked = body.spec?.resourceAttributes?.namespace ?? ''
-    if (asked !== namespace) {
+    const requested = body.spec?.resourceAttributes?.namespace ?? ''
+    if (requested !== namespace) {
       throw badRequest(
-        `spec.resourceAttributes.namespace (${JSON.stringify(asked)}) must be the namespace of the request (${namespace})`,
+        `spec.resourceAttributes.namespace (${JSON.stringify(requested)}) must be the namespace of the request (${namespace})`,
       )
     }
     return decide(deps, resource, subjectOf(resource, body.spec), body.spec)
@@ -65,19 +62,19 @@ const ANSWERS: Readonly<Record<string, (deps: ReviewDeps, question: Question) =>
     },
 }
 
-async function decide({ authorizer }: ReviewDeps, resource: Resource, user: UserInfo, spec: any) {
+async function decide({ authorizer }: ReviewDeps, resource: Resource, user: UserInfo, spec: AnyObject) {
   const { allowed, reason } = await authorizer.authorize(attributesOf(resource, user, spec))
-  return { allowed, ...(reason ? { reason } : {}) }
+  return { allowed, reason: reason || undefined }
 }
 
-function attributesOf(resource: Resource, user: UserInfo, spec: any): AuthorizationAttributes {
-  const { resourceAttributes: asked, nonResourceAttributes: path } = spec ?? {}
-  if (!asked === !path) {
+function attributesOf(resource: Resource, user: UserInfo, spec: AnyObject): AuthorizationAttributes {
+  const { resourceAttributes: requested, nonResourceAttributes: path } = spec ?? {}
+  if (!requested === !path) {
     throw refused(resource, (errors) =>
       errors.invalid(
         'spec.resourceAttributes',
-        asked ?? null,
-        asked
+        requested ?? null,
+        requested
           ? 'cannot be specified in combination with nonResourceAttributes'
           : 'exactly one of nonResourceAttributes or resourceAttributes must be specified',
       ),
@@ -86,17 +83,17 @@ function attributesOf(resource: Resource, user: UserInfo, spec: any): Authorizat
   if (path) return { user, verb: path.verb ?? '', path: path.path ?? '' }
   return {
     user,
-    verb: asked.verb ?? '',
-    group: asked.group ?? '',
-    version: asked.version ?? '',
-    resource: asked.resource ?? '',
-    ...(asked.subresource ? { subresource: asked.subresource } : {}),
-    ...(asked.name ? { name: asked.name } : {}),
-    ...(asked.namespace ? { namespace: asked.namespace } : {}),
+    verb: requested.verb ?? '',
+    group: requested.group ?? '',
+    version: requested.version ?? '',
+    resource: requested.resource ?? '',
+    subresource: requested.subresource || undefined,
+    name: requested.name || undefined,
+    namespace: requested.namespace || undefined,
   }
 }
 
-function subjectOf(resource: Resource, spec: any): UserInfo {
+function subjectOf(resource: Resource, spec: AnyObject): UserInfo {
   if (!spec?.user && !(spec?.groups?.length > 0)) {
     throw refused(resource, (errors) =>
       errors.invalid('spec.user', '', 'at least one of user or group must be specified'),
@@ -105,17 +102,12 @@ function subjectOf(resource: Resource, spec: any): UserInfo {
   return {
     name: spec.user ?? '',
     groups: spec.groups ?? [],
-    ...(spec.uid ? { uid: spec.uid } : {}),
-    ...(spec.extra ? { extra: spec.extra } : {}),
+    uid: spec.uid || undefined,
+    extra: spec.extra,
   }
 }
 
-const shownUser = ({ name, uid, groups, extra }: UserInfo) => ({
-  username: name,
-  ...(uid ? { uid } : {}),
-  groups,
-  ...(extra ? { extra } : {}),
-})
+const shownUser = ({ name, uid, groups, extra }: UserInfo) => ({ username: name, uid, groups, extra })
 
 function refused(resource: Resource, add: (errors: FieldErrors) => void) {
   const errors = new FieldErrors()

@@ -9,7 +9,7 @@ import { type ManualClock, manualClock } from '../base/manual-clock.ts'
 import { type HistoryOptions, type Medium, openMemoryStore, type Store } from '../store/index.ts'
 import { type ApiServer, createApiServer } from './api-server.ts'
 import { createBuiltIns } from './bootstrap.ts'
-import type { ApiAnswer } from './http/exchange.ts'
+import type { ApiResponse } from './http/messages.ts'
 import { parseRuntimeConfig } from './resources.ts'
 import type { Authorizer } from './security/index.ts'
 import { versionInfo } from './version.ts'
@@ -50,7 +50,7 @@ type PatchType = 'json' | 'merge' | 'strategic-merge'
 
 export interface FixtureResponse {
   readonly status: number
-  readonly headers: ApiAnswer['headers']
+  readonly headers: ApiResponse['headers']
   readonly text: string
   /** The body as JSON. */
   readonly json: any
@@ -158,7 +158,7 @@ export async function createServerFixture(options: ServerFixtureOptions = {}): P
 /** Turns of the event loop without anything new after which nothing is thought to come any more. */
 const STILL_TURNS_MAX = 1_000
 
-function follow(stream: NonNullable<ApiAnswer['stream']>): FixtureWatch {
+function follow(stream: NonNullable<ApiResponse['stream']>): FixtureWatch {
   const events: { type: string; object: any }[] = []
   const closing: (() => void)[] = []
   let ended = false

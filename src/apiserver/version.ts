@@ -1,5 +1,5 @@
-// What /version and `stowage version` say. gitVersion names the Kubernetes API level that clients compare with
-// their own; the suffix says whose server it is.
+// The version that /version and `stowage version` report. gitVersion is the Kubernetes API level, which clients compare
+// with their own; its suffix is the version of Stowage.
 declare const STOWAGE_VERSION: string | undefined
 
 export interface VersionInfo {

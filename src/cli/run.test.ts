@@ -52,7 +52,7 @@ describe('the command line', () => {
     [
       ['up', '--data-dir', '/proc/stowage-cannot-be-here', '--runtime-config', 'x/v9=false'],
       2,
-      'nothing is called "x/v9"',
+      'there is no "x/v9"',
     ],
     [['version', '--output', 'xml'], 2, 'Allowed choices are text, json'],
     [['completion', 'tcsh'], 2, 'choose one of bash, zsh, fish'],

@@ -1,6 +1,6 @@
 // One run: a fresh world, a seeded generator, and a count of requests. Says what went wrong in a form that replays.
 import type { Kind } from '../../src/api/kind.ts'
-import type { ApiAnswer } from '../../src/apiserver/index.ts'
+import type { ApiResponse } from '../../src/apiserver/index.ts'
 import { createDice } from './dice.ts'
 import { createGenerator, type FuzzRequest } from './generate.ts'
 import { createWorld } from './world.ts'
@@ -62,7 +62,7 @@ interface Case {
   readonly seed: number
   readonly i: number
   readonly request: FuzzRequest
-  readonly answer: ApiAnswer
+  readonly answer: ApiResponse
   readonly why: string
 }
 

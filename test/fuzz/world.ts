@@ -5,7 +5,7 @@ import { allGatesOn } from '../../src/api/feature-gates.ts'
 import type { Kind } from '../../src/api/kind.ts'
 import { ALL_KINDS } from '../../src/api/kinds/index.ts'
 import { createApiServer } from '../../src/apiserver/api-server.ts'
-import { type ApiAnswer, createBuiltIns, versionInfo } from '../../src/apiserver/index.ts'
+import { type ApiResponse, createBuiltIns, versionInfo } from '../../src/apiserver/index.ts'
 import { manualClock } from '../../src/base/manual-clock.ts'
 import { openMemoryStore } from '../../src/store/index.ts'
 import { seededRandom } from '../helpers/random.ts'
@@ -17,7 +17,7 @@ import { check } from './second-opinion/index.ts'
 export interface World {
   readonly known: Knowledge
   /** Answers, and says what is wrong with the answer or the state after it. */
-  send(request: FuzzRequest): Promise<{ answer: ApiAnswer; wrong: string[] }>
+  send(request: FuzzRequest): Promise<{ answer: ApiResponse; wrong: string[] }>
   /** Compares everything stored with everything that was answered. */
   compareAll(): Promise<string[]>
   close(): Promise<void>
@@ -56,8 +56,8 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
   const records = createRecords()
   let sent = 0
 
-  async function handle(request: FuzzRequest): Promise<ApiAnswer> {
-    let answer: ApiAnswer | undefined
+  async function handle(request: FuzzRequest): Promise<ApiResponse> {
+    let answer: ApiResponse | undefined
     let failure: unknown
     const done = server
       .handle({
@@ -87,10 +87,10 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     return answer
   }
 
-  const read = (path: string): Promise<ApiAnswer> =>
+  const read = (path: string): Promise<ApiResponse> =>
     handle({ about: 'read back', method: 'GET', path, query: '', headers: {} })
 
-  async function send(request: FuzzRequest): Promise<{ answer: ApiAnswer; wrong: string[] }> {
+  async function send(request: FuzzRequest): Promise<{ answer: ApiResponse; wrong: string[] }> {
     if (++sent % 25 === 0) await clock.advance(1_000)
     const wrong: string[] = []
     const before = store.revision
@@ -125,7 +125,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
   }
 
   /** What a write answered is what is stored, and the second opinion has nothing against it. */
-  async function followUp(request: FuzzRequest, answer: ApiAnswer, wrong: string[]): Promise<void> {
+  async function followUp(request: FuzzRequest, answer: ApiResponse, wrong: string[]): Promise<void> {
     const address = addressOf(request.path)
     if (!address) return void wrong.push('a write was accepted on a path that is no resource')
     const body = parse(answer, wrong)
@@ -221,7 +221,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
   }
 }
 
-const isOverQuota = (answer: ApiAnswer) => answer.status === 403 && text(answer).includes('exceeded quota')
+const isOverQuota = (answer: ApiResponse) => answer.status === 403 && text(answer).includes('exceeded quota')
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -284,8 +284,8 @@ const isDryRun = ({ query }: FuzzRequest): boolean => new URLSearchParams(query)
 const isDryRunDelete = ({ method, body }: FuzzRequest): boolean =>
   method !== 'PUT' && method !== 'PATCH' && /"dryRun":\["All"\]/.test(Buffer.from(body ?? []).toString('latin1'))
 const isGoing = (object: any): boolean => object?.metadata?.deletionTimestamp !== undefined
-const isPlain = ({ headers }: ApiAnswer): boolean => headers['content-type'] === 'application/json'
-const text = ({ body }: ApiAnswer): string => Buffer.from(body ?? []).toString('utf8')
+const isPlain = ({ headers }: ApiResponse): boolean => headers['content-type'] === 'application/json'
+const text = ({ body }: ApiResponse): string => Buffer.from(body ?? []).toString('utf8')
 
 function nameSent({ body }: FuzzRequest): string | undefined {
   try {
@@ -298,7 +298,7 @@ function nameSent({ body }: FuzzRequest): string | undefined {
 /** The name in an answer, whatever its form: an object, its metadata, or a table with one row. */
 const nameIn = (body: any): string => body.metadata?.name ?? body.rows?.[0]?.object?.metadata?.name
 
-function parse(answer: ApiAnswer, wrong: string[]): any {
+function parse(answer: ApiResponse, wrong: string[]): any {
   const isYaml = answer.headers['content-type'] === 'application/yaml'
   try {
     return isYaml ? parseYaml(text(answer)) : JSON.parse(text(answer))
@@ -310,7 +310,7 @@ function parse(answer: ApiAnswer, wrong: string[]): any {
 
 const ANSWER_BYTES_MAX = 64 * 1024
 
-function checkAnswer(request: FuzzRequest, answer: ApiAnswer, revision: number, wrong: string[]): void {
+function checkAnswer(request: FuzzRequest, answer: ApiResponse, revision: number, wrong: string[]): void {
   const { status } = answer
   if (!Number.isInteger(status) || status < 200 || status > 599) wrong.push(`status ${status}`)
   if (!answer.headers['content-type'] && answer.body?.length) wrong.push('the answer has no content type')
@@ -335,7 +335,7 @@ function checkAnswer(request: FuzzRequest, answer: ApiAnswer, revision: number, 
 }
 
 /** The one answer above 499 the protocol wants: a version that does not exist yet. */
-function isFutureVersion({ query }: FuzzRequest, answer: ApiAnswer, revision: number): boolean {
+function isFutureVersion({ query }: FuzzRequest, answer: ApiResponse, revision: number): boolean {
   const parameters = new URLSearchParams(query)
   const asked = [parameters.get('resourceVersion'), versionInToken(parameters.get('continue'))].map(Number)
   return answer.status === 504 && text(answer).includes('ResourceVersionTooLarge') && asked.some((n) => n > revision)
@@ -350,7 +350,7 @@ function versionInToken(token: string | null): string {
 }
 
 /** Opens the stream, lets it run for a few turns, and goes away. */
-async function tryStream(stream: NonNullable<ApiAnswer['stream']>, wrong: string[]): Promise<void> {
+async function tryStream(stream: NonNullable<ApiResponse['stream']>, wrong: string[]): Promise<void> {
   const chunks: Uint8Array[] = []
   const onClose: (() => void)[] = []
   let open = true

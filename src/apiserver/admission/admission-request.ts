@@ -1,8 +1,8 @@
 // Builds the request that admission plugins see from a write and the view of its transaction.
 import type { TransactionView } from '../../store/index.ts'
 import { type Collection, collectionPrefix, objectKey } from '../keys.ts'
+import { liveOrDecoded } from '../objects/coalescable-write.ts'
 import type { AnyObject, ObjectDeps } from '../objects/object-deps.ts'
-import { runningOr } from '../objects/running-write.ts'
 import type { Shared } from '../objects/stored-object.ts'
 import type { WriteTarget } from '../objects/write-verb.ts'
 import type { AdmissionRequest } from './admission.ts'
@@ -32,8 +32,8 @@ export function admissionRequest(
     }),
     list: (kind: Collection, namespace?: string) =>
       view.list(collectionPrefix(kind, namespace)).map((entry): AnyObject => deps.objects.decode(entry)),
-    listRunning: (kind: Collection, namespace: string) =>
-      view.list(collectionPrefix(kind, namespace)).map((entry): AnyObject => runningOr(entry, deps.objects)),
+    listLive: (kind: Collection, namespace: string) =>
+      view.list(collectionPrefix(kind, namespace)).map((entry): AnyObject => liveOrDecoded(entry, deps.objects)),
   }
 }
 

@@ -8,8 +8,8 @@ import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { Write } from '../../store/index.ts'
 import type { Collection } from '../keys.ts'
+import type { LiveObject } from '../objects/coalescable-write.ts'
 import type { AnyObject } from '../objects/object-deps.ts'
-import type { Running } from '../objects/running-write.ts'
 import type { Shared } from '../objects/stored-object.ts'
 import type { Resource } from '../resources.ts'
 import type { UserInfo } from '../security/index.ts'
@@ -40,8 +40,8 @@ export interface AdmissionRequest {
    * servers share the store, the objects may change before the write is done. `find` the ones that must not.
    */
   list<T extends KubeObject>(kind: Kind<T> | Collection, namespace?: string): readonly Shared<T>[]
-  /** The same for objects that plugins write with a RunningWrite: its running form, where this group commit has one. */
-  listRunning<T extends KubeObject>(kind: Kind<T>, namespace: string): readonly (Running | Shared<T>)[]
+  /** The same for objects that plugins write with a CoalescableWrite: live objects where available. */
+  listLive<T extends KubeObject>(kind: Kind<T>, namespace: string): readonly (LiveObject | Shared<T>)[]
 }
 
 export interface AdmissionPlugin {

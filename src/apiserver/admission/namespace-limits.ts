@@ -32,7 +32,7 @@ const RECORDED = ['resourcequotas', 'limitranges'] as const
 /** The quotas of the request's namespace. */
 export function accountsOf(request: AdmissionRequest): readonly QuotaAccount[] {
   if (!hasAny(request, 'resourcequotas')) return NO_ACCOUNTS
-  const found = request.listRunning(resourceQuotaKind, request.namespace)
+  const found = request.listLive(resourceQuotaKind, request.namespace)
   return found.map((quota) => (quota instanceof QuotaAccount ? quota : QuotaAccount.of(quota as Shared<ResourceQuota>)))
 }
 

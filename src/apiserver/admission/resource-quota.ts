@@ -25,7 +25,7 @@ import {
 import { forbidden } from '../../api/status-error.ts'
 import type { Write } from '../../store/index.ts'
 import { objectKey } from '../keys.ts'
-import { RunningWrite } from '../objects/running-write.ts'
+import { CoalescableWrite } from '../objects/coalescable-write.ts'
 import type { AdmissionPlugin, AdmissionRequest } from './admission.ts'
 import { accountsOf } from './namespace-limits.ts'
 import { refusedByQuota } from './quota-refusal.ts'
@@ -89,5 +89,5 @@ function charged(
     find(resourceQuotaKind, namespace, name) // a rejection, too, must rest on the quota's current state
     throw refusedByQuota(request, name, outcome.why)
   }
-  return new RunningWrite(objectKey(resourceQuotaKind, namespace, name), outcome.account)
+  return new CoalescableWrite(objectKey(resourceQuotaKind, namespace, name), outcome.account)
 }

@@ -1,4 +1,4 @@
-// Discovery in two answers: everything below /api, everything below /apis. Same content as legacy.ts.
+// Aggregated discovery: one document for /api and one for /apis. Same content as legacy.ts.
 import type { Resource, Resources } from '../resources.ts'
 import { resourcesOf } from './legacy.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'
@@ -8,7 +8,7 @@ export const AGGREGATED_KIND = 'APIGroupDiscoveryList'
 export const AGGREGATED_VERSIONS = ['v2', 'v2beta1'] as const
 export type AggregatedVersion = (typeof AGGREGATED_VERSIONS)[number]
 
-/** `core`: the group without a name alone, or all others. */
+/** `core`: only the core group, or all groups but the core group. */
 export const groupDiscoveryList = (resources: Resources, version: AggregatedVersion, { core }: { core: boolean }) => ({
   kind: AGGREGATED_KIND,
   apiVersion: `${AGGREGATED_GROUP}/${version}`,

@@ -1,5 +1,5 @@
-// Answers the paths by which clients learn what is served: /api, /apis and the lists below them.
-// Documents are made on first request and kept: what is served does not change while the server runs.
+// Serves discovery: /api, /apis and the lists below them. Documents are built on first request and kept, because the
+// served resources do not change while the server runs.
 import { notAcceptable } from '../../api/status-error.ts'
 import { type Clause, parseAccept } from '../http/negotiate.ts'
 import type { Resources } from '../resources.ts'
@@ -10,17 +10,24 @@ import {
   type AggregatedVersion,
   groupDiscoveryList,
 } from './aggregated.ts'
-import { type Answer, answerWith, type Document, headerOf, jsonDocument, type RequestHeaders } from './answer.ts'
+import {
+  type Document,
+  type DocumentResponse,
+  documentResponse,
+  headerOf,
+  jsonDocument,
+  type RequestHeaders,
+} from './document.ts'
 import { apiGroup, apiGroupList, apiResourceList, apiVersions } from './legacy.ts'
 
 export interface Discovery {
-  /** Undefined when the path is not one of discovery, or names a group or version that is not served. */
-  handle(path: string, headers: RequestHeaders): Answer | undefined
+  /** Undefined if the path does not belong to discovery or names a group or version that is not served. */
+  handle(path: string, headers: RequestHeaders): DocumentResponse | undefined
 }
 
 export function createDiscovery(resources: Resources): Discovery {
   const kept = new Map<string, Document>()
-  /** `content` is read only the first time; nothing is kept of what does not exist. */
+  /** `content` is called on first use only. Undefined content is not kept. */
   const keep = (name: string, content: () => object | undefined, contentType?: string): Document | undefined => {
     const known = kept.get(name)
     if (known) return known
@@ -51,15 +58,15 @@ export function createDiscovery(resources: Resources): Discovery {
   }
 
   return {
-    handle(asked, headers) {
-      const path = asked.length > 1 && asked.endsWith('/') ? asked.slice(0, -1) : asked
+    handle(requestPath, headers) {
+      const path = requestPath.length > 1 && requestPath.endsWith('/') ? requestPath.slice(0, -1) : requestPath
       const document = path === '/api' || path === '/apis' ? root(path, headers) : lists(path)
-      return document && answerWith(document, headers)
+      return document && documentResponse(document, headers)
     },
   }
 }
 
-/** The first clause that can be satisfied decides, its parameters in any order. */
+/** The first clause that can be satisfied decides; its parameters may come in any order. */
 export function negotiateDiscovery(accept: string | undefined): AggregatedVersion | 'legacy' {
   if (!accept) return 'legacy'
   for (const clause of parseAccept(accept)) {
@@ -81,6 +88,6 @@ function aggregatedVersionOf({ parameters }: Clause): AggregatedVersion | undefi
   return AGGREGATED_VERSIONS.find((version) => version === parameters.get('v'))
 }
 
-/** Clients believe an answer to be aggregated only if it names group, version and kind here. */
+/** Clients recognise aggregated discovery by these parameters of the content type. */
 const contentTypeOf = (version: AggregatedVersion): string =>
   `application/json;g=${AGGREGATED_GROUP};v=${version};as=${AGGREGATED_KIND}`

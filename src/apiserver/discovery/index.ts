@@ -1,15 +1,16 @@
-// The door of discovery: what is served, told to clients.
+// Public names of discovery: which resources, verbs and subresources the server has.
+
+export { createDiscovery, type Discovery } from './discovery.ts'
 export {
-  type Answer,
-  answerWith,
   type Document,
+  type DocumentResponse,
   documentOf,
+  documentResponse,
   headerOf,
   jsonDocument,
   once,
   type RequestHeaders,
-} from './answer.ts'
-export { createDiscovery, type Discovery } from './discovery.ts'
+} from './document.ts'
 export { resourcesOf } from './legacy.ts'
 export {
   EXTRA_SUBRESOURCES,

@@ -1,9 +1,9 @@
-// Discovery as every client has known it: which versions, which groups, and per group version which resources.
-// One request per group version; aggregated.ts says the same in two.
+// The original discovery documents: versions, groups, and the resources of each group version, which take one request per
+// group version. aggregated.ts has the same content in two documents.
 import type { Resource, Resources } from '../resources.ts'
 import { subresourcesOf, verbsOf } from './subresources.ts'
 
-/** `/api`. `serverAddress` is where the client reached us, which is where it may come back. */
+/** `/api`. `serverAddress` is the address by which the client reached this server. */
 export const apiVersions = ({ groups }: Resources, serverAddress: string) => ({
   kind: 'APIVersions',
   versions: groups.find(({ group }) => group === '')?.versions ?? [],
@@ -29,7 +29,7 @@ export function apiResourceList(resources: Resources, group: string, version: st
   if (served.length === 0) return undefined
   return {
     kind: 'APIResourceList',
-    ...(group ? { apiVersion: 'v1' } : {}), // older than its own envelope, the core list never had one
+    ...(group ? { apiVersion: 'v1' } : {}), // as in Kubernetes, the core list has no apiVersion
     groupVersion: group ? `${group}/${version}` : version,
     resources: served.flatMap(resourceEntries),
   }

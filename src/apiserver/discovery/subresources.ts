@@ -1,5 +1,5 @@
-// What can be done with each resource: its verbs, and what hangs below its objects.
-// Discovery and OpenAPI publish this; routing serves exactly this.
+// The verbs and subresources of each resource. Discovery and OpenAPI publish this table, and resource-handler.ts serves
+// exactly what it lists.
 import type { Kind } from '../../api/kind.ts'
 import type { Verb } from '../http/route.ts'
 
@@ -7,13 +7,13 @@ export interface Subresource {
   /** The last path segment: `status`. */
   readonly name: string
   readonly verbs: readonly Verb[]
-  /** What a request carries, when that is not the object itself. */
+  /** Kind of the request body, if it is not the object itself. */
   readonly body?: { readonly group: string; readonly version: string; readonly kind: string }
 }
 
 const ALL_VERBS: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
 
-/** Resources that cannot do everything, by plural and group. */
+/** Resources without some verbs, by plural and group. */
 const FEWER_VERBS: Readonly<Record<string, readonly Verb[]>> = {
   'namespaces.': ALL_VERBS.filter((verb) => verb !== 'deletecollection'),
 }

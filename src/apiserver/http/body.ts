@@ -1,5 +1,5 @@
-// Reads request bodies: bytes and a content type in, an object of the wanted kind out. Says precisely what is
-// wrong with a body that cannot be read, and warns of or refuses fields nobody knows, as the client asked.
+// Parses and decodes request bodies: bytes and a content type in, an object of the expected kind out. Unknown and duplicate
+// fields are ignored, reported as warnings or rejected, as fieldValidation says.
 import { DecodeError, decode, isRecord } from '../../api/decode.ts'
 import { decodeJson, findDuplicateKeys, JsonError } from '../../api/json-scan.ts'
 import type { KubeObject } from '../../api/kind.ts'
@@ -13,21 +13,21 @@ import type { FieldValidation } from './options.ts'
 
 export const OBJECT_MEDIA = ['application/json', 'application/yaml', PROTOBUF_MEDIA] as const
 
-/** A body, read as far as that goes before it is known what it must be. */
+/** A body whose type is not known yet. */
 export interface RequestBody {
-  /** As the body says them; undefined or empty where it does not. */
+  /** As in the body; undefined or empty if absent. */
   readonly apiVersion: unknown
   readonly kind: unknown
-  /** Binary bodies have numbers for the names of fields, and only the type knows which is which. */
+  /** The type is needed because protobuf has field numbers instead of names. */
   as(type: ObjectType): ParsedBody
 }
 
-/** A parsed body: plain data, and what its text gave twice. */
+/** A parsed body: plain data, and the duplicate keys of its text. */
 export interface ParsedBody {
   readonly value: unknown
-  /** Paths of duplicate keys; `keyCount` lets a decoder that met fewer keys know it should look. */
+  /** Paths of duplicate keys. Needs to be called only if the decoder met fewer keys than `keyCount`. */
   duplicates(): readonly string[]
-  /** Undefined where the parser has already reported duplicates itself. */
+  /** Undefined if the parser does not count keys: then always call `duplicates`. */
   readonly keyCount: number | undefined
 }
 
@@ -100,11 +100,11 @@ function readProtobuf<T>(read: () => T): T {
 
 export interface DecodedBody<T> {
   readonly object: T
-  /** For Warning headers; empty unless fieldValidation is Warn. */
+  /** For Warning headers. Empty unless fieldValidation is Warn. */
   readonly warnings: readonly string[]
 }
 
-/** The body of a create or update, which must be of the resource's own kind and version. */
+/** The body of a create or update. Its kind and apiVersion, if given, must be those of the resource. */
 export function decodeObjectBody(
   body: RequestBody,
   resource: Resource,
@@ -141,7 +141,7 @@ export function decodeAs<T>(
 
 export const describe = (resource: Resource): string => `${resource.kind.kind} in version "${resource.version}"`
 
-/** For bodies of which only the kind counts, whatever version they are in. */
+/** For bodies whose version does not matter. */
 export function checkKind({ kind }: RequestBody, wanted: string): void {
   if (kind && kind !== wanted) throw badRequest(`expected ${wanted} in the body, got ${String(kind).slice(0, 100)}`)
 }
@@ -162,7 +162,7 @@ function checkGroupVersionKind({ kind, apiVersion }: RequestBody, resource: Reso
   }
   if (kind && kind !== resource.kind.kind) {
     throw badRequest(
-      `${String(kind).slice(0, 100)} in version "${resource.version}" cannot be handled as a ${resource.kind.kind}: send it to its own resource`,
+      `${String(kind).slice(0, 100)} in version "${resource.version}" cannot be handled as a ${resource.kind.kind}: send it to the resource of its kind`,
     )
   }
 }

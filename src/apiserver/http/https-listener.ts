@@ -1,6 +1,5 @@
-// Carries requests and answers over HTTPS (HTTP/1.1): one port for everything, watches on open connections.
-// Stops in order: no new connections, watches ended, requests in flight answered, then the rest is cut.
-
+// The HTTPS listener (HTTP/1.1): one port for all requests, with watches as long-lived responses.
+// It stops in order: no new connections, end watches, complete requests in flight, then close what remains.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -9,19 +8,18 @@ import { badRequest, bodyTooLarge } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/log.ts'
 import { clientCertificateOf, type Pki, servingTlsOptions } from '../security/index.ts'
-import type { StreamSink } from '../verbs/watch.ts'
-import type { ApiAnswer, ApiRequest } from './exchange.ts'
+import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
 import { createWebsocketWatches } from './websocket-watch.ts'
 
 export const BODY_BYTES_MAX = 3 * 1024 * 1024
 const HEADER_BYTES_MAX = 1024 * 1024
-// Clients keep idle connections for 90 s; closing them earlier would cut off requests already on their way.
+// Clients keep idle connections for 90 s. Closing them earlier would cut off requests that are on their way.
 const KEEP_ALIVE_MS = 120_000
 const HEADERS_TIMEOUT_MS = 32_000
 const DRAIN_MS_MAX = 10_000
 
 export interface HttpsListenerOptions {
-  readonly handle: (request: ApiRequest) => Promise<ApiAnswer>
+  readonly handle: (request: ApiRequest) => Promise<ApiResponse>
   readonly pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>
   readonly host: string
   readonly port: number
@@ -32,7 +30,7 @@ export interface HttpsListenerOptions {
 export interface HttpsListener {
   readonly host: string
   readonly port: number
-  /** Settles once the last connection is gone. */
+  /** Settles once the last connection is closed. */
   stop(): Promise<void>
 }
 
@@ -57,7 +55,7 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
   const websockets = createWebsocketWatches({ handle, requestOf, log })
   server.on('upgrade', (incoming, socket, head) => {
     websockets.upgrade(incoming, socket, head).catch((error) => {
-      log.error({ err: error, path: incoming.url }, 'upgrade failed')
+      log.error({ err: error, path: incoming.url }, 'WebSocket upgrade failed')
       socket.destroy()
     })
   })
@@ -70,28 +68,28 @@ export async function listenHttps(options: HttpsListenerOptions): Promise<HttpsL
     try {
       send(await handle(requestOf(incoming)), incoming, outgoing)
     } catch (error) {
-      log.error({ err: error, path: incoming.url }, 'answer could not be sent')
+      log.error({ err: error, path: incoming.url }, 'cannot send the response')
       outgoing.destroy()
     }
   }
 
-  function send(answer: ApiAnswer, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  function send(response: ApiResponse, incoming: IncomingMessage, outgoing: ServerResponse): void {
     if (outgoing.destroyed) return
-    const headers = answer.headers as Record<string, string | string[]>
-    if (answer.stream) {
-      outgoing.writeHead(answer.status, headers)
+    const headers = response.headers as Record<string, string | string[]>
+    if (response.stream) {
+      outgoing.writeHead(response.status, headers)
       outgoing.flushHeaders()
       if (incoming.method === 'HEAD') return void outgoing.end()
       streams.add(outgoing)
       outgoing.on('close', () => streams.delete(outgoing))
-      answer.stream(sinkOf(outgoing))
+      response.stream(sinkOf(outgoing))
       if (stopping) outgoing.end()
       return
     }
-    const body = answer.body ?? new Uint8Array()
-    // A body that was not read to its end cannot be followed by another request on the same connection.
-    const close = answer.status === 413 ? { connection: 'close' } : {}
-    outgoing.writeHead(answer.status, { ...headers, 'content-length': body.length, ...close })
+    const body = response.body ?? new Uint8Array()
+    // The rest of an oversized body is not read, so no other request can follow on this connection.
+    const close = response.status === 413 ? { connection: 'close' } : {}
+    outgoing.writeHead(response.status, { ...headers, 'content-length': body.length, ...close })
     outgoing.end(incoming.method === 'HEAD' ? undefined : body)
   }
 
@@ -162,15 +160,15 @@ function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
       } else chunks.push(chunk)
     })
     incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    // A body that breaks off is the client's doing: refused like any other bad request, though nobody may be left to hear.
+    // A body that ends early is the client's fault: 400, although the client may no longer receive it.
     incoming.on('error', (error) => reject(badRequest(`the body could not be read: ${error.message}`)))
-    incoming.on('aborted', () => reject(badRequest('the client went away before its request was complete')))
+    incoming.on('aborted', () => reject(badRequest('the client closed the connection before its request was complete')))
   })
 }
 
 function sinkOf(outgoing: ServerResponse): StreamSink {
   return {
-    // The listener ends streams when it stops, and an event may still be on its way to one.
+    // When the listener stops it ends the streams, and an event may still arrive after that.
     write: (chunk) => void (outgoing.writableEnded || outgoing.write(chunk)),
     get pendingBytes() {
       return outgoing.writableLength
@@ -178,7 +176,7 @@ function sinkOf(outgoing: ServerResponse): StreamSink {
     onDrain: (run) => void (outgoing.writableNeedDrain ? outgoing.once('drain', run) : run()),
     end: () => void outgoing.end(),
     cut: () => void outgoing.destroy(),
-    // The response's own close: the request's fires as soon as its body was read.
+    // The close event of the response: that of the request fires as soon as its body has been read.
     onClose: (run) => void outgoing.once('close', run),
   }
 }
@@ -186,12 +184,12 @@ function sinkOf(outgoing: ServerResponse): StreamSink {
 function explainListenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
   if (error.code === 'EADDRINUSE') {
     return new Error(
-      `Cannot listen on ${host}:${port}: another program does already. Stop it, or choose another address with --listen HOST:PORT.`,
+      `Cannot listen on ${host}:${port}: the address is in use. Stop the other program, or choose another address with --listen HOST:PORT.`,
     )
   }
   if (error.code === 'EACCES') {
     return new Error(
-      `Cannot listen on ${host}:${port}: not permitted. Choose a port above 1023 with --listen HOST:PORT.`,
+      `Cannot listen on ${host}:${port}: permission denied. Choose a port above 1023 with --listen HOST:PORT.`,
     )
   }
   return new Error(`Cannot listen on ${host}:${port}: ${error.message}`)

@@ -1,5 +1,5 @@
-// Chooses the form of an answer from the Accept header: plain object, Table, or metadata only, as JSON or YAML.
-// Clauses are tried in the order given; the first that can be served wins.
+// Chooses the form of a response from the Accept header: plain object, Table or PartialObjectMetadata, as JSON or YAML.
+// The first clause that can be satisfied decides.
 import { notAcceptable } from '../../api/status-error.ts'
 
 export type Form = 'object' | 'table' | 'partial' | 'partialList'
@@ -19,7 +19,7 @@ export interface Clause {
 const PLAIN: Accepted = { form: 'object', media: 'json', metaVersion: 'v1' }
 const SUPPORTED = ['application/json', 'application/yaml']
 
-/** `forms`: what this endpoint can answer beside the plain object. */
+/** `forms`: the forms that the endpoint has, besides the plain object. */
 export function negotiate(accept: string | undefined, forms: readonly Form[]): Accepted {
   if (!accept || accept === 'application/json' || accept === '*/*') return PLAIN
   for (const clause of parseAccept(accept)) {
@@ -45,7 +45,7 @@ const FORMS: Record<string, Form> = {
 }
 
 function mediaOf(type: string): 'json' | 'yaml' | undefined {
-  // Clients that prefer protobuf always accept JSON beside it, or anything at all.
+  // Clients that prefer protobuf accept JSON as well.
   if (type === 'application/json' || type === '*/*' || type === 'application/*') return 'json'
   if (type === 'application/yaml') return 'yaml'
   return undefined

@@ -1,4 +1,4 @@
-// Reads the query parameters and DeleteOptions bodies of requests, and refuses what does not make sense.
+// Parses the query parameters and DeleteOptions bodies of requests, and rejects invalid ones.
 import { FieldErrors } from '../../api/field-errors.ts'
 import {
   EVERYTHING,
@@ -9,6 +9,7 @@ import {
   SelectorError,
 } from '../../api/selectors.ts'
 import { badRequest, invalid } from '../../api/status-error.ts'
+import type { AnyObject } from '../objects/object-deps.ts'
 import { booleanQuery } from './route.ts'
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
@@ -49,7 +50,7 @@ export function checkFieldManager(manager: string, field: string, errors: FieldE
   }
 }
 
-/** What only an apply needs, and what only an apply may have. */
+/** `fieldManager` is required for an apply, and `force` is allowed only there. */
 export function checkPatchOptions(query: URLSearchParams, isApply: boolean): void {
   const errors = new FieldErrors()
   if (isApply && !query.get('fieldManager')) errors.required('fieldManager', 'is required for apply patch')
@@ -150,11 +151,11 @@ function parseResourceVersion(text: string | null, errors: FieldErrors): number 
   if (text === null || text === '') return undefined
   const version = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
   if (Number.isSafeInteger(version)) return version
-  errors.invalid('resourceVersion', text, 'must be a decimal number that this server handed out')
+  errors.invalid('resourceVersion', text, 'must be a decimal number, as returned by this server')
   return undefined
 }
 
-/** The version a GET asks for: at least this new. */
+/** The minimum revision of a GET. */
 export function parseGetVersion(query: URLSearchParams): number {
   const errors = new FieldErrors()
   const version = parseResourceVersion(query.get('resourceVersion'), errors)
@@ -178,11 +179,11 @@ export interface DeleteOptions {
   readonly resourceVersion: string | undefined
 }
 
-/** From the body when there is one, else from the query. */
+/** From the body if there is one, else from the query. */
 export function parseDeleteOptions(body: unknown, query: URLSearchParams): DeleteOptions {
   const errors = new FieldErrors()
   const given = body === undefined ? fromQuery(query) : fromBody(body)
-  const dryRun = parseDryRun([...query.getAll('dryRun'), ...(given.dryRun ?? [])], errors) // asked for anywhere
+  const dryRun = parseDryRun([...query.getAll('dryRun'), ...(given.dryRun ?? [])], errors) // in either place
   let propagation = given.propagationPolicy
   if (propagation !== undefined && given.orphanDependents !== undefined) {
     errors.invalid('propagationPolicy', propagation, 'orphanDependents and deletionPropagation cannot be both set')
@@ -216,16 +217,16 @@ function fromQuery(query: URLSearchParams): RawDeleteOptions {
     throw badRequest(`query parameter gracePeriodSeconds: "${grace.slice(0, 50)}" is not a whole number`)
   }
   return {
-    ...(grace ? { gracePeriodSeconds: Number(grace) } : {}),
-    ...(query.get('propagationPolicy') ? { propagationPolicy: query.get('propagationPolicy')! } : {}),
-    ...(query.has('orphanDependents') ? { orphanDependents: booleanQuery(query, 'orphanDependents') } : {}),
+    gracePeriodSeconds: grace ? Number(grace) : undefined,
+    propagationPolicy: query.get('propagationPolicy') || undefined,
+    orphanDependents: query.has('orphanDependents') ? booleanQuery(query, 'orphanDependents') : undefined,
   }
 }
 
 function fromBody(body: unknown): RawDeleteOptions {
   const fail = (field: string, wanted: string) => badRequest(`DeleteOptions: ${field} must be ${wanted}`)
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw fail('the body', 'an object')
-  const options = body as Record<string, any>
+  const options: AnyObject = body
   if (options.kind !== undefined && options.kind !== '' && options.kind !== 'DeleteOptions') {
     throw badRequest(`expected DeleteOptions in the body of a delete, got ${String(options.kind).slice(0, 100)}`)
   }
@@ -244,11 +245,11 @@ function fromBody(body: unknown): RawDeleteOptions {
   if (resourceVersion != null && typeof resourceVersion !== 'string')
     throw fail('preconditions.resourceVersion', 'a string')
   return {
-    ...(dryRun ? { dryRun } : {}),
-    ...(gracePeriodSeconds != null ? { gracePeriodSeconds } : {}),
-    ...(propagationPolicy != null ? { propagationPolicy } : {}),
-    ...(orphanDependents != null ? { orphanDependents } : {}),
-    ...(uid ? { uid } : {}),
-    ...(resourceVersion ? { resourceVersion } : {}),
+    dryRun: dryRun ?? undefined,
+    gracePeriodSeconds: gracePeriodSeconds ?? undefined,
+    propagationPolicy: propagationPolicy ?? undefined,
+    orphanDependents: orphanDependents ?? undefined,
+    uid: uid || undefined,
+    resourceVersion: resourceVersion || undefined,
   }
 }

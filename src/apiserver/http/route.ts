@@ -1,4 +1,4 @@
-// Reads a request's path: which resource, which object, which verb. Pure; knows nothing of what is served.
+// Parses the path of a request into resource, object and verb. Pure; does not know which resources are served.
 //   /api/v1/namespaces/shop/persistentvolumeclaims/orders/status
 //   /apis/storage.k8s.io/v1/storageclasses
 
@@ -18,12 +18,12 @@ export interface ResourceRequest {
 export interface PathRequest {
   readonly is: 'path'
   readonly path: string
-  /** The method in lower case, which is what authorization rules call it. */
+  /** The method in lower case, as in authorization rules. */
   readonly verb: string
 }
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
 
-/** What the path and query ask for. Undefined: a path below /api or /apis that can belong to no resource. */
+/** Undefined for a path below /api or /apis that cannot belong to any resource. */
 export function parseRoute(
   method: string,
   path: string,
@@ -31,7 +31,7 @@ export function parseRoute(
 ): ResourceRequest | PathRequest | undefined {
   const asPath: PathRequest = { is: 'path', path, verb: method.toLowerCase() }
   const parts = path.split('/').slice(1)
-  if (parts[parts.length - 1] === '') parts.pop() // a trailing slash says nothing
+  if (parts[parts.length - 1] === '') parts.pop() // a trailing slash is ignored
   let rest: string[]
   let group = ''
   let version: string
@@ -50,7 +50,7 @@ export function parseRoute(
   rest = decoded
 
   let namespace = ''
-  // /namespaces/x, /namespaces/x/status and /namespaces/x/finalize are the namespace itself.
+  // /namespaces/x, /namespaces/x/status and /namespaces/x/finalize address the namespace, not resources in it.
   const isNamespaceItself = rest.length === 3 && (rest[2] === 'status' || rest[2] === 'finalize')
   if (group === '' && rest[0] === 'namespaces' && rest.length > 2 && !isNamespaceItself) {
     namespace = rest[1]!
@@ -86,7 +86,7 @@ function verbOf(method: string, name: string, query: URLSearchParams): Verb | un
   }
 }
 
-/** `0` and `false` are false; anything else that is present, even empty, is true. */
+/** `0` and `false` are false; every other value is true, even an empty one. */
 export function booleanQuery(query: URLSearchParams, name: string): boolean {
   const value = query.get(name)
   return value !== null && value !== '0' && value.toLowerCase() !== 'false'

@@ -1,5 +1,6 @@
-// Objects as rows for people: Table answers, and the metadata-only form that shares their row objects.
+// Objects as rows of a Table, as `kubectl get` shows them, and as PartialObjectMetadata, which rows contain.
 import type { Column, KubeObject } from '../../api/kind.ts'
+import type { AnyObject } from '../objects/object-deps.ts'
 import type { Resource } from '../resources.ts'
 
 export type IncludeObject = 'None' | 'Metadata' | 'Object'
@@ -16,15 +17,15 @@ export interface TableMeta {
   readonly remainingItemCount?: number
 }
 
-/** `isList`: the rows are siblings, so a cell may depend on the others (which class is the default). */
+/** `isList`: a cell may depend on the other rows, for example to mark the default class. */
 export function tableOf(
   resource: Resource,
-  objects: readonly any[],
+  objects: readonly AnyObject[],
   meta: TableMeta,
   options: TableOptions & { isList: boolean; columns: boolean },
 ): unknown {
   const { columns } = resource.kind
-  const context = { nowMs: options.nowMs, ...(options.isList ? { siblings: objects } : {}) }
+  const context = { nowMs: options.nowMs, siblings: options.isList ? objects : undefined }
   return {
     kind: 'Table',
     apiVersion: `meta.k8s.io/${options.metaVersion}`,
@@ -37,7 +38,7 @@ export function tableOf(
   }
 }
 
-const columnDefinition = (column: Column<any>) => ({
+const columnDefinition = (column: Column<AnyObject>) => ({
   name: column.name,
   type: column.type,
   format: column.format ?? '',

@@ -1,22 +1,21 @@
-// Watches over WebSocket, as browsers open them: the same URL with an upgrade, one event per text frame.
-// The request passes the same path as any other; only an answer that streams is upgraded.
+// Watches over WebSocket, which browsers use: the URL of the watch with an upgrade, one event per text frame.
+// The request is handled like any other; only a response that is a stream is upgraded.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Logger } from '../../base/log.ts'
-import type { StreamSink } from '../verbs/watch.ts'
-import type { ApiAnswer, ApiRequest } from './exchange.ts'
+import type { ApiRequest, ApiResponse, StreamSink } from './messages.ts'
 
 export interface WebsocketOptions {
-  readonly handle: (request: ApiRequest) => Promise<ApiAnswer>
+  readonly handle: (request: ApiRequest) => Promise<ApiResponse>
   readonly requestOf: (incoming: IncomingMessage) => ApiRequest
   readonly log: Logger
 }
 
-/** What a client may send: pings and close frames, never data worth more than this. */
+/** Largest frame from a client, which has only pings and close frames to send. */
 const CLIENT_FRAME_BYTES_MAX = 64 * 1024
 
 export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOptions) {
-  // Loaded with the first upgrade: most servers never see one.
+  // Imported on the first upgrade: most servers never get one.
   let accepting: Promise<import('ws').WebSocketServer> | undefined
   const open = new Set<import('ws').WebSocket>()
 
@@ -26,7 +25,7 @@ export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOpti
         new WebSocketServer({
           noServer: true,
           maxPayload: CLIENT_FRAME_BYTES_MAX,
-          // Clients insist on one of the protocols they offered; all of ours send JSON text.
+          // The client requires one of the protocols it offered. The choice does not matter: all frames are JSON text.
           handleProtocols: (offered) => [...offered].find((name) => !name.startsWith(TOKEN_PROTOCOL)) ?? false,
         }),
     )
@@ -35,28 +34,28 @@ export function createWebsocketWatches({ handle, requestOf, log }: WebsocketOpti
 
   async function upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy())
-    const answer = await handle(withProtocolToken(requestOf(incoming), incoming))
-    if (!answer.stream) return refuse(socket, answer)
+    const response = await handle(withProtocolToken(requestOf(incoming), incoming))
+    if (!response.stream) return reject(socket, response)
     const server = await acceptor()
     if (socket.destroyed) return
     server.handleUpgrade(incoming, socket, head, (connection) => {
       open.add(connection)
       connection.on('close', () => open.delete(connection))
-      connection.on('error', (error) => log.debug({ err: error }, 'websocket failed'))
-      answer.stream!(sinkOf(connection))
+      connection.on('error', (error) => log.debug({ err: error }, 'WebSocket failed'))
+      response.stream!(sinkOf(connection))
     })
   }
 
   return {
     upgrade,
-    /** Tells every client that the server is going. */
+    /** Closes all connections with status 1001 (going away). */
     closeAll(): void {
       for (const connection of open) connection.close(1001, 'the server is shutting down')
     },
   }
 }
 
-/** Browsers cannot set headers on an upgrade; they offer the token as a protocol name instead. */
+/** Browsers cannot set headers on an upgrade, so they send the token as the name of a protocol. */
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.'
 
 function withProtocolToken(request: ApiRequest, incoming: IncomingMessage): ApiRequest {
@@ -68,9 +67,9 @@ function withProtocolToken(request: ApiRequest, incoming: IncomingMessage): ApiR
   return { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
 }
 
-/** A plain HTTP answer on the raw socket, since the upgrade will not happen. */
-function refuse(socket: Duplex, { status, headers, body = new Uint8Array() }: ApiAnswer): void {
-  const code = status < 400 ? 400 : status // an answer that is no stream was not asked for this way
+/** Writes a plain HTTP response to the raw socket instead of the upgrade. */
+function reject(socket: Duplex, { status, headers, body = new Uint8Array() }: ApiResponse): void {
+  const code = status < 400 ? 400 : status // only a watch can be upgraded
   const lines = [
     `HTTP/1.1 ${code} Refused`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${[value].flat().join(', ')}`),
@@ -91,7 +90,7 @@ function sinkOf(connection: import('ws').WebSocket): StreamSink {
   }
   return {
     write(chunk) {
-      // A chunk is whole events, one per line; each becomes a frame of its own.
+      // A chunk is a number of complete events, one per line. Each becomes a frame.
       for (const line of Buffer.from(chunk).toString('utf8').split('\n')) if (line) connection.send(line, sent)
     },
     get pendingBytes() {

@@ -1,4 +1,4 @@
-// What the store's own failures mean to a client: the answers the API server would have given over the wire.
+// Turns errors of the store into the ApiErrors that a client of the API server would get over HTTP.
 import {
   ApiError,
   expired,
@@ -12,7 +12,7 @@ import { CompactedError, FutureRevisionError, StoreBusyError, StoreClosedError }
 export function explainStoreError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof CompactedError) {
-    return expired(`too old resource version: changes up to ${error.compactedRevision} are no longer kept; list again`)
+    return expired(`too old resource version: changes up to ${error.compactedRevision} are compacted; list again`)
   }
   if (error instanceof FutureRevisionError) return versionTooLarge(error.asked, error.newest)
   if (error instanceof StoreBusyError) return tooManyRequests(error.message)

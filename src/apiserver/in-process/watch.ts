@@ -1,6 +1,6 @@
-// A watch inside the server's process: the store's changes as events, decoded once and shared with everyone else.
-// A reader that falls too far behind gets what is queued and then the end; it resumes from what it has read.
-import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
+// Watches of the in-process client: changes of the store as events with shared, decoded objects. The watch of a reader that
+// falls too far behind ends after the queued events; the reader resumes from the last resourceVersion it has read.
+import type { KubeObject, Stored } from '../../api/kind.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type { WatchEvent, WatchRequest } from '../../client/client.ts'
 import type { StoreEvent, Watch } from '../../store/index.ts'
@@ -13,7 +13,7 @@ import type { Resource } from '../resources.ts'
 import { listObjects } from '../verbs/list.ts'
 import { explainStoreError } from './errors.ts'
 
-/** A reader that leaves more events unread is cut off; the store replays them when it comes back. */
+/** The watch of a reader with more unread events ends; the store replays them when it watches again. */
 export const WATCH_BACKLOG_EVENTS_MAX = 10_000
 const BOOKMARK_INTERVAL_MS = 60_000
 
@@ -50,7 +50,7 @@ export async function* watchInProcess<T extends KubeObject>(
     if (request.signal.aborted) return
 
     watch = deps.store.watch({
-      prefix: collectionPrefix(resource.stored as Kind, namespace),
+      prefix: collectionPrefix(resource.stored, namespace),
       afterRevision: after,
       onEvents: (events) => {
         const shown: WatchEvent<T>[] = []
@@ -81,7 +81,7 @@ export async function* watchInProcess<T extends KubeObject>(
   }
 }
 
-/** With a selector an object also appears when it starts to match and disappears when it stops. */
+/** An object that starts to match the selector is added; one that stops matching is deleted. */
 function eventOf(
   { objects }: ObjectDeps,
   event: StoreEvent,
@@ -104,9 +104,9 @@ function watchQuery({ labelSelector, fieldSelector }: WatchRequest): URLSearchPa
 }
 
 interface Backlog<E> {
-  /** Whole transactions: who is cut off in the middle of one could not tell where to resume. */
+  /** All events of a transaction at once: a watch that ends between them could not be resumed. */
   push(events: readonly E[]): void
-  /** After what is queued, the reader gets the end, or this error. */
+  /** After the queued events, the watch ends, or fails with this error. */
   end(error?: Error): void
   next(): Promise<E | undefined>
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ALL_KINDS } from '../../api/kinds/index.ts'
 import { createResources } from '../resources.ts'
-import { answerBytes, createStoredObjects, encodeStored, listBytes, sameContent } from './stored-object.ts'
+import { createStoredObjects, encodeStored, listBytes, objectBytes, sameContent } from './stored-object.ts'
 
 const claims = createResources(ALL_KINDS).find('', 'v1', 'persistentvolumeclaims')!
 const anObject = (name = 'a') => ({ metadata: { name, uid: 'u', resourceVersion: '99' }, spec: { volumeName: 'v' } })
@@ -25,7 +25,7 @@ describe('stored form', () => {
   })
 
   it('becomes an answer by a prefix', () => {
-    expect(JSON.parse(answerBytes(claims, encodeStored(anObject()), 7).toString())).toEqual({
+    expect(JSON.parse(objectBytes(claims, encodeStored(anObject()), 7).toString())).toEqual({
       kind: 'PersistentVolumeClaim',
       apiVersion: 'v1',
       metadata: { name: 'a', uid: 'u', resourceVersion: '7' },
@@ -46,7 +46,7 @@ describe('stored form', () => {
   })
 
   it('has no version while it is not stored, as after a dry run', () => {
-    expect(JSON.parse(answerBytes(claims, encodeStored(anObject()), 0).toString()).metadata).toEqual({
+    expect(JSON.parse(objectBytes(claims, encodeStored(anObject()), 0).toString()).metadata).toEqual({
       name: 'a',
       uid: 'u',
     })
@@ -56,7 +56,7 @@ describe('stored form', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.string()), fc.integer({ min: 1 }), (data, revision) => {
         const object = { metadata: {}, data }
-        const answered = JSON.parse(answerBytes(claims, encodeStored(object), revision).toString('utf8'))
+        const answered = JSON.parse(objectBytes(claims, encodeStored(object), revision).toString('utf8'))
         expect(answered.data).toEqual(JSON.parse(JSON.stringify(data)))
         expect(answered.metadata).toEqual({ resourceVersion: String(revision) })
       }),

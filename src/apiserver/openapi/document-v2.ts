@@ -1,8 +1,8 @@
-// Writes the Swagger 2 document of everything that is served. Clients up to 1.28 and some user interfaces read it;
-// gnostic.ts turns it into the binary form that the former want.
+// The Swagger 2 document of all served resources. kubectl up to 1.28 and some user interfaces read it; gnostic.ts encodes
+// it in the binary form that kubectl requests.
 import type { Resources } from '../resources.ts'
 import { swagger2 } from './dialect.ts'
-import { ANSWER_MEDIA, type Operation, type PathItem, pathItems, STATUS_TEXT, STREAM_MEDIA } from './operations.ts'
+import { type Operation, type PathItem, pathItems, RESPONSE_MEDIA, STATUS_TEXT, STREAM_MEDIA } from './operations.ts'
 import type { Parameter } from './parameters.ts'
 import { createSchemas } from './schemas.ts'
 
@@ -31,8 +31,8 @@ const pathOf = ({ parameters, operations }: PathItem) => ({
   parameters: parameters.map(parameterOf),
 })
 
-function operationOf({ id, doc, tag, action, gvk, parameters, body, answers, streams }: Operation) {
-  const responses = Object.entries(answers).map(([code, schema]) => [
+function operationOf({ id, doc, tag, action, gvk, parameters, body, responses, streams }: Operation) {
+  const responseEntries = Object.entries(responses).map(([code, schema]) => [
     code,
     { description: STATUS_TEXT[Number(code)], schema: swagger2.ref(schema) },
   ])
@@ -40,7 +40,7 @@ function operationOf({ id, doc, tag, action, gvk, parameters, body, answers, str
     tags: [tag],
     description: doc,
     operationId: id,
-    produces: streams ? [...ANSWER_MEDIA, STREAM_MEDIA] : ANSWER_MEDIA,
+    produces: streams ? [...RESPONSE_MEDIA, STREAM_MEDIA] : RESPONSE_MEDIA,
     consumes: body?.media ?? ['*/*'],
     parameters: [
       ...(body
@@ -55,7 +55,7 @@ function operationOf({ id, doc, tag, action, gvk, parameters, body, answers, str
         : []),
       ...parameters.map(parameterOf),
     ],
-    responses: { ...Object.fromEntries(responses), 401: { description: 'Unauthorized' } },
+    responses: { ...Object.fromEntries(responseEntries), 401: { description: 'Unauthorized' } },
     'x-kubernetes-action': action,
     'x-kubernetes-group-version-kind': gvk,
   }

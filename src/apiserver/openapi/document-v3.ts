@@ -1,7 +1,7 @@
-// Writes the OpenAPI 3 document of one group version.
+// The OpenAPI 3 document of one group version. document-v2.ts covers all group versions in one document.
 import type { Resources } from '../resources.ts'
 import { openApi3 } from './dialect.ts'
-import { ANSWER_MEDIA, type Operation, type PathItem, pathItems, STATUS_TEXT, STREAM_MEDIA } from './operations.ts'
+import { type Operation, type PathItem, pathItems, RESPONSE_MEDIA, STATUS_TEXT, STREAM_MEDIA } from './operations.ts'
 import type { Parameter } from './parameters.ts'
 import { createSchemas } from './schemas.ts'
 
@@ -26,9 +26,9 @@ const pathOf = ({ parameters, operations }: PathItem) => ({
   parameters: parameters.map(parameterOf),
 })
 
-function operationOf({ id, doc, tag, action, gvk, parameters, body, answers, streams }: Operation) {
-  const media = streams ? [...ANSWER_MEDIA, STREAM_MEDIA] : ANSWER_MEDIA
-  const responses = Object.entries(answers).map(([code, schema]) => [
+function operationOf({ id, doc, tag, action, gvk, parameters, body, responses, streams }: Operation) {
+  const media = streams ? [...RESPONSE_MEDIA, STREAM_MEDIA] : RESPONSE_MEDIA
+  const responseEntries = Object.entries(responses).map(([code, schema]) => [
     code,
     { description: STATUS_TEXT[Number(code)], content: contentOf(media, schema) },
   ])
@@ -40,7 +40,7 @@ function operationOf({ id, doc, tag, action, gvk, parameters, body, answers, str
     ...(body
       ? { requestBody: { content: contentOf(body.media, body.schema), ...(body.required ? { required: true } : {}) } }
       : {}),
-    responses: { ...Object.fromEntries(responses), 401: { description: 'Unauthorized' } },
+    responses: { ...Object.fromEntries(responseEntries), 401: { description: 'Unauthorized' } },
     'x-kubernetes-action': action,
     'x-kubernetes-group-version-kind': gvk,
   }

@@ -1,44 +1,43 @@
-// The types around objects rather than of them: list metadata, statuses, watch events; and which kinds they are known as.
-// Declared like kinds, so that they are published the same way.
-
+// The types that carry objects or describe the outcome of a request: list metadata, Status, watch events. They are declared
+// like kinds, so that schemas.ts publishes them the same way.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import { int32, int64, list, type ObjectType, object, opt, ptr, rawJson, req, string } from '../../api/schema.ts'
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
-export const listMeta = object(`${META}.ListMeta`, 'What is known about a list as a whole.', {
-  selfLink: opt(1, string, 'No longer filled in.'),
-  resourceVersion: opt(2, string, 'Version of the state that the list shows; a watch can continue from it.'),
-  continue: opt(3, string, 'Present when there is more: send it back to get the next part of the same state.'),
-  remainingItemCount: ptr(4, int64, 'How many items follow in later parts, where that is known.'),
+export const listMeta = object(`${META}.ListMeta`, 'Metadata of a list.', {
+  selfLink: opt(1, string, 'No longer set.'),
+  resourceVersion: opt(2, string, 'Version of the state that the list shows. A watch can start from it.'),
+  continue: opt(3, string, 'Present if the list is not complete. Send it back to get the next page of the same state.'),
+  remainingItemCount: ptr(4, int64, 'Number of items in later pages, if known.'),
 })
 
 const statusCause = object(`${META}.StatusCause`, 'One of the reasons why a request failed.', {
   reason: opt(1, string, 'The reason in one word, for programs.'),
-  message: opt(2, string, 'The reason in words, for people.'),
+  message: opt(2, string, 'A human-readable description of the reason.'),
   field: opt(3, string, 'Path of the field at fault, such as "spec.resources.requests[storage]".'),
 })
 
-const statusDetails = object(`${META}.StatusDetails`, 'What a failure was about.', {
-  name: opt(1, string, 'Name of the object, where there is one.'),
+const statusDetails = object(`${META}.StatusDetails`, 'The object and the causes of a failure.', {
+  name: opt(1, string, 'Name of the object, if the request was about one.'),
   group: opt(2, string, 'API group of the object.'),
   kind: opt(3, string, 'Kind or resource of the object.'),
   uid: opt(6, string, 'Unique ID of the object.'),
-  causes: opt(4, list(statusCause), 'Everything that was wrong.', { list: 'atomic' }),
-  retryAfterSeconds: opt(5, int32, 'Wait this long before trying again.'),
+  causes: opt(4, list(statusCause), 'All causes of the failure.', { list: 'atomic' }),
+  retryAfterSeconds: opt(5, int32, 'Seconds to wait before trying again.'),
 })
 
-export const status = object(`${META}.Status`, 'How a request ended when it does not answer with an object.', {
-  metadata: opt(1, listMeta, 'Carries a new continue token when an old one has expired.'),
+export const status = object(`${META}.Status`, 'The outcome of a request that does not return an object.', {
+  metadata: opt(1, listMeta, 'Has a new continue token if the one sent has expired.'),
   status: opt(2, string, 'Success or Failure.'),
-  message: opt(3, string, 'What happened, in words for people.'),
-  reason: opt(4, string, 'What happened, in one word for programs.'),
-  details: ptr(5, statusDetails, 'What the failure was about.', { atomic: true }),
-  code: opt(6, int32, 'The HTTP status code of this answer.'),
+  message: opt(3, string, 'A human-readable description of the outcome.'),
+  reason: opt(4, string, 'The outcome in one word, for programs.'),
+  details: ptr(5, statusDetails, 'Details of a failure.', { atomic: true }),
+  code: opt(6, int32, 'The HTTP status code of the response.'),
 })
 
-export const watchEvent = object(`${META}.WatchEvent`, 'One change, as a watch tells it.', {
+export const watchEvent = object(`${META}.WatchEvent`, 'One event of a watch.', {
   type: req(1, string, 'ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.'),
   object: req(2, rawJson, 'The object after the change (its last state when deleted), or a Status for ERROR.'),
 })
@@ -51,20 +50,20 @@ export interface GroupVersionKind {
 
 export interface Envelope {
   readonly kinds: readonly GroupVersionKind[]
-  /** Whether it says its apiVersion and kind, as everything does but watch events. */
-  readonly saysKind: boolean
+  /** Whether it has apiVersion and kind; only watch events do not. */
+  readonly hasTypeMeta: boolean
 }
 
-/** As which kinds an envelope type is known. Delete options and watch events belong to every group version. */
+/** The kinds under which an envelope type is published. DeleteOptions and WatchEvent belong to every group version. */
 export function envelopeOf(
   type: ObjectType,
   groupVersions: readonly Omit<GroupVersionKind, 'kind'>[],
 ): Envelope | undefined {
   const everywhere = (kind: string) => groupVersions.map(({ group, version }) => ({ group, version, kind }))
-  if (type === deleteOptions) return { kinds: everywhere('DeleteOptions'), saysKind: true }
-  if (type === watchEvent) return { kinds: everywhere('WatchEvent'), saysKind: false }
-  if (type === status) return { kinds: [{ group: '', version: 'v1', kind: 'Status' }], saysKind: true }
-  if (type === binding) return { kinds: [{ group: '', version: 'v1', kind: 'Binding' }], saysKind: true }
-  if (type === eviction) return { kinds: [{ group: 'policy', version: 'v1', kind: 'Eviction' }], saysKind: true }
+  if (type === deleteOptions) return { kinds: everywhere('DeleteOptions'), hasTypeMeta: true }
+  if (type === watchEvent) return { kinds: everywhere('WatchEvent'), hasTypeMeta: false }
+  if (type === status) return { kinds: [{ group: '', version: 'v1', kind: 'Status' }], hasTypeMeta: true }
+  if (type === binding) return { kinds: [{ group: '', version: 'v1', kind: 'Binding' }], hasTypeMeta: true }
+  if (type === eviction) return { kinds: [{ group: 'policy', version: 'v1', kind: 'Eviction' }], hasTypeMeta: true }
   return undefined
 }

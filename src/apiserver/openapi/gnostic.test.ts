@@ -19,7 +19,7 @@ describe('the binary form of Swagger 2', () => {
   it('refuses a property it has no field for, rather than dropping it', () => {
     const definitions = { Volume: { type: 'object', maxProperties: 3 } }
     expect(() => encodeDocument({ definitions })).toThrow(
-      'openapi.v2.Schema: no field is known for the property "maxProperties"',
+      'openapi.v2.Schema: there is no field for the property "maxProperties"',
     )
   })
 })

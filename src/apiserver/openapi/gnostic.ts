@@ -1,10 +1,10 @@
-// Writes a Swagger 2 document in the binary form that kubectl up to 1.28 reads: the message openapi.v2.Document.
-// The tables below give, for every property of the JSON form, its place in the messages.
+// Encodes a Swagger 2 document in the binary form that kubectl up to 1.28 reads: the message openapi.v2.Document.
+// The tables give the field numbers for every property of the JSON form.
 import { createProtobufWriter, type ProtobufWriter } from '../../api/protobuf/writer.ts'
 
 /**
- * Where a property goes. More than one number: inside messages that have nothing else in them,
- *   items: { at: [23, 1], one: 'Schema' }   field 23, a message whose field 1 is the schema
+ * The field of a property. More than one number means nested messages without other fields:
+ *   items: { at: [23, 1], one: 'Schema' }   field 23 is a message whose field 1 is the schema
  */
 interface Rule {
   readonly at: readonly [number, ...number[]]
@@ -13,7 +13,7 @@ interface Rule {
   readonly each?: Form
   readonly named?: Form
 }
-/** `any` is free JSON, carried as text. */
+/** `any` is arbitrary JSON, encoded as text. */
 type Form = 'string' | 'boolean' | 'any' | MessageName
 type MessageName =
   | 'Document'
@@ -37,8 +37,12 @@ interface Table {
   /** Field number of properties that begin with `x-`. */
   readonly extensions?: number
 }
-/** A table, or for messages that only choose between others: the rule for this value. */
-type Message = Table | ((value: any) => Rule)
+/** A property of the document: each rule knows the type of its value. */
+// biome-ignore lint/suspicious/noExplicitAny: the tables below, not the type system, describe the document
+type Value = any
+
+/** A table, or for a message that is a union: the rule for this value. */
+type Message = Table | ((value: Value) => Rule)
 
 const QUERY_PARAMETER: Table = {
   fields: {
@@ -102,7 +106,7 @@ const MESSAGES: Readonly<Record<MessageName, Message>> = {
   PathParameter: {
     fields: {
       ...QUERY_PARAMETER.fields,
-      type: { at: [5], one: 'string' }, // from here on one less: a path parameter cannot be empty
+      type: { at: [5], one: 'string' }, // one less than for query parameters, which also have allowEmptyValue
       uniqueItems: { at: [19], one: 'boolean' },
     },
   },
@@ -141,7 +145,7 @@ export function encodeDocument(document: object): Buffer {
   return writer.bytes()
 }
 
-function writeMessage(writer: ProtobufWriter, name: MessageName, value: any): void {
+function writeMessage(writer: ProtobufWriter, name: MessageName, value: Value): void {
   const message = MESSAGES[name]
   if (typeof message === 'function') {
     writeRule(writer, message(value), value)
@@ -152,12 +156,12 @@ function writeMessage(writer: ProtobufWriter, name: MessageName, value: any): vo
     if (rule) writeRule(writer, rule, content)
     else if (property.startsWith('x-') && message.extensions) {
       writeEntry(writer, message.extensions, 'any', [property, content])
-    } else throw new Error(`openapi.v2.${name}: no field is known for the property "${property}"`)
+    } else throw new Error(`openapi.v2.${name}: there is no field for the property "${property}"`)
   }
 }
 
-/** `depth`: how many of the enclosing messages have been opened. */
-function writeRule(writer: ProtobufWriter, rule: Rule, value: any, depth = 0): void {
+/** `depth`: number of nested messages opened so far. */
+function writeRule(writer: ProtobufWriter, rule: Rule, value: Value, depth = 0): void {
   const number = rule.at[depth]!
   if (depth < rule.at.length - 1) {
     writer.message(number, () => writeRule(writer, rule, value, depth + 1))
@@ -177,7 +181,7 @@ function writeEntry(writer: ProtobufWriter, number: number, form: Form, [name, v
   })
 }
 
-function writeField(writer: ProtobufWriter, number: number, form: Form, value: any): void {
+function writeField(writer: ProtobufWriter, number: number, form: Form, value: Value): void {
   switch (form) {
     case 'string':
       writer.string(number, value)
@@ -185,7 +189,7 @@ function writeField(writer: ProtobufWriter, number: number, form: Form, value: a
     case 'boolean':
       writer.boolean(number, value)
       break
-    case 'any': // field 2 of Any is YAML text, which JSON is
+    case 'any': // field 2 of Any is YAML, and JSON is valid YAML
       writer.message(number, () => writer.string(2, JSON.stringify(value)))
       break
     default:

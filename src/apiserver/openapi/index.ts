@@ -1,2 +1,2 @@
-// The door of OpenAPI: the schemas and operations of everything that is served.
+// Public names of OpenAPI: the documents that describe all served resources.
 export { createOpenApi, type OpenApi } from './openapi.ts'

@@ -1,11 +1,11 @@
-// Answers /openapi/v3, /openapi/v2 and what lies below them. Everything is made on first request and kept.
-// A group version's document is named with its hash, so clients may keep it for as long as they like.
+// Serves /openapi/v3, /openapi/v2 and the paths below them. Documents are built on first request and kept.
+// The URL of a group version's document contains its hash, so clients may cache it forever.
 import { notAcceptable } from '../../api/status-error.ts'
 import {
-  type Answer,
-  answerWith,
   type Document,
+  type DocumentResponse,
   documentOf,
+  documentResponse,
   headerOf,
   jsonDocument,
   once,
@@ -18,14 +18,14 @@ import { documentV3 } from './document-v3.ts'
 import { encodeDocument } from './gnostic.ts'
 
 export interface OpenApi {
-  /** Undefined when the path is not one of OpenAPI, or names a group version that is not served. */
-  handle(path: string, query: URLSearchParams, headers: RequestHeaders): Answer | undefined
+  /** Undefined if the path does not belong to OpenAPI or names a group version that is not served. */
+  handle(path: string, query: URLSearchParams, headers: RequestHeaders): DocumentResponse | undefined
 }
 
 export const SWAGGER_PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
-/** How clients ask for it: the at sign is not allowed in media types, so it is never answered. */
-const SWAGGER_PROTOBUF_ASKED = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
-/** Where clients look for the binary form when they find nothing at /openapi/v2. */
+/** What clients send in Accept. An at sign is not allowed in media types, so responses use the form above. */
+const SWAGGER_PROTOBUF_ACCEPTED = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
+/** Where old clients look for the binary form if /openapi/v2 is not served. */
 const SWAGGER_PROTOBUF_PATH = '/swagger-2.0.0.pb-v1'
 const JSON_MEDIA = 'application/json'
 
@@ -55,37 +55,41 @@ export function createOpenApi(resources: Resources): OpenApi {
   const swaggerJson = once(() => jsonDocument(documentV2(resources)))
   const swaggerProtobuf = once(() => documentOf(SWAGGER_PROTOBUF, encodeDocument(documentV2(resources))))
 
-  const groupVersion = (name: string, query: URLSearchParams, headers: RequestHeaders): Answer | undefined => {
+  const groupVersion = (
+    name: string,
+    query: URLSearchParams,
+    headers: RequestHeaders,
+  ): DocumentResponse | undefined => {
     const document = groupDocuments.get(name)?.()
     if (!document) return undefined
     choose(headers, [JSON_MEDIA])
     const hash = query.get('hash')
-    if (!hash) return answerWith(document, headers)
-    if (hash === document.hash) return answerWith(document, headers, { 'cache-control': FOREVER })
+    if (!hash) return documentResponse(document, headers)
+    if (hash === document.hash) return documentResponse(document, headers, { 'cache-control': FOREVER })
     return { status: 301, headers: { location: hashedUrl(name, document), vary: 'Accept' }, body: Buffer.alloc(0) }
   }
 
-  const openApiV2 = (headers: RequestHeaders): Answer => {
-    const media = choose(headers, [JSON_MEDIA, SWAGGER_PROTOBUF, SWAGGER_PROTOBUF_ASKED])
-    return answerWith(media === JSON_MEDIA ? swaggerJson() : swaggerProtobuf(), headers)
+  const openApiV2 = (headers: RequestHeaders): DocumentResponse => {
+    const media = choose(headers, [JSON_MEDIA, SWAGGER_PROTOBUF, SWAGGER_PROTOBUF_ACCEPTED])
+    return documentResponse(media === JSON_MEDIA ? swaggerJson() : swaggerProtobuf(), headers)
   }
 
   return {
-    handle(asked, query, headers) {
-      const path = asked.endsWith('/') ? asked.slice(0, -1) : asked
+    handle(requestPath, query, headers) {
+      const path = requestPath.endsWith('/') ? requestPath.slice(0, -1) : requestPath
       if (path === V3_PATH) {
         choose(headers, [JSON_MEDIA])
-        return answerWith(index(), headers)
+        return documentResponse(index(), headers)
       }
       if (path.startsWith(`${V3_PATH}/`)) return groupVersion(path.slice(V3_PATH.length + 1), query, headers)
       if (path === V2_PATH) return openApiV2(headers)
-      if (path === SWAGGER_PROTOBUF_PATH) return answerWith(swaggerProtobuf(), headers)
+      if (path === SWAGGER_PROTOBUF_PATH) return documentResponse(swaggerProtobuf(), headers)
       return undefined
     },
   }
 }
 
-/** The media type of the first clause that can be served; without an Accept header the first offered. */
+/** The first accepted media type that is offered; without an Accept header, the first one offered. */
 function choose(headers: RequestHeaders, offered: readonly [string, ...string[]]): string {
   const accept = headerOf(headers, 'accept')
   if (!accept) return offered[0]

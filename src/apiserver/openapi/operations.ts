@@ -1,6 +1,5 @@
-// Every operation on one group version's resources, as data: paths, parameters, what goes in and what comes out.
-// document-v3.ts and document-v2.ts write them down, each in its dialect.
-
+// The operations on the resources of one group version, as data: paths, parameters, bodies and responses.
+// document-v3.ts and document-v2.ts render them.
 import { binding } from '../../api/kinds/pod/pod-schema.ts'
 import { deleteOptions, eviction } from '../../api/kinds/shared/delete-options-schema.ts'
 import type { ObjectType } from '../../api/schema.ts'
@@ -38,9 +37,9 @@ export interface Operation {
   readonly gvk: GroupVersionKind
   readonly parameters: readonly Parameter[]
   readonly body?: { readonly schema: string; readonly required: boolean; readonly media: readonly string[] }
-  /** What is answered, by status code. Beside these, 401 is always possible. */
-  readonly answers: Readonly<Record<number, string>>
-  /** The answer may also be a stream of watch events. */
+  /** Schema of the response by status code. 401 is possible for every operation. */
+  readonly responses: Readonly<Record<number, string>>
+  /** The response may also be a stream of watch events. */
   readonly streams: boolean
 }
 
@@ -50,11 +49,11 @@ export const PATCH_MEDIA = [
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
 ]
-export const ANSWER_MEDIA = ['application/json', 'application/yaml']
+export const RESPONSE_MEDIA = ['application/json', 'application/yaml']
 export const STREAM_MEDIA = 'application/json;stream=watch'
 export const STATUS_TEXT: Readonly<Record<number, string>> = { 200: 'OK', 201: 'Created', 202: 'Accepted' }
 
-/** Names the schemas it needs, so that `schemas` afterwards contains them all. */
+/** Adds all schemas that the operations refer to to `schemas`. */
 export function pathItems(resources: Resources, group: string, version: string, schemas: Schemas): readonly PathItem[] {
   return resourcesOf(resources, group, version).flatMap((resource) => resourcePaths(resource, schemas))
 }
@@ -102,7 +101,7 @@ function collectionOperations(resource: Resource, verbs: readonly Verb[], schema
             doc: `Create a ${kind}.`,
             parameters: WRITE_PARAMETERS,
             body: bodyOf(name),
-            answers: { 200: name, 201: name, 202: name },
+            responses: { 200: name, 201: name, 202: name },
           },
         }
       : {}),
@@ -114,7 +113,7 @@ function collectionOperations(resource: Resource, verbs: readonly Verb[], schema
             doc: `Delete all objects of kind ${kind} that match.`,
             parameters: DELETE_COLLECTION_PARAMETERS,
             body: { ...bodyOf(schemas.type(deleteOptions)), required: false },
-            answers: { 200: schemas.type(status) },
+            responses: { 200: schemas.type(status) },
           },
         }
       : {}),
@@ -128,7 +127,7 @@ function listOperation(resource: Resource, schemas: Schemas, id: string): Operat
     id,
     doc: `List or watch objects of kind ${resource.kind.kind}.`,
     parameters: LIST_PARAMETERS,
-    answers: { 200: schemas.list(resource) },
+    responses: { 200: schemas.list(resource) },
     streams: true,
   }
 }
@@ -136,7 +135,7 @@ function listOperation(resource: Resource, schemas: Schemas, id: string): Operat
 function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Schemas): PathItem['operations'] {
   const { kind, deleteReturnsObject } = resource.kind
   const name = schemas.kind(resource)
-  const answered = deleteReturnsObject ? name : schemas.type(status)
+  const deleted = deleteReturnsObject ? name : schemas.type(status)
   return {
     ...readAndWrite(resource, verbs, schemas, { suffix: '', what: `the ${kind}` }),
     ...(verbs.includes('delete')
@@ -147,7 +146,7 @@ function itemOperations(resource: Resource, verbs: readonly Verb[], schemas: Sch
             doc: `Delete the ${kind}.`,
             parameters: DELETE_PARAMETERS,
             body: { ...bodyOf(schemas.type(deleteOptions)), required: false },
-            answers: { 200: answered, 202: answered },
+            responses: { 200: deleted, 202: deleted },
           },
         }
       : {}),
@@ -163,7 +162,8 @@ function subresourceOperations(
   const suffix = capitalized(name)
   if (!body) return readAndWrite(resource, verbs, schemas, { suffix, what: `the ${name} of the ${kind}` })
   const type = BODY_TYPES[body.kind]
-  if (!type) throw new Error(`subresource ${resource.plural}/${name}: no type is declared for its body, ${body.kind}`)
+  if (!type)
+    throw new Error(`subresource ${resource.plural}/${name}: there is no declared type for its body, ${body.kind}`)
   const schema = schemas.type(type)
   return {
     post: {
@@ -173,14 +173,14 @@ function subresourceOperations(
       doc: `Create a ${body.kind} for the ${kind}.`,
       parameters: WRITE_PARAMETERS,
       body: bodyOf(schema),
-      answers: { 200: schema, 201: schema, 202: schema },
+      responses: { 200: schema, 201: schema, 202: schema },
     },
   }
 }
 
 const BODY_TYPES: Readonly<Record<string, ObjectType>> = { Binding: binding, Eviction: eviction }
 
-/** GET, PUT and PATCH of an object or of one of its sides. */
+/** GET, PUT and PATCH of an object or of a subresource that shows the object. */
 function readAndWrite(
   resource: Resource,
   verbs: readonly Verb[],
@@ -188,7 +188,7 @@ function readAndWrite(
   { suffix, what }: { suffix: string; what: string },
 ): PathItem['operations'] {
   const name = schemas.kind(resource)
-  const answers = { 200: name, 201: name }
+  const responses = { 200: name, 201: name }
   return {
     ...(verbs.includes('get')
       ? {
@@ -197,7 +197,7 @@ function readAndWrite(
             id: `read${named(resource)}${suffix}`,
             doc: `Read ${what}.`,
             parameters: [],
-            answers: { 200: name },
+            responses: { 200: name },
           },
         }
       : {}),
@@ -209,7 +209,7 @@ function readAndWrite(
             doc: `Replace ${what}.`,
             parameters: WRITE_PARAMETERS,
             body: bodyOf(name),
-            answers,
+            responses,
           },
         }
       : {}),
@@ -218,10 +218,10 @@ function readAndWrite(
           patch: {
             ...common(resource, 'patch'),
             id: `patch${named(resource)}${suffix}`,
-            doc: `Change a part of ${what}.`,
+            doc: `Patch ${what}.`,
             parameters: PATCH_PARAMETERS,
             body: { schema: schemas.patch(), required: true, media: PATCH_MEDIA },
-            answers,
+            responses,
           },
         }
       : {}),
@@ -237,7 +237,7 @@ const common = ({ group, version, kind }: Resource, action: string) => ({
 
 const bodyOf = (schema: string) => ({ schema, required: true, media: ['*/*'] })
 
-/** The middle of an operation's id: `CoreV1NamespacedPod`, `StorageV1StorageClass`. */
+/** The middle part of an operation's id: `CoreV1NamespacedPod`, `StorageV1StorageClass`. */
 const named = (resource: Resource, scope = scopeOf(resource)): string =>
   `${groupPart(resource)}${scope}${resource.kind.kind}`
 const objectPart = (resource: Resource): string => `${scopeOf(resource)}${resource.kind.kind}`

@@ -1,4 +1,4 @@
-// The query and path parameters that operations take, described once.
+// The query and path parameters of operations.
 
 export interface Parameter {
   readonly name: string
@@ -11,55 +11,56 @@ const query = (name: string, type: Parameter['type'], doc: string): Parameter =>
 const path = (name: string, doc: string): Parameter => ({ name, in: 'path', type: 'string', doc })
 
 export const nameParameter = (kind: string): Parameter => path('name', `Name of the ${kind}.`)
-export const NAMESPACE = path('namespace', 'Namespace in which the objects live.')
-export const PRETTY = query('pretty', 'string', 'With "true" the answer is indented for people.')
+export const NAMESPACE = path('namespace', 'Namespace of the objects.')
+export const PRETTY = query('pretty', 'string', 'With "true" the response is indented.')
 
-const DRY_RUN = query(
-  'dryRun',
-  'string',
-  'With "All" everything is checked and answered as usual, but nothing is stored.',
-)
+const DRY_RUN = query('dryRun', 'string', 'With "All" the request is processed as usual, but nothing is stored.')
 const FIELD_MANAGER = query(
   'fieldManager',
   'string',
-  'Who makes the change: at most 128 printable characters, remembered with the fields it sets. Apply needs it.',
+  'Name of the client that makes the change, recorded as owner of the fields it sets: at most 128 printable ' +
+    'characters. Required for apply.',
 )
 const FIELD_VALIDATION = query(
   'fieldValidation',
   'string',
-  'What to do about unknown and duplicate fields: Ignore drops them, Warn (the default) drops them and says so in ' +
-    'Warning headers, Strict refuses the request.',
+  'Treatment of unknown and duplicate fields: Ignore drops them, Warn (the default) drops them and returns ' +
+    'Warning headers, Strict rejects the request.',
 )
-const FORCE = query('force', 'boolean', 'For apply only: take over fields that others own instead of failing.')
+const FORCE = query('force', 'boolean', 'For apply only: take ownership of conflicting fields instead of failing.')
 
 export const WRITE_PARAMETERS = [DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION]
 export const PATCH_PARAMETERS = [...WRITE_PARAMETERS, FORCE]
 
 export const DELETE_PARAMETERS = [
   DRY_RUN,
-  query('gracePeriodSeconds', 'integer', 'How long the object may take to go; 0 means at once.'),
+  query('gracePeriodSeconds', 'integer', 'Seconds until the object is deleted; 0 means at once.'),
   query('orphanDependents', 'boolean', 'Old form of propagationPolicy: true means Orphan, false Background.'),
   query(
     'propagationPolicy',
     'string',
-    'What becomes of the dependents: Orphan leaves them, Background deletes them later, Foreground deletes them first.',
+    'Treatment of dependents: Orphan keeps them, Background deletes them later, Foreground deletes them first.',
   ),
 ]
 
 const SELECTION = [
-  query('continue', 'string', 'Token from the previous part of a list, to get the next part of the same state.'),
+  query('continue', 'string', 'Token of the previous page of a list, to get the next page of the same state.'),
   query('fieldSelector', 'string', 'Only objects whose fields match, such as metadata.name=orders.'),
   query('labelSelector', 'string', 'Only objects whose labels match, such as app=shop,tier!=test.'),
-  query('limit', 'integer', 'At most this many objects; the answer then carries a continue token for the rest.'),
-  query('resourceVersion', 'string', 'Version of the state that is wanted; see resourceVersionMatch.'),
-  query('resourceVersionMatch', 'string', 'How resourceVersion is meant: Exact or NotOlderThan.'),
-  query('sendInitialEvents', 'boolean', 'A watch begins with an event for each object there is, then a bookmark.'),
-  query('timeoutSeconds', 'integer', 'Ends the request after this time, whatever happens.'),
+  query('limit', 'integer', 'Maximum number of objects; the response then has a continue token for the rest.'),
+  query('resourceVersion', 'string', 'Version of the requested state; see resourceVersionMatch.'),
+  query('resourceVersionMatch', 'string', 'How resourceVersion is interpreted: Exact or NotOlderThan.'),
+  query('sendInitialEvents', 'boolean', 'A watch starts with an event for each existing object, then a bookmark.'),
+  query('timeoutSeconds', 'integer', 'Ends the request after this time.'),
 ]
 
 export const LIST_PARAMETERS = [
-  query('allowWatchBookmarks', 'boolean', 'A watch may send BOOKMARK events that carry a version and no change.'),
+  query(
+    'allowWatchBookmarks',
+    'boolean',
+    'A watch may send BOOKMARK events, which have a resourceVersion and no change.',
+  ),
   ...SELECTION,
-  query('watch', 'boolean', 'Answers with a stream of changes instead of a list.'),
+  query('watch', 'boolean', 'Returns a stream of changes instead of a list.'),
 ]
 export const DELETE_COLLECTION_PARAMETERS = [...DELETE_PARAMETERS, ...SELECTION]

@@ -91,7 +91,7 @@ describe('schemas of values', () => {
     const schemas = inOpenApi3()
     schemas.type(house({}))
     expect(() => schemas.type(house({ rooms: opt(1, list(room), '') }))).toThrow(
-      'two types are declared under the name io.example.v1.House',
+      'two types are declared with the name io.example.v1.House',
     )
   })
 

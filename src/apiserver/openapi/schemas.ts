@@ -1,6 +1,5 @@
-// Turns declarations into published schemas, each under its name, together with all they refer to.
-// One collector per document: what operations mention is what the document contains.
-
+// Turns declarations into published schemas, together with all schemas they refer to. There is one collector per document,
+// which then contains exactly the schemas that its operations use.
 import { objectMeta } from '../../api/kinds/shared/meta-schema.ts'
 import type { Field, ObjectType, Type } from '../../api/schema.ts'
 import type { Resource } from '../resources.ts'
@@ -8,7 +7,7 @@ import type { Dialect, Schema } from './dialect.ts'
 import { type Envelope, envelopeOf, type GroupVersionKind, listMeta } from './envelope-types.ts'
 
 export interface Schemas {
-  /** Each of these adds the schema, unless it is there already, and returns its name. */
+  /** Each of these adds the schema if it is new, and returns its name. */
   kind(resource: Resource): string
   list(resource: Resource): string
   type(type: ObjectType): string
@@ -19,19 +18,19 @@ export interface Schemas {
 
 export interface SchemasOptions {
   readonly dialect: Dialect
-  /** The group versions that the document is about. */
+  /** The group versions that the document covers. */
   readonly groupVersions: readonly { readonly group: string; readonly version: string }[]
 }
 
 export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schemas {
   const added = new Map<string, Schema>()
   const core = { group: '', version: 'v1' }
-  const spokenFor = [core, ...groupVersions.filter(({ group, version }) => group !== '' || version !== 'v1')]
+  const envelopeVersions = [core, ...groupVersions.filter(({ group, version }) => group !== '' || version !== 'v1')]
 
-  const add = (name: string, make: () => Schema): string => {
+  const add = (name: string, build: () => Schema): string => {
     if (!added.has(name)) {
-      added.set(name, {}) // a place for types that contain themselves
-      added.set(name, make())
+      added.set(name, {}) // reserves the name, for types that contain themselves
+      added.set(name, build())
     }
     return name
   }
@@ -39,18 +38,18 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
   const declared = new Map<string, ObjectType>()
   const addType = (type: ObjectType): string => {
     const known = declared.get(type.name)
-    if (known && known !== type) throw new Error(`two types are declared under the name ${type.name}`)
+    if (known && known !== type) throw new Error(`two types are declared with the name ${type.name}`)
     declared.set(type.name, type)
-    return add(type.name, () => objectSchema(type, envelopeOf(type, spokenFor)))
+    return add(type.name, () => objectSchema(type, envelopeOf(type, envelopeVersions)))
   }
 
   const objectSchema = (type: ObjectType, known: Envelope | undefined): Schema => {
     const entries = Object.entries(type.fields)
     const properties = {
-      ...(known?.saysKind ? TYPE_META : {}),
+      ...(known?.hasTypeMeta ? TYPE_META : {}),
       ...Object.fromEntries(entries.map(([name, field]) => [name, fieldSchema(field)])),
     }
-    const required = entries.filter(([name, field]) => field.required && !isFilledIn(type, name))
+    const required = entries.filter(([name, field]) => field.required && !isSetByServer(type, name))
     return {
       ...described(type.doc),
       type: 'object',
@@ -62,15 +61,15 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
   }
 
   const fieldSchema = (field: Field): Schema => {
-    const words = {
+    const annotations = {
       ...described(field.doc),
       ...defaultOf(dialect, field),
-      ...mergeWords(field),
-      ...ownershipWords(field),
+      ...mergeExtensions(field),
+      ...applyExtensions(field),
     }
     const name = refOf(field.type)
-    if (!name) return { ...words, ...valueSchema(field.type) }
-    return Object.keys(words).length > 0 ? dialect.refWith(name, words) : dialect.ref(name)
+    if (!name) return { ...annotations, ...valueSchema(field.type) }
+    return Object.keys(annotations).length > 0 ? dialect.refWith(name, annotations) : dialect.ref(name)
   }
 
   const valueSchema = (type: Type): Schema => {
@@ -93,18 +92,18 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
       case 'bytes':
         return { type: 'string', format: 'byte' }
       default:
-        throw new Error(`no schema is known for a value of type ${type.is}`)
+        throw new Error(`there is no schema for values of type ${type.is}`)
     }
   }
 
-  /** The name of the schema by which a type is referred to; undefined for types written out in place. */
+  /** The name of the schema that a type is a reference to; undefined for types that are written inline. */
   const refOf = (type: Type): string | undefined => {
     switch (type.is) {
       case 'object':
         return addType(type)
       case 'quantity':
         return add(`${MACHINERY}.api.resource.Quantity`, () => ({
-          description: 'An amount such as 10Gi or 500m: a number, and a suffix for its scale.',
+          description: 'An amount such as 10Gi or 500m: a number and a suffix for its scale.',
           ...dialect.either('string', 'number'),
         }))
       case 'intOrString':
@@ -115,13 +114,13 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
         }))
       case 'time':
         return add(`${MACHINERY}.apis.meta.v1.Time`, () => ({
-          description: 'A moment, in RFC 3339 form with whole seconds.',
+          description: 'A point in time in RFC 3339 format, in whole seconds.',
           type: 'string',
           format: 'date-time',
         }))
       case 'microTime':
         return add(`${MACHINERY}.apis.meta.v1.MicroTime`, () => ({
-          description: 'A moment, in RFC 3339 form with microseconds.',
+          description: 'A point in time in RFC 3339 format, with microseconds.',
           type: 'string',
           format: 'date-time',
         }))
@@ -132,7 +131,7 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
                 'A set of fields as a tree: "f:" before field names, "k:" before list keys, "v:" before values.',
               type: 'object',
             }))
-          : add(`${MACHINERY}.runtime.RawExtension`, () => ({ description: 'Any object at all.', type: 'object' }))
+          : add(`${MACHINERY}.runtime.RawExtension`, () => ({ description: 'Any object.', type: 'object' }))
       default:
         return undefined
     }
@@ -142,17 +141,17 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
 
   const schemas: Schemas = {
     kind: (resource) =>
-      add(nameIn(resource), () => objectSchema(resource.kind.type, { kinds: [gvkOf(resource)], saysKind: true })),
+      add(nameIn(resource), () => objectSchema(resource.kind.type, { kinds: [gvkOf(resource)], hasTypeMeta: true })),
     list: (resource) =>
       add(`${nameIn(resource)}List`, () => ({
-        description: `Some or all objects of kind ${resource.kind.kind}.`,
+        description: `A list of objects of kind ${resource.kind.kind}.`,
         type: 'object',
         required: ['items'],
         properties: {
           ...TYPE_META,
           items: { description: 'The objects.', type: 'array', items: dialect.ref(schemas.kind(resource)) },
           metadata: dialect.refWith(addType(listMeta), {
-            description: 'The version of the state shown, and whether there is more.',
+            description: 'Version of the list, and a continue token if it is not complete.',
             ...(dialect.defaults ? { default: {} } : {}),
           }),
         },
@@ -161,7 +160,7 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
     type: addType,
     patch: () =>
       add(`${MACHINERY}.apis.meta.v1.Patch`, () => ({
-        description: 'A patch; its media type says of which form.',
+        description: 'A patch, in the format of its media type.',
         type: 'object',
       })),
     all: () => Object.fromEntries([...added].sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -172,12 +171,12 @@ export function createSchemas({ dialect, groupVersions }: SchemasOptions): Schem
 const MACHINERY = 'io.k8s.apimachinery.pkg'
 
 const TYPE_META = {
-  apiVersion: { type: 'string', description: 'Group and version of the schema that the object is written in.' },
+  apiVersion: { type: 'string', description: 'Group and version of the schema of the object.' },
   kind: { type: 'string', description: 'Kind of the object. Cannot be changed.' },
 } as const
 
 /**
- * Every version has a schema of its own; what is inside them they share.
+ * Every version has a schema of its own; the types it refers to are shared.
  *   io.k8s.api.storage.v1.StorageClass served as v1beta1 → io.k8s.api.storage.v1beta1.StorageClass
  */
 function nameIn({ kind, version }: Resource): string {
@@ -186,11 +185,11 @@ function nameIn({ kind, version }: Resource): string {
   return parts.join('.')
 }
 
-/** Always there in answers, but nobody is made to send it. */
-const isFilledIn = (type: ObjectType, field: string): boolean =>
-  type.fields[field]?.type === objectMeta || FILLED_IN.has(`${type.name}.${field}`)
+/** Always present in responses, but optional in requests. */
+const isSetByServer = (type: ObjectType, field: string): boolean =>
+  type.fields[field]?.type === objectMeta || SET_BY_SERVER.has(`${type.name}.${field}`)
 
-const FILLED_IN: ReadonlySet<string> = new Set([
+const SET_BY_SERVER: ReadonlySet<string> = new Set([
   'io.k8s.api.core.v1.ContainerImage.names',
   'io.k8s.api.core.v1.Event.reportingComponent',
   'io.k8s.api.core.v1.Event.reportingInstance',
@@ -201,7 +200,7 @@ const FILLED_IN: ReadonlySet<string> = new Set([
 
 const described = (doc: string): Schema => (doc ? { description: doc } : {})
 
-/** What an absent field comes to: the declared default, or the zero value of what is always present. */
+/** The value of an absent field: its declared default, or the zero value of a field that is always present. */
 function defaultOf(dialect: Dialect, { type, default: declared, required, keepsEmpty }: Field): Schema {
   if (!dialect.defaults) return {}
   if (declared !== undefined) return { default: declared }
@@ -220,7 +219,7 @@ const ZERO_VALUES: Readonly<Record<string, string | number | boolean>> = {
 }
 
 /** How a strategic merge patch treats the field. */
-function mergeWords({ merge, retainKeys }: Field): Schema {
+function mergeExtensions({ merge, retainKeys }: Field): Schema {
   const strategies = [...(merge === undefined ? [] : ['merge']), ...(retainKeys ? ['retainKeys'] : [])]
   return {
     ...(merge ? { 'x-kubernetes-patch-merge-key': merge } : {}),
@@ -228,8 +227,8 @@ function mergeWords({ merge, retainKeys }: Field): Schema {
   }
 }
 
-/** How apply divides the field among its owners. */
-function ownershipWords({ type, list, keys, atomic }: Field): Schema {
+/** Whether server-side apply owns the field as a whole or its parts. */
+function applyExtensions({ type, list, keys, atomic }: Field): Schema {
   if (type.is === 'list') {
     return {
       'x-kubernetes-list-type': list ?? 'atomic',

@@ -95,7 +95,7 @@ describe('a client certificate', () => {
       authentication: {
         refusal: {
           message:
-            'Unauthorized: the client certificate of "stowage" is not meant for clients, or the handshake found it invalid',
+            'Unauthorized: the client certificate of "stowage" is not a client certificate, or the TLS handshake found it invalid',
         },
       },
     })
@@ -104,7 +104,7 @@ describe('a client certificate', () => {
   it('is refused when it names no user', async () => {
     expect(await server.ask({ tls: issueFor({ commonName: '', organizations: ['system:masters'] }) })).toMatchObject({
       authentication: {
-        refusal: { message: 'Unauthorized: the client certificate names no user: its subject has no CN' },
+        refusal: { message: 'Unauthorized: the client certificate has no user: its subject has no CN' },
       },
     })
   })
@@ -158,7 +158,7 @@ describe('a bearer token', () => {
 
   it.each([
     ['Bearer unknown', 'the bearer token is not known'],
-    ['Bearer', 'the Authorization header carries an empty bearer token'],
+    ['Bearer', 'the bearer token in the Authorization header is empty'],
     ['Basic YWRtaW46YWRtaW4=', 'only bearer tokens are accepted in the Authorization header'],
     ['Negotiate abc', 'only bearer tokens are accepted in the Authorization header'],
   ])('SYS-9 that is wrong is refused, never anonymous: %s', async (authorization, because) => {

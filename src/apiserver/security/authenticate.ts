@@ -1,5 +1,5 @@
-// Says who a request comes from: a client certificate first, then a bearer token, and with neither, nobody in particular.
-// Credentials that do not hold are refused, never taken for none. What a known user may do is authorize.ts.
+// Authenticates a request: by client certificate first, then by bearer token; without either the user is anonymous.
+// Invalid credentials are rejected, never treated as anonymous. authorize.ts decides what the user may do.
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../base/clock.ts'
 import { LruCache } from '../../base/lru-cache.ts'
@@ -7,12 +7,12 @@ import { UID_ATTRIBUTE } from './certificate.ts'
 import { type Refusal, unauthorized } from './errors.ts'
 import type { ClientCertificate } from './tls.ts'
 import type { TokenRecord } from './tokens.ts'
-import { ANONYMOUS, type UserInfo, withStandingGroup } from './user.ts'
+import { ANONYMOUS, type UserInfo, withAuthenticationGroup } from './user.ts'
 
 export interface Credentials {
-  /** The Authorization header, as it came. */
+  /** The Authorization header, as received. */
   authorization?: string
-  /** As clientCertificateOf gives it. */
+  /** From clientCertificateOf. */
   clientCert?: ClientCertificate
 }
 
@@ -23,25 +23,25 @@ export type Authentication =
 
 export interface Authenticator {
   authenticate(credentials: Credentials): Authentication
-  /** Whom a bearer token speaks for, if anyone. */
+  /** The user of a bearer token; undefined if the token is not known. */
   authenticateToken(token: string): UserInfo | undefined
 }
 
 export interface AuthenticatorOptions {
-  /** PEM. Only certificates this CA issued itself are believed. */
+  /** PEM. Only certificates that this CA issued directly are accepted. */
   caCert: string
   tokens: readonly TokenRecord[]
   clock: Clock
 }
 
-/** Certificates of ours that come again on new connections; beyond this many the longest unseen are read anew. */
-const CERTIFICATES_REMEMBERED_MAX = 10_000
+/** Parsed certificates kept for new connections of the same client; beyond this, the least recently used are dropped. */
+const CERTIFICATES_CACHED_MAX = 10_000
 
 export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOptions): Authenticator {
   const ca = new X509Certificate(caCert)
-  const { publicKey: caKey } = ca // once: every read makes a new key object
+  const { publicKey: caKey } = ca // read once: the getter creates a new key object each time
   const identities = new WeakMap<ClientCertificate, Identity>()
-  const readings = new LruCache<string, Reading>(CERTIFICATES_REMEMBERED_MAX)
+  const readings = new LruCache<string, Reading>(CERTIFICATES_CACHED_MAX)
   const usersByTokenHash = new Map(tokens.map((record) => [hashOf(record.token), userOfToken(record)]))
 
   const authenticateToken = (token: string) => usersByTokenHash.get(hashOf(token))
@@ -52,7 +52,7 @@ export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOpti
     const { der, trusted } = clientCert
     const fingerprint = createHash('sha256').update(der).digest('hex')
     const reading = readings.get(fingerprint) ?? readCertificate(der, { fingerprint, ca, caKey })
-    // Only ours: strangers could bring any number of others.
+    // Only valid ones: unknown clients could send any number of others.
     if (!('because' in reading)) readings.set(fingerprint, reading)
     const identity = 'because' in reading ? reading : { ...reading, trusted }
     identities.set(clientCert, identity)
@@ -71,26 +71,26 @@ export function createAuthenticator({ caCert, tokens, clock }: AuthenticatorOpti
   }
 }
 
-/** What a certificate says for as long as it is valid, or why it says nothing. */
+/** The user and validity of a certificate, or the reason why it is not accepted. */
 type Reading = { user: UserInfo; notBeforeMs: number; notAfterMs: number } | { because: string }
 
-/** And what the handshake of this connection made of it. */
+/** The same, with the result of this connection's TLS handshake. */
 type Identity = (Exclude<Reading, { because: string }> & { trusted: boolean }) | { because: string }
 
-/** The time is checked at every request: connections, and sessions that resume without a handshake, can outlive it. */
+/** Checks the validity on every request: a connection or a resumed TLS session can outlive the certificate. */
 function byIdentity(identity: Identity, nowMs: number): Authentication {
   if ('because' in identity) return refused(identity.because)
   const { user, notBeforeMs, notAfterMs, trusted } = identity
   const of = `the client certificate of "${user.name}"`
   if (nowMs < notBeforeMs) return refused(`${of} is not valid before ${new Date(notBeforeMs).toISOString()}`)
   if (nowMs > notAfterMs) return refused(`${of} expired at ${new Date(notAfterMs).toISOString()}`)
-  if (!trusted) return refused(`${of} is not meant for clients, or the handshake found it invalid`)
+  if (!trusted) return refused(`${of} is not a client certificate, or the TLS handshake found it invalid`)
   return { is: 'known', user }
 }
 
 const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'
 
-/** Subject CN is the user, each O a group. Our CA is asked here again, in case the server was told to trust others. */
+/** Subject CN is the user, each O a group. Verifies the CA again, in case TLS is configured to trust other CAs too. */
 function readCertificate(
   der: Uint8Array,
   { fingerprint, ca, caKey }: { fingerprint: string; ca: X509Certificate; caKey: KeyObject },
@@ -101,14 +101,14 @@ function readCertificate(
 
   const subject = certificate.toLegacyObject().subject as unknown as Record<string, string | string[] | undefined>
   const name = listOf(subject.CN).at(-1)
-  if (!name) return { because: 'the client certificate names no user: its subject has no CN' }
+  if (!name) return { because: 'the client certificate has no user: its subject has no CN' }
   const uids = listOf(subject[UID_ATTRIBUTE])
-  if (uids.length > 1) return { because: 'the client certificate names more than one uid' }
+  if (uids.length > 1) return { because: 'the client certificate has more than one uid' }
 
-  const user = withStandingGroup({
+  const user = withAuthenticationGroup({
     name,
     groups: listOf(subject.O),
-    ...(uids[0] && { uid: uids[0] }),
+    uid: uids[0],
     extra: { [CREDENTIAL_ID]: [`X509SHA256=${fingerprint}`] },
   })
   return { user, notBeforeMs: Date.parse(certificate.validFrom), notAfterMs: Date.parse(certificate.validTo) }
@@ -117,15 +117,15 @@ function readCertificate(
 function byAuthorization(header: string, authenticateToken: Authenticator['authenticateToken']): Authentication {
   const [scheme = '', token] = header.trim().split(/ +/)
   if (scheme.toLowerCase() !== 'bearer') return refused('only bearer tokens are accepted in the Authorization header')
-  if (!token) return refused('the Authorization header carries an empty bearer token')
+  if (!token) return refused('the bearer token in the Authorization header is empty')
   const user = authenticateToken(token)
   return user ? { is: 'known', user } : refused('the bearer token is not known')
 }
 
 const userOfToken = ({ user, uid, groups }: TokenRecord): UserInfo =>
-  withStandingGroup({ name: user, groups, ...(uid && { uid }) })
+  withAuthenticationGroup({ name: user, groups, uid })
 
-/** Tokens are looked up by their hash, so the time a look-up takes says nothing about how much of a guess was right. */
+/** Tokens are looked up by hash, so the time of a lookup does not depend on how much of a guess is right. */
 const hashOf = (token: string) => createHash('sha256').update(token).digest('base64')
 
 const refused = (because: string): Authentication => ({ is: 'refused', refusal: unauthorized(because) })

@@ -1,22 +1,21 @@
-// The question every request must pass: may this user do this? Asked with upstream's attributes,
-// so that any authorizer can answer: basic-authorizer.ts by group, RBAC by roles.
-// The words of a refusal are forbidden() in errors.ts.
+// The contract of an authorizer: may this user do this? The attributes are those of Kubernetes, so that any authorizer can
+// decide: basic-authorizer.ts by group, RBAC by roles. errors.ts has the message of a 403.
 import type { UserInfo } from './user.ts'
 
 export type AuthorizationAttributes = ResourceAttributes | NonResourceAttributes
 
 export interface ResourceAttributes {
   user: UserInfo
-  /** get, list, watch, create, update, patch, delete, deletecollection, impersonate, …; `*` asks for all of them. */
+  /** get, list, watch, create, update, patch, delete, deletecollection, impersonate, …; `*` for all. */
   verb: string
   /** Empty for the core group. */
   group: string
   version: string
-  /** The plural; `*` asks for all of them. */
+  /** The plural; `*` for all. */
   resource: string
   subresource?: string
   name?: string
-  /** Absent at the cluster scope, and for every namespace at once. */
+  /** Absent for cluster scope and for all namespaces. */
   namespace?: string
   path?: undefined
 }
@@ -25,11 +24,11 @@ export interface NonResourceAttributes {
   user: UserInfo
   /** The HTTP method in lower case. */
   verb: string
-  /** The path as the router will read it, already normalized. */
+  /** Normalized, as the router sees it. */
   path: string
 }
 
-/** Not allowed means no rule allows it: there are no rules that forbid. `reason` says which rule, where there is one. */
+/** Not allowed means that no rule allows it: there are no deny rules. `reason` names the rule, if there is one. */
 export interface Decision {
   allowed: boolean
   reason?: string
@@ -37,11 +36,11 @@ export interface Decision {
 
 export interface Authorizer {
   authorize(attributes: AuthorizationAttributes): Promise<Decision> | Decision
-  /** Everything a user may do in a namespace, as far as it can be listed. */
+  /** All that the user may do in a namespace, as far as rules can express it. */
   rulesFor?(user: UserInfo, namespace: string): Rules
 }
 
-/** In the shape a SelfSubjectRulesReview answers. */
+/** The status of a SelfSubjectRulesReview. */
 export interface Rules {
   readonly resourceRules: readonly {
     verbs: readonly string[]

@@ -1,5 +1,5 @@
-// Decides by group alone: masters may do everything, viewers may read everything but secrets,
-// users may discover the API and ask about themselves, and strangers may see whether the server is up.
+// Authorizes by group only: masters may do everything, viewers may read everything but secrets, authenticated users may
+// use discovery and review their own rights, and anonymous users may see the health and version of the server.
 import type { AuthorizationAttributes, Authorizer, Decision, ResourceAttributes, Rules } from './authorize.ts'
 import { AUTHENTICATED_GROUP, MASTERS_GROUP, type UserInfo, VIEWERS_GROUP } from './user.ts'
 
@@ -7,9 +7,9 @@ const PUBLIC_PATHS = ['/healthz', '/livez', '/readyz', '/version']
 const DISCOVERY_PATHS = ['/api', '/apis', '/openapi']
 
 const READ_VERBS = ['get', 'list', 'watch']
-/** `*` would take secrets in. */
+/** `*` includes secrets. */
 const UNREADABLE_RESOURCES = ['secrets', '*']
-/** These open a channel into a running thing, though they are asked for with a GET. */
+/** A GET of these opens a connection into a running pod. */
 const CHANNEL_SUBRESOURCES = ['exec', 'attach', 'portforward', 'proxy', '*']
 
 const SELF_REVIEWS = [
@@ -22,16 +22,16 @@ export function createBasicAuthorizer(): Authorizer {
   return { authorize, rulesFor }
 }
 
-/** The same rules as `authorize`, listed. What a rule excludes cannot be said in this form, hence `incomplete`. */
+/** The rules of `authorize` as a list. A list cannot express exceptions, so that of viewers is `incomplete`. */
 function rulesFor({ groups }: UserInfo): Rules {
   const isMaster = groups.includes(MASTERS_GROUP)
   const isViewer = groups.includes(VIEWERS_GROUP)
-  const isKnown = groups.includes(AUTHENTICATED_GROUP)
-  const paths = [...PUBLIC_PATHS, ...(isKnown ? DISCOVERY_PATHS : [])].flatMap((path) => [path, `${path}/*`])
+  const isAuthenticated = groups.includes(AUTHENTICATED_GROUP)
+  const paths = [...PUBLIC_PATHS, ...(isAuthenticated ? DISCOVERY_PATHS : [])].flatMap((path) => [path, `${path}/*`])
   return {
     resourceRules: [
       ...(isMaster ? [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }] : []),
-      ...(isKnown
+      ...(isAuthenticated
         ? SELF_REVIEWS.map(({ group, resource }) => ({ verbs: ['create'], apiGroups: [group], resources: [resource] }))
         : []),
     ],
@@ -48,7 +48,7 @@ function authorize(attributes: AuthorizationAttributes): Decision {
   const { groups } = attributes.user
   if (groups.includes(MASTERS_GROUP)) return allowedBy(MASTERS_GROUP)
   if (groups.includes(VIEWERS_GROUP) && isReading(attributes)) return allowedBy(VIEWERS_GROUP)
-  if (groups.includes(AUTHENTICATED_GROUP) && isLookingAround(attributes)) return allowedBy(AUTHENTICATED_GROUP)
+  if (groups.includes(AUTHENTICATED_GROUP) && isDiscovery(attributes)) return allowedBy(AUTHENTICATED_GROUP)
   if (isGetOf(PUBLIC_PATHS, attributes)) return { allowed: true, reason: 'open to everyone' }
   return { allowed: false }
 }
@@ -64,7 +64,7 @@ function isReading(attributes: AuthorizationAttributes): boolean {
   )
 }
 
-const isLookingAround = (attributes: AuthorizationAttributes) =>
+const isDiscovery = (attributes: AuthorizationAttributes) =>
   isGetOf(DISCOVERY_PATHS, attributes) || (attributes.path === undefined && isSelfReview(attributes))
 
 const isSelfReview = ({ verb, group, resource, subresource }: ResourceAttributes) =>
@@ -72,6 +72,6 @@ const isSelfReview = ({ verb, group, resource, subresource }: ResourceAttributes
   !subresource &&
   SELF_REVIEWS.some((review) => review.group === group && review.resource === resource)
 
-/** Each path stands for itself and for what lies under it. */
+/** Each path includes the paths below it. */
 const isGetOf = (paths: readonly string[], { verb, path }: AuthorizationAttributes) =>
   verb === 'get' && path !== undefined && paths.some((known) => path === known || path.startsWith(`${known}/`))

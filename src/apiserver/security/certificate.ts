@@ -1,12 +1,12 @@
-// Makes one X.509 certificate: names, keys and times in, PEM out. ECDSA P-256 throughout.
-// Pure but for the signature's own randomness. Which certificates exist and when they are renewed is pki.ts.
+// Issues an X.509 certificate: names, keys and times in, PEM out; always ECDSA P-256. Pure, except for the randomness of
+// the signature. pki.ts decides which certificates exist and when they are renewed.
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { isIP } from 'node:net'
 import * as der from './der.ts'
 
 export interface SubjectName {
   commonName: string
-  /** Each becomes its own O entry, and so its own group. */
+  /** Each becomes an O entry, and so a group. */
   organizations?: readonly string[]
   uid?: string
 }
@@ -17,12 +17,12 @@ export const UID_ATTRIBUTE = '1.3.6.1.4.1.57683.2'
 export interface CertificateRequest {
   subject: SubjectName
   issuer: SubjectName
-  /** The key being certified; only its public half goes in. */
+  /** The key to certify; the certificate contains only its public half. */
   key: KeyObject
-  /** The issuer's private key: the same as `key` for a CA that signs itself. */
+  /** The issuer's private key: the same as `key` for a self-signed CA. */
   issuerKey: KeyObject
   use: 'ca' | 'server' | 'client'
-  /** DNS names and IP addresses a server answers to. */
+  /** DNS names and IP addresses of a server. */
   hosts?: readonly string[]
   /** Unpredictable and at most 20 bytes. */
   serialNumber: Uint8Array
@@ -82,7 +82,7 @@ const nameEntry = (id: string, value: string) => der.set(der.sequence(der.object
 const publicKeyInfo = (key: KeyObject) =>
   (key.type === 'private' ? createPublicKey(key) : key).export({ type: 'spki', format: 'der' })
 
-/** 20 bytes that name a key, the same in every certificate it ever gets. A P-256 point ends its key info: 65 bytes. */
+/** The 20-byte identifier of a key: a hash of its P-256 point, the last 65 bytes of its public key info. */
 const keyId = (key: KeyObject) => createHash('sha256').update(publicKeyInfo(key).subarray(-65)).digest().subarray(0, 20)
 
 function pem(bytes: Uint8Array): string {

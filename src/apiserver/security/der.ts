@@ -1,5 +1,5 @@
-// Writes DER, the bytes of certificates: just the ASN.1 types a certificate needs, each a function to bytes.
-// Pure. What is written with them is decided in certificate.ts; reading is left to node:crypto.
+// Encodes the ASN.1 types of a certificate in DER, one function per type. Pure.
+// certificate.ts composes them; node:crypto parses certificates.
 import { isIPv4 } from 'node:net'
 
 export const sequence = (...parts: Uint8Array[]) => element(0x30, ...parts)
@@ -13,7 +13,7 @@ export const explicit = (tag: number, ...parts: Uint8Array[]) => element(0xa0 | 
 /** `[tag]` in place of a plain string's own tag, as in `[2] IMPLICIT IA5String`. */
 export const implicit = (tag: number, content: Uint8Array) => element(0x80 | tag, content)
 
-/** A non-negative integer from its big-endian bytes: no needless leading zeros, and never read as negative. */
+/** A non-negative integer from its big-endian bytes, with a leading zero only where it would else be negative. */
 export function integer(bigEndian: Uint8Array): Uint8Array {
   let start = 0
   while (start < bigEndian.length - 1 && bigEndian[start] === 0) start++
@@ -29,7 +29,7 @@ export function objectId(dotted: string): Uint8Array {
   return element(0x06, Uint8Array.from([first * 40 + second, ...rest].flatMap(base128)))
 }
 
-/** Whole seconds, in the form RFC 5280 asks for: two-digit years until 2049, four-digit ones after. */
+/** Whole seconds, in the form of RFC 5280: two-digit years until 2049, four-digit ones after. */
 export function time(ms: number): Uint8Array {
   const digits = `${new Date(ms).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
   const year = Number(digits.slice(0, 4))

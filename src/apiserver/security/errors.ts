@@ -1,8 +1,8 @@
-// Every refusal this folder can utter: what clients are told (401, 403, 400), and what stops a start.
-// Refusals are data, so that the server renders them as a Status; failures to start are thrown.
+// The errors of this folder: refusals of requests (400, 401, 403), and errors that stop the server from starting.
+// Refusals are data, which the server sends as a Status; the others are thrown.
 import type { AuthorizationAttributes } from './authorize.ts'
 
-/** The parts of a failure Status that differ from one refusal to the next. */
+/** The parts of a Status that differ between refusals. */
 export interface Refusal {
   code: 400 | 401 | 403
   reason: 'BadRequest' | 'Unauthorized' | 'Forbidden'
@@ -23,9 +23,9 @@ export const impersonationWithoutUser = (headers: readonly string[]): Refusal =>
 })
 
 /**
- * The wording clients and people know by heart:
+ * The wording of Kubernetes, which clients match:
  * `secrets "token" is forbidden: User "ann" cannot get resource "secrets" in API group "" in the namespace "shop"`.
- * An authorizer's `because`, if it has one, follows after a colon.
+ * The authorizer's `because`, if any, follows after a colon.
  */
 export function forbidden(attributes: AuthorizationAttributes, because = ''): Refusal {
   const sentence = withoutMarkup(cannot(attributes)) + (because ? `: ${because}` : '')
@@ -48,7 +48,7 @@ export const unusableFile = ({ file, why, remedy }: { file: string; why: string;
 export const unusableHost = (host: string) =>
   new Error(
     `Cannot issue a serving certificate for ${quoted(host)}: it is neither a DNS name nor an IP address. ` +
-      'Name the host as clients will dial it, without scheme or port.',
+      'Give the host as clients use it, without scheme and port.',
   )
 
 function cannot(attributes: AuthorizationAttributes): string {
@@ -63,5 +63,5 @@ function cannot(attributes: AuthorizationAttributes): string {
 
 const quoted = (text: string) => JSON.stringify(text)
 
-/** Names come from the request; a browser must never take them for HTML. */
+/** Names come from the request, and a browser must not interpret them as HTML. */
 const withoutMarkup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

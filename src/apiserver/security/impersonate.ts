@@ -1,10 +1,10 @@
-// Lets a user act as another, as kubectl's --as, --as-group and --as-uid ask with Impersonate-* headers.
-// Runs after authentication: each user, group, uid and extra value asked for needs the verb impersonate.
+// Impersonation by Impersonate-* headers, which kubectl sends for --as, --as-group and --as-uid. It runs after
+// authentication; the user needs the verb impersonate on each requested user, group, uid and extra value.
 import type { Authorizer, ResourceAttributes } from './authorize.ts'
 import { forbidden, impersonationWithoutUser, type Refusal } from './errors.ts'
-import { type UserInfo, withStandingGroup } from './user.ts'
+import { type UserInfo, withAuthenticationGroup } from './user.ts'
 
-/** Lower-case names, every value on its own: node's `request.headersDistinct`. Joined values would merge groups. */
+/** Lower-case names with separate values, as in node's `request.headersDistinct`: joined values would merge groups. */
 export type DistinctHeaders = Readonly<Record<string, readonly string[] | undefined>>
 
 export type Impersonation =
@@ -13,7 +13,7 @@ export type Impersonation =
   | { is: 'refused'; refusal: Refusal }
 
 export interface ImpersonationRequest {
-  /** Who the request was authenticated as. */
+  /** The authenticated user. */
   user: UserInfo
   headers: DistinctHeaders
   authorizer: Authorizer
@@ -24,20 +24,20 @@ export async function resolveImpersonation({
   headers,
   authorizer,
 }: ImpersonationRequest): Promise<Impersonation> {
-  const wish = readWish(headers)
-  if (!wish.userName) {
-    const others = Object.keys(headers).filter(isImpersonationOfMore)
+  const requested = readHeaders(headers)
+  if (!requested.userName) {
+    const others = Object.keys(headers).filter(isOtherHeader)
     return others.length > 0 ? { is: 'refused', refusal: impersonationWithoutUser(others) } : { is: 'self', user }
   }
-  for (const permission of permissionsFor(wish)) {
+  for (const permission of permissionsFor(requested)) {
     const attributes = { user, verb: 'impersonate', ...permission }
     const { allowed, reason } = await authorizer.authorize(attributes)
     if (!allowed) return { is: 'refused', refusal: forbidden(attributes, reason) }
   }
-  return { is: 'impersonated', user: becomeOf(wish), by: user }
+  return { is: 'impersonated', user: impersonatedUser(requested), by: user }
 }
 
-interface Wish {
+interface ImpersonationHeaders {
   userName: string
   groups: readonly string[]
   uid: string
@@ -49,9 +49,9 @@ const GROUP = 'impersonate-group'
 const UID = 'impersonate-uid'
 const EXTRA_PREFIX = 'impersonate-extra-'
 
-const isImpersonationOfMore = (header: string) => header === GROUP || header === UID || header.startsWith(EXTRA_PREFIX)
+const isOtherHeader = (header: string) => header === GROUP || header === UID || header.startsWith(EXTRA_PREFIX)
 
-const readWish = (headers: DistinctHeaders): Wish => ({
+const readHeaders = (headers: DistinctHeaders): ImpersonationHeaders => ({
   userName: headers[USER]?.[0] ?? '',
   groups: headers[GROUP] ?? [],
   uid: headers[UID]?.[0] ?? '',
@@ -64,7 +64,7 @@ const readWish = (headers: DistinctHeaders): Wish => ({
 
 type Permission = Omit<ResourceAttributes, 'user' | 'verb'>
 
-function permissionsFor({ userName, groups, uid, extra }: Wish): Permission[] {
+function permissionsFor({ userName, groups, uid, extra }: ImpersonationHeaders): Permission[] {
   const account = serviceAccountOf(userName)
   const core = { group: '', version: '' }
   const authentication = { group: 'authentication.k8s.io', version: 'v1' }
@@ -78,15 +78,15 @@ function permissionsFor({ userName, groups, uid, extra }: Wish): Permission[] {
   ]
 }
 
-/** Groups that were asked for are all there are; a service account that asks for none has its usual ones. */
-function becomeOf({ userName, groups, uid, extra }: Wish): UserInfo {
+/** Requested groups replace all others; without any, a service account has its default groups. */
+function impersonatedUser({ userName, groups, uid, extra }: ImpersonationHeaders): UserInfo {
   const account = serviceAccountOf(userName)
-  const usual = account ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`] : []
-  return withStandingGroup({
+  const defaultGroups = account ? ['system:serviceaccounts', `system:serviceaccounts:${account.namespace}`] : []
+  return withAuthenticationGroup({
     name: userName,
-    groups: groups.length > 0 ? groups : usual,
-    ...(uid && { uid }),
-    ...(extra.size > 0 && { extra: Object.fromEntries(extra) }),
+    groups: groups.length > 0 ? groups : defaultGroups,
+    uid: uid || undefined,
+    extra: extra.size > 0 ? Object.fromEntries(extra) : undefined,
   })
 }
 
@@ -98,7 +98,7 @@ function serviceAccountOf(userName: string): { namespace: string; name: string }
   return namespace && name ? { namespace, name } : undefined
 }
 
-/** Keys are percent-encoded to fit a header's name; one that is not decodable is taken as it stands. */
+/** Keys are percent-encoded in header names; a key that cannot be decoded is used unchanged. */
 function unescaped(key: string): string {
   try {
     return decodeURIComponent(key)

@@ -1,4 +1,4 @@
-// The door of this folder: TLS material, who a request comes from, and what they may do.
+// Public names of security: TLS certificates, authentication, impersonation and authorization.
 export { type Authentication, type Authenticator, type Credentials, createAuthenticator } from './authenticate.ts'
 export type {
   AuthorizationAttributes,

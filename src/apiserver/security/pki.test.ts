@@ -112,7 +112,7 @@ describe('a later start', () => {
     const dir = aDirectory()
     const first = await start(dir)
     const second = await start(dir, { hosts: ['192.0.2.7'] })
-    expect(second.written).toEqual([{ file: 'serving.crt', because: 'it did not name the host 192.0.2.7' }])
+    expect(second.written).toEqual([{ file: 'serving.crt', because: 'it did not include the host 192.0.2.7' }])
     expect(read(second.servingCert).checkIP('192.0.2.7')).toBe('192.0.2.7')
     expect(second.servingKey).toBe(first.servingKey)
     expect(second.caCert).toBe(first.caCert)
@@ -153,7 +153,7 @@ describe('renewal', () => {
     expect(Date.parse(read(second.admin.cert).validTo)).toBe(clock.nowMs() + 365 * DAY_MS)
     expect(second.written[1]).toEqual({
       file: 'admin.crt',
-      because: `it was valid only until ${read(first.admin.cert).validTo}`,
+      because: `it expires at ${read(first.admin.cert).validTo}`,
     })
   })
 
@@ -226,12 +226,12 @@ describe('a start that was interrupted', () => {
 
 describe('a directory that was tampered with', () => {
   it.each([
-    ['ca.key', 'it does not hold a private key in PEM. Restore it from a backup, or remove '],
-    ['ca.crt', 'it does not hold a certificate in PEM. Restore it from a backup, or remove '],
-    ['serving.key', 'it does not hold a private key in PEM. Remove it and start again'],
-    ['serving.crt', 'it does not hold a certificate in PEM. Remove it and start again'],
-    ['admin.crt', 'it does not hold a certificate in PEM. Remove it and start again'],
-    ['viewer.key', 'it does not hold a private key in PEM. Remove it and start again'],
+    ['ca.key', 'it is not a private key in PEM. Restore it from a backup, or remove '],
+    ['ca.crt', 'it is not a certificate in PEM. Restore it from a backup, or remove '],
+    ['serving.key', 'it is not a private key in PEM. Remove it and start again'],
+    ['serving.crt', 'it is not a certificate in PEM. Remove it and start again'],
+    ['admin.crt', 'it is not a certificate in PEM. Remove it and start again'],
+    ['viewer.key', 'it is not a private key in PEM. Remove it and start again'],
     ['tokens.json', 'it is not JSON. Correct it, or remove it and start again'],
   ])('says that %s is unusable and what to do about it', async (file, message) => {
     for (const rubbish of ['', 'rubbish', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n']) {
@@ -283,15 +283,15 @@ describe('a directory that was tampered with', () => {
     writeFileSync(join(dir, 'viewer.crt'), first.admin.cert)
     const second = await start(dir)
     expect(second.written).toEqual([
-      { file: 'serving.crt', because: 'another CA had issued it' },
-      { file: 'viewer.crt', because: 'it named someone else' },
+      { file: 'serving.crt', because: 'it was issued by another CA' },
+      { file: 'viewer.crt', because: 'it had another subject' },
     ])
     expectSound(second)
   })
 
   it.each([
-    ['[]', 'it has no list named "tokens"'],
-    ['null', 'it has no list named "tokens"'],
+    ['[]', 'it has no list "tokens"'],
+    ['null', 'it has no list "tokens"'],
     ['{"tokens":[{"token":"","user":"ann","groups":[]}]}', 'tokens[0] must have a token, a user and a list of groups'],
     ['{"tokens":[{"token":"t","user":"ann"}]}', 'tokens[0] must have a token, a user and a list of groups'],
     ['{"tokens":[null]}', 'tokens[0] must have a token, a user and a list of groups'],

@@ -1,18 +1,18 @@
-// The two ends of TLS that identity hangs on: how the server listens, and what it learns of a client's certificate.
-// Deciding who that client is, or that it is nobody, is authenticate.ts.
+// TLS for authentication: the options of the listener, and the client certificate of a connection.
+// authenticate.ts decides which user a certificate stands for.
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls'
 import type { Pki } from './pki.ts'
 
 export interface ClientCertificate {
   /** The certificate itself, in DER. */
   der: Uint8Array
-  /** Whether the handshake traced it to our CA, for the use of clients. */
+  /** Whether the TLS handshake verified it as a client certificate of our CA. */
   trusted: boolean
 }
 
 /**
- * A certificate is asked for but not required: tokens and anonymous requests come over the same port, and a
- * certificate we do not trust deserves a 401 that says so, rather than a broken connection.
+ * A client certificate is requested but not required: requests with tokens and anonymous requests use the same port, and
+ * an untrusted certificate gets a 401 with an explanation instead of a closed connection.
  */
 export const servingTlsOptions = (
   pki: Pick<Pki, 'caCert' | 'servingCert' | 'servingKey'>,
@@ -25,16 +25,16 @@ export const servingTlsOptions = (
   minVersion: 'TLSv1.2',
 })
 
-const known = new WeakMap<object, ClientCertificate>()
+const certificates = new WeakMap<object, ClientCertificate>()
 
-/** The same object for every request of a connection, so that what is concluded from it can be kept with it. */
+/** Returns the same object for every request of a connection, so that results can be cached by it. */
 export function clientCertificateOf(socket: TLSSocket): ClientCertificate | undefined {
-  const before = known.get(socket)
-  if (before) return before
-  // `authorized` alone proves nothing: it is also set on a resumed session that never had a certificate.
+  const cached = certificates.get(socket)
+  if (cached) return cached
+  // `authorized` alone is not enough: it is also set on a resumed session that never had a certificate.
   const certificate = socket.getPeerX509Certificate()
   if (!certificate) return undefined
-  const seen = { der: certificate.raw, trusted: socket.authorized }
-  known.set(socket, seen)
-  return seen
+  const clientCertificate = { der: certificate.raw, trusted: socket.authorized }
+  certificates.set(socket, clientCertificate)
+  return clientCertificate
 }

@@ -1,5 +1,5 @@
-// The bearer tokens in tokens.json: who each one speaks for. Text in, records out, and back.
-// Removing an entry revokes its token and adding one grants it, both at the next start.
+// The format of tokens.json, which lists the bearer tokens and their users. Pure: text to records and back.
+// An added or removed entry takes effect at the next start.
 import { unusableFile } from './errors.ts'
 
 export interface TokenRecord {
@@ -11,10 +11,10 @@ export interface TokenRecord {
 
 export const formatTokens = (tokens: readonly TokenRecord[]) => `${JSON.stringify({ tokens }, null, 2)}\n`
 
-/** `file` is only for the message when the text is not what formatTokens writes. No message ever shows a token. */
+/** `file` is for error messages. No message contains a token. */
 export function parseTokens(text: string, file: string): TokenRecord[] {
   const unusable = (why: string) =>
-    unusableFile({ file, why, remedy: 'Correct it, or remove it and start again: new tokens will be made.' })
+    unusableFile({ file, why, remedy: 'Correct it, or remove it and start again to create new tokens.' })
 
   let document: unknown
   try {
@@ -23,7 +23,7 @@ export function parseTokens(text: string, file: string): TokenRecord[] {
     throw unusable('it is not JSON')
   }
   const tokens = (document as { tokens?: unknown } | null)?.tokens
-  if (!Array.isArray(tokens)) throw unusable('it has no list named "tokens"')
+  if (!Array.isArray(tokens)) throw unusable('it has no list "tokens"')
 
   const seen = new Set<string>()
   for (const [index, record] of tokens.entries()) {
@@ -37,8 +37,12 @@ export function parseTokens(text: string, file: string): TokenRecord[] {
 function isTokenRecord(value: unknown): value is TokenRecord {
   const { token, user, uid, groups } = (value ?? {}) as Record<string, unknown>
   return (
-    isWord(token) && isWord(user) && (uid === undefined || isWord(uid)) && Array.isArray(groups) && groups.every(isWord)
+    isNonEmptyString(token) &&
+    isNonEmptyString(user) &&
+    (uid === undefined || isNonEmptyString(uid)) &&
+    Array.isArray(groups) &&
+    groups.every(isNonEmptyString)
   )
 }
 
-const isWord = (value: unknown) => typeof value === 'string' && value !== ''
+const isNonEmptyString = (value: unknown) => typeof value === 'string' && value !== ''

@@ -1,4 +1,4 @@
-// Who a request comes from, and the user and group names that mean something to the server itself.
+// The user of a request, and the user and group names that have a meaning for the server.
 
 export interface UserInfo {
   name: string
@@ -9,7 +9,7 @@ export interface UserInfo {
 
 export const AUTHENTICATED_GROUP = 'system:authenticated'
 export const UNAUTHENTICATED_GROUP = 'system:unauthenticated'
-/** May do everything; no rule is asked. */
+/** May do everything, without a rule. */
 export const MASTERS_GROUP = 'system:masters'
 /** May read everything but secrets. */
 export const VIEWERS_GROUP = 'stowage:viewers'
@@ -20,9 +20,9 @@ export const ANONYMOUS: UserInfo = Object.freeze({
   groups: Object.freeze([UNAUTHENTICATED_GROUP]),
 })
 
-/** Adds the group that says whether somebody is known, unless the groups already say so. */
-export function withStandingGroup(user: UserInfo): UserInfo {
-  const standing = user.name === ANONYMOUS_NAME ? UNAUTHENTICATED_GROUP : AUTHENTICATED_GROUP
-  const saysSo = user.groups.includes(standing) || user.groups.includes(UNAUTHENTICATED_GROUP)
-  return saysSo ? user : { ...user, groups: [...user.groups, standing] }
+/** Adds system:authenticated or system:unauthenticated, unless the user has one of them already. */
+export function withAuthenticationGroup(user: UserInfo): UserInfo {
+  const group = user.name === ANONYMOUS_NAME ? UNAUTHENTICATED_GROUP : AUTHENTICATED_GROUP
+  const hasGroup = user.groups.includes(group) || user.groups.includes(UNAUTHENTICATED_GROUP)
+  return hasGroup ? user : { ...user, groups: [...user.groups, group] }
 }

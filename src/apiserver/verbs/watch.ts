@@ -1,9 +1,9 @@
-// WATCH: the changes after a version, as they happen. The store replays and orders; this file filters by
-// selector, writes each event once per form, and shares those bytes among all streams that want them.
-
+// WATCH: a stream of the changes after a resourceVersion. The store replays and orders the changes; this file applies the
+// selectors, encodes each event once per form, and shares the bytes among all streams.
 import { ApiError, expired } from '../../api/status-error.ts'
 import type { Clock, Random } from '../../base/clock.ts'
 import { CompactedError, type StoreEvent, type Watch } from '../../store/index.ts'
+import type { StreamSink } from '../http/messages.ts'
 import type { Accepted } from '../http/negotiate.ts'
 import type { ListOptions } from '../http/options.ts'
 import { type IncludeObject, partialOf, tableOf } from '../http/table.ts'
@@ -11,33 +11,19 @@ import { collectionPrefix } from '../keys.ts'
 import { viewOf } from '../objects/object-deps.ts'
 import { type ReadDeps, waitForRevision } from '../objects/read.ts'
 import { selectorOf } from '../objects/selector.ts'
-import { answerBytes, type Shared } from '../objects/stored-object.ts'
+import { objectBytes, type Shared } from '../objects/stored-object.ts'
 import type { Resource } from '../resources.ts'
 import { listObjects } from './list.ts'
 
-/** One client's stream, whatever carries it. */
-export interface StreamSink {
-  write(chunk: Uint8Array): void
-  /** Bytes handed over that the client has not taken yet. */
-  readonly pendingBytes: number
-  /** Runs once, when the client has taken everything. */
-  onDrain(run: () => void): void
-  end(): void
-  /** Ends it at once, dropping what the client has not taken: it does not read, and its backlog must go. */
-  cut(): void
-  /** Runs once, when the stream is over for whatever reason. */
-  onClose(run: () => void): void
-}
-
-/** A client that lets this much pile up is cut off; it resumes from the last version it read. */
+/** A client with more pending bytes is disconnected; it can resume from the last resourceVersion it has read. */
 const WATCH_BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 const BOOKMARK_INTERVAL_MS = 60_000
-/** Synthetic events of the current state are written in slices of this many, or of this size. */
-const INITIAL_SLICE = 500
+/** Initial events are written in slices of at most this many events, and about this many bytes. */
+const INITIAL_SLICE_EVENTS = 500
 const INITIAL_SLICE_BYTES = 512 * 1024
-/** The client sets the pace of the state: before more than this is pending, it must have taken all of it... */
+/** With more pending bytes than this, the next slice of initial events waits until the client has read everything. */
 const INITIAL_PENDING_BYTES_MAX = 1024 * 1024
-/** ...and when it does not within this time, it does not read and is cut off. */
+/** A client that does not read the pending initial events within this time is disconnected. */
 const INITIAL_STALL_MS_MAX = 60_000
 
 export interface WatchDeps extends ReadDeps {
@@ -55,7 +41,7 @@ export interface WatchRequest {
 
 type EventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
 
-/** Checks what can be refused with a plain answer; the returned function then feeds the stream until it ends. */
+/** Fails with an ordinary error response where it can; the returned function then writes the stream until it ends. */
 export async function openWatch(deps: WatchDeps, request: WatchRequest): Promise<(sink: StreamSink) => void> {
   const { resource, options } = request
   const matches = selectorOf(resource, options)
@@ -94,8 +80,8 @@ class WatchStream {
     const { options } = this.#request
     try {
       const version = options.resourceVersion ?? 0
-      const wantsState = options.sendInitialEvents ?? version === 0
-      const after = wantsState ? await this.#sendState() : version
+      const sendsInitialEvents = options.sendInitialEvents ?? version === 0
+      const after = sendsInitialEvents ? await this.#sendInitialEvents() : version
       if (this.#over) return
       this.#follow(after)
       this.#scheduleEnd()
@@ -105,8 +91,8 @@ class WatchStream {
     }
   }
 
-  /** The current state as ADDED events, then, if asked for, the bookmark that says it is complete. */
-  async #sendState(): Promise<number> {
+  /** The current state as ADDED events, then, if requested, the bookmark that marks its end. Returns its revision. */
+  async #sendInitialEvents(): Promise<number> {
     const { resource, namespace, options } = this.#request
     const { entries, revision } = await listObjects(this.#deps, resource, namespace, {
       ...options,
@@ -117,7 +103,11 @@ class WatchStream {
     })
     for (let at = 0; at < entries.length && !this.#over; ) {
       const chunks: Buffer[] = []
-      for (let bytes = 0; bytes < INITIAL_SLICE_BYTES && chunks.length < INITIAL_SLICE && at < entries.length; at++) {
+      for (
+        let bytes = 0;
+        bytes < INITIAL_SLICE_BYTES && chunks.length < INITIAL_SLICE_EVENTS && at < entries.length;
+        at++
+      ) {
         const entry = entries[at]!
         const decode = () => this.#deps.objects.decode(entry)
         const chunk = this.#eventBytes('ADDED', entry.value, entry.modRevision, decode)
@@ -132,17 +122,17 @@ class WatchStream {
     return revision
   }
 
-  /** Settles when the client has taken everything, or when the stream is over. */
+  /** Settles when the client has read everything, or when the stream is over. */
   #drained(): Promise<void> {
     if (this.#over) return Promise.resolve()
     return new Promise((resolve) => {
       const cancel = this.#after(INITIAL_STALL_MS_MAX, () => this.#cut())
-      const goOn = () => {
+      const settle = () => {
         cancel()
         resolve()
       }
-      this.#onStop = goOn
-      this.#sink.onDrain(goOn)
+      this.#onStop = settle
+      this.#sink.onDrain(settle)
     })
   }
 
@@ -180,7 +170,7 @@ class WatchStream {
     return this.#currentAs(event.previous ? 'MODIFIED' : 'ADDED', event)
   }
 
-  /** With a selector an object also "appears" when it starts to match and "disappears" when it stops. */
+  /** An object that starts to match the selector is ADDED; one that stops matching is DELETED. */
   #selectedEvent(event: StoreEvent, matches: (object: Shared) => boolean): Buffer | undefined {
     const { objects } = this.#deps
     const before = event.previous !== undefined && matches(objects.decode(event.previous))
@@ -192,15 +182,15 @@ class WatchStream {
 
   #currentAs(type: EventType, event: StoreEvent): Buffer {
     const entry = event.entry!
-    return this.#remember(type, event, () =>
+    return this.#cached(type, event, () =>
       this.#eventBytes(type, entry.value, entry.modRevision, () => this.#deps.objects.decode(entry)),
     )
   }
 
-  /** The last state, with the version of its end. */
+  /** The last state of the object, with the revision of the event. */
   #previousAs(type: EventType, event: StoreEvent): Buffer {
     const previous = event.previous!
-    return this.#remember(type, event, () =>
+    return this.#cached(type, event, () =>
       this.#eventBytes(type, previous.value, event.revision, () => {
         const object = this.#deps.objects.decode(previous)
         return { ...object, metadata: { ...object.metadata, resourceVersion: String(event.revision) } }
@@ -208,14 +198,14 @@ class WatchStream {
     )
   }
 
-  #remember(type: EventType, event: StoreEvent, make: () => Buffer): Buffer {
+  #cached(type: EventType, event: StoreEvent, encode: () => Buffer): Buffer {
     const { accepted, resource } = this.#request
-    if (accepted.form === 'table' || accepted.media !== 'json') return make() // ages differ from moment to moment
+    if (accepted.form === 'table' || accepted.media !== 'json') return encode() // the ages in a table change all the time
     const known = bytesOf(event)
     const form = `${type} ${accepted.form} ${accepted.metaVersion} ${resource.apiVersion}`
     let bytes = known.get(form)
     if (!bytes) {
-      bytes = make()
+      bytes = encode()
       known.set(form, bytes)
     }
     return bytes
@@ -223,7 +213,7 @@ class WatchStream {
 
   #eventBytes(type: EventType, value: Uint8Array, revision: number, decode: () => Shared): Buffer {
     const { accepted, resource, include } = this.#request
-    if (accepted.form === 'object' && !resource.kind.viewOf) return framed(type, answerBytes(resource, value, revision))
+    if (accepted.form === 'object' && !resource.kind.viewOf) return framed(type, objectBytes(resource, value, revision))
     const object = viewOf(resource, decode())
     switch (accepted.form) {
       case 'table': {
@@ -274,7 +264,7 @@ class WatchStream {
   #scheduleEnd(): void {
     const seconds = this.#request.options.timeoutSeconds || 1800 * (1 + this.#deps.random())
     const bookmark = this.#request.options.allowBookmarks
-    // A last bookmark two seconds before the end saves the client a replay.
+    // A bookmark two seconds before the end saves the client a replay when it reconnects.
     if (bookmark && seconds > 4) {
       this.#after((seconds - 2) * 1000, () => this.#watch && this.#writeBookmark(this.#watch.revision))
     }
@@ -304,14 +294,14 @@ class WatchStream {
     this.#sink.cut()
   }
 
-  /** Says why the stream cannot go on, then ends it. */
+  /** Sends an ERROR event, then ends the stream. */
   #fail(error: unknown): void {
     if (this.#over) return
     this.#write(framed('ERROR', statusOf(error)))
     this.#end()
   }
 
-  /** Nothing may be written after this, though the connection takes a while to close. */
+  /** Nothing is written after this, although the connection takes a while to close. */
   #end(): void {
     this.#stop()
     this.#sink.end()
@@ -331,7 +321,7 @@ function statusOf(error: unknown) {
   if (error instanceof ApiError) return error.toStatus()
   if (error instanceof CompactedError) {
     return expired(
-      `too old resource version: changes up to ${error.compactedRevision} are no longer kept; list again and watch from there`,
+      `too old resource version: changes up to ${error.compactedRevision} are compacted; list again and watch from there`,
     ).toStatus()
   }
   const message = error instanceof Error ? error.message : String(error)
@@ -349,7 +339,7 @@ function framed(type: EventType, object: Buffer | unknown): Buffer {
   return bytes
 }
 
-// Bytes live as long as the event they were made from, which the store keeps only briefly.
+// The encoded forms of an event. The WeakMap drops them with the event, which the store keeps only briefly.
 const eventBytes = new WeakMap<StoreEvent, Map<string, Buffer>>()
 function bytesOf(event: StoreEvent): Map<string, Buffer> {
   const known = eventBytes.get(event) ?? new Map<string, Buffer>()
@@ -359,7 +349,7 @@ function bytesOf(event: StoreEvent): Map<string, Buffer> {
 
 const batchBytes = new WeakMap<readonly StoreEvent[], Map<string, Buffer>>()
 
-/** One write for a whole group commit, shared by every unfiltered stream of that version. */
+/** All events of a group commit as one chunk, shared by all streams of that version without selectors. */
 function sharedBatch(resource: Resource, events: readonly StoreEvent[], encode: (event: StoreEvent) => Buffer): Buffer {
   const known = batchBytes.get(events) ?? new Map<string, Buffer>()
   batchBytes.set(events, known)

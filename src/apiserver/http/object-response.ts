@@ -4,20 +4,20 @@ import type { JsonValue } from '../../api/json-value.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { viewOf } from '../objects/object-deps.ts'
-import { answerBytes, listBytes, type StoredObjects } from '../objects/stored-object.ts'
+import { listBytes, objectBytes, type StoredObjects } from '../objects/stored-object.ts'
 import type { WriteResult } from '../objects/write-verb.ts'
 import type { Resource } from '../resources.ts'
 import type { Listed } from '../verbs/list.ts'
-import { type ApiAnswer, type ApiRequest, bytesAnswer, jsonAnswer, warningHeaders } from './exchange.ts'
+import { type ApiRequest, type ApiResponse, bytesResponse, jsonResponse, warningHeaders } from './messages.ts'
 import { type Accepted, type Form, negotiate } from './negotiate.ts'
 import { type IncludeObject, partialOf, tableOf } from './table.ts'
 
-interface AnswerDeps {
+interface ResponseDeps {
   readonly clock: Clock
   readonly objects: StoredObjects
 }
 
-interface AnswerCall {
+interface ResponseCall {
   readonly request: ApiRequest
   readonly resource: Resource
 }
@@ -36,28 +36,28 @@ export function includeObject({ query }: ApiRequest): IncludeObject {
   throw badRequest(`includeObject must be None, Metadata or Object, not "${include.slice(0, 50)}"`)
 }
 
-export const writtenAnswer = (
-  deps: AnswerDeps,
-  call: AnswerCall,
+export const writeResponse = (
+  deps: ResponseDeps,
+  call: ResponseCall,
   accepted: Accepted,
   verbWarnings: readonly string[],
   { created, value, revision, warnings }: WriteResult,
-): ApiAnswer | Promise<ApiAnswer> =>
-  objectAnswer(deps, call, accepted, created ? 201 : 200, value, revision, [...verbWarnings, ...warnings])
+): ApiResponse | Promise<ApiResponse> =>
+  objectResponse(deps, call, accepted, created ? 201 : 200, value, revision, [...verbWarnings, ...warnings])
 
 /** Synchronous for all forms but YAML. */
-export function objectAnswer(
-  deps: AnswerDeps,
-  { request, resource }: AnswerCall,
+export function objectResponse(
+  deps: ResponseDeps,
+  { request, resource }: ResponseCall,
   accepted: Accepted,
   status: number,
   value: Uint8Array,
   revision: number,
   warnings: readonly string[],
-): ApiAnswer | Promise<ApiAnswer> {
+): ApiResponse | Promise<ApiResponse> {
   const headers = warningHeaders(warnings)
   if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
-    return bytesAnswer(status, answerBytes(resource, value, revision), headers)
+    return bytesResponse(status, objectBytes(resource, value, revision), headers)
   }
   const stored = JSON.parse(Buffer.from(value).toString('utf8'))
   if (revision > 0) stored.metadata.resourceVersion = String(revision)
@@ -66,7 +66,7 @@ export function objectAnswer(
     case 'table': {
       const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
       const meta = { resourceVersion: String(revision) }
-      return jsonAnswer(
+      return jsonResponse(
         status,
         tableOf(resource, [object], meta, { ...options, isList: false, columns: true }),
         headers,
@@ -74,9 +74,9 @@ export function objectAnswer(
     }
     case 'partial':
     case 'partialList':
-      return jsonAnswer(status, partialOf(object, accepted.metaVersion), headers)
+      return jsonResponse(status, partialOf(object, accepted.metaVersion), headers)
     default:
-      return valueAnswer(
+      return valueResponse(
         accepted,
         status,
         { kind: resource.kind.kind, apiVersion: resource.apiVersion, ...object },
@@ -85,12 +85,12 @@ export function objectAnswer(
   }
 }
 
-export async function listAnswer(
-  deps: AnswerDeps,
-  { request, resource }: AnswerCall,
+export async function listResponse(
+  deps: ResponseDeps,
+  { request, resource }: ResponseCall,
   accepted: Accepted,
   listed: Listed,
-): Promise<ApiAnswer> {
+): Promise<ApiResponse> {
   const meta = {
     resourceVersion: String(listed.revision),
     ...(listed.continueToken ? { continue: listed.continueToken } : {}),
@@ -98,34 +98,34 @@ export async function listAnswer(
   }
   const head = { kind: `${resource.kind.kind}List`, apiVersion: resource.apiVersion, metadata: meta }
   if (accepted.form === 'object' && accepted.media === 'json' && !resource.kind.viewOf) {
-    return bytesAnswer(200, listBytes(head, listed.entries))
+    return bytesResponse(200, listBytes(head, listed.entries))
   }
   const objects = listed.entries.map((entry) => viewOf(resource, deps.objects.decode(entry)))
   switch (accepted.form) {
     case 'table': {
       const options = { metaVersion: accepted.metaVersion, include: includeObject(request), nowMs: deps.clock.nowMs() }
-      return jsonAnswer(200, tableOf(resource, objects, meta, { ...options, isList: true, columns: true }))
+      return jsonResponse(200, tableOf(resource, objects, meta, { ...options, isList: true, columns: true }))
     }
     case 'partial':
     case 'partialList': {
       const items = objects.map((object) => partialOf(object, accepted.metaVersion))
       const apiVersion = `meta.k8s.io/${accepted.metaVersion}`
-      return jsonAnswer(200, { kind: 'PartialObjectMetadataList', apiVersion, metadata: meta, items })
+      return jsonResponse(200, { kind: 'PartialObjectMetadataList', apiVersion, metadata: meta, items })
     }
     default:
-      return valueAnswer(accepted, 200, { ...head, items: objects })
+      return valueResponse(accepted, 200, { ...head, items: objects })
   }
 }
 
-async function valueAnswer(
+async function valueResponse(
   accepted: Accepted,
   status: number,
   value: unknown,
-  headers: ApiAnswer['headers'] = {},
-): Promise<ApiAnswer> {
-  if (accepted.media === 'json') return jsonAnswer(status, value, headers)
+  headers: ApiResponse['headers'] = {},
+): Promise<ApiResponse> {
+  if (accepted.media === 'json') return jsonResponse(status, value, headers)
   const { printYaml } = await import('../../api/yaml-body.ts')
-  return bytesAnswer(status, Buffer.from(await printYaml(value as JsonValue)), {
+  return bytesResponse(status, Buffer.from(await printYaml(value as JsonValue)), {
     'content-type': 'application/yaml',
     ...headers,
   })

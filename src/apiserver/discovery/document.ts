@@ -1,20 +1,20 @@
-// An answer that never changes while the server runs: bytes, their ETag, and 304 for a client that has them.
-// Discovery and OpenAPI documents are all answered this way.
+// Documents that never change while the server runs: bytes, their ETag, and 304 for a client that already has them.
+// Discovery and OpenAPI serve all their documents this way.
 import { createHash } from 'node:crypto'
 
-export interface Answer {
+export interface DocumentResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
 }
 
-/** Request headers as node:http gives them: lower case names. */
+/** Request headers as in node:http, with lower-case names. */
 export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface Document {
   readonly contentType: string
   readonly body: Buffer
-  /** Says which bytes these are; without the quotes of an ETag. */
+  /** Hash of the body: the ETag without its quotes. */
   readonly hash: string
 }
 
@@ -25,8 +25,12 @@ export function documentOf(contentType: string, body: Buffer): Document {
 export const jsonDocument = (value: unknown, contentType = 'application/json'): Document =>
   documentOf(contentType, Buffer.from(JSON.stringify(value)))
 
-/** 200 with the document, or 304 when the client already has it. */
-export function answerWith(document: Document, request: RequestHeaders, more: Record<string, string> = {}): Answer {
+/** 200 with the document, or 304 if the client already has it. */
+export function documentResponse(
+  document: Document,
+  request: RequestHeaders,
+  more: Record<string, string> = {},
+): DocumentResponse {
   const etag = `"${document.hash}"`
   const headers = { etag, vary: 'Accept', 'cache-control': 'public', ...more }
   if (matches(headerOf(request, 'if-none-match'), etag)) return { status: 304, headers, body: NOTHING }
@@ -38,7 +42,7 @@ export function headerOf(request: RequestHeaders, name: string): string | undefi
   return typeof value === 'string' ? value : value?.join(',')
 }
 
-/** Computes a value when it is first asked for, and keeps it. */
+/** Computes a value on first use, and keeps it. */
 export function once<T>(compute: () => T): () => T {
   let kept: { value: T } | undefined
   return () => {

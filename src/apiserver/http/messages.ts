@@ -1,0 +1,82 @@
+// Requests and responses, independent of the transport: the HTTPS listener reads and sends them, tests build them directly.
+import type { Status } from '../../api/status-error.ts'
+import type { ClientCertificate } from '../security/index.ts'
+
+export interface ApiRequest {
+  readonly method: string
+  /** As received, without the query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Lower-case names; repeated headers joined. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** All values of a header that may be repeated. */
+  headerValues(name: string): readonly string[]
+  headerNames(): readonly string[]
+  readonly clientCert?: ClientCertificate | undefined
+  /** Throws 413 if the body is too large. */
+  readBody(): Promise<Uint8Array>
+}
+
+export interface ApiResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  /** Absent for streams. */
+  readonly body?: Uint8Array
+  /** Writes to the open connection until it ends. */
+  readonly stream?: (sink: StreamSink) => void
+}
+
+/** The connection of one watch: an HTTP response or a WebSocket. */
+export interface StreamSink {
+  write(chunk: Uint8Array): void
+  /** Bytes written that the client has not received yet. */
+  readonly pendingBytes: number
+  /** Runs once, when nothing is pending any more. */
+  onDrain(run: () => void): void
+  end(): void
+  /** Ends the stream at once and drops pending bytes, for a client that does not read. */
+  cut(): void
+  /** Runs once, when the stream is over for whatever reason. */
+  onClose(run: () => void): void
+}
+
+export const JSON_TYPE = 'application/json'
+const NO_CACHE = 'no-cache, private'
+
+export const jsonResponse = (status: number, value: unknown, headers: ApiResponse['headers'] = {}): ApiResponse =>
+  bytesResponse(status, Buffer.from(JSON.stringify(value)), headers)
+
+export const bytesResponse = (status: number, body: Uint8Array, headers: ApiResponse['headers'] = {}): ApiResponse => ({
+  status,
+  headers: { 'content-type': JSON_TYPE, 'cache-control': NO_CACHE, ...headers },
+  body,
+})
+
+export const textResponse = (status: number, text: string, headers: ApiResponse['headers'] = {}): ApiResponse => ({
+  status,
+  headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': NO_CACHE, ...headers },
+  body: Buffer.from(text),
+})
+
+export const successResponse = (status: number, rest: Pick<Status, 'details' | 'code'>): ApiResponse =>
+  jsonResponse(status, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...rest })
+
+export function statusResponse(status: Status): ApiResponse {
+  const retry = status.details?.retryAfterSeconds
+  return jsonResponse(status.code ?? 200, status, retry ? { 'retry-after': String(retry) } : {})
+}
+
+/** `Warning: 299 - "text"`, one per warning. Characters that a header cannot carry become question marks. */
+export const warningHeaders = (warnings: readonly string[]): ApiResponse['headers'] =>
+  warnings.length === 0
+    ? {}
+    : { warning: warnings.slice(0, WARNINGS_MAX).map((text) => `299 - "${escapeWarning(text)}"`) }
+
+const WARNINGS_MAX = 32
+const WARNING_CHARACTERS_MAX = 256
+
+const escapeWarning = (text: string): string =>
+  text
+    .slice(0, WARNING_CHARACTERS_MAX)
+    .replace(/[^\x20-\x7e]/g, '?')
+    .replace(/[\\"]/g, (character) => `\\${character}`)
