@@ -49,11 +49,7 @@ describe('the command line', () => {
       2,
       'unknown feature gate "Nope"',
     ],
-    [
-      ['up', '--data-dir', '/proc/stowage-cannot-be-here', '--runtime-config', 'x/v9=false'],
-      2,
-      'there is no "x/v9"',
-    ],
+    [['up', '--data-dir', '/proc/stowage-cannot-be-here', '--runtime-config', 'x/v9=false'], 2, 'there is no "x/v9"'],
     [['version', '--output', 'xml'], 2, 'Allowed choices are text, json'],
     [['completion', 'tcsh'], 2, 'choose one of bash, zsh, fish'],
     [['kubeconfig', '--data-dir', '/nonexistent-stowage'], 2, 'no server has been started there'],
