@@ -8,8 +8,8 @@ import {
   parseAttachedVolumeName,
 } from './attachment-names.ts'
 
-describe('names that others derive too', () => {
-  it('SYS-18 an attachment is named by volume, driver and node', () => {
+describe('attachment names', () => {
+  it('SYS-18 hashes volume, driver and node into the name of an attachment', () => {
     const name = attachmentNameOf({ driver: 'disks.example.com', handle: 'vol-1', nodeName: 'left' })
     // printf 'vol-1disks.example.comleft' | sha256sum
     expect(name).toBe('csi-68e5bb0f5e55135d657ffb968e7f332d62cabd21dc679e436a31764dbff73190')
@@ -17,7 +17,7 @@ describe('names that others derive too', () => {
     expect(isAttachmentName('by-hand')).toBe(false)
   })
 
-  it('SYS-18 what a node calls a volume tells driver and handle again', () => {
+  it('SYS-18 parses driver and handle back from the name of an attached volume', () => {
     const driver = fc.stringMatching(/^[a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?$/)
     fc.assert(
       fc.property(driver, fc.string(), (name, handle) => {
@@ -30,7 +30,7 @@ describe('names that others derive too', () => {
     expect(parseAttachedVolumeName('kubernetes.io/aws-ebs/vol-1')).toBeUndefined()
   })
 
-  it('SYS-18 the finalizer is spelled as other attachers spell it', () => {
+  it('SYS-18 spells the finalizer as external-attacher does', () => {
     expect(attacherFinalizerOf('disks.example.com')).toBe('external-attacher/disks-example-com')
     expect(attacherFinalizerOf('odd.')).toBe('external-attacher/odd-X')
   })

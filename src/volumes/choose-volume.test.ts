@@ -8,17 +8,13 @@ import { aClaim, aVolume, type ClaimSample, fakeVolumeCache, type VolumeSample }
 import { DELETION_REQUESTED } from './deletion-requested.ts'
 import { type Claim, requirementsOf, type Volume } from './matching.ts'
 
-function chosen(
-  claim: ClaimSample,
-  volumes: readonly VolumeSample[],
-  choosing: ChooseOptions = {},
-): string | undefined {
+function chosen(claim: ClaimSample, volumes: readonly VolumeSample[], options: ChooseOptions = {}): string | undefined {
   const cache = fakeVolumeCache()
   const index = createVolumeIndex(cache.cache)
   index.follow(() => {})
   for (const volume of volumes) cache.put(aVolume(volume))
   const one = aClaim(claim)
-  return chooseVolume(one, requirementsOf(one), index, choosing)?.metadata.name
+  return chooseVolume(one, requirementsOf(one), index, options)?.metadata.name
 }
 
 const RWO = ['ReadWriteOnce']
@@ -30,8 +26,8 @@ const inZone = (zone: string) => ({
   },
 })
 
-describe('choosing a volume', () => {
-  it('PROV-4 gives a claim the smallest volume that fits, the first by name of equals', () => {
+describe('chooseVolume', () => {
+  it('PROV-4 chooses the smallest volume that fits, and the first by name among equals', () => {
     const volumes = [
       { name: 'roomy', size: '100Gi' },
       { name: 'snug-b', size: '12Gi' },
@@ -42,20 +38,20 @@ describe('choosing a volume', () => {
     expect(chosen({ size: '101Gi' }, volumes)).toBeUndefined()
   })
 
-  it('PROV-5 a volume that was bound from its side before it was deleted is still the claim’s, any other is not', () => {
-    const going = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
-    expect(chosen({}, [{ name: 'half', ...going, phase: 'Bound' }])).toBe('half')
-    expect(chosen({}, [{ name: 'fresh', ...going, phase: 'Pending' }])).toBeUndefined()
-    expect(chosen({}, [{ name: 'reserved', ...going, claim: { name: 'c' }, phase: 'Bound' }])).toBeUndefined()
+  it('PROV-5 chooses a volume being deleted only if it was already bound on its side', () => {
+    const deleted = { claim: { name: 'c', uid: 'uid-c' }, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+    expect(chosen({}, [{ name: 'half', ...deleted, phase: 'Bound' }])).toBe('half')
+    expect(chosen({}, [{ name: 'fresh', ...deleted, phase: 'Pending' }])).toBeUndefined()
+    expect(chosen({}, [{ name: 'reserved', ...deleted, claim: { name: 'c' }, phase: 'Bound' }])).toBeUndefined()
   })
 
-  it('PROV-4 offers nothing that is not available, is going, or is somebody’s', () => {
+  it('PROV-4 never chooses a volume that is not Available, is being deleted or has another claimRef', () => {
     for (const phase of ['Pending', 'Bound', 'Released', 'Failed', '']) expect(chosen({}, [{ phase }])).toBeUndefined()
     expect(chosen({}, [{ metadata: { deletionTimestamp: 'now' } }])).toBeUndefined()
     expect(chosen({}, [{ claim: { name: 'other' } }])).toBeUndefined()
   })
 
-  it('PROV-4 takes the volume with the fewest access modes that has all that are asked for', () => {
+  it('PROV-4 chooses the volume with the fewest access modes that include those requested', () => {
     const volumes = [
       { name: 'three', modes: [...RWO, ...ROX, ...RWX] },
       { name: 'two', modes: [...RWO, ...ROX], size: '5Gi' },
@@ -69,7 +65,7 @@ describe('choosing a volume', () => {
     expect(chosen({ modes: ['ReadWriteOncePod'] }, volumes)).toBeUndefined()
   })
 
-  it('PROV-4 of equally many access modes the smaller volume is taken', () => {
+  it('PROV-4 chooses the smaller of two volumes with equally many access modes', () => {
     const volumes = [
       { name: 'a', modes: [...RWO, ...ROX], size: '5Gi' },
       { name: 'b', modes: [...RWO, ...RWX], size: '4Gi' },
@@ -77,7 +73,7 @@ describe('choosing a volume', () => {
     expect(chosen({ modes: RWO }, volumes)).toBe('b')
   })
 
-  it('PROV-4 a claim with a class and one without never take each other’s volumes', () => {
+  it('PROV-4 never matches a claim with a class to a volume without one, or the reverse', () => {
     const volumes = [
       { name: 'classless', size: '1Gi' },
       { name: 'gold', size: '10Gi', className: 'gold' },
@@ -88,14 +84,14 @@ describe('choosing a volume', () => {
     expect(chosen({ size: '5Gi' }, volumes)).toBeUndefined()
   })
 
-  it('PROV-4 a reserved volume is taken whatever its class, labels and phase, also before one that fits better', () => {
+  it('PROV-4 prefers a reserved volume, whatever its class, labels and phase', () => {
     const reserved = { name: 'mine', size: '10Gi', className: 'gold', claim: { name: 'c' }, phase: 'Pending' }
-    const wish = { spec: { selector: { matchLabels: { a: 'b' } } } }
-    expect(chosen(wish, [reserved, { name: 'free', labels: { a: 'b' } }])).toBe('mine')
+    const withSelector = { spec: { selector: { matchLabels: { a: 'b' } } } }
+    expect(chosen(withSelector, [reserved, { name: 'free', labels: { a: 'b' } }])).toBe('mine')
     expect(chosen({}, [{ ...reserved, modes: [...RWO, ...RWX] }, { name: 'free' }])).toBe('mine')
   })
 
-  it('PROV-4 a reserved volume that is too small, lacks a mode, or is of another volume mode is passed over', () => {
+  it('PROV-4 skips a reserved volume that is too small, lacks an access mode or has another volume mode', () => {
     const free = { name: 'free', size: '5Gi' }
     const mine = { name: 'mine', claim: { name: 'c' } }
     expect(chosen({ size: '2Gi' }, [mine, free])).toBe('free')
@@ -105,7 +101,7 @@ describe('choosing a volume', () => {
     expect(chosen({}, [{ ...mine, claim: { name: 'c', uid: 'another' } }, free])).toBe('free')
   })
 
-  it('PROV-5 of two reserved volumes the one that already has the claim’s uid is taken', () => {
+  it('PROV-5 prefers the reserved volume whose claimRef has the uid of the claim', () => {
     const volumes = [
       { name: 'a', claim: { name: 'c' } },
       { name: 'b', size: '9Gi', claim: { name: 'c', uid: 'uid-c' } },
@@ -113,7 +109,7 @@ describe('choosing a volume', () => {
     expect(chosen({}, volumes)).toBe('b')
   })
 
-  it('VAC-4 attributes classes must be the same, also on a reserved volume; none and empty are', () => {
+  it('VAC-4 requires equal attributes classes, also on a reserved volume; absent equals empty', () => {
     const gold = { name: 'gold', spec: { volumeAttributesClassName: 'gold' } }
     const wantsGold = { spec: { volumeAttributesClassName: 'gold' } }
     expect(chosen(wantsGold, [{ name: 'plain' }, gold])).toBe('gold')
@@ -122,46 +118,46 @@ describe('choosing a volume', () => {
     expect(chosen({}, [{ ...gold, claim: { name: 'c' } }])).toBeUndefined()
   })
 
-  it('PROV-14 one whose storage was asked to delete it is nobody’s, not even reserved', () => {
+  it('PROV-14 never chooses a volume whose deletion was requested, not even a reserved one', () => {
     const annotations = { [DELETION_REQUESTED]: '2026-01-01T00:00:00Z' }
     expect(chosen({}, [{ annotations }])).toBeUndefined()
     expect(chosen({}, [{ annotations, claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
     expect(
       chosen({}, [
-        { name: 'condemned', annotations },
+        { name: 'deleting', annotations },
         { name: 'free', size: '100Gi' },
       ]),
     ).toBe('free')
   })
 
-  it('VAC-12 a volume that was made for the claim without attributes is its own; one that was only reserved is not', () => {
+  it('VAC-12 chooses a volume provisioned for the claim without attributes, but not one merely reserved', () => {
     const wantsGold = { spec: { volumeAttributesClassName: 'gold' } }
     const annotations = { 'pv.kubernetes.io/provisioned-by': 'd.example.com' }
-    const made = { annotations, claim: { name: 'c', uid: 'uid-c' } }
-    expect(chosen(wantsGold, [made])).toBe('pv')
-    expect(chosen(wantsGold, [{ ...made, claim: { name: 'c' } }])).toBeUndefined()
+    const provisioned = { annotations, claim: { name: 'c', uid: 'uid-c' } }
+    expect(chosen(wantsGold, [provisioned])).toBe('pv')
+    expect(chosen(wantsGold, [{ ...provisioned, claim: { name: 'c' } }])).toBeUndefined()
     expect(chosen(wantsGold, [{ claim: { name: 'c', uid: 'uid-c' } }])).toBeUndefined()
-    expect(chosen(wantsGold, [{ ...made, spec: { volumeAttributesClassName: 'silver' } }])).toBeUndefined()
+    expect(chosen(wantsGold, [{ ...provisioned, spec: { volumeAttributesClassName: 'silver' } }])).toBeUndefined()
   })
 
-  it('PROV-4 an absent volume mode means Filesystem', () => {
+  it('PROV-4 treats an absent volume mode as Filesystem', () => {
     expect(chosen({ spec: { volumeMode: 'Filesystem' } }, [{}])).toBe('pv')
     expect(chosen({}, [{ spec: { volumeMode: 'Block' } }])).toBeUndefined()
     expect(chosen({ spec: { volumeMode: 'Block' } }, [{ spec: { volumeMode: 'Block' } }])).toBe('pv')
   })
 
-  it('PROV-4 sizes are exact beyond what a number can hold', () => {
+  it('PROV-4 compares sizes beyond 2^53 exactly', () => {
     expect(chosen({ size: '800E' }, [{ size: '800E' }])).toBe('pv')
     expect(chosen({ size: '950E' }, [{ size: '800E' }])).toBeUndefined()
     expect(chosen({ size: '9007199254740993' }, [{ size: '9007199254740992' }])).toBeUndefined()
   })
 
-  it('PROV-4 a claim that waits for a pod takes only what is reserved for it', () => {
+  it('PROV-4 chooses only a reserved volume for a claim that waits for a pod', () => {
     expect(chosen({}, [{ name: 'free' }], { isDelayed: true })).toBeUndefined()
     expect(chosen({}, [{ name: 'free' }, { name: 'mine', claim: { name: 'c' } }], { isDelayed: true })).toBe('mine')
   })
 
-  it('PROV-4 for a node, only volumes it can reach; a reserved one that it cannot reach rules the node out', () => {
+  it('PROV-4 chooses only volumes that the node can reach, and none if it cannot reach a reserved one', () => {
     const node = { name: 'n', labels: { zone: 'a' } }
     const volumes = [
       { name: 'far', spec: inZone('b') },
@@ -172,7 +168,7 @@ describe('choosing a volume', () => {
     expect(chosen({}, [...volumes, mine], { node })).toBeUndefined()
   })
 
-  it('PROV-4 what is excluded is left for others', () => {
+  it('PROV-4 skips excluded volumes', () => {
     const volumes = [{ name: 'small' }, { name: 'large', size: '2Gi' }]
     const node = { name: 'n', labels: {} }
     expect(chosen({}, volumes, { node, excluded: new Set(['small']) })).toBe('large')
@@ -234,7 +230,7 @@ describe('choosing a volume', () => {
       spec: optional({ volumeMode, volumeAttributesClassName: attributes, selector }),
     }))
 
-  it('PROV-4 chooses what looking at every volume would choose, whatever there is', () => {
+  it('PROV-4 chooses what a scan of all volumes would choose', () => {
     fc.assert(
       fc.property(
         claimSample,
@@ -246,9 +242,9 @@ describe('choosing a volume', () => {
           const volumes = samples.map((sample, at) => ({ ...sample, name: `v${at}` }) as VolumeSample)
           const excluded = new Set(excludedNames)
           const node = zone === undefined ? undefined : { name: 'n', labels: { zone } }
-          const choosing = { isDelayed, excluded, ...(node ? { node } : {}) }
-          const expected = byLookingAtAll(aClaim(claim as ClaimSample), volumes.map(aVolume), choosing)
-          expect(chosen(claim as ClaimSample, volumes, choosing)).toBe(expected)
+          const options = { isDelayed, excluded, ...(node ? { node } : {}) }
+          const expected = chosenByScan(aClaim(claim as ClaimSample), volumes.map(aVolume), options)
+          expect(chosen(claim as ClaimSample, volumes, options)).toBe(expected)
         },
       ),
       { numRuns: 500 },
@@ -256,8 +252,8 @@ describe('choosing a volume', () => {
   })
 })
 
-/** The same rule, written as a table of reasons to pass a volume over, with nothing shared with what it checks. */
-function byLookingAtAll(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: ChooseOptions) {
+/** The same rule as a plain scan that shares no code with chooseVolume. */
+function chosenByScan(claim: Claim, volumes: readonly Volume[], { isDelayed, node, excluded }: ChooseOptions) {
   const wanted = claim.spec!
   const fits = ({ metadata, spec = {} }: Volume): boolean =>
     !excluded?.has(metadata.name!) &&

@@ -1,12 +1,13 @@
-// Chooses the volume a claim gets: one that is reserved for it, else the one with the fewest access modes beyond those
-// asked for, of these the smallest, of these the first by name. The binder asks for no node in particular; a scheduler
-// asks for one node at a time and excludes what it has promised to other claims of the same pod.
-// Pure: volume-index.ts keeps the shelves, bind-claim.ts saves the choice.
+// Chooses the volume that a claim binds to: one that is reserved for it, else the free volume with the fewest access
+// modes beyond those requested, then the smallest, then the first by name. The binder passes no node; the scheduler
+// passes one node at a time and excludes volumes it has assigned to other claims of the same pod.
+// Pure. Candidates come from controllers/binding/volume-index.ts or the scheduler's own index; controllers/binding/
+// bind-claim.ts writes the binding.
+import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import { matchesLabels } from '../api/selectors.ts'
 import { isDeletionRequested } from './deletion-requested.ts'
 import {
-  type Claim,
   type ClaimRequirements,
   candidateOf,
   countModes,
@@ -18,108 +19,111 @@ import {
 import { PROVISIONED_BY } from './names.ts'
 import { isReachableFrom, type NodeFacts } from './node-affinity.ts'
 
-/** Volumes, arranged so that a choice looks at few of them. */
+/** Volumes, indexed so that a choice looks at few of them. */
 export interface VolumeCandidates {
-  /** Those whose claimRef names this claim, whatever else they are. */
+  /** All volumes whose claimRef names this claim. */
   reservedFor(claimKey: string): readonly Volume[]
-  /** The free ones on the wish's shelf that are large enough, by set of access modes; each by size, then name. */
-  groups(wish: ClaimRequirements): Iterable<CandidateGroup>
+  /** Free volumes that are large enough and equal in all matched fields, grouped by access modes. */
+  groups(requirements: ClaimRequirements): Iterable<CandidateGroup>
 }
 
 export interface CandidateGroup {
   readonly modes: number
+  /** By size, then name. */
   readonly candidates: Iterable<VolumeCandidate>
 }
 
 export interface ChooseOptions {
-  /** The claim waits for a pod: only a volume that is reserved for it will do. Means nothing where a node is given. */
+  /** The class is WaitForFirstConsumer: without a node, only a reserved volume is chosen. */
   readonly isDelayed?: boolean
   readonly node?: NodeFacts
-  /** Names of volumes that are spoken for. */
+  /** Names of volumes that are assigned to other claims. */
   readonly excluded?: ReadonlySet<string>
 }
 
 export function chooseVolume(
-  claim: Claim,
-  wish: ClaimRequirements,
-  shelves: VolumeCandidates,
-  choosing: ChooseOptions = {},
+  claim: Readonly<PersistentVolumeClaim>,
+  requirements: ClaimRequirements,
+  candidates: VolumeCandidates,
+  options: ChooseOptions = {},
 ): Volume | undefined {
-  const { node, excluded, isDelayed = false } = choosing
-  const reserved = shelves
-    .reservedFor(wish.claimKey)
-    .filter((volume) => isReservedFor(volume, claim) && !excluded?.has(volume.metadata.name ?? ''))
+  const { node, excluded, isDelayed = false } = options
+  const reserved = candidates
+    .reservedFor(requirements.claimKey)
+    .filter((volume) => isReservedFor(volume, claim) && !excluded?.has(volume.metadata.name))
     .map(candidateOf)
-    .filter((offer) => mismatchReason(offer, wish, { isReserved: true }) === undefined)
-    .sort(byCommitment)[0]
+    .filter((candidate) => mismatchReason(candidate, requirements, { isReserved: true }) === undefined)
+    .sort(byReservation)[0]
   if (reserved) {
-    // The claim's data is there, so a node that cannot reach it is no node for the claim, whatever else is free.
+    // The claim's data may be on it, so a free volume elsewhere is no substitute for a node that cannot reach it.
     return node && !isReachableFrom(reserved.volume, node) ? undefined : reserved.volume
   }
   if (isDelayed && !node) return undefined
-  return bestFree(wish, shelves, choosing)?.volume
+  return bestFree(requirements, candidates, options)?.volume
 }
 
-/** It may be gone by now. */
 export const STORAGE_BEING_DELETED = 'its storage is being deleted'
 
-/** Whether a volume that nobody has will do, wherever it is. */
-export const satisfies = (offer: VolumeCandidate, wish: ClaimRequirements): boolean =>
-  mismatchReason(offer, wish) === undefined &&
-  (!wish.selector || matchesLabels(wish.selector, offer.volume.metadata.labels))
+/** Whether a free volume meets the requirements, regardless of nodes. */
+export const satisfies = (candidate: VolumeCandidate, requirements: ClaimRequirements): boolean =>
+  mismatchReason(candidate, requirements) === undefined &&
+  (!requirements.selector || matchesLabels(requirements.selector, candidate.volume.metadata.labels))
 
 /**
- * Why a volume cannot be the claim's, in the words people are told. Labels do not count here: whoever says which
- * volume it is to be need not describe it. Of what class a volume is does not count where it was reserved for the claim.
+ * Why a volume cannot be bound to the claim, as events say it. The selector is not checked: a user who names the volume
+ * need not select it too. The class of a reserved volume may differ.
  */
 export function mismatchReason(
-  offer: VolumeCandidate,
-  wish: ClaimRequirements,
+  candidate: VolumeCandidate,
+  requirements: ClaimRequirements,
   { isReserved = false } = {},
 ): string | undefined {
-  const { metadata } = offer.volume
-  if (isDeletionRequested(offer.volume)) return STORAGE_BEING_DELETED
-  if (metadata.deletionTimestamp && !(isReserved && isHalfBound(offer.volume)))
+  const { metadata } = candidate.volume
+  if (isDeletionRequested(candidate.volume)) return STORAGE_BEING_DELETED
+  if (metadata.deletionTimestamp && !(isReserved && isHalfBound(candidate.volume)))
     return `the volume is marked for deletion ${JSON.stringify(metadata.name)}`
-  if (offer.size < wish.size) return 'requested PV is too small'
-  if (!isReserved && offer.className !== wish.className) return 'storageClassName does not match'
-  if (offer.attributesClass !== wish.attributesClass && !(isReserved && isProvisionedWithoutAttributes(offer))) {
+  if (candidate.size < requirements.size) return 'requested PV is too small'
+  if (!isReserved && candidate.className !== requirements.className) return 'storageClassName does not match'
+  if (
+    candidate.attributesClass !== requirements.attributesClass &&
+    !(isReserved && isProvisionedWithoutAttributes(candidate))
+  ) {
     return 'volumeAttributesClassName does not match'
   }
-  if (offer.volumeMode !== wish.volumeMode) return 'incompatible volumeMode'
-  if (!includesModes(offer.modes, wish.modes)) return 'incompatible accessMode'
+  if (candidate.volumeMode !== requirements.volumeMode) return 'incompatible volumeMode'
+  if (!includesModes(candidate.modes, requirements.modes)) return 'incompatible accessMode'
   return undefined
 }
 
-/** It was bound from its side before it was deleted, and is protected: the claim's side follows. */
+/** Bound on the volume's side before it was deleted. Its protection finalizer keeps it until the claim's side is bound. */
 const isHalfBound = ({ spec, status }: Volume): boolean => Boolean(spec?.claimRef?.uid) && status?.phase === 'Bound'
 
-/** By a provisioner for this very claim, while it knew of no attributes: bound first, it is given them afterwards. */
+/** Provisioned for this claim without an attributes class: it is bound first, and modified to the class afterwards. */
 const isProvisionedWithoutAttributes = ({ attributesClass, volume }: VolumeCandidate): boolean =>
   attributesClass === '' &&
   volume.spec?.claimRef?.uid !== undefined &&
   annotationOf(volume, PROVISIONED_BY) !== undefined
 
 function bestFree(
-  wish: ClaimRequirements,
-  shelves: VolumeCandidates,
+  requirements: ClaimRequirements,
+  candidates: VolumeCandidates,
   { node, excluded }: ChooseOptions,
 ): VolumeCandidate | undefined {
   let best: VolumeCandidate | undefined
-  for (const { candidates } of shelves.groups(wish)) {
-    for (const offer of candidates) {
-      if (best && byFit(best, offer) < 0) break // the rest of this group is larger still
-      if (excluded?.has(offer.volume.metadata.name ?? '') || !satisfies(offer, wish)) continue
-      if (node && !isReachableFrom(offer.volume, node)) continue
-      best = offer
+  for (const group of candidates.groups(requirements)) {
+    for (const candidate of group.candidates) {
+      if (best && byFit(best, candidate) < 0) break // the rest of this group is larger
+      if (excluded?.has(candidate.volume.metadata.name) || !satisfies(candidate, requirements)) continue
+      if (node && !isReachableFrom(candidate.volume, node)) continue
+      best = candidate
       break
     }
   }
   return best
 }
 
-/** One that already has the claim's uid is further along than one that only has its name. */
-const byCommitment = (a: VolumeCandidate, b: VolumeCandidate): number =>
+/** A claimRef with the claim's uid comes before one with only its name: that binding has already begun. */
+const byReservation = (a: VolumeCandidate, b: VolumeCandidate): number =>
   Number(Boolean(b.volume.spec?.claimRef?.uid)) - Number(Boolean(a.volume.spec?.claimRef?.uid)) || byFit(a, b)
 
 const byFit = (a: VolumeCandidate, b: VolumeCandidate): number =>
@@ -127,6 +131,6 @@ const byFit = (a: VolumeCandidate, b: VolumeCandidate): number =>
 
 export function bySize(a: VolumeCandidate, b: VolumeCandidate): number {
   if (a.size !== b.size) return a.size < b.size ? -1 : 1
-  const [first = '', second = ''] = [a.volume.metadata.name, b.volume.metadata.name]
+  const [first, second] = [a.volume.metadata.name, b.volume.metadata.name]
   return first < second ? -1 : first > second ? 1 : 0
 }

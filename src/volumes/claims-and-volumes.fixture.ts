@@ -1,4 +1,4 @@
-// For tests: claims and volumes of which only what matters is said.
+// Claims and volumes for tests, built from the fields that matter to a test, and a fake cache of volumes.
 import type { Stored } from '../api/kind.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 import type { Cache, CacheHandlers } from '../runtime/cache.ts'
@@ -44,7 +44,7 @@ export interface VolumeSample {
   readonly size?: string
   readonly modes?: readonly string[]
   readonly className?: string
-  /** The claim it belongs to; `{ name }` reserves it. */
+  /** Its claimRef; `{ name }` reserves the volume. */
   readonly claim?: { readonly name: string; readonly uid?: string }
   readonly phase?: string
   readonly labels?: Readonly<Record<string, string>>
@@ -76,7 +76,7 @@ export const aVolume = (sample: VolumeSample = {}): Volume => {
   } as unknown as Volume
 }
 
-/** As much of a cache as the volume index needs, changed by hand. */
+/** The part of a cache that the volume index uses, filled by the test. */
 export function fakeVolumeCache() {
   const volumes = new ObjectSet<Stored<PersistentVolume>>()
   const handlers = new Set<CacheHandlers<PersistentVolume>>()

@@ -1,4 +1,4 @@
-// The claims a pod names, as `namespace/name`; also those that are made from the pod's own templates.
+// The claims that a pod uses, as `namespace/name`, including those created from its ephemeral volumes.
 import type { Pod } from '../api/kinds/pod/pod-schema.ts'
 
 export function claimsOfPod({ metadata, spec }: Readonly<Pod>): string[] {

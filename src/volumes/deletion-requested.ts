@@ -1,9 +1,9 @@
-// Intent before effect, for the end of a volume: before its storage is asked to delete what is behind it, the volume says
-// so. From then on it may stand for nothing, and no claim is given it, whatever becomes of its claimRef and policy.
+// Intent before effect, for deleting a volume: a provisioner annotates the PV before it requests the deletion of its
+// storage. From then on the storage may be gone, so no claim binds to the PV, whatever its claimRef and policy become.
 import { annotationOf } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
-/** On volumes, with the time. Whoever has seen that the storage is still there, and wants to keep it, takes it off. */
+/** On volumes, with the time. An operator who has verified that the storage exists, and keeps it, removes it. */
 export const DELETION_REQUESTED = 'provisioning.stowage.dev/deletion-asked'
 
 export const isDeletionRequested = (volume: Readonly<PersistentVolume>): boolean =>

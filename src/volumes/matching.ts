@@ -1,6 +1,7 @@
-// A claim and a volume, each reduced to what matching compares: what is wished for, and what is on offer. Amounts are
-// exact; access modes are sets of bits, so that "offers all that is asked" is one comparison.
-
+// A claim and a volume, each reduced to what matching compares: claim requirements and volume candidates. Sizes are
+// exact, and access modes are bit sets, so that "has all requested modes" is one comparison.
+// The choice among candidates is choose-volume.ts.
+import type { Stored } from '../api/kind.ts'
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../api/kinds/shared/class-names.ts'
 import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
@@ -8,20 +9,20 @@ import { parseQuantity } from '../api/quantity.ts'
 import { type LabelSelector, labelSelectorFromObject } from '../api/selectors.ts'
 import { keyOfObject, type ObjectKey } from '../client/index.ts'
 
-export type Claim = Readonly<PersistentVolumeClaim>
-export type Volume = Readonly<PersistentVolume>
+export type Claim = Readonly<Stored<PersistentVolumeClaim>>
+export type Volume = Readonly<Stored<PersistentVolume>>
 
-/** What must be the same on both sides. */
+/** The fields in which claim and volume must be equal. */
 export interface MatchedFields {
   readonly className: string
-  /** No attributes class and the empty one are the same. */
+  /** Empty without an attributes class. */
   readonly attributesClass: string
   readonly volumeMode: string
 }
 
 export interface ClaimRequirements extends MatchedFields {
   readonly claimKey: ObjectKey
-  /** In billionths, as quantities count. */
+  /** In billionths of a byte, the unit of quantities. */
   readonly size: bigint
   readonly modes: AccessModes
   readonly selector: LabelSelector | undefined
@@ -33,7 +34,7 @@ export interface VolumeCandidate extends MatchedFields {
   readonly modes: AccessModes
 }
 
-export const requirementsOf = (claim: Claim): ClaimRequirements => ({
+export const requirementsOf = (claim: Readonly<PersistentVolumeClaim>): ClaimRequirements => ({
   ...matchedFields(claimClassName(claim) ?? '', claim.spec),
   claimKey: keyOfObject(claim),
   size: sizeOf(claim.spec?.resources?.requests),
@@ -54,21 +55,25 @@ const matchedFields = (className: string, spec: Claim['spec'] | Volume['spec'] =
   volumeMode: spec.volumeMode ?? 'Filesystem',
 })
 
-/** What is of one sort stands together. */
+/** Equal for a claim and a volume whose matched fields are equal; indexes group by it. */
 export const matchKey = ({ className, attributesClass, volumeMode }: MatchedFields): string =>
   `${className} ${attributesClass} ${volumeMode}`
 
-/** Whether the volume is for this claim by name and, where it gives one, by uid. */
-export function isReservedFor({ spec }: Volume, { metadata }: Claim): boolean {
+/** Whether the volume's claimRef names this claim and, if it has a uid, this claim's uid. */
+export function isReservedFor(
+  { spec }: Readonly<PersistentVolume>,
+  { metadata }: Pick<PersistentVolumeClaim, 'metadata'>,
+): boolean {
   const reference = spec?.claimRef
   if (!reference || reference.name !== metadata.name || reference.namespace !== metadata.namespace) return false
   return !reference.uid || reference.uid === metadata.uid
 }
 
-/** The claim a volume belongs to or is reserved for. */
-export const claimKeyOf = ({ spec }: Volume): ObjectKey | undefined =>
+/** The claim that the volume is bound to or reserved for. */
+export const claimKeyOf = ({ spec }: Readonly<PersistentVolume>): ObjectKey | undefined =>
   spec?.claimRef ? `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}` : undefined
 
+/** A bit set. */
 export type AccessModes = number
 
 const BITS: Readonly<Record<string, number>> = {
@@ -81,7 +86,7 @@ const BITS: Readonly<Record<string, number>> = {
 const accessModes = (modes: readonly string[] = []): AccessModes =>
   modes.reduce((all, mode) => all | (BITS[mode] ?? 0), 0)
 
-export const includesModes = (offered: AccessModes, wanted: AccessModes): boolean => (offered & wanted) === wanted
+export const includesModes = (modes: AccessModes, wanted: AccessModes): boolean => (modes & wanted) === wanted
 
 export const countModes = (modes: AccessModes): number =>
   (modes & 1) + ((modes >> 1) & 1) + ((modes >> 2) & 1) + ((modes >> 3) & 1)

@@ -10,12 +10,12 @@ const label = (key: string, operator: string, ...values: string[]) => ({
 })
 
 describe('node affinity of volumes', () => {
-  it('PROV-4 a volume without affinity can be reached from everywhere', () => {
+  it('PROV-4 reaches a volume without affinity from every node', () => {
     expect(isReachableFrom(aVolume(), NODE)).toBe(true)
     expect(isReachableFrom(aVolume({ spec: { nodeAffinity: {} } }), NODE)).toBe(true)
   })
 
-  it('PROV-4 one term is enough, all conditions of it must hold, and an empty term holds nowhere', () => {
+  it('PROV-4 needs one matching term with all its requirements; an empty term matches no node', () => {
     expect(reaches(label('zone', 'In', 'b'), label('zone', 'In', 'a'))).toBe(true)
     expect(reaches(label('zone', 'In', 'b'), label('zone', 'In', 'c'))).toBe(false)
     const both = [...label('zone', 'In', 'a').matchExpressions, ...label('cores', 'In', '4').matchExpressions]
@@ -44,7 +44,7 @@ describe('node affinity of volumes', () => {
     [false, { matchFields: [{ key: 'spec.other', operator: 'Exists' }] }],
   ]
   for (const [expected, term] of CASES) {
-    it(`PROV-4 ${JSON.stringify(term)} ${expected ? 'holds' : 'does not hold'}`, () => {
+    it(`PROV-4 ${expected ? 'matches' : 'does not match'} ${JSON.stringify(term)}`, () => {
       expect(reaches(term)).toBe(expected)
     })
   }

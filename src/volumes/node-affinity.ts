@@ -1,27 +1,30 @@
-// From which nodes a volume can be reached: one of its terms must hold, and a term holds when all its conditions do.
-// A term without conditions holds for no node; a volume without affinity can be reached from everywhere.
+// From which nodes a volume can be reached: those that match one of its node selector terms. A term matches when all its
+// requirements do. An empty term matches no node; a volume without node affinity can be reached from every node.
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../api/kinds/shared/references-schema.ts'
-import type { Volume } from './matching.ts'
+import type { PersistentVolume } from '../api/kinds/volume/volume-schema.ts'
 
 export interface NodeFacts {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
 }
 
-export function isReachableFrom({ spec }: Volume, node: NodeFacts): boolean {
+export function isReachableFrom({ spec }: Readonly<PersistentVolume>, node: NodeFacts): boolean {
   const required = spec?.nodeAffinity?.required
-  return !required || required.nodeSelectorTerms.some((term) => holds(term, node))
+  return !required || required.nodeSelectorTerms.some((term) => matchesTerm(term, node))
 }
 
-function holds({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm, { name, labels }: NodeFacts): boolean {
+function matchesTerm(
+  { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
+  { name, labels }: NodeFacts,
+): boolean {
   if (matchExpressions.length + matchFields.length === 0) return false
   return (
-    matchExpressions.every((one) => meets(one, Object.hasOwn(labels, one.key) ? labels[one.key] : undefined)) &&
-    matchFields.every((one) => meets(one, one.key === 'metadata.name' ? name : undefined))
+    matchExpressions.every((one) => matches(one, Object.hasOwn(labels, one.key) ? labels[one.key] : undefined)) &&
+    matchFields.every((one) => matches(one, one.key === 'metadata.name' ? name : undefined))
   )
 }
 
-function meets({ operator, values = [] }: NodeSelectorRequirement, actual: string | undefined): boolean {
+function matches({ operator, values = [] }: NodeSelectorRequirement, actual: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return actual !== undefined && values.includes(actual)
@@ -33,13 +36,14 @@ function meets({ operator, values = [] }: NodeSelectorRequirement, actual: strin
       return actual === undefined
     case 'Gt':
     case 'Lt':
-      return isOrdered(operator, actual, values[0])
+      return compareIntegers(actual, operator, values[0])
   }
 }
 
-function isOrdered(operator: 'Gt' | 'Lt', actual: string | undefined, limit: string | undefined): boolean {
-  if (!isWhole(actual) || !isWhole(limit)) return false
+/** False unless both are integers of at most 19 digits. */
+export function compareIntegers(actual: string | undefined, operator: 'Gt' | 'Lt', limit: string | undefined): boolean {
+  if (!isInteger(actual) || !isInteger(limit)) return false
   return operator === 'Gt' ? BigInt(actual) > BigInt(limit) : BigInt(actual) < BigInt(limit)
 }
 
-const isWhole = (text: string | undefined): text is string => text !== undefined && /^-?\d{1,19}$/.test(text)
+const isInteger = (text: string | undefined): text is string => text !== undefined && /^-?\d{1,19}$/.test(text)

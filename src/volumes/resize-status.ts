@@ -1,13 +1,14 @@
-// How far the growth of a claim has come, as its status says it, and what each step writes there. Every step is one
-// strategic-merge patch, so that whatever else is in the status, and whoever else writes there, stays untouched.
+// The progress of an expansion in the status of its claim, and the patch that each step writes there. Each is a
+// strategic merge patch, so that fields of other writers stay untouched.
 //
-//   started     alloc = target   ControllerResizeInProgress   Resizing
-//   refused     alloc = target   ControllerResizeInfeasible   Resizing, ControllerResizeError
-//   failed                       (as it was)                  + ControllerResizeError
-//   node's turn                  NodeResizePending            + FileSystemResizePending, - ControllerResizeError
-//   left to it                   –                            FileSystemResizePending
-//   grown       cap = size       –                            –
-//   cancelled   alloc –          –                            –
+//   patch                     allocatedResources  allocatedResourceStatuses    conditions
+//   started                   target              ControllerResizeInProgress   Resizing
+//   infeasible                target              ControllerResizeInfeasible   Resizing, ControllerResizeError
+//   failed                                        (unchanged)                  + ControllerResizeError
+//   nodePending                                   NodeResizePending            + FileSystemResizePending, - ControllerResizeError
+//   nodePendingWithoutState                       (unchanged)                  + FileSystemResizePending
+//   completed                 (capacity = size)   –                            –
+//   cancelled                 –                   –                            –
 import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { NODE_EXPANSION_NOT_REQUIRED } from './names.ts'
 
@@ -28,10 +29,10 @@ export type ResizeState =
   | 'NodeResizeInProgress'
   | 'NodeResizeInfeasible'
 
-/** The reason of a ControllerResizeError of ours: the driver was not asked, because there is no room. */
+/** Reason of our own ControllerResizeError: the driver was not called, because its free capacity is too small. */
 export const INSUFFICIENT_STORAGE = 'NotEnoughFreeStorage'
 
-/** A patch of a claim through /status; metadata.annotations are taken along there. */
+/** A patch of a claim through /status, which accepts metadata.annotations too. */
 export interface StatusPatch {
   readonly metadata?: object
   readonly status: object
@@ -42,7 +43,7 @@ export interface Failure {
   readonly reason?: string
 }
 
-/** Before the driver is asked for a size it was not asked for before. */
+/** Before the first call for a size. */
 export const started = (target: string, now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: {
@@ -55,7 +56,7 @@ export const started = (target: string, now: string): StatusPatch => ({
   },
 })
 
-/** Before it is asked again for what it refused: from here on nobody knows what it did. */
+/** Before another call for a size that was infeasible: until it returns, the actual size is unknown. */
 export const restarted = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },
   status: {
@@ -64,7 +65,7 @@ export const restarted = (now: string): StatusPatch => ({
   },
 })
 
-/** It will not do this size. `target` where the claim does not say yet what was wanted. */
+/** The driver rejected the size for good. `target` unless the claim already has it in allocatedResources. */
 export const infeasible = (failure: Failure, now: string, target?: string): StatusPatch => ({
   status: {
     ...(target === undefined ? {} : { allocatedResources: { storage: target } }),
@@ -78,12 +79,12 @@ export const infeasible = (failure: Failure, now: string, target?: string): Stat
   },
 })
 
-/** It did nothing, and may do it another time. */
+/** The call failed without effect and will be repeated. */
 export const failed = (failure: Failure, now: string): StatusPatch => ({
   status: { conditions: [condition('ControllerResizeError', failure, now)] },
 })
 
-/** The device has grown; the file system on it has not. */
+/** The device is expanded, the file system on it is not. */
 export const nodePending = (now: string): StatusPatch => ({
   status: {
     allocatedResourceStatuses: { storage: 'NodeResizePending' },
@@ -95,7 +96,7 @@ export const nodePending = (now: string): StatusPatch => ({
 })
 
 /**
- * As older resizers say it, without a size that was asked for: nothing was, and nodes of every kind take the volume's.
+ * As older resizers write it, without allocatedResources. Kubelets of every version then expand to the volume's size.
  */
 export const nodePendingWithoutState = (now: string): StatusPatch => ({
   metadata: { annotations: { [NODE_EXPANSION_NOT_REQUIRED]: null } },

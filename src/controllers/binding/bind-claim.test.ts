@@ -5,16 +5,22 @@ import type { Claim, Volume } from '../../volumes/matching.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
 
-/** Which of the four writes, by kind and subresource, with their bodies. */
+interface PatchBody {
+  readonly metadata: { readonly resourceVersion?: string; readonly annotations?: Record<string, string> }
+  readonly status?: Claim['status']
+}
+
+/** The writes by kind and subresource, with their bodies. */
 const described = (writes: readonly CommitWrite[]) =>
   writes.map((write) => {
     if (write.do !== 'patch') throw new Error(`unexpected ${write.do}`)
-    return [`${write.kind.kind}${write.subresource ? '/status' : ''}`, write.patch.body]
+    const body = write.patch.body as PatchBody
+    return [`${write.kind.kind}${write.subresource ? '/status' : ''}`, body] as const
   })
 const writesOf = (volume: Volume, claim: Claim) => described(bindingWrites(volume, claim))
 
-describe('the writes of a binding', () => {
-  it('PROV-5 are four, in order; the first of each object holds for its version, the second for its uid', () => {
+describe('bindingWrites', () => {
+  it('PROV-5 returns four writes in order, the first of each object conditional on its version, the second on its uid', () => {
     expect(writesOf(aVolume(), aClaim())).toEqual([
       [
         'PersistentVolume',
@@ -74,51 +80,51 @@ describe('the writes of a binding', () => {
     ['the claim’s status', aVolume({ ...OWNED, phase: 'Bound' }), aClaim({ ...NAMED, status: DONE }), []],
   ]
   for (const [written, volume, claim, remaining] of REMAINING) {
-    it(`PROV-5 after ${written} was written, only what comes after is`, () => {
+    it(`PROV-5 returns only the remaining writes after ${written} was written`, () => {
       const writes = writesOf(volume, claim)
       expect(writes.map(([what]) => what)).toEqual(remaining)
-      // Whatever is first for its object is bound to the version it was judged by.
+      // The first remaining write of each object is conditional on the version that was read.
       for (const kind of ['PersistentVolume', 'PersistentVolumeClaim']) {
         const first = writes.find(([what]) => String(what).split('/')[0] === kind)
-        if (first) expect((first[1] as any).metadata.resourceVersion).toBeDefined()
+        if (first) expect(first[1].metadata.resourceVersion).toBeDefined()
       }
     })
   }
 
-  it('PROV-4 neither side is marked as chosen by us where a user chose it', () => {
+  it('PROV-4 does not annotate a side that a user chose as bound by the controller', () => {
     const [volumeWrite] = writesOf(aVolume({ claim: { name: 'c' } }), aClaim())
-    expect((volumeWrite![1] as any).metadata.annotations).toBeUndefined()
+    expect(volumeWrite![1].metadata.annotations).toBeUndefined()
     const claimWrite = writesOf(aVolume(), aClaim({ spec: { volumeName: 'pv' } }))[2]
-    expect((claimWrite![1] as any).metadata.annotations).toEqual({ [BIND_COMPLETED]: 'yes' })
+    expect(claimWrite![1].metadata.annotations).toEqual({ [BIND_COMPLETED]: 'yes' })
   })
 
-  it('PROV-5 what a volume’s status said before goes with its old phase', () => {
+  it('PROV-5 removes the status message of the previous phase', () => {
     const volume = { ...aVolume(), status: { phase: 'Failed' as const, message: 'it could not be deleted' } }
     expect(writesOf(volume, aClaim())[1]?.[1]).toMatchObject({ status: { phase: 'Bound', message: null } })
   })
 
   const statusOf = (volume: Volume, claim: Claim) =>
-    (writesOf(volume, claim).find(([what]) => what === 'PersistentVolumeClaim/status')?.[1] as any)?.status
+    writesOf(volume, claim).find(([what]) => what === 'PersistentVolumeClaim/status')?.[1].status
 
-  it('PROV-4 a claim that becomes bound has what the volume has, and nothing it had before', () => {
+  it('PROV-4 replaces the capacity of the claim with that of the volume', () => {
     const volume = aVolume({ spec: { capacity: { storage: '5Gi', iops: '100' } } })
     const claim = aClaim({ status: { phase: 'Lost', capacity: { throughput: '1Mi' } } })
-    expect(statusOf(volume, claim).capacity).toEqual({ storage: '5Gi', iops: '100', throughput: null })
+    expect(statusOf(volume, claim)?.capacity).toEqual({ storage: '5Gi', iops: '100', throughput: null })
   })
 
-  it('PROV-4 a size from before a resize that cannot be read is ignored', () => {
+  it('PROV-4 ignores a pre-resize capacity that is not a quantity', () => {
     const annotations = { 'volume.alpha.kubernetes.io/pre-resize-capacity': 'lots' }
-    expect(statusOf(aVolume({ annotations }), aClaim()).capacity).toEqual({ storage: '1Gi' })
+    expect(statusOf(aVolume({ annotations }), aClaim())?.capacity).toEqual({ storage: '1Gi' })
   })
 
-  it('VAC-4 the attributes class is taken over by the last write, and only when the claim was pending', () => {
+  it('VAC-4 copies the attributes class in the last write, and only for a pending claim', () => {
     const volume = aVolume({ spec: { volumeAttributesClassName: 'gold' } })
-    expect(statusOf(volume, aClaim()).currentVolumeAttributesClassName).toBe('gold')
+    expect(statusOf(volume, aClaim())?.currentVolumeAttributesClassName).toBe('gold')
     expect(statusOf(volume, aClaim({ status: { phase: 'Lost' } }))).not.toHaveProperty(
       'currentVolumeAttributesClassName',
     )
     expect(statusOf(volume, aClaim({ ...NAMED, status: DONE }))).toBeUndefined()
     const before = aClaim({ status: { currentVolumeAttributesClassName: 'old' } })
-    expect(statusOf(aVolume(), before).currentVolumeAttributesClassName).toBeNull()
+    expect(statusOf(aVolume(), before)?.currentVolumeAttributesClassName).toBeNull()
   })
 })

@@ -1,6 +1,7 @@
-// A volume that was made for a claim, bound in the very commit that saves it: what the binder would write once it has
-// seen the volume, a transaction and a round of watch events earlier. Pure. Whatever needs a second look, or is for the
-// binder alone to judge, is left to it.
+// The writes that bind a newly provisioned volume to its claim in the commit that creates the volume: what the binder
+// would write after it has seen the volume, one transaction and one round of watch events earlier. Pure. Unusual cases
+// are left to the binder.
+import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import { mismatchReason } from '../../volumes/choose-volume.ts'
 import { type Claim, candidateOf, isReservedFor, requirementsOf, type Volume } from '../../volumes/matching.ts'
@@ -8,21 +9,23 @@ import { bindingWrites } from './bind-claim.ts'
 import { isBindCompleted } from './plan-claim.ts'
 
 export interface BindingNew {
-  /** A finalizer that leaves the claim at the same moment. */
-  readonly letsGoOf: string
-  /** The gate VolumeAttributesClass is on. */
+  /** A finalizer to remove from the claim in the same commit. */
+  readonly removesFinalizer: string
+  /** The feature gate VolumeAttributesClass. */
   readonly bindsAttributesClasses: boolean
 }
 
-/** To follow the volume's create in a commit that is one transaction. Nothing where it is left to the binder. */
+/** The writes after the volume's create, in one transaction with it. Undefined where the binder has to do it. */
 export function bindingOfNew(
-  volume: Volume,
+  created: Readonly<PersistentVolume>,
   claim: Claim,
-  { letsGoOf, bindsAttributesClasses }: BindingNew,
+  { removesFinalizer, bindsAttributesClasses }: BindingNew,
 ): CommitWrite[] | undefined {
+  // Not stored yet, so it has no uid and resourceVersion: mergePatches leaves those conditions out.
+  const volume = created as Volume
   const isOpen = !claim.spec?.volumeName && !isBindCompleted(claim) && claim.metadata.deletionTimestamp === undefined
   if (!isOpen || !isReservedFor(volume, claim)) return undefined
   if (claim.spec?.volumeAttributesClassName && !bindsAttributesClasses) return undefined
   if (mismatchReason(candidateOf(volume), requirementsOf(claim), { isReserved: true }) !== undefined) return undefined
-  return bindingWrites(volume, claim, letsGoOf)
+  return bindingWrites(volume, claim, removesFinalizer)
 }

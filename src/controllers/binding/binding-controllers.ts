@@ -1,10 +1,13 @@
-// Claims become bound: one controller for claims, one for volumes, each woken by whatever can help. Nothing is looked
-// at again merely because time has passed.
-//   a claim    by itself, a volume that is or was to be its own, its class, the default class, its pods, and a volume
-//              that became free and fits (matchmaker.ts)
-//   a volume   by itself, the claim it belongs to or that names it, and pods that keep it from being recycled
+// Binds claims to volumes: one controller for claims and one for volumes. Neither resyncs periodically; each reconcile has
+// a cause:
+//   a claim    the claim, a volume that names it or that it names, its class, the default class, its pods, and a volume
+//              that became free and fits (claim-waker.ts)
+//   a volume   the volume, the claim of its claimRef or that names it, and pods that block its recycling
+// Read: context.ts, volume-index.ts. Plan: plan-claim.ts, plan-volume.ts, plan-reclaim.ts. Apply: reconcile-claim.ts,
+// reconcile-volume.ts, with the writes of bind-claim.ts, claim-status.ts and volume-status.ts.
 import { allGatesOn, type FeatureGates } from '../../api/feature-gates.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
@@ -30,21 +33,21 @@ import { reconcileVolume } from './reconcile-volume.ts'
 import { createVolumeIndex } from './volume-index.ts'
 
 export interface BindingOptions extends ControllerDeps {
-  /** Provisioners that run in this process: they are asked without a word, and delete what is theirs. */
+  /** Provisioners that run in this process: no ExternalProvisioning event is recorded for them. */
   readonly inProcess: readonly InProcessProvisioner[]
-  /** Default: one of its own, reporting as persistentvolume-controller. */
+  /** Default: a recorder of the component persistentvolume-controller, run by these controllers. */
   readonly events?: EventRecorder
   readonly bindingMetrics?: BindingMetrics
-  /** Default: all on. */
+  /** Default: all enabled. */
   readonly gates?: FeatureGates
 }
 
-/** A binding is a few writes and no work: many at once keep the store's group commits full. */
+/** A binding only waits for writes, so many run at once and fill the group commits of the store. */
 const WORKERS = 64
 
 const CLAIMS_BY_CLASS = 'binding/class'
 const CLAIMS_BY_VOLUME = 'binding/volume'
-/** No class can be called this. */
+/** Not a valid class name. */
 const NO_CLASS = 'no class'
 
 export function createBindingControllers(options: BindingOptions) {
@@ -85,7 +88,7 @@ export function createBindingControllers(options: BindingOptions) {
     ...common,
     name: 'claim-binding',
     sources: [
-      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isAnotherClaim }),
+      source({ cache: claims, keysOf: (claim) => [keyOfObject(claim)], matters: isRelevantChange }),
       source({ cache: volumes, keysOf: (volume) => claimsOfVolume(volume, context) }),
       source({ cache: classes, keysOf: (one) => claimsOfClass(one, context) }),
       source({ cache: pods, keysOf: (pod) => unboundClaimsOf(pod, context), matters: isScheduledOrEnded }),
@@ -97,7 +100,7 @@ export function createBindingControllers(options: BindingOptions) {
     name: 'volume-binding',
     sources: [
       source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)] }),
-      source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isAnotherClaim }),
+      source({ cache: claims, keysOf: (claim) => volumesOfClaim(claim, context), matters: isRelevantChange }),
       source({ cache: pods, keysOf: (pod) => recycledVolumesOf(pod, context), matters: isScheduledOrEnded }),
     ],
     reconcile: (key) => reconcileVolume(key, context),
@@ -123,14 +126,14 @@ const byVolumeName = ({ spec }: Claim): string[] => (spec?.volumeName ? [spec.vo
 
 function claimsOfVolume(volume: Volume, { claims }: BindingContext): ObjectKey[] {
   const owner = claimKeyOf(volume)
-  const naming = claims.byIndex(CLAIMS_BY_VOLUME, volume.metadata.name ?? '').map(keyOfObject)
-  return owner === undefined ? naming : [owner, ...naming]
+  const named = claims.byIndex(CLAIMS_BY_VOLUME, volume.metadata.name).map(keyOfObject)
+  return owner === undefined ? named : [owner, ...named]
 }
 
-function claimsOfClass(storageClass: Readonly<StorageClass>, { claims }: BindingContext): ObjectKey[] {
-  const naming = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name ?? '')
-  const namingNone = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
-  return [...naming, ...namingNone].map(keyOfObject)
+function claimsOfClass(storageClass: Readonly<Stored<StorageClass>>, { claims }: BindingContext): ObjectKey[] {
+  const named = claims.byIndex(CLAIMS_BY_CLASS, storageClass.metadata.name)
+  const unclassed = isMarkedDefault(storageClass) ? claims.byIndex(CLAIMS_BY_CLASS, NO_CLASS) : []
+  return [...named, ...unclassed].map(keyOfObject)
 }
 
 const unboundClaimsOf = (pod: Readonly<Pod>, { claims }: BindingContext): ObjectKey[] =>
@@ -150,8 +153,8 @@ const recycledVolumesOf = (pod: Readonly<Pod>, { index }: BindingContext): Objec
     .filter(({ spec }) => spec?.persistentVolumeReclaimPolicy === 'Recycle')
     .map(keyOfObject)
 
-/** What others hold a claim by, and how people label it, is nothing to the binder. */
-const isAnotherClaim = (next: Claim, old: Claim): boolean =>
+/** Finalizers and labels do not matter to the binder. */
+const isRelevantChange = (next: Claim, old: Claim): boolean =>
   next.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
   !isSame(next.metadata.annotations, old.metadata.annotations) ||
   !isSame(next.spec, old.spec) ||

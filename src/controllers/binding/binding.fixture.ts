@@ -1,5 +1,5 @@
-// For tests: the binder against a real API server on a store in memory. Objects are put there with any status, the
-// controllers run until nothing moves, and then objects and what was told about them are looked at.
+// Runs the binding controllers on a real API server with a store in memory: creates objects with any status, runs until
+// idle, and returns objects and recorded events.
 import { setMaxListeners } from 'node:events'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { podKind } from '../../api/kinds/pod/pod.ts'
@@ -14,10 +14,10 @@ import { createCacheSet, type EventRecorder } from '../../runtime/index.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
 import { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
 
-export interface BindingTrial {
-  readonly trial: ServerFixture
+export interface BindingFixture {
+  readonly api: ServerFixture
   readonly client: Client
-  /** Creates an object, with its status where it gives one. */
+  /** Creates an object, with its status if given. */
   claim(name: string, parts?: ClaimParts): Promise<Claim>
   volume(name: string, parts?: VolumeParts): Promise<Volume>
   storageClass(name: string, parts?: object): Promise<void>
@@ -25,15 +25,15 @@ export interface BindingTrial {
   getClaim(name: string): Promise<Claim>
   getVolume(name: string): Promise<Volume>
   start(): void
-  /** Starts the controllers, if they do not run yet, and waits until nothing moves any more. */
+  /** Starts the controllers if they are not running, and waits until they are idle. */
   settle(): Promise<void>
-  /** Ends the controllers; the next start is with nothing but what the server has. */
+  /** Stops the controllers; the next start begins with empty caches. */
   halt(): Promise<void>
-  /** What was told of an object: `Type Reason: message`. */
-  told(name: string): readonly string[]
-  /** Why keys are not done, by key. */
+  /** Events recorded on an object: `Type Reason: message`. */
+  eventsOf(name: string): readonly string[]
+  /** Outcomes of keys that are not done, by key. */
   standings(): Readonly<Record<string, string>>
-  readonly passes: { readonly claims: number; readonly volumes: number }
+  readonly reconciles: { readonly claims: number; readonly volumes: number }
   stop(): Promise<void>
 }
 
@@ -45,41 +45,41 @@ export interface Parts {
 export type ClaimParts = Parts & { readonly size?: string; readonly spec?: object }
 export type VolumeParts = Parts & { readonly size?: string; readonly spec?: object; readonly claim?: object }
 
-export interface BindingTrialOptions extends Partial<Pick<BindingOptions, 'inProcess' | 'bindingMetrics'>> {
-  /** As on a server that knows no transactions. */
+export interface BindingFixtureOptions extends Partial<Pick<BindingOptions, 'inProcess' | 'bindingMetrics'>> {
+  /** A server without atomic commits. */
   readonly oneByOne?: boolean
-  /** Events become objects, and are not what `told` tells. */
+  /** Events are stored as objects instead of being returned by `eventsOf`. */
   readonly ownEvents?: boolean
-  /** What stands between the binder and the server. */
+  /** Wraps the client between the binder and the server. */
   readonly through?: (client: Client) => Client
 }
 
-/** Turns of the event loop without anything to do, after which nothing is thought to come. */
+/** Idle turns of the event loop after which the controllers count as idle. */
 const STILL_TURNS = 12
 
-export async function startBindingTrial(options: BindingTrialOptions = {}): Promise<BindingTrial> {
-  const trial = await createServerFixture()
-  const direct = inProcessClient(trial.server.objects, SYSTEM_USER)
+export async function createBindingFixture(options: BindingFixtureOptions = {}): Promise<BindingFixture> {
+  const api = await createServerFixture()
+  const direct = inProcessClient(api.server.objects, SYSTEM_USER)
   const { through = (client) => client } = options
   const client = through(options.oneByOne ? oneByOne(direct) : direct)
-  const told: { readonly name: string; readonly text: string }[] = []
+  const recorded: { readonly name: string; readonly text: string }[] = []
   const events: EventRecorder = {
     record: (_kind, object, { type, reason, message }) =>
-      void told.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
+      void recorded.push({ name: object.metadata.name ?? '', text: `${type} ${reason}: ${message}` }),
     run: async () => {},
     stats: () => ({ pending: 0, dropped: 0, sent: 0 }),
   }
-  const passes = { claims: 0, volumes: 0 }
+  const reconciles = { claims: 0, volumes: 0 }
   let running: Running | undefined
 
   function start(): Running {
-    const common = { client, clock: trial.clock, random: () => 0.5, log: silentLog }
+    const common = { client, clock: api.clock, random: () => 0.5, log: silentLog }
     const caches = createCacheSet(common)
     const counting = (which: 'claims' | 'volumes') => ({
       added() {},
       retried() {},
       finished() {},
-      started: () => void passes[which]++,
+      started: () => void reconciles[which]++,
     })
     const metrics = {
       queueObserver: (name: string) => counting(name === 'claim-binding' ? 'claims' : 'volumes'),
@@ -123,10 +123,10 @@ export async function startBindingTrial(options: BindingTrialOptions = {}): Prom
     return direct.patch(kind, ref, { type: 'merge', body: { status: object.status } }, { subresource: 'status' })
   }
 
-  const own: BindingTrial = {
-    trial,
+  const own: BindingFixture = {
+    api,
     client,
-    passes,
+    reconciles,
     claim: (name, { size = '1Gi', spec = {}, annotations = {}, metadata = {}, status } = {}) =>
       create(persistentVolumeClaimKind, {
         metadata: { namespace: 'default', name, annotations, ...metadata },
@@ -170,10 +170,10 @@ export async function startBindingTrial(options: BindingTrialOptions = {}): Prom
       let revision = -1
       for (let still = 0; still < STILL_TURNS; still++) {
         await new Promise((resolve) => setImmediate(resolve))
-        if (running.isBusy() || trial.store.revision !== revision) still = 0
-        revision = trial.store.revision
+        if (running.isBusy() || api.store.revision !== revision) still = 0
+        revision = api.store.revision
         if (still === STILL_TURNS - 1 && running.isWaiting()) {
-          await trial.clock.advance(60_000)
+          await api.clock.advance(60_000)
           still = 0
         }
       }
@@ -182,12 +182,12 @@ export async function startBindingTrial(options: BindingTrialOptions = {}): Prom
       await running?.stop()
       running = undefined
     },
-    told: (name) => told.filter((one) => one.name === name).map(({ text }) => text),
+    eventsOf: (name) => recorded.filter((one) => one.name === name).map(({ text }) => text),
     standings: () =>
       Object.fromEntries((running?.standings() ?? []).map(({ key, is, because }) => [key, `${is}: ${because}`])),
     async stop() {
       await own.halt()
-      await trial.store.close()
+      await api.store.close()
     },
   }
   return own
@@ -207,7 +207,7 @@ const oneByOne = (client: Client): Client => ({
   commit: (writes, shared) => commitOneByOne(client, writes, shared),
 })
 
-/** What binding left of both sides, in few words, for comparing. */
+/** The result of a binding on both sides, for comparison. */
 export const summary = (claim: Claim, volume: Volume) => ({
   claim: {
     phase: claim.status?.phase,

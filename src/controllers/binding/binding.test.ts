@@ -1,5 +1,5 @@
-// Claims and volumes as users see them: objects before, the controllers until nothing moves, objects and events after.
-// Everything here holds on a server with transactions and on one without.
+// The binding controllers end to end: objects before, run until idle, objects and events after. Every test runs on a
+// server with atomic commits and on one without.
 import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
@@ -15,7 +15,13 @@ import {
   PROVISIONER_BETA,
   SELECTED_NODE,
 } from '../../volumes/names.ts'
-import { type BindingTrial, type BindingTrialOptions, hiding, startBindingTrial, summary } from './binding.fixture.ts'
+import {
+  type BindingFixture,
+  type BindingFixtureOptions,
+  createBindingFixture,
+  hiding,
+  summary,
+} from './binding.fixture.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 const IS_DEFAULT = { 'storageclass.kubernetes.io/is-default-class': 'true' }
@@ -25,12 +31,12 @@ const EXTERNAL =
 const NOTHING_AVAILABLE =
   'Normal FailedBinding: no persistent volumes available for this claim and no storage class is set'
 
-let world: BindingTrial
+let world: BindingFixture
 afterEach(() => world.stop())
 
 for (const oneByOne of [false, true]) {
-  const start = async (options: BindingTrialOptions = {}) => {
-    world = await startBindingTrial({ oneByOne, ...options })
+  const start = async (options: BindingFixtureOptions = {}) => {
+    world = await createBindingFixture({ oneByOne, ...options })
     return world
   }
   const boundTo = async (claimName: string) => (await world.getClaim(claimName)).spec?.volumeName
@@ -45,8 +51,8 @@ for (const oneByOne of [false, true]) {
   const patchVolume = (name: string, body: object) =>
     world.client.patch(persistentVolumeKind, { name }, { type: 'merge', body })
 
-  describe(oneByOne ? 'binding, write by write' : 'binding, as one transaction', () => {
-    it('PROV-4 a claim and the volume that fits it become bound to each other', async () => {
+  describe(oneByOne ? 'binding, one write at a time' : 'binding, atomic commits', () => {
+    it('PROV-4 binds a claim to a volume that fits', async () => {
       await start()
       await world.volume('pv', AVAILABLE)
       await world.claim('c')
@@ -66,32 +72,32 @@ for (const oneByOne of [false, true]) {
         apiVersion: 'v1',
         resourceVersion: expect.any(String),
       })
-      expect([world.told('c'), world.told('pv'), world.standings()]).toEqual([[], [], {}])
+      expect([world.eventsOf('c'), world.eventsOf('pv'), world.standings()]).toEqual([[], [], {}])
     })
 
-    it('PROV-4 a new volume becomes available, and a claim that waits is bound to it', async () => {
+    it('PROV-4 binds a waiting claim to a new volume', async () => {
       await start()
       await world.claim('c')
       await world.settle()
-      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      expect(world.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
       await world.volume('pv')
       await world.settle()
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-4 a claim for which every volume is too small stays pending and says so', async () => {
+    it('PROV-4 keeps a claim pending, with an event, if every volume is too small', async () => {
       await start()
       await world.volume('small', AVAILABLE)
       await world.claim('c', { size: '2Gi' })
       await world.settle()
       expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
-      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      expect(world.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
       expect(world.standings()).toEqual({
         'default/c': 'stuck: no persistent volumes available for this claim and no storage class is set',
       })
     })
 
-    it('PROV-4 of two volumes the smaller one that fits is taken', async () => {
+    it('PROV-4 binds the smaller of two volumes that fit', async () => {
       await start()
       await world.volume('large', { size: '10Gi', ...AVAILABLE })
       await world.volume('small', AVAILABLE)
@@ -101,7 +107,7 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('large')).toBe('Available')
     })
 
-    it('PROV-4 a volume reserved by name is taken before a smaller free one, and is not marked as our choice', async () => {
+    it('PROV-4 prefers a volume reserved by name, without the bound-by-controller annotation', async () => {
       await start()
       await world.volume('reserved', { size: '10Gi', claim: { name: 'c' }, ...AVAILABLE })
       await world.volume('free', AVAILABLE)
@@ -118,7 +124,7 @@ for (const oneByOne of [false, true]) {
       })
     })
 
-    it('PROV-4 a volume reserved for a namesake with another uid is not taken, and is released', async () => {
+    it('PROV-4 releases a volume reserved for an earlier claim of the same name', async () => {
       await start()
       await world.volume('theirs', { claim: { name: 'c', uid: 'another' }, status: { phase: 'Bound' } })
       await world.claim('c')
@@ -127,18 +133,18 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('theirs')).toBe('Released')
     })
 
-    it('PROV-4 only a volume whose labels match the selector is taken', async () => {
+    it('PROV-4 binds only a volume whose labels match the selector', async () => {
       await start()
       await world.volume('other', AVAILABLE)
       await world.claim('c', { spec: { selector: { matchLabels: { tier: 'fast' } } } })
       await world.settle()
-      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      expect(world.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
       await world.volume('pv', { metadata: { labels: { tier: 'fast' } } })
       await world.settle()
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-4 a volume that gets the right label is found by the claim that waits for it', async () => {
+    it('PROV-4 binds a waiting claim to a volume that gets a matching label', async () => {
       await start()
       await world.volume('pv', AVAILABLE)
       await world.claim('c', { spec: { selector: { matchExpressions: [{ key: 'tier', operator: 'Exists' }] } } })
@@ -148,7 +154,7 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-4 a claim that names a volume gets that one, although a better one is free', async () => {
+    it('PROV-4 binds a claim to the volume it names, although a smaller one is free', async () => {
       await start()
       await world.volume('named', { size: '10Gi', ...AVAILABLE })
       await world.volume('free', AVAILABLE)
@@ -160,12 +166,12 @@ for (const oneByOne of [false, true]) {
       })
     })
 
-    it('PROV-4 a claim that names a volume which does not exist waits for it, and says so', async () => {
+    it('PROV-4 waits, with an event, for a named volume that does not exist', async () => {
       await start()
       await world.claim('c', { spec: { volumeName: 'later' } })
       await world.settle()
-      const waits = 'volume "later" not found: the claim names it, and waits until it exists'
-      expect(world.told('c')).toEqual([`Normal FailedBinding: ${waits}`])
+      const waits = 'volume "later" not found: the claim names it and waits until it exists'
+      expect(world.eventsOf('c')).toEqual([`Normal FailedBinding: ${waits}`])
       expect(world.standings()).toEqual({ 'default/c': `stuck: ${waits}` })
       await world.volume('later')
       await world.settle()
@@ -185,18 +191,18 @@ for (const oneByOne of [false, true]) {
       ],
     ]
     for (const [what, volume, claim, why] of MISMATCHES) {
-      it(`PROV-4 a claim is not bound to a volume it names that ${what}, and the volume is left alone`, async () => {
+      it(`PROV-4 does not bind a claim to a named volume that ${what}, and leaves the volume unchanged`, async () => {
         await start()
         await world.volume('pv', { ...volume, ...AVAILABLE })
         await world.claim('c', { ...claim, spec: { volumeName: 'pv', ...(claim as any).spec } })
         await world.settle()
         expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
-        expect(world.told('c')).toEqual([`Warning VolumeMismatch: Cannot bind to requested volume "pv": ${why}`])
+        expect(world.eventsOf('c')).toEqual([`Warning VolumeMismatch: Cannot bind to requested volume "pv": ${why}`])
         expect((await world.getVolume('pv')).spec?.claimRef).toBeUndefined()
       })
     }
 
-    it('PROV-4 a claim is bound to the volume it names although its selector does not match', async () => {
+    it('PROV-4 binds a claim to the volume it names although its selector does not match', async () => {
       await start()
       await world.volume('pv', AVAILABLE)
       await world.claim('c', { spec: { volumeName: 'pv', selector: { matchLabels: { a: 'b' } } } })
@@ -204,14 +210,14 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('c')).status?.phase).toBe('Bound')
     })
 
-    it('PROV-4 a claim that names a volume of another claim waits, and gets it when it is given up', async () => {
+    it('PROV-4 waits for a named volume of another claim, and binds it once it is free', async () => {
       await start()
       await world.volume('pv', AVAILABLE)
       await world.claim('first')
       await world.settle()
       await world.claim('second', { spec: { volumeName: 'pv' } })
       await world.settle()
-      expect(world.told('second')).toEqual([
+      expect(world.eventsOf('second')).toEqual([
         'Warning FailedBinding: volume "pv" already bound to a different claim. It belongs to "default/first".',
       ])
       expect((await world.getClaim('second')).status).toEqual({ phase: 'Pending' })
@@ -228,7 +234,7 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('second')).status?.phase).toBe('Bound')
     })
 
-    it('PROV-14 a volume whose storage was asked to delete it is given to nobody until its annotation is taken off', async () => {
+    it('PROV-14 binds a volume whose deletion was requested only after the annotation is removed', async () => {
       await start()
       const annotations = { [DELETION_REQUESTED]: '2026-01-01T00:00:00Z' }
       await world.volume('pv', { annotations, ...AVAILABLE })
@@ -236,9 +242,9 @@ for (const oneByOne of [false, true]) {
       await world.claim('named', { spec: { volumeName: 'pv' } })
       await world.settle()
       expect(await phaseOf('pv')).toBe('Released')
-      expect(world.told('pv')[0]).toMatch(/^Warning VolumeHeldBack: .*no claim is given it/)
+      expect(world.eventsOf('pv')[0]).toMatch(/^Warning VolumeHeldBack: .*no claim is bound to it/)
       const why = 'Warning VolumeMismatch: Cannot bind to requested volume "pv": its storage is being deleted'
-      expect(new Set(world.told('named'))).toEqual(new Set([why]))
+      expect(new Set(world.eventsOf('named'))).toEqual(new Set([why]))
       await patchVolume('pv', { spec: { claimRef: { namespace: 'default', name: 'named' } } })
       await world.settle()
       expect(await boundTo('any')).toBeUndefined()
@@ -248,7 +254,7 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('named')).status?.phase).toBe('Bound')
     })
 
-    it('PROV-4 a claim that a controller bound to another’s volume is left as it is, and says so', async () => {
+    it('PROV-4 leaves a claim unchanged, with an event, if a controller bound it to the volume of another claim', async () => {
       await start()
       await world.volume('pv', AVAILABLE)
       await world.claim('first')
@@ -256,15 +262,15 @@ for (const oneByOne of [false, true]) {
       const annotations = { [BOUND_BY_CONTROLLER]: 'yes' }
       const before = await world.claim('second', { spec: { volumeName: 'pv' }, annotations })
       await world.settle()
-      expect(world.told('second')).toEqual([
+      expect(world.eventsOf('second')).toEqual([
         'Warning FailedBinding: volume "pv" already bound to a different claim. It belongs to "default/first".',
       ])
       expect(await world.getClaim('second')).toEqual(before)
     })
 
-    it('PROV-4 sizes are compared exactly, however large', async () => {
+    it('PROV-4 compares large sizes exactly', async () => {
       await start()
-      const [size, oneByteMore] = ['9223372036854775806', '9223372036854775807'] // the same as floating numbers
+      const [size, oneByteMore] = ['9223372036854775806', '9223372036854775807'] // equal as floating-point numbers
       await world.volume('pv', { size, ...AVAILABLE })
       await world.claim('more', { size: oneByteMore })
       await world.settle()
@@ -274,7 +280,7 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('exact')).toBe('pv')
     })
 
-    it('PROV-4 a volume that grows is found by the claim that waits for its size', async () => {
+    it('PROV-4 binds a waiting claim to a volume that is expanded to a sufficient size', async () => {
       await start()
       await world.volume('pv', AVAILABLE)
       await world.claim('c', { size: '2Gi' })
@@ -284,7 +290,7 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-4 every claim of a burst gets a volume of its own', async () => {
+    it('PROV-4 binds each claim of a burst to a different volume', async () => {
       await start()
       const names = Array.from({ length: 50 }, (_, n) => `n${n}`)
       for (const name of names) await world.volume(name)
@@ -297,23 +303,23 @@ for (const oneByOne of [false, true]) {
       }
     })
 
-    it('PROV-6 work grows with claims and volumes, not with their product', async () => {
+    it('PROV-6 needs reconciles proportional to claims plus volumes, not to their product', async () => {
       await start()
       const COUNT = 200
       for (let n = 0; n < COUNT; n++) await world.claim(`c${n}`)
       await world.settle()
-      const before = world.passes.claims
+      const before = world.reconciles.claims
       for (let n = 0; n < COUNT; n++) await world.volume(`v${n}`)
       await world.settle()
       for (let n = 0; n < COUNT; n++) expect(await boundTo(`c${n}`)).toBeDefined()
-      // One pass that acts, and at most one more for each thing that was written.
+      // One reconcile that binds, and at most one more per written object.
       const perClaim = oneByOne ? 5 : 2
       const perVolume = oneByOne ? 6 : 3
-      expect((world.passes.claims - before) / COUNT).toBeLessThanOrEqual(perClaim)
-      expect(world.passes.volumes / COUNT).toBeLessThanOrEqual(perVolume)
+      expect((world.reconciles.claims - before) / COUNT).toBeLessThanOrEqual(perClaim)
+      expect(world.reconciles.volumes / COUNT).toBeLessThanOrEqual(perVolume)
     })
 
-    it('PROV-2 claims and volumes meet by the classes of their annotations', async () => {
+    it('PROV-2 matches classes given by the beta annotation', async () => {
       await start()
       const beta = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
       const alpha = { 'volume.alpha.kubernetes.io/storage-class': 'silver' }
@@ -326,7 +332,7 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('wants-silver')).toBe('alpha')
     })
 
-    it('VAC-4 no attributes class and the empty one are the same; another one is another', async () => {
+    it('VAC-4 treats an absent and an empty attributes class as equal', async () => {
       await start()
       await world.volume('plain', AVAILABLE)
       const csi = { hostPath: undefined, csi: { driver: 'd.example.com', volumeHandle: 'h' } }
@@ -337,7 +343,7 @@ for (const oneByOne of [false, true]) {
       expect([await boundTo('wants-gold'), await boundTo('wants-none')]).toEqual(['gold', 'plain'])
     })
 
-    it('VAC-13 a claim bound to a volume that was there with a class has that class as its current one', async () => {
+    it('VAC-13 copies the attributes class of a bound volume to the status of the claim', async () => {
       await start()
       const spec = {
         hostPath: undefined,
@@ -353,7 +359,7 @@ for (const oneByOne of [false, true]) {
       })
     })
 
-    it('PROV-4 while a file system has yet to follow its volume, the claim has the size before', async () => {
+    it('PROV-4 reports the size before the expansion while the file system is not expanded', async () => {
       await start()
       await world.volume('pv', { size: '2Gi', annotations: { [PRE_RESIZE_CAPACITY]: '1Gi' }, ...AVAILABLE })
       await world.claim('c')
@@ -361,7 +367,7 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('c')).status?.capacity).toEqual({ storage: '1Gi' })
     })
 
-    it('PROV-4 what a bound claim says of its size is not touched again', async () => {
+    it('PROV-4 does not change the capacity of a bound claim', async () => {
       await start()
       await world.volume('pv', { size: '2Gi', ...AVAILABLE })
       await world.claim('c')
@@ -372,20 +378,20 @@ for (const oneByOne of [false, true]) {
     })
   })
 
-  describe(oneByOne ? 'delayed binding, write by write' : 'delayed binding, as one transaction', () => {
-    it('PROV-4 a claim of a delayed class waits for a pod, although a volume is free', async () => {
+  describe(oneByOne ? 'delayed binding, one write at a time' : 'delayed binding, atomic commits', () => {
+    it('PROV-4 waits for a pod with a WaitForFirstConsumer class, although a volume is free', async () => {
       await start()
       await world.storageClass('late', DELAYED)
       await world.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
       await world.claim('c', { spec: { storageClassName: 'late' } })
       await world.settle()
-      expect(world.told('c')).toEqual([
+      expect(world.eventsOf('c')).toEqual([
         'Normal WaitForFirstConsumer: waiting for first consumer to be created before binding',
       ])
       expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
     })
 
-    it('PROV-4 it says which pods it waits for to be scheduled', async () => {
+    it('PROV-4 names the pods it waits for in the event', async () => {
       await start()
       await world.storageClass('late', DELAYED)
       await world.claim('c', { spec: { storageClassName: 'late' } })
@@ -396,11 +402,11 @@ for (const oneByOne of [false, true]) {
       await world.pod('ended', 'c', { phase: 'Succeeded' })
       await world.pod('placed', 'c', { nodeName: 'n' })
       await world.settle()
-      expect(world.told('c')[1]).toBe('Normal WaitForPodScheduled: waiting for pod b to be scheduled')
-      expect(world.told('c').at(-1)).toBe('Normal WaitForPodScheduled: waiting for pods a,b to be scheduled')
+      expect(world.eventsOf('c')[1]).toBe('Normal WaitForPodScheduled: waiting for pod b to be scheduled')
+      expect(world.eventsOf('c').at(-1)).toBe('Normal WaitForPodScheduled: waiting for pods a,b to be scheduled')
     })
 
-    it('PROV-4 a volume that is reserved for it is bound at once', async () => {
+    it('PROV-4 binds a reserved volume without waiting for a pod', async () => {
       await start()
       await world.storageClass('late', DELAYED)
       await world.claim('c', { spec: { storageClassName: 'late' } })
@@ -410,7 +416,7 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-7 once a node is chosen a volume is asked for, although one is free', async () => {
+    it('PROV-7 requests provisioning once a node is selected, although a volume is free', async () => {
       await start()
       await world.storageClass('late', DELAYED)
       await world.volume('pv', { spec: { storageClassName: 'late' }, ...AVAILABLE })
@@ -421,8 +427,8 @@ for (const oneByOne of [false, true]) {
     })
   })
 
-  describe(oneByOne ? 'classes, write by write' : 'classes, as one transaction', () => {
-    it('PROV-7 the provisioner of the class is asked by both annotations, and people are told', async () => {
+  describe(oneByOne ? 'classes, one write at a time' : 'classes, atomic commits', () => {
+    it('PROV-7 requests provisioning with both annotations and records an event', async () => {
       await start()
       await world.storageClass('gold')
       await world.claim('c', { spec: { storageClassName: 'gold' } })
@@ -433,13 +439,13 @@ for (const oneByOne of [false, true]) {
         [PROVISIONER_BETA]: 'disk.example.com',
       })
       expect(claim.status).toEqual({ phase: 'Pending' })
-      expect(world.told('c')).toEqual([EXTERNAL])
+      expect(world.eventsOf('c')).toEqual([EXTERNAL])
       expect(world.standings()['default/c']).toBe(
-        'stuck: waiting for the provisioner "disk.example.com" to make a volume',
+        'stuck: waiting for the provisioner "disk.example.com" to create a volume',
       )
     })
 
-    it('PROV-7 a provisioner in this process is asked without a word', async () => {
+    it('PROV-7 records no event when the provisioner runs in this process', async () => {
       await start({ inProcess: [{ name: 'kubernetes.io/host-path', owns: () => false }] })
       await world.storageClass('own', { provisioner: 'kubernetes.io/host-path' })
       await world.claim('c', { spec: { storageClassName: 'own' } })
@@ -448,10 +454,10 @@ for (const oneByOne of [false, true]) {
         [PROVISIONER]: 'kubernetes.io/host-path',
         [PROVISIONER_BETA]: 'kubernetes.io/host-path',
       })
-      expect(world.told('c')).toEqual([])
+      expect(world.eventsOf('c')).toEqual([])
     })
 
-    it('PROV-7 nobody is asked where a volume of the class is free', async () => {
+    it('PROV-7 does not request provisioning while a volume of the class is free', async () => {
       await start()
       await world.storageClass('gold')
       await world.volume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
@@ -461,7 +467,7 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('c')).metadata.annotations).not.toHaveProperty([PROVISIONER])
     })
 
-    it('PROV-11 a volume that was made for a claim is bound to it, and is not marked as our choice', async () => {
+    it('PROV-11 binds a provisioned volume without the bound-by-controller annotation', async () => {
       await start()
       await world.storageClass('gold')
       const { metadata } = await world.claim('c', { spec: { storageClassName: 'gold' } })
@@ -478,18 +484,18 @@ for (const oneByOne of [false, true]) {
       })
     })
 
-    it('PROV-6 a class that does not exist: the claim says so, and goes on once the class appears', async () => {
+    it('PROV-6 reports a missing class, and continues once it exists', async () => {
       await start()
       await world.claim('c', { spec: { storageClassName: 'gold' } })
       await world.settle()
-      expect(world.told('c')).toEqual(['Warning ProvisioningFailed: storageclass.storage.k8s.io "gold" not found'])
+      expect(world.eventsOf('c')).toEqual(['Warning ProvisioningFailed: storageclass.storage.k8s.io "gold" not found'])
       expect((await world.getClaim('c')).metadata.annotations ?? {}).toEqual({})
       await world.storageClass('gold')
       await world.settle()
       expect((await world.getClaim('c')).metadata.annotations).toMatchObject({ [PROVISIONER]: 'disk.example.com' })
     })
 
-    it('PROV-6 a class that does not exist: a volume of that class will do', async () => {
+    it('PROV-6 binds a volume of a class that does not exist', async () => {
       await start()
       await world.claim('c', { spec: { storageClassName: 'gold' } })
       await world.settle()
@@ -498,7 +504,7 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-6 a claim that was asked for elsewhere still takes a volume that becomes free', async () => {
+    it('PROV-6 binds a free volume although provisioning was requested', async () => {
       await start()
       await world.storageClass('gold')
       await world.claim('c', { spec: { storageClassName: 'gold' } })
@@ -508,12 +514,12 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-6 an unknown provisioner of Kubernetes’ own makes nothing, and the claim says so', async () => {
+    it('PROV-6 reports an unknown in-tree provisioner', async () => {
       await start()
       await world.storageClass('manual', { provisioner: 'kubernetes.io/no-provisioner' })
       await world.claim('c', { spec: { storageClassName: 'manual' } })
       await world.settle()
-      expect(world.told('c')).toEqual([
+      expect(world.eventsOf('c')).toEqual([
         'Warning ProvisioningFailed: no volume plugin matched name: kubernetes.io/no-provisioner',
       ])
       await world.volume('pv', { spec: { storageClassName: 'manual' } })
@@ -521,20 +527,20 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('c')).toBe('pv')
     })
 
-    it('PROV-6 a claim with class "" takes a volume without class, never one with, and nothing is made for it', async () => {
+    it('PROV-6 binds a claim with class "" only to a volume without class, and never provisions for it', async () => {
       await start()
       await world.storageClass('gold', { metadata: { annotations: IS_DEFAULT } })
       await world.volume('classy', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
       await world.claim('c', { spec: { storageClassName: '' } })
       await world.settle()
       expect((await world.getClaim('c')).metadata.annotations ?? {}).toEqual({})
-      expect(world.told('c')).toEqual([NOTHING_AVAILABLE])
+      expect(world.eventsOf('c')).toEqual([NOTHING_AVAILABLE])
       await world.volume('plain', { size: '10Gi' })
       await world.settle()
       expect(await boundTo('c')).toBe('plain')
     })
 
-    it('PROV-3 a claim that names no class gets the default class when it appears', async () => {
+    it('PROV-3 assigns the default class once it exists', async () => {
       await start()
       await world.claim('c')
       await world.claim('none', { spec: { storageClassName: '' } })
@@ -558,7 +564,7 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('annotated')).spec?.storageClassName).toBeUndefined()
     })
 
-    it('PROV-3 a claim that names no class takes a volume without class before it is given the default', async () => {
+    it('PROV-3 binds a volume without class rather than assigning the default class', async () => {
       await start()
       await world.volume('pv', AVAILABLE)
       await world.claim('c')
@@ -568,7 +574,7 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('c')).spec?.storageClassName).toBeUndefined()
     })
 
-    it('PROV-13 a claim that is being deleted is given nothing new, and nothing is asked for', async () => {
+    it('PROV-13 neither binds nor provisions for a claim that is being deleted', async () => {
       await start()
       await world.storageClass('gold')
       await world.volume('pv', { spec: { storageClassName: 'gold' }, ...AVAILABLE })
@@ -577,11 +583,11 @@ for (const oneByOne of [false, true]) {
       await world.settle()
       expect((await world.getClaim('c')).metadata.annotations ?? {}).toEqual({})
       expect(await phaseOf('pv')).toBe('Available')
-      expect(world.standings()['default/c']).toBe('stuck: it is being deleted')
+      expect(world.standings()['default/c']).toBe('stuck: the claim is being deleted')
     })
   })
 
-  describe(oneByOne ? 'broken bindings, write by write' : 'broken bindings, as one transaction', () => {
+  describe(oneByOne ? 'inconsistent bindings, one write at a time' : 'inconsistent bindings, atomic commits', () => {
     const bind = async () => {
       await start()
       await world.volume('pv', AVAILABLE)
@@ -590,7 +596,7 @@ for (const oneByOne of [false, true]) {
       return claim
     }
 
-    it('PROV-5 a bound claim whose volume is gone is lost, and says so once', async () => {
+    it('PROV-5 marks a bound claim lost, with one event, when its volume is gone', async () => {
       await bind()
       await patchVolume('pv', { metadata: { finalizers: null } })
       await world.client.delete(persistentVolumeKind, { name: 'pv' })
@@ -598,33 +604,33 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('c')).status).toEqual({ phase: 'Lost' })
       await patchClaim('c', { metadata: { labels: { look: 'again' } } })
       await world.settle()
-      expect(world.told('c')).toEqual([
+      expect(world.eventsOf('c')).toEqual([
         'Warning ClaimLost: Bound claim has lost its PersistentVolume. Data on the volume is lost!',
       ])
     })
 
-    it('PROV-5 a claim that was bound and names no volume any more is lost', async () => {
+    it('PROV-5 marks a bound claim lost when its volumeName was removed', async () => {
       await start()
       await world.claim('c', { annotations: { [BIND_COMPLETED]: 'yes' }, status: { phase: 'Bound' } })
       await world.settle()
       expect((await world.getClaim('c')).status?.phase).toBe('Lost')
-      expect(world.told('c')).toEqual([
+      expect(world.eventsOf('c')).toEqual([
         'Warning ClaimLost: Bound claim has lost reference to PersistentVolume. Data on the volume is lost!',
       ])
     })
 
-    it('PROV-5 a claim whose volume is another’s is lost, and the volume stays with the other', async () => {
+    it('PROV-5 marks a claim lost whose volume is bound to another claim', async () => {
       await bind()
       await world.claim('thief', { spec: { volumeName: 'pv' }, annotations: { [BIND_COMPLETED]: 'yes' } })
       await world.settle()
       expect((await world.getClaim('thief')).status?.phase).toBe('Lost')
-      expect(world.told('thief')).toEqual([
+      expect(world.eventsOf('thief')).toEqual([
         'Warning ClaimMisbound: Two claims are bound to the same volume, this one is bound incorrectly',
       ])
       expect((await world.getVolume('pv')).spec?.claimRef?.name).toBe('c')
     })
 
-    it('PROV-5 a volume whose claimRef was erased is bound to its claim again', async () => {
+    it('PROV-5 restores a removed claimRef', async () => {
       const { metadata } = await bind()
       await patchVolume('pv', { spec: { claimRef: null } })
       await world.settle()
@@ -632,7 +638,7 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
-    it('PROV-5 a lost claim whose volume comes back is bound again', async () => {
+    it('PROV-5 binds a lost claim again when its volume reappears', async () => {
       await start()
       await world.claim('c', {
         spec: { volumeName: 'pv' },
@@ -646,7 +652,7 @@ for (const oneByOne of [false, true]) {
       expect((await world.getClaim('c')).status).toMatchObject({ phase: 'Bound', capacity: { storage: '1Gi' } })
     })
 
-    it('PROV-5 of two volumes that a controller gave to one claim, the other becomes free again', async () => {
+    it('PROV-5 frees the second of two volumes that a controller bound to one claim', async () => {
       await start()
       const { metadata } = await world.claim('c')
       for (const name of ['a', 'b']) {
@@ -663,7 +669,7 @@ for (const oneByOne of [false, true]) {
       ])
     })
 
-    it('PROV-13 a volume that a user gave to a claim with another one is free again for that name only', async () => {
+    it('PROV-13 keeps a volume reserved by a user for a claim that is bound to another one', async () => {
       const { metadata } = await bind()
       await world.volume('mine', { claim: { name: 'c', uid: metadata.uid } })
       await world.settle()
@@ -672,7 +678,7 @@ for (const oneByOne of [false, true]) {
       expect(volume.spec?.claimRef).toEqual({ namespace: 'default', name: 'c' })
     })
 
-    it('PROV-13 a volume that was made for a claim with another one is released for its provisioner to delete', async () => {
+    it('PROV-13 releases a provisioned volume whose claim is bound to another one', async () => {
       const { metadata } = await bind()
       await world.volume('late', {
         claim: { name: 'c', uid: metadata.uid },
@@ -682,30 +688,30 @@ for (const oneByOne of [false, true]) {
       await world.settle()
       expect(await phaseOf('late')).toBe('Released')
       expect(world.standings().late).toBe(
-        'stuck: its claim is gone: waiting for the provisioner "disk.example.com" to delete it',
+        'stuck: its claim was deleted: waiting for the provisioner "disk.example.com" to delete it',
       )
     })
 
-    it('PROV-4 a volume made with another mode than its claim wants is bound to nobody, and both say so', async () => {
+    it('PROV-4 reports a mismatch of volume modes on both objects', async () => {
       await start()
       const { metadata } = await world.claim('c', { spec: { volumeMode: 'Block' } })
       await world.volume('pv', { claim: { name: 'c', uid: metadata.uid } })
       await world.settle()
-      expect(world.told('pv')).toContain(
+      expect(world.eventsOf('pv')).toContain(
         'Warning VolumeMismatch: Cannot bind PersistentVolume to requested PersistentVolumeClaim "c" due to incompatible volumeMode.',
       )
-      expect(world.told('c')).toContain(
+      expect(world.eventsOf('c')).toContain(
         'Warning VolumeMismatch: Cannot bind PersistentVolume "pv" to requested PersistentVolumeClaim due to incompatible volumeMode.',
       )
       expect(await boundTo('c')).toBeUndefined()
     })
   })
 
-  describe(oneByOne ? 'released volumes, write by write' : 'released volumes, as one transaction', () => {
+  describe(oneByOne ? 'released volumes, one write at a time' : 'released volumes, atomic commits', () => {
     const GONE = { name: 'gone', uid: 'gone' }
     const BOUND = { status: { phase: 'Bound' } }
 
-    it('PROV-15 a volume whose claim is gone is released, and Retain keeps it until its claimRef is removed', async () => {
+    it('PROV-15 releases a volume whose claim was deleted, and with Retain keeps it until its claimRef is removed', async () => {
       await start()
       await world.volume('pv', { claim: GONE, ...BOUND })
       await world.claim('waits')
@@ -713,7 +719,7 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Released')
       expect((await world.getVolume('pv')).spec?.claimRef?.uid).toBe('gone')
       expect(world.standings().pv).toBe(
-        'stuck: its claim is gone and its policy is Retain: it keeps its data until its claimRef is removed',
+        'stuck: its claim was deleted and its reclaim policy is Retain: it keeps its data until its claimRef is removed',
       )
       expect(await boundTo('waits')).toBeUndefined()
       await patchVolume('pv', { spec: { claimRef: null } })
@@ -721,7 +727,7 @@ for (const oneByOne of [false, true]) {
       expect(await boundTo('waits')).toBe('pv')
     })
 
-    it('PROV-14 deleting a claim releases its volume first', async () => {
+    it('PROV-14 releases the volume of a deleted claim', async () => {
       await start()
       await world.volume('pv', { spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...AVAILABLE })
       await world.claim('c')
@@ -729,23 +735,23 @@ for (const oneByOne of [false, true]) {
       await patchClaim('c', { metadata: { finalizers: null } })
       await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
       const phases: (string | undefined)[] = []
-      const watch = await world.trial.watch('/api/v1/persistentvolumes?watch=1')
+      const watch = await world.api.watch('/api/v1/persistentvolumes?watch=1')
       await world.settle()
       for (const { object } of watch.events) phases.push(object.status?.phase)
       watch.close()
       expect(phases.slice(-2)).toEqual(['Released', 'Failed'])
     })
 
-    it('PROV-20 nobody to delete a volume: it has failed, says why, and is not touched', async () => {
+    it('PROV-20 fails a volume without a deleter, with the reason', async () => {
       await start()
       await world.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
       await world.settle()
       const message =
-        'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; delete the storage behind it by hand, then the volume'
+        'error getting deleter volume plugin for volume "pv": no deletable volume plugin matched; delete its storage by hand, then the volume'
       expect((await world.getVolume('pv')).status).toMatchObject({ phase: 'Failed', message })
       await patchVolume('pv', { metadata: { labels: { look: 'again' } } })
       await world.settle()
-      expect(world.told('pv')).toEqual([`Warning VolumeFailedDelete: ${message}`])
+      expect(world.eventsOf('pv')).toEqual([`Warning VolumeFailedDelete: ${message}`])
     })
 
     const LEFT: [string, object][] = [
@@ -759,20 +765,20 @@ for (const oneByOne of [false, true]) {
       ],
     ]
     for (const [why, parts] of LEFT) {
-      it(`PROV-14 a released volume is left to its deleter: ${why}`, async () => {
+      it(`PROV-14 leaves a released volume to its deleter: ${why}`, async () => {
         await start({ inProcess: [{ name: 'kubernetes.io/own', owns: ({ spec }) => spec?.nfs !== undefined }] })
         const spec = { persistentVolumeReclaimPolicy: 'Delete', ...(parts as any).spec }
         await world.volume('pv', { claim: GONE, ...BOUND, ...parts, spec })
         await world.settle()
         expect(await phaseOf('pv')).toBe('Released')
-        expect(world.told('pv')).toEqual([])
+        expect(world.eventsOf('pv')).toEqual([])
         expect(world.standings().pv).toMatch(
-          /^stuck: its claim is gone: waiting for the provisioner ".*" to delete it$/,
+          /^stuck: its claim was deleted: waiting for the provisioner ".*" to delete it$/,
         )
       })
     }
 
-    it('PROV-14 a volume of a provisioner of Kubernetes’ own that is no more has failed', async () => {
+    it('PROV-14 fails a volume of a removed in-tree provisioner', async () => {
       await start()
       await world.volume('pv', {
         claim: GONE,
@@ -782,10 +788,10 @@ for (const oneByOne of [false, true]) {
       })
       await world.settle()
       expect(await phaseOf('pv')).toBe('Failed')
-      expect(world.told('pv')[0]).toContain('no volume plugin matched name: kubernetes.io/aws-ebs')
+      expect(world.eventsOf('pv')[0]).toContain('no volume plugin matched name: kubernetes.io/aws-ebs')
     })
 
-    it('PROV-14 a volume that is being deleted is reclaimed all the same', async () => {
+    it('PROV-14 reclaims a volume that is being deleted', async () => {
       await start()
       await world.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Delete' }, ...BOUND })
       await world.client.delete(persistentVolumeKind, { name: 'pv' })
@@ -793,7 +799,7 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Failed')
     })
 
-    it('PROV-14 Recycle waits for pods that still use the volume, and then there is nobody to do it', async () => {
+    it('PROV-14 waits with Recycle for pods that use the volume, then reports that there is no recycler', async () => {
       await start()
       await world.volume('pv', { claim: GONE, spec: { persistentVolumeReclaimPolicy: 'Recycle' }, ...BOUND })
       await world.pod('a', 'gone', { nodeName: 'n', phase: 'Running' })
@@ -801,9 +807,9 @@ for (const oneByOne of [false, true]) {
       await world.pod('ended', 'gone', { nodeName: 'n', phase: 'Succeeded' })
       await world.settle()
       expect(await phaseOf('pv')).toBe('Released')
-      expect(world.told('pv')).toEqual(['Normal VolumeFailedRecycle: Volume is used by pods: default/a,default/b'])
+      expect(world.eventsOf('pv')).toEqual(['Normal VolumeFailedRecycle: Volume is used by pods: default/a,default/b'])
       for (const name of ['a', 'b']) {
-        await world.trial.patch(
+        await world.api.patch(
           `/api/v1/namespaces/default/pods/${name}/status`,
           { status: { phase: 'Failed' } },
           'merge',
@@ -811,10 +817,12 @@ for (const oneByOne of [false, true]) {
       }
       await world.settle()
       expect(await phaseOf('pv')).toBe('Failed')
-      expect(world.told('pv').at(-1)).toMatch(/^Warning VolumeFailedRecycle: No recycler plugin found for the volume!/)
+      expect(world.eventsOf('pv').at(-1)).toMatch(
+        /^Warning VolumeFailedRecycle: No recycler plugin found for the volume!/,
+      )
     })
 
-    it('PROV-5 a claim that only the server knows yet keeps its volume', async () => {
+    it('PROV-5 keeps the volume of a claim that the cache does not show yet', async () => {
       const hidden = { claim: '' }
       await start({ through: (client) => hiding(client, hidden) })
       hidden.claim = 'c'
@@ -824,7 +832,7 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
-    it('PROV-5 a namesake in the cache does not take a volume from the claim that the server has', async () => {
+    it('PROV-5 keeps the volume of a claim while the cache shows an earlier claim of the same name', async () => {
       const hidden = { claim: '' }
       await start({ through: (client) => hiding(client, hidden) })
       await world.claim('c')
@@ -838,7 +846,7 @@ for (const oneByOne of [false, true]) {
       expect(await phaseOf('pv')).toBe('Bound')
     })
 
-    it('PROV-5 a volume that only the server knows yet is not lost', async () => {
+    it('PROV-5 does not mark a claim lost whose volume the cache does not show yet', async () => {
       const hidden = { claim: '', volume: 'pv' }
       await start({ through: (client) => hiding(client, hidden) })
       const { metadata } = await world.claim('c', {
@@ -849,17 +857,17 @@ for (const oneByOne of [false, true]) {
       await world.volume('pv', { claim: { name: 'c', uid: metadata.uid }, ...BOUND })
       await world.settle()
       expect((await world.getClaim('c')).status?.phase).toBe('Bound')
-      expect(world.told('c')).toEqual([])
+      expect(world.eventsOf('c')).toEqual([])
     })
   })
 }
 
 describe('events', () => {
-  it('PROV-6 are there for people to read, from persistentvolume-controller', async () => {
-    world = await startBindingTrial({ ownEvents: true })
+  it('PROV-6 are stored, with the component persistentvolume-controller', async () => {
+    world = await createBindingFixture({ ownEvents: true })
     await world.claim('c')
     await world.settle()
-    const { json } = await world.trial.get('/api/v1/namespaces/default/events')
+    const { json } = await world.api.get('/api/v1/namespaces/default/events')
     expect(json.items).toHaveLength(1)
     expect(json.items[0]).toMatchObject({
       involvedObject: { kind: 'PersistentVolumeClaim', name: 'c' },

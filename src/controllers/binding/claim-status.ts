@@ -1,5 +1,4 @@
-// The status the binder gives a claim, as merge patches: what is right already is left out, and where all of it is,
-// there is no patch.
+// The status that the binder gives a claim, as merge patches of the fields that differ. Pure. Undefined: no field differs.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { isQuantity } from '../../api/quantity.ts'
 import type { Claim, Volume } from '../../volumes/matching.ts'
@@ -7,19 +6,19 @@ import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
 
 export type StatusPatch = Readonly<Record<string, unknown>>
 
-/** Without a volume, nothing is known of one. */
+/** Removes everything that describes a volume. */
 export function statusWithoutVolume({ status = {} }: Claim, phase: 'Pending' | 'Lost'): StatusPatch | undefined {
   const patch: Record<string, unknown> = {}
   if (status.phase !== phase) patch.phase = phase
   for (const field of ['accessModes', 'capacity', 'currentVolumeAttributesClassName'] as const) {
     if (status[field] !== undefined) patch[field] = null
   }
-  return nothingIn(patch)
+  return undefinedIfEmpty(patch)
 }
 
 /**
- * Size and attributes class are taken over when the claim becomes bound, and never again: from then on a difference
- * means that a change is under way, which is for the controllers that make it to tell.
+ * Size and attributes class are copied once, when the claim becomes bound. A later difference means that the volume is
+ * being expanded or modified, and the controllers that do so update the status.
  */
 export function statusWithVolume({ status = {} }: Claim, volume: Volume): StatusPatch | undefined {
   const patch: Record<string, unknown> = {}
@@ -33,17 +32,17 @@ export function statusWithVolume({ status = {} }: Claim, volume: Volume): Status
     const current = volumeAttributesClassName || null
     if ((status.currentVolumeAttributesClassName ?? null) !== current) patch.currentVolumeAttributesClassName = current
   }
-  return nothingIn(patch)
+  return undefinedIfEmpty(patch)
 }
 
-/** While the file system has yet to follow the device, what the claim has is the size before. */
+/** While the file system is smaller than the device, the claim's capacity is the size before the expansion. */
 function capacityOf(volume: Volume): Record<string, string> {
   const before = annotationOf(volume, PRE_RESIZE_CAPACITY)
   const { capacity = {} } = volume.spec ?? {}
   return before !== undefined && isQuantity(before) ? { ...capacity, storage: before } : capacity
 }
 
-/** A merge patch adds to a map; what is no longer in it must be named. */
+/** A merge patch merges maps, so keys to remove are set to null. */
 const replacing = (old: Readonly<Record<string, string>> = {}, next: Readonly<Record<string, string>>) => ({
   ...Object.fromEntries(Object.keys(old).map((name) => [name, null])),
   ...next,
@@ -52,4 +51,5 @@ const replacing = (old: Readonly<Record<string, string>> = {}, next: Readonly<Re
 const sameModes = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((mode, index) => mode === b[index])
 
-const nothingIn = (patch: StatusPatch): StatusPatch | undefined => (Object.keys(patch).length > 0 ? patch : undefined)
+const undefinedIfEmpty = (patch: StatusPatch): StatusPatch | undefined =>
+  Object.keys(patch).length > 0 ? patch : undefined

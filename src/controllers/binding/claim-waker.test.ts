@@ -13,44 +13,47 @@ import { createClaimWaker } from './claim-waker.ts'
 import { createVolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 
-/** Claims that pass one after the other, as the work queue has them do, and volumes that come and go. */
-function aMarket() {
-  const hand = fakeVolumeCache()
-  const index = createVolumeIndex(hand.cache)
+/** Claims that are reconciled one after the other, as by a work queue, and volumes that appear and disappear. */
+function startWaker() {
+  const volumes = fakeVolumeCache()
+  const index = createVolumeIndex(volumes.cache)
   const woken: string[] = []
-  const matchmaker = createClaimWaker(index, (key) => void woken.push(key))
-  matchmaker.start()
+  const waker = createClaimWaker(index, (key) => void woken.push(key))
+  waker.start()
   const taken = new Map<string, string>()
   const claims = new Map<string, ClaimSample & { readonly since?: string }>()
-  let passes = 0
+  let reconciles = 0
 
-  function pass(key: string): void {
-    passes++
-    matchmaker.reconcileStarted(key)
+  function reconcile(key: string): void {
+    reconciles++
+    waker.reconcileStarted(key)
     const sample = claims.get(key)
     if (sample && !taken.has(key)) {
       const claim = aClaim(sample)
       const volume = chooseVolume(claim, requirementsOf(claim), index)
-      if (!volume) matchmaker.addWaiting(requirementsOf(claim), sample.since ?? '')
+      if (!volume) waker.addWaiting(requirementsOf(claim), sample.since ?? '')
       else {
-        const { name = '' } = volume.metadata
+        const { name } = volume.metadata
         index.assume(name)
         taken.set(key, name)
-        hand.put({ ...volume, spec: { ...volume.spec, claimRef: { namespace: 'default', name: sample.name ?? '' } } })
+        volumes.put({
+          ...volume,
+          spec: { ...volume.spec, claimRef: { namespace: 'default', name: sample.name ?? '' } },
+        })
         index.release(name)
       }
     }
-    matchmaker.reconcileEnded(key)
+    waker.reconcileEnded(key)
   }
   return {
-    hand,
+    volumes,
     index,
-    matchmaker,
+    waker,
     taken,
     woken,
-    pass,
-    get passes() {
-      return passes
+    reconcile,
+    get reconciles() {
+      return reconciles
     },
     claim(sample: ClaimSample & { since?: string }) {
       const key = `default/${sample.name}`
@@ -62,107 +65,107 @@ function aMarket() {
       woken.push(`default/${name}`)
     },
     work() {
-      for (let key = woken.shift(); key !== undefined; key = woken.shift()) pass(key)
+      for (let key = woken.shift(); key !== undefined; key = woken.shift()) reconcile(key)
     },
     untaken: () => [...claims.keys()].filter((key) => !taken.has(key)).map((key) => aClaim(claims.get(key))),
   }
 }
 
-describe('bringing volumes to claims that wait', () => {
-  it('PROV-6 a volume that becomes free wakes one claim: the one that has waited longest of those it satisfies', () => {
-    const market = aMarket()
-    market.claim({ name: 'young', since: '2026-01-02' })
-    market.claim({ name: 'old', since: '2026-01-01' })
-    market.claim({ name: 'large', since: '2025-01-01', size: '5Gi' })
-    market.work()
-    market.hand.put(aVolume({ name: 'a', size: '2Gi' }))
-    expect(market.woken).toEqual(['default/old'])
+describe('the claim waker', () => {
+  it('PROV-6 wakes one claim per free volume: the one that has waited longest of those it satisfies', () => {
+    const harness = startWaker()
+    harness.claim({ name: 'young', since: '2026-01-02' })
+    harness.claim({ name: 'old', since: '2026-01-01' })
+    harness.claim({ name: 'large', since: '2025-01-01', size: '5Gi' })
+    harness.work()
+    harness.volumes.put(aVolume({ name: 'a', size: '2Gi' }))
+    expect(harness.woken).toEqual(['default/old'])
   })
 
-  it('PROV-6 a claim with a volume on its way is not offered a second one', () => {
-    const market = aMarket()
-    market.claim({ name: 'a', since: '1' })
-    market.claim({ name: 'b', since: '2' })
-    market.work()
-    market.hand.put(aVolume({ name: 'x' }))
-    market.hand.put(aVolume({ name: 'y' }))
-    expect(market.woken).toEqual(['default/a', 'default/b'])
+  it('PROV-6 wakes a claim for one volume at a time', () => {
+    const harness = startWaker()
+    harness.claim({ name: 'a', since: '1' })
+    harness.claim({ name: 'b', since: '2' })
+    harness.work()
+    harness.volumes.put(aVolume({ name: 'x' }))
+    harness.volumes.put(aVolume({ name: 'y' }))
+    expect(harness.woken).toEqual(['default/a', 'default/b'])
   })
 
-  it('PROV-6 a volume that its claim does not take goes to the next', () => {
-    const market = aMarket()
-    market.claim({ name: 'a', since: '1' })
-    market.claim({ name: 'b', since: '2' })
-    market.work()
-    market.hand.put(aVolume({ name: 'x' }))
-    market.drop('a') // deleted before its pass
-    market.work()
-    expect([...market.taken]).toEqual([['default/b', 'x']])
+  it('PROV-6 wakes the next claim for a volume that the first did not bind', () => {
+    const harness = startWaker()
+    harness.claim({ name: 'a', since: '1' })
+    harness.claim({ name: 'b', since: '2' })
+    harness.work()
+    harness.volumes.put(aVolume({ name: 'x' }))
+    harness.drop('a') // deleted before it was reconciled
+    harness.work()
+    expect([...harness.taken]).toEqual([['default/b', 'x']])
   })
 
-  it('PROV-6 a volume whose binding failed is offered again', () => {
-    const market = aMarket()
-    market.claim({ name: 'a' })
-    market.hand.put(aVolume({ name: 'x' }))
-    market.index.assume('x')
-    market.work()
-    expect(market.taken.size).toBe(0)
-    market.index.release('x')
-    market.work()
-    expect([...market.taken]).toEqual([['default/a', 'x']])
+  it('PROV-6 wakes a claim for a volume whose binding failed', () => {
+    const harness = startWaker()
+    harness.claim({ name: 'a' })
+    harness.volumes.put(aVolume({ name: 'x' }))
+    harness.index.assume('x')
+    harness.work()
+    expect(harness.taken.size).toBe(0)
+    harness.index.release('x')
+    harness.work()
+    expect([...harness.taken]).toEqual([['default/a', 'x']])
   })
 
-  it('PROV-5 a volume that is being bound is offered to nobody, also when it changes meanwhile', () => {
-    const market = aMarket()
-    market.hand.put(aVolume({ name: 'x' }))
-    market.index.assume('x')
-    market.hand.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
-    market.claim({ name: 'a' })
-    market.work()
-    expect([market.taken.size, market.index.candidate('x')]).toEqual([0, undefined])
+  it('PROV-5 wakes no claim for a volume that is being bound, also when it changes meanwhile', () => {
+    const harness = startWaker()
+    harness.volumes.put(aVolume({ name: 'x' }))
+    harness.index.assume('x')
+    harness.volumes.put(aVolume({ name: 'x', labels: { changed: 'yes' } }))
+    harness.claim({ name: 'a' })
+    harness.work()
+    expect([harness.taken.size, harness.index.candidate('x')]).toEqual([0, undefined])
   })
 
-  it('PROV-6 what is offered during a pass waits for the next one', () => {
-    const market = aMarket()
-    market.claim({ name: 'a' })
-    market.work()
-    market.matchmaker.reconcileStarted('default/a')
-    market.matchmaker.addWaiting(requirementsOf(aClaim({ name: 'a' })), '')
-    market.hand.put(aVolume({ name: 'x' }))
-    market.matchmaker.reconcileEnded('default/a')
-    expect(market.woken).toEqual(['default/a'])
-    market.work()
-    expect(market.taken.get('default/a')).toBe('x')
+  it('PROV-6 wakes a claim again for a volume that became free during its reconcile', () => {
+    const harness = startWaker()
+    harness.claim({ name: 'a' })
+    harness.work()
+    harness.waker.reconcileStarted('default/a')
+    harness.waker.addWaiting(requirementsOf(aClaim({ name: 'a' })), '')
+    harness.volumes.put(aVolume({ name: 'x' }))
+    harness.waker.reconcileEnded('default/a')
+    expect(harness.woken).toEqual(['default/a'])
+    harness.work()
+    expect(harness.taken.get('default/a')).toBe('x')
   })
 
-  it('PROV-6 ten thousand volumes for ten thousand waiting claims are twenty thousand passes, not a hundred million', () => {
+  it('PROV-6 needs twenty thousand reconciles for ten thousand volumes and as many waiting claims', () => {
     const COUNT = 10_000
-    const market = aMarket()
-    for (let n = 0; n < COUNT; n++) market.claim({ name: `c${n}`, since: String(n).padStart(6, '0') })
-    market.work()
-    for (let n = 0; n < COUNT; n++) market.hand.put(aVolume({ name: `v${n}` }))
-    market.work()
-    expect(market.taken.size).toBe(COUNT)
-    expect(market.passes).toBe(2 * COUNT)
+    const harness = startWaker()
+    for (let n = 0; n < COUNT; n++) harness.claim({ name: `c${n}`, since: String(n).padStart(6, '0') })
+    harness.work()
+    for (let n = 0; n < COUNT; n++) harness.volumes.put(aVolume({ name: `v${n}` }))
+    harness.work()
+    expect(harness.taken.size).toBe(COUNT)
+    expect(harness.reconciles).toBe(2 * COUNT)
   })
 
-  it('PROV-6 volumes that satisfy nobody wake nobody, at the cost of the different demands', () => {
+  it('PROV-6 compares a volume that satisfies no claim once per group of equal requirements', () => {
     const waiting = createWaitingClaims()
     for (let n = 0; n < 10_000; n++)
       waiting.add(requirementsOf(aClaim({ name: `c${n}`, size: `${5 + (n % 3)}Gi` })), '')
-    const offer = candidateOf(aVolume({ size: '1Gi' }))
-    let looks = 0
-    const counted = new Proxy(offer, {
+    const candidate = candidateOf(aVolume({ size: '1Gi' }))
+    let comparisons = 0
+    const counted = new Proxy(candidate, {
       get: (target, field) => {
-        if (field === 'size') looks++
+        if (field === 'size') comparisons++
         return Reflect.get(target, field)
       },
     })
     expect(waiting.take(counted)).toBeUndefined()
-    expect(looks).toBe(3)
+    expect(comparisons).toBe(3)
   })
 
-  it('PROV-6 no claim waits while a volume that satisfies it is free, whatever happens', () => {
+  it('PROV-6 lets no claim wait while a volume that satisfies it is free, after any sequence of steps', () => {
     const sizes = fc.constantFrom('1Gi', '2Gi', '3Gi')
     const steps = fc.oneof(
       fc.record({ do: fc.constant('claim' as const), n: fc.nat(9), size: sizes, tier: fc.constantFrom('', 'x') }),
@@ -175,29 +178,29 @@ describe('bringing volumes to claims that wait', () => {
     )
     fc.assert(
       fc.property(fc.array(steps, { maxLength: 60 }), (taken) => {
-        const market = aMarket()
+        const harness = startWaker()
         for (const step of taken) {
           if (step.do === 'claim') {
             const spec = step.tier ? { selector: { matchLabels: { tier: step.tier } } } : {}
-            market.claim({ name: `c${step.n}`, size: step.size, spec, since: String(step.n) })
+            harness.claim({ name: `c${step.n}`, size: step.size, spec, since: String(step.n) })
           } else if (step.do === 'volume') {
-            const isTaken = [...market.taken.values()].includes(`v${step.n}`)
+            const isTaken = [...harness.taken.values()].includes(`v${step.n}`)
             const labels: VolumeSample = step.tier ? { labels: { tier: step.tier } } : {}
-            if (!isTaken) market.hand.put(aVolume({ name: `v${step.n}`, size: step.size, ...labels }))
-          } else if (step.do === 'drop') market.drop(`c${step.n}`)
-          else if (step.do === 'remove') market.hand.remove(`v${step.n}`)
+            if (!isTaken) harness.volumes.put(aVolume({ name: `v${step.n}`, size: step.size, ...labels }))
+          } else if (step.do === 'drop') harness.drop(`c${step.n}`)
+          else if (step.do === 'remove') harness.volumes.remove(`v${step.n}`)
           else if (step.do === 'fail') {
-            market.index.assume(`v${step.n}`)
-            market.index.release(`v${step.n}`)
-          } else if (step.do === 'pass') market.pass(`default/c${step.n}`)
-          else market.work()
+            harness.index.assume(`v${step.n}`)
+            harness.index.release(`v${step.n}`)
+          } else if (step.do === 'pass') harness.reconcile(`default/c${step.n}`)
+          else harness.work()
         }
-        market.work()
-        const names = [...market.taken.values()]
+        harness.work()
+        const names = [...harness.taken.values()]
         expect(new Set(names).size).toBe(names.length)
-        for (const claim of market.untaken()) {
-          for (const volume of market.hand.all()) {
-            const isFree = market.index.candidate(volume.metadata.name ?? '') !== undefined
+        for (const claim of harness.untaken()) {
+          for (const volume of harness.volumes.all()) {
+            const isFree = harness.index.candidate(volume.metadata.name) !== undefined
             expect(isFree && satisfies(candidateOf(volume), requirementsOf(claim))).toBe(false)
           }
         }

@@ -1,32 +1,32 @@
-// Brings volumes that become free to the claims that wait for one: each volume wakes a single claim. If that claim
-// ends its pass without it, the volume goes on to the next; so ten thousand volumes wake ten thousand claims once
-// each, and none is forgotten.
+// Wakes claims that wait for a volume: each volume that becomes free wakes one claim, the one that has waited longest
+// of those it satisfies. If that claim's reconcile ends without binding it, the volume wakes the next one. So 10,000 new
+// volumes cause 10,000 reconciles, and no waiting claim is missed.
 import type { ObjectKey } from '../../client/index.ts'
 import type { ClaimRequirements, VolumeCandidate } from '../../volumes/matching.ts'
 import type { VolumeIndex } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 
 export interface ClaimWaker {
-  /** A pass over the claim begins: it looks for itself now. */
+  /** From here on the claim looks for a volume itself. */
   reconcileStarted(claimKey: ObjectKey): void
-  /** Nothing that is free would do. Said right after looking, so that nothing can come in between. */
-  addWaiting(wish: ClaimRequirements, since: string): void
-  /** The pass is over: what was held for the claim and is still free goes to the next. */
+  /** No free volume fits. Call it synchronously after the search: a volume that became free between would be missed. */
+  addWaiting(requirements: ClaimRequirements, since: string): void
+  /** The volume that the claim was woken for, if still free, wakes the next claim. */
   reconcileEnded(claimKey: ObjectKey): void
-  /** Works until the returned function is called. */
+  /** Runs until the returned function is called. */
   start(): () => void
 }
 
 export function createClaimWaker(index: VolumeIndex, wake: (claimKey: ObjectKey) => void): ClaimWaker {
   const waiting = createWaitingClaims()
-  /** The volume each woken claim was woken for, before its pass and during it. */
+  /** The volume that each woken claim was woken for, before its reconcile and during it. */
   const wokenFor = new Map<ObjectKey, string>()
   const reconcilingFor = new Map<ObjectKey, string>()
 
-  function offer(found: VolumeCandidate): void {
-    const claimKey = waiting.take(found)
-    if (claimKey === undefined) return // it stays on its shelf for whoever comes
-    wokenFor.set(claimKey, found.volume.metadata.name ?? '')
+  function wakeFor(candidate: VolumeCandidate): void {
+    const claimKey = waiting.take(candidate)
+    if (claimKey === undefined) return // it stays in the index
+    wokenFor.set(claimKey, candidate.volume.metadata.name)
     wake(claimKey)
   }
 
@@ -38,14 +38,14 @@ export function createClaimWaker(index: VolumeIndex, wake: (claimKey: ObjectKey)
       wokenFor.delete(claimKey)
       reconcilingFor.set(claimKey, name)
     },
-    addWaiting: (wish, since) => waiting.add(wish, since),
+    addWaiting: (requirements, since) => waiting.add(requirements, since),
     reconcileEnded(claimKey) {
       const name = reconcilingFor.get(claimKey)
       if (name === undefined) return
       reconcilingFor.delete(claimKey)
-      const still = index.candidate(name)
-      if (still) offer(still)
+      const candidate = index.candidate(name)
+      if (candidate) wakeFor(candidate)
     },
-    start: () => index.follow(offer),
+    start: () => index.follow(wakeFor),
   }
 }

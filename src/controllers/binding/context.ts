@@ -1,4 +1,4 @@
-// What a pass over a claim or a volume has at hand, and how its writes are saved.
+// What reconciling a claim or a volume uses, created once by binding-controllers.ts, and reads that bypass the cache.
 
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import type { Stored } from '../../api/kind.ts'
@@ -8,7 +8,7 @@ import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
-import { ApiError, isNotFound } from '../../api/status-error.ts'
+import { find } from '../../client/find.ts'
 import type { Client, ObjectRef } from '../../client/index.ts'
 import { keyOfObject } from '../../client/index.ts'
 import type { Cache, EventRecorder, Saver } from '../../runtime/index.ts'
@@ -38,32 +38,22 @@ export interface BindingContext {
 
 export const PODS_BY_CLAIM = 'binding/claim'
 
-export const readClaim = (context: BindingContext, ref: ObjectRef): Promise<Claim | undefined> =>
-  readAndLearn(() => context.client.get(persistentVolumeClaimKind, ref), context.claims)
-
-export const readVolume = (context: BindingContext, name: string): Promise<Volume | undefined> =>
-  readAndLearn(() => context.client.get(persistentVolumeKind, { name }), context.volumes)
-
-async function readAndLearn<T extends PersistentVolumeClaim | PersistentVolume>(
-  read: () => Promise<Readonly<Stored<T>>>,
-  cache: Cache<T>,
-): Promise<Readonly<T> | undefined> {
-  try {
-    const object = await read()
-    cache.learn(object)
-    return object
-  } catch (error) {
-    if (isNotFound(error)) return undefined // anything less sure would give up a volume
-    throw error
-  }
+/** Reads the claim from the server and updates the cache. */
+export async function readClaim({ client, claims }: BindingContext, ref: ObjectRef): Promise<Claim | undefined> {
+  const claim = await find(client, persistentVolumeClaimKind, ref)
+  if (claim) claims.learn(claim)
+  return claim
 }
 
-/** Active pods that name a claim, as `namespace/name`, in order. */
-export const podsOf = ({ pods }: BindingContext, claimKey: string): Readonly<Pod>[] =>
+export async function readVolume({ client, volumes }: BindingContext, name: string): Promise<Volume | undefined> {
+  const volume = await find(client, persistentVolumeKind, { name })
+  if (volume) volumes.learn(volume)
+  return volume
+}
+
+/** Pods that use the claim `namespace/name` and have not ended, sorted by key. */
+export const podsOf = ({ pods }: BindingContext, claimKey: string): Readonly<Stored<Pod>>[] =>
   pods
     .byIndex(PODS_BY_CLAIM, claimKey)
     .filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed')
     .sort((a, b) => (keyOfObject(a) < keyOfObject(b) ? -1 : 1))
-
-export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.code === 409
-export const isGone = (error: unknown): boolean => error instanceof ApiError && error.code === 404

@@ -1,4 +1,4 @@
-// Deaths and races: whatever a binder leaves half done or loses to another, the next pass ends where all end.
+// Crashes between the writes of a binding, and races with other writers: the next reconcile completes the binding.
 import { afterEach, describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
@@ -6,12 +6,12 @@ import { ApiError } from '../../api/status-error.ts'
 import { commitOneByOne } from '../../client/commit-one-by-one.ts'
 import type { Client } from '../../client/index.ts'
 import { BIND_COMPLETED, BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
-import { type BindingTrial, hiding, startBindingTrial, summary } from './binding.fixture.ts'
+import { type BindingFixture, createBindingFixture, hiding, summary } from './binding.fixture.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 const WRITES = ['volume', 'volume status', 'claim', 'claim status']
 
-let world: BindingTrial
+let world: BindingFixture
 afterEach(() => world.stop())
 
 const bound = async () => {
@@ -22,7 +22,7 @@ const bound = async () => {
   })
 }
 
-/** A client that is cut off once this many writes of a binding are done. */
+/** A client that loses its connection after this many writes of a binding. */
 function cutOffAfter(writesDone: number) {
   const line = { isCut: false, isRepaired: false }
   const through = (client: Client): Client => ({
@@ -39,11 +39,11 @@ function cutOffAfter(writesDone: number) {
   return { line, through }
 }
 
-describe('a binder that dies', () => {
+describe('a binder that crashes', () => {
   for (const [done, written] of ['nothing', ...WRITES].entries()) {
-    it(`PROV-5 binding completes after a death past ${written}`, async () => {
+    it(`PROV-5 completes the binding after a crash past ${written}`, async () => {
       const { line, through } = cutOffAfter(done)
-      world = await startBindingTrial({ oneByOne: true, through })
+      world = await createBindingFixture({ oneByOne: true, through })
       await world.volume('pv', AVAILABLE)
       await world.claim('c')
       world.start()
@@ -62,10 +62,10 @@ describe('a binder that dies', () => {
   }
 })
 
-describe('a binder that is not alone', () => {
-  it('PROV-5 a volume that was taken a moment ago is not taken again: the claim finds another', async () => {
+describe('a binder among other writers', () => {
+  it('PROV-5 chooses another volume when its choice was bound meanwhile', async () => {
     let isTaken = false
-    world = await startBindingTrial({
+    world = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {
@@ -86,10 +86,10 @@ describe('a binder that is not alone', () => {
     expect((await world.getVolume('pv')).spec?.claimRef).toEqual({ namespace: 'default', name: 'rival' })
   })
 
-  it('PROV-5 a conflict is looked into at once, however late the watch is', async () => {
+  it('PROV-5 reads a volume after a conflict without waiting for its watch', async () => {
     const hidden = { volume: '' }
     let tries = 0
-    world = await startBindingTrial({
+    world = await createBindingFixture({
       through: (client) => ({
         ...hiding(client, hidden),
         commit: async (writes, options) => {
@@ -110,10 +110,10 @@ describe('a binder that is not alone', () => {
     expect(tries).toBe(2)
   })
 
-  it('PROV-5 what it has bound itself it does not try to bind again, however late the watch is', async () => {
+  it('PROV-5 does not bind a volume again that it has just bound, although the watch is behind', async () => {
     const hidden = { volume: '' }
     let tries = 0
-    world = await startBindingTrial({
+    world = await createBindingFixture({
       through: (client) => ({
         ...hiding(client, hidden),
         commit: (writes, options) => {
@@ -134,9 +134,9 @@ describe('a binder that is not alone', () => {
     expect(tries).toBe(1)
   })
 
-  it('PROV-5 a claim that changes all the time is bound in the end', async () => {
+  it('PROV-5 binds a claim that changes during several reconciles', async () => {
     let changes = 0
-    world = await startBindingTrial({
+    world = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {
@@ -155,9 +155,9 @@ describe('a binder that is not alone', () => {
     expect(changes).toBe(5)
   })
 
-  it('PROV-5 a volume that is deleted under the binder’s hands leaves the claim waiting', async () => {
+  it('PROV-5 leaves the claim pending when its volume is deleted during the reconcile', async () => {
     let isDeleted = false
-    world = await startBindingTrial({
+    world = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {
@@ -177,9 +177,9 @@ describe('a binder that is not alone', () => {
     expect((await world.getClaim('c')).status).toEqual({ phase: 'Pending' })
   })
 
-  it('PROV-5 a server that fails for a while is asked again', async () => {
+  it('PROV-5 retries while the server fails', async () => {
     let failures = 3
-    world = await startBindingTrial({
+    world = await createBindingFixture({
       through: (client) => ({
         ...client,
         commit: async (writes, options) => {

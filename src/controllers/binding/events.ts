@@ -1,5 +1,4 @@
-// What the binder tells people about claims and volumes. Reasons and wording are what every Kubernetes client and
-// operator already searches for.
+// Events that the binder records on claims and volumes. Reasons and wording are those of Kubernetes, which clients match.
 import type { Happening } from '../../runtime/index.ts'
 import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
 
@@ -9,14 +8,14 @@ const quoted = (name: string): string => JSON.stringify(name)
 const normal = (reason: string, message: string): Happening => ({ type: 'Normal', reason, message })
 const warning = (reason: string, message: string): Happening => ({ type: 'Warning', reason, message })
 
-// On claims that wait
+// On waiting claims
 
 export const nothingAvailable = normal(
   'FailedBinding',
   'no persistent volumes available for this claim and no storage class is set',
 )
 export const namedMissing = (volume: string): Happening =>
-  normal('FailedBinding', `volume ${quoted(volume)} not found: the claim names it, and waits until it exists`)
+  normal('FailedBinding', `volume ${quoted(volume)} not found: the claim names it and waits until it exists`)
 export const belongsToAnother = (volume: string, owner: string): Happening =>
   warning(
     'FailedBinding',
@@ -53,7 +52,7 @@ export const attributesClassGateOff = (className: string): Happening =>
       'is disabled; the claim is bound once it is enabled',
   )
 
-// On claims whose volume is gone
+// On claims whose volume no longer exists
 
 export const lostReference = warning(
   'ClaimLost',
@@ -65,7 +64,7 @@ export const misbound = warning(
   'Two claims are bound to the same volume, this one is bound incorrectly',
 )
 
-// On a claim and its volume, when the volume was made for it and cannot be used
+// On a claim and the volume provisioned for it, when they do not match
 
 export const modeMismatchOnClaim = (volume: string): Happening =>
   warning(
@@ -80,23 +79,24 @@ export const modeMismatchOnVolume = (claim: string): Happening =>
 
 // On volumes that cannot be reclaimed
 
-/** Whoever gives it back may not know. */
-export const deletionAsked = warning(
+/** For an operator who removed the claimRef without knowing that deletion had begun. */
+export const deletionRequested = warning(
   'VolumeHeldBack',
-  'The storage was asked to delete what is behind this volume and may have done so: no claim is given it, and with the ' +
-    `policy Delete it goes on being deleted. To keep it, set the policy Retain; if its data is still there, take off the annotation ${DELETION_REQUESTED}`,
+  'Deletion of the storage of this volume was requested, so its data may be gone: no claim is bound to it, and with the ' +
+    'reclaim policy Delete its deletion continues. To keep the volume, set the policy Retain; if its data still exists, ' +
+    `remove the annotation ${DELETION_REQUESTED}`,
 )
 
 export const noDeleter = (volume: string): Happening =>
   warning(
     'VolumeFailedDelete',
     `error getting deleter volume plugin for volume ${quoted(volume)}: no deletable volume plugin matched; ` +
-      'delete the storage behind it by hand, then the volume',
+      'delete its storage by hand, then the volume',
   )
 export const deleterUnknown = (provisioner: string): Happening =>
   warning(
     'VolumeFailedDelete',
-    `no volume plugin matched name: ${provisioner}; delete the storage behind it by hand, then the volume`,
+    `no volume plugin matched name: ${provisioner}; delete its storage by hand, then the volume`,
   )
 export const noRecycler = warning(
   'VolumeFailedRecycle',

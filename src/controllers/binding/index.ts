@@ -1,8 +1,5 @@
-export { type ChooseOptions, chooseVolume, type VolumeCandidates } from '../../volumes/choose-volume.ts'
-export { requirementsOf } from '../../volumes/matching.ts'
-export { isReachableFrom, type NodeFacts } from '../../volumes/node-affinity.ts'
+// The binding controllers: bind claims to volumes, and volumes to the phase they are in.
 export { bindingOfNew } from './bind-new-volume.ts'
 export { type BindingOptions, createBindingControllers } from './binding-controllers.ts'
 export { type BindingMetrics, createBindingMetrics } from './metrics.ts'
 export type { InProcessProvisioner } from './plan-reclaim.ts'
-export { createVolumeIndex, type VolumeIndex } from './volume-index.ts'

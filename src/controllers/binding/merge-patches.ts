@@ -1,5 +1,5 @@
-// Changes of one object and of its status as conditional writes: the first holds for the version that was read, the
-// second, which cannot know the version the first will make, for the object with that uid.
+// Changes of an object and its status as conditional writes: the first is conditional on the resourceVersion that was
+// read, the second only on the uid, because it cannot know the version that the first will produce. Pure.
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import type { CommitWrite } from '../../client/index.ts'
 
@@ -7,18 +7,18 @@ export interface PatchParts {
   /** A value of null removes the annotation. */
   readonly annotations?: Readonly<Record<string, string | null>>
   readonly spec?: object
-  /** All that are left of them; absent: they stay as they are. */
-  readonly finalizers?: readonly string[] | undefined
+  /** The complete new list; absent: unchanged. */
+  readonly finalizers?: readonly string[]
 }
 
 export function mergePatches(
   kind: Kind,
   { metadata: { namespace, name = '', uid, resourceVersion } }: Readonly<KubeObject>,
-  { main, status }: { readonly main?: PatchParts | undefined; readonly status?: object | undefined },
+  { main, status }: { readonly main?: PatchParts; readonly status?: object },
 ): CommitWrite[] {
   const ref = { name, ...(namespace ? { namespace } : {}) }
   const writes: CommitWrite[] = []
-  /** One that is made in the same commit has neither yet. */
+  /** An object that is created in the same commit has neither yet. */
   const condition = () => ({
     ...(uid === undefined ? {} : { uid }),
     ...(writes.length > 0 || resourceVersion === undefined ? {} : { resourceVersion }),

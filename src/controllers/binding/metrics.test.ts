@@ -4,23 +4,23 @@ import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
-import { type BindingTrial, startBindingTrial } from './binding.fixture.ts'
+import { type BindingFixture, createBindingFixture } from './binding.fixture.ts'
 import { createBindingMetrics } from './metrics.ts'
 
 const AVAILABLE = { status: { phase: 'Available' } }
 
-let world: BindingTrial
+let world: BindingFixture
 afterEach(() => world.stop())
 
-async function start(through?: Parameters<typeof startBindingTrial>[0]) {
+async function start(through?: Parameters<typeof createBindingFixture>[0]) {
   const registry = new Registry()
-  world = await startBindingTrial({ bindingMetrics: createBindingMetrics(registry), ...through })
+  world = await createBindingFixture({ bindingMetrics: createBindingMetrics(registry), ...through })
   return async (name: string) =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith(name) && !line.includes('_bucket'))
 }
 
-describe('what the binder counts', () => {
-  it('PROV-4 VAC-11 volumes and claims by what they are, as they come and go', async () => {
+describe('binding metrics', () => {
+  it('PROV-4 VAC-11 count volumes and claims by class, mode and plugin', async () => {
     const lines = await start()
     await world.volume('bound', AVAILABLE)
     await world.volume('free', { size: '9Gi', spec: { storageClassName: 'gold', volumeMode: 'Block' }, ...AVAILABLE })
@@ -55,7 +55,7 @@ describe('what the binder counts', () => {
     ])
   })
 
-  it('PROV-3 claims that were given the default class, and the times that failed', async () => {
+  it('PROV-3 count assignments of the default class and their failures', async () => {
     let failures = 1
     const lines = await start({
       through: (client) => ({
@@ -81,12 +81,12 @@ describe('what the binder counts', () => {
     ])
   })
 
-  it('PROV-7 how long a claim waited from being asked for to being bound, and a volume for being deleted', async () => {
+  it('PROV-7 measure provisioning until the claim is bound, and deletion of a volume', async () => {
     const lines = await start()
     await world.storageClass('gold')
     const { metadata } = await world.claim('c', { spec: { storageClassName: 'gold' } })
     await world.settle()
-    await world.trial.clock.advance(3_000)
+    await world.api.clock.advance(3_000)
     await world.volume('made', {
       spec: { storageClassName: 'gold', persistentVolumeReclaimPolicy: 'Delete' },
       annotations: { [PROVISIONED_BY]: 'disk.example.com' },
@@ -100,7 +100,7 @@ describe('what the binder counts', () => {
     )
     await world.client.delete(persistentVolumeClaimKind, { namespace: 'default', name: 'c' })
     await world.settle()
-    await world.trial.clock.advance(5_000)
+    await world.api.clock.advance(5_000)
     await world.client.patch(
       persistentVolumeKind,
       { name: 'made' },
@@ -116,7 +116,7 @@ describe('what the binder counts', () => {
     ])
   })
 
-  it('PROV-20 volumes that nobody can delete', async () => {
+  it('PROV-20 count volumes without a deleter as failed deletions', async () => {
     const lines = await start()
     await world.volume('pv', {
       claim: { name: 'gone', uid: 'gone' },

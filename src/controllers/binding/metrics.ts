@@ -1,5 +1,5 @@
-// What the binder counts, under the names operators already chart. How many volumes and claims there are is counted
-// from the caches when it is asked.
+// Metrics of the binder, under the names of kube-controller-manager. Volumes and claims are counted from the caches when
+// metrics are scraped.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName, volumeClassName } from '../../api/kinds/shared/class-names.ts'
@@ -9,7 +9,7 @@ import type { Cache } from '../../runtime/index.ts'
 import type { Volume } from '../../volumes/matching.ts'
 
 export interface BindingMetrics {
-  /** Whose volumes and claims are counted, until the returned function is called. */
+  /** Counts the volumes and claims of these caches until the returned function is called. */
   count(caches: CountedCaches): () => void
   assignedDefaultClass(succeeded: boolean): void
   operationFailed(plugin: string, operation: string): void
@@ -34,22 +34,22 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
       labelNames,
       registers,
       collect() {
-        this.reset() // what no longer exists must not be shown
+        this.reset() // drop label values that no longer occur
         if (counted) each((labels) => this.inc(labels), counted)
       },
     })
-  counts('total_pv_count', 'Volumes.', ['plugin_name', 'volume_mode'], (add, { volumes }) => {
+  counts('total_pv_count', 'Number of persistent volumes.', ['plugin_name', 'volume_mode'], (add, { volumes }) => {
     for (const one of volumes.list()) add({ plugin_name: pluginOf(one), volume_mode: one.spec?.volumeMode ?? '' })
   })
   for (const isBound of [true, false]) {
-    const [word, said] = isBound ? ['bound', 'that are bound'] : ['unbound', 'that are not bound']
-    counts(`${word}_pv_count`, `Volumes ${said}.`, ['storage_class'], (add, { volumes }) => {
+    const word = isBound ? 'bound' : 'unbound'
+    counts(`${word}_pv_count`, `Number of ${word} persistent volumes.`, ['storage_class'], (add, { volumes }) => {
       for (const one of volumes.list()) {
         if ((one.status?.phase === 'Bound') === isBound) add({ storage_class: volumeClassName(one) })
       }
     })
     const labels = ['namespace', 'storage_class', 'volume_attributes_class']
-    counts(`${word}_pvc_count`, `Claims ${said}.`, labels, (add, { claims }) => {
+    counts(`${word}_pvc_count`, `Number of ${word} persistent volume claims.`, labels, (add, { claims }) => {
       for (const one of claims.list()) {
         if ((one.status?.phase === 'Bound') !== isBound) continue
         add({
@@ -63,23 +63,23 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
 
   const assigned = new Counter({
     name: 'retroactive_storageclass_total',
-    help: 'Times a claim was to be given the default class that came later.',
+    help: 'Attempts to assign the default class to a claim that was created without a class.',
     registers,
   })
   const notAssigned = new Counter({
     name: 'retroactive_storageclass_errors_total',
-    help: 'Times that failed.',
+    help: 'Failed attempts to assign the default class to a claim.',
     registers,
   })
   const perOperation = { labelNames: ['plugin_name', 'operation_name'], registers }
   const failed = new Counter({
     name: 'volume_operation_errors_total',
-    help: 'Times an operation on a volume failed; it is tried again.',
+    help: 'Failed operations on volumes; each is retried.',
     ...perOperation,
   })
   const took = new Histogram({
     name: 'volume_operation_total_seconds',
-    help: 'From asking for a volume to its being bound, and from releasing one to its being gone.',
+    help: 'Seconds from the request for a volume until it is bound, and from its release until it is deleted.',
     buckets: OPERATION_SECONDS,
     ...perOperation,
   })
@@ -103,14 +103,14 @@ export function createBindingMetrics(registry: Registry): BindingMetrics {
 
 type Add = (labels: Record<string, string>) => void
 
-/** As the plugins were called: CSI volumes by their driver, others by their source. */
+/** The names of the in-tree plugins: CSI volumes by driver, others by source. */
 function pluginOf({ spec = {} }: Volume): string {
   if (spec.csi) return `kubernetes.io/csi:${spec.csi.driver}`
   const [source] = volumeSources(spec)
   return source ? `kubernetes.io/${PLUGIN_NAMES[source] ?? source}` : 'N/A'
 }
 
-/** Those not called after their field. */
+/** Plugins that are not named after their field. */
 const PLUGIN_NAMES: Readonly<Record<string, string>> = {
   awsElasticBlockStore: 'aws-ebs',
   azureDisk: 'azure-disk',

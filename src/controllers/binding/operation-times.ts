@@ -1,19 +1,18 @@
-// How long claims waited for a volume to be made, and volumes for being deleted: from the first time it was asked for
-// to the end of it, in this process.
+// Measures how long provisioning and deleting take: from the first request to the end, as this process sees them.
 import type { Clock } from '../../base/clock.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import type { BindingMetrics } from './metrics.ts'
 
-/** More that are begun at once are not timed. */
+/** Operations beyond this number at once are not measured. */
 const TIMED_MAX = 100_000
 
 export interface OperationTimes {
-  /** Only the first call counts until it has ended. */
+  /** Repeated calls before `end` are ignored. */
   begin(key: ObjectKey, plugin: string): void
   failed(key: ObjectKey): void
-  /** Nothing if it was not begun here. */
+  /** Does nothing if the operation did not begin in this process. */
   end(key: ObjectKey): void
-  /** It ended without the outcome that is timed. */
+  /** The operation ended without the measured result. */
   forget(key: ObjectKey): void
 }
 

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { Stored } from '../../api/kind.ts'
+import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import { aClaim, aVolume } from '../../volumes/claims-and-volumes.fixture.ts'
 import { BIND_COMPLETED } from '../../volumes/names.ts'
 import { type ClaimSituation, planClaim } from './plan-claim.ts'
@@ -7,7 +9,7 @@ const plan = (situation: Partial<ClaimSituation>) =>
   planClaim({
     claim: aClaim(),
     named: undefined,
-    isSure: false,
+    isLive: false,
     storageClass: undefined,
     defaultClass: () => undefined,
     choose: () => undefined,
@@ -16,46 +18,46 @@ const plan = (situation: Partial<ClaimSituation>) =>
     bindsAttributesClasses: true,
     ...situation,
   })
-const aClass = (parts: object = {}): any => ({
-  metadata: { name: 'gold' },
+const aClass = (parts: object = {}): Stored<StorageClass> => ({
+  metadata: { name: 'gold', uid: 'uid-gold', resourceVersion: '1' },
   provisioner: 'disk.example.com',
   volumeBindingMode: 'Immediate',
   ...parts,
 })
 const COMPLETED = { annotations: { [BIND_COMPLETED]: 'yes' }, spec: { volumeName: 'pv' } }
 
-describe('the plan for a claim', () => {
-  it('PROV-5 a bound claim is believed to have lost its volume only when the server says so', () => {
+describe('planClaim', () => {
+  it('PROV-5 marks a bound claim lost only when the server confirms that its volume is gone', () => {
     const claim = aClaim(COMPLETED)
     expect(plan({ claim })).toEqual({ do: 'read its volume' })
-    expect(plan({ claim, isSure: true })).toMatchObject({ do: 'give up', tell: { reason: 'ClaimLost' } })
+    expect(plan({ claim, isLive: true })).toMatchObject({ do: 'mark lost', event: { reason: 'ClaimLost' } })
     const others = aVolume({ claim: { name: 'd', uid: 'uid-d' } })
     expect(plan({ claim, named: others })).toEqual({ do: 'read its volume' })
-    expect(plan({ claim, named: others, isSure: true })).toMatchObject({ tell: { reason: 'ClaimMisbound' } })
+    expect(plan({ claim, named: others, isLive: true })).toMatchObject({ event: { reason: 'ClaimMisbound' } })
   })
 
-  it('PROV-5 a bound claim whose volume is reserved by name only is misbound, and one whose volume is free is bound again', () => {
+  it('PROV-5 reports a claim whose volume has no uid in its claimRef, and rebinds one whose volume has no claimRef', () => {
     const claim = aClaim(COMPLETED)
     const reserved = aVolume({ claim: { name: 'c' } })
-    expect(plan({ claim, named: reserved, isSure: true })).toMatchObject({ tell: { reason: 'ClaimMisbound' } })
+    expect(plan({ claim, named: reserved, isLive: true })).toMatchObject({ event: { reason: 'ClaimMisbound' } })
     const free = aVolume()
     expect(plan({ claim, named: free })).toEqual({ do: 'bind', volume: free })
   })
 
-  it('PROV-4 a volume that is going is not bound to the claim that names it', () => {
+  it('PROV-4 does not bind a volume that is being deleted to the claim that names it', () => {
     const named = aVolume({ metadata: { deletionTimestamp: 'now' } })
     expect(plan({ claim: aClaim({ spec: { volumeName: 'pv' } }), named })).toMatchObject({
       do: 'wait',
-      tell: { message: 'Cannot bind to requested volume "pv": the volume is marked for deletion "pv"' },
+      event: { message: 'Cannot bind to requested volume "pv": the volume is marked for deletion "pv"' },
     })
   })
 
-  it('PROV-4 a claim that names a volume reserved for it gets it, whatever the volume is like', () => {
+  it('PROV-4 binds a volume that the claim names and that is reserved for it, whatever its size', () => {
     const named = aVolume({ size: '1Mi', claim: { name: 'c' } })
     expect(plan({ claim: aClaim({ spec: { volumeName: 'pv' } }), named })).toEqual({ do: 'bind', volume: named })
   })
 
-  it('PROV-3 the default class is asked for only where nothing is named and nothing fits', () => {
+  it('PROV-3 assigns the default class only if the claim names no class and no volume fits', () => {
     const defaultClass = () => aClass()
     expect(plan({ defaultClass })).toEqual({ do: 'assign class', className: 'gold' })
     const fit = aVolume()
@@ -64,7 +66,7 @@ describe('the plan for a claim', () => {
     expect(plan({ defaultClass, claim: aClaim({ spec: { volumeName: 'pv' } }) })).toMatchObject({ do: 'wait' })
   })
 
-  it('PROV-6 a class without a binding mode is no class to act on', () => {
+  it('PROV-6 waits if the class has no binding mode', () => {
     const storageClass = aClass({ volumeBindingMode: undefined })
     expect(plan({ claim: aClaim({ className: 'gold' }), storageClass, choose: () => aVolume() })).toMatchObject({
       do: 'wait',
@@ -72,7 +74,7 @@ describe('the plan for a claim', () => {
     })
   })
 
-  it('PROV-7 the status of a claim that asks for a volume is left alone; that of one that waits for a pod is not', () => {
+  it('PROV-7 sets Pending on a claim that waits for a pod, not on one that requests provisioning', () => {
     const claim = aClaim({ className: 'gold' })
     expect(plan({ claim, storageClass: aClass() })).not.toHaveProperty('phase')
     expect(plan({ claim, storageClass: aClass({ volumeBindingMode: 'WaitForFirstConsumer' }) })).toMatchObject({
@@ -81,7 +83,7 @@ describe('the plan for a claim', () => {
     })
   })
 
-  it('PROV-13 of a claim that is going, only what was made for it is still bound', () => {
+  it('PROV-13 binds a claim being deleted only to the volume provisioned for it', () => {
     const claim = aClaim({ metadata: { deletionTimestamp: 'now' } })
     const asked: boolean[] = []
     const choose = ({ isDelayed }: { isDelayed: boolean }) => {
@@ -90,20 +92,20 @@ describe('the plan for a claim', () => {
     }
     expect(plan({ claim, choose, defaultClass: () => aClass() })).toEqual({
       do: 'wait',
-      because: 'it is being deleted',
+      because: 'the claim is being deleted',
     })
     expect(asked).toEqual([true])
-    const made = aVolume({ claim: { name: 'c', uid: 'uid-c' } })
-    expect(plan({ claim, choose: () => made })).toEqual({ do: 'bind', volume: made })
+    const provisioned = aVolume({ claim: { name: 'c', uid: 'uid-c' } })
+    expect(plan({ claim, choose: () => provisioned })).toEqual({ do: 'bind', volume: provisioned })
   })
 
-  it('VAC-12 with the gate off a claim that names an attributes class is not bound, and nothing is made for it', () => {
+  it('VAC-12 with the gate disabled, neither binds nor provisions for a claim with an attributes class', () => {
     const claim = aClaim({ spec: { volumeAttributesClassName: 'silver', storageClassName: 'gold' } })
     const off = { claim, bindsAttributesClasses: false, storageClass: aClass(), choose: () => aVolume() }
     expect(plan(off)).toMatchObject({
       do: 'wait',
       phase: 'Pending',
-      tell: {
+      event: {
         reason: 'VolumeMismatch',
         message: expect.stringContaining('not supported when the feature-gate VolumeAttributesClass is disabled'),
       },
@@ -112,7 +114,7 @@ describe('the plan for a claim', () => {
     expect(plan({ ...off, claim: aClaim({ spec: { volumeAttributesClassName: '' } }) })).toMatchObject({ do: 'bind' })
   })
 
-  it('VAC-12 with the gate off a claim that is bound stays bound', () => {
+  it('VAC-12 with the gate disabled, keeps a bound claim bound', () => {
     const claim = aClaim({ ...COMPLETED, spec: { ...COMPLETED.spec, volumeAttributesClassName: 'silver' } })
     const named = aVolume({ claim: { name: 'c', uid: claim.metadata.uid! } })
     expect(plan({ claim, named, bindsAttributesClasses: false })).toMatchObject({ do: 'bind' })

@@ -1,5 +1,5 @@
-// What should happen to one claim, as data: bind it, ask a provisioner, give it the default class, give it up, or wait
-// and say why. Pure; reconcile-claim.ts gathers the situation and carries the plan out.
+// Plans one claim, as data: bind it, request provisioning, assign the default class, mark it lost, or wait with a reason.
+// Pure. reconcile-claim.ts reads the input and applies the plan.
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { Happening } from '../../runtime/index.ts'
@@ -33,35 +33,35 @@ import {
 
 export interface ClaimSituation {
   readonly claim: Claim
-  /** The volume its spec names; absent when it names none, or one that does not exist. */
+  /** The volume of spec.volumeName; undefined without a name and if it does not exist. */
   readonly named: Volume | undefined
-  /** `named` was read from the server just now; what a cache says may be out of date. */
-  readonly isSure: boolean
-  /** The class it names, if that exists. */
+  /** `named` was just read from the server rather than from the cache, which may be behind. */
+  readonly isLive: boolean
+  /** The class that the claim names, if it exists. */
   readonly storageClass: Readonly<StorageClass> | undefined
-  /** Looked up only where they matter. */
+  // Functions, so that they run only where the plan depends on them.
   defaultClass(): Readonly<StorageClass> | undefined
-  choose(choosing: { readonly isDelayed: boolean }): Volume | undefined
-  /** Names of pods that use the claim, have not ended, and have no node yet. */
+  choose(options: { readonly isDelayed: boolean }): Volume | undefined
+  /** Names of pods that use the claim, have not ended and are not scheduled. */
   unscheduledPods(): readonly string[]
   /** Whether a provisioner of that name runs in this process. */
   isInProcess(provisioner: string): boolean
-  /** The gate VolumeAttributesClass is on: claims that name such a class are bound. */
+  /** The feature gate VolumeAttributesClass: without it, claims with such a class are not bound. */
   readonly bindsAttributesClasses: boolean
 }
 
 export type ClaimAction =
   | { readonly do: 'bind'; readonly volume: Volume }
-  /** Before believing that its volume is lost. */
+  /** Before treating its volume as lost. */
   | { readonly do: 'read its volume' }
-  | { readonly do: 'give up'; readonly tell: Happening }
+  | { readonly do: 'mark lost'; readonly event: Happening }
   | { readonly do: 'assign class'; readonly className: string }
-  | { readonly do: 'ask'; readonly provisioner: string; readonly because: string; readonly tell?: Happening }
+  | { readonly do: 'provision'; readonly provisioner: string; readonly because: string; readonly event?: Happening }
   | {
       readonly do: 'wait'
       readonly because: string
-      readonly tell?: Happening
-      /** What the status should say meanwhile; without it, it is left alone. */
+      readonly event?: Happening
+      /** The phase to set; absent: unchanged. */
       readonly phase?: 'Pending'
     }
 
@@ -71,84 +71,84 @@ export function planClaim(situation: ClaimSituation): ClaimAction {
   if (isBindCompleted(situation.claim)) return planBound(situation)
   const attributesClass = situation.claim.spec?.volumeAttributesClassName
   if (attributesClass && !situation.bindsAttributesClasses) {
-    const tell = attributesClassGateOff(attributesClass)
-    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+    const event = attributesClassGateOff(attributesClass)
+    return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   return situation.claim.spec?.volumeName ? planNamed(situation) : planUnbound(situation)
 }
 
-/** Bound once: it keeps that volume or is lost, and everything that is missing of the binding is repaired. */
-function planBound({ claim, named, isSure }: ClaimSituation): ClaimAction {
-  if (!claim.spec?.volumeName) return { do: 'give up', tell: lostReference }
+/** Bound before: it keeps its volume or is lost. Missing parts of the binding are written again. */
+function planBound({ claim, named, isLive }: ClaimSituation): ClaimAction {
+  if (!claim.spec?.volumeName) return { do: 'mark lost', event: lostReference }
   const owner = named?.spec?.claimRef
   if (named && (!owner || owner.uid === claim.metadata.uid)) return { do: 'bind', volume: named }
-  if (!isSure) return { do: 'read its volume' }
-  return { do: 'give up', tell: named ? misbound : lostVolume }
+  if (!isLive) return { do: 'read its volume' }
+  return { do: 'mark lost', event: named ? misbound : lostVolume }
 }
 
-/** The user, or an earlier pass, has said which volume it must be. */
+/** The user or an earlier reconcile has set volumeName. */
 function planNamed({ claim, named }: ClaimSituation): ClaimAction {
   const name = claim.spec?.volumeName ?? ''
   if (!named) {
-    const tell = namedMissing(name)
-    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+    const event = namedMissing(name)
+    return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   if (!named.spec?.claimRef) {
     const why = mismatchReason(candidateOf(named), requirementsOf(claim))
     if (why === undefined) return { do: 'bind', volume: named }
-    const tell = volumeMismatch(name, why)
-    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+    const event = volumeMismatch(name, why)
+    return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   if (isReservedFor(named, claim)) {
     if (!isDeletionRequested(named)) return { do: 'bind', volume: named }
-    const tell = volumeMismatch(name, STORAGE_BEING_DELETED)
-    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+    const event = volumeMismatch(name, STORAGE_BEING_DELETED)
+    return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
-  const tell = belongsToAnother(name, claimKeyOf(named) ?? '')
-  // Where a controller has set the name, a binding is broken in a way that nobody but its author can mend.
-  const isOurs = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
-  return { do: 'wait', because: tell.message, tell, ...(isOurs ? {} : { phase: 'Pending' }) }
+  const event = belongsToAnother(name, claimKeyOf(named) ?? '')
+  // A controller has set the name: that binding is inconsistent, so the status is left for its author to fix.
+  const isByController = annotationOf(claim, BOUND_BY_CONTROLLER) !== undefined
+  return { do: 'wait', because: event.message, event, phase: isByController ? undefined : 'Pending' }
 }
 
-/** Any volume will do. */
+/** No volume is named: any that fits. */
 function planUnbound(situation: ClaimSituation): ClaimAction {
   const { claim, storageClass } = situation
   const className = claimClassName(claim)
   if (storageClass && !storageClass.volumeBindingMode) {
-    const tell = noBindingMode(className ?? '')
-    return { do: 'wait', because: tell.message, tell }
+    const event = noBindingMode(className ?? '')
+    return { do: 'wait', because: event.message, event }
   }
-  const isGoing = claim.metadata.deletionTimestamp !== undefined
+  const isDeleted = claim.metadata.deletionTimestamp !== undefined
   const isDelayed = storageClass?.volumeBindingMode === 'WaitForFirstConsumer'
-  // For a claim that is going, only a volume that was made for it is still bound: it then goes the way of all volumes.
-  const volume = situation.choose({ isDelayed: isDelayed || isGoing })
+  // A claim being deleted binds only to the volume provisioned for it, so that the volume is then reclaimed.
+  const volume = situation.choose({ isDelayed: isDelayed || isDeleted })
   if (volume) return { do: 'bind', volume }
-  if (isGoing) return { do: 'wait', because: 'it is being deleted' }
+  if (isDeleted) return { do: 'wait', because: 'the claim is being deleted' }
   if (className === undefined) {
     const byDefault = situation.defaultClass()?.metadata.name
     if (byDefault) return { do: 'assign class', className: byDefault }
   }
   if (isDelayed && annotationOf(claim, SELECTED_NODE) === undefined) {
     const pods = situation.unscheduledPods()
-    const tell = pods.length > 0 ? waitsForPods(pods) : waitsForConsumer
-    return { do: 'wait', because: tell.message, tell, phase: 'Pending' }
+    const event = pods.length > 0 ? waitsForPods(pods) : waitsForConsumer
+    return { do: 'wait', because: event.message, event, phase: 'Pending' }
   }
   if (className) return planProvisioning(className, situation)
-  return { do: 'wait', because: nothingAvailable.message, tell: nothingAvailable, phase: 'Pending' }
+  return { do: 'wait', because: nothingAvailable.message, event: nothingAvailable, phase: 'Pending' }
 }
 
-/** Nothing that exists will do, but its class may make one. */
+/** No existing volume fits. */
 function planProvisioning(className: string, { storageClass, isInProcess }: ClaimSituation): ClaimAction {
   if (!storageClass) {
-    const because = `its class "${className}" does not exist; it waits for the class, or for a volume of that class`
-    return { do: 'wait', because, tell: classNotFound(className) }
+    const because = `its class "${className}" does not exist; waiting for the class or for a volume of that class`
+    return { do: 'wait', because, event: classNotFound(className) }
   }
   const { provisioner } = storageClass
-  const because = `waiting for the provisioner "${provisioner}" to make a volume`
-  if (isInProcess(provisioner)) return { do: 'ask', provisioner, because }
+  const because = `waiting for the provisioner "${provisioner}" to create a volume`
+  if (isInProcess(provisioner)) return { do: 'provision', provisioner, because }
   if (provisioner.startsWith(IN_TREE_PREFIX)) {
-    const why = `the provisioner "${provisioner}" of its class "${className}" makes no volumes; it waits for a volume of that class`
-    return { do: 'wait', because: why, tell: noPlugin(provisioner) }
+    const why = `the provisioner "${provisioner}" of its class "${className}" does not exist; waiting for a volume of that class`
+    return { do: 'wait', because: why, event: noPlugin(provisioner) }
   }
-  return { do: 'ask', provisioner, because, tell: externalProvisioning(provisioner) }
+  return { do: 'provision', provisioner, because, event: externalProvisioning(provisioner) }
 }

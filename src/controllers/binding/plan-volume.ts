@@ -1,88 +1,90 @@
-// What should happen to one volume, as data: which phase it is in, whether it is given back, and what becomes of it
-// when its claim is gone. Binding it to a claim is the claim's business (plan-claim.ts). Pure.
+// Plans one volume, as data: its phase, whether its claimRef is cleared, and its reclaim when the claim was deleted
+// (plan-reclaim.ts). Binding is planned for the claim (plan-claim.ts); reconcile-volume.ts applies the plan. Pure.
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import type { Happening } from '../../runtime/index.ts'
 import { mismatchReason } from '../../volumes/choose-volume.ts'
 import { isDeletionRequested } from '../../volumes/deletion-requested.ts'
 import { type Claim, candidateOf, claimKeyOf, requirementsOf } from '../../volumes/matching.ts'
 import { BOUND_BY_CONTROLLER, PROVISIONED_BY } from '../../volumes/names.ts'
-import { deletionAsked } from './events.ts'
+import { deletionRequested } from './events.ts'
 import { planReclaim, type Reclaim, type ReclaimSituation } from './plan-reclaim.ts'
 import type { VolumePhase } from './volume-status.ts'
 
 export interface VolumeSituation extends ReclaimSituation {
-  /** The claim its claimRef names, by namespace and name. */
+  /** The claim that claimRef names, by namespace and name; its uid may differ. */
   readonly claim: Claim | undefined
-  /** `claim` was read from the server just now; what a cache says may be out of date. */
-  readonly isSure: boolean
+  /** `claim` was just read from the server rather than from the cache, which may be behind. */
+  readonly isLive: boolean
 }
 
 export type VolumeAction =
   | { readonly do: 'set phase'; readonly phase: VolumePhase }
-  /** Before believing that its claim is gone. */
+  /** Before treating its claim as deleted. */
   | { readonly do: 'read its claim' }
-  | { readonly do: 'give back'; readonly keepsName: boolean }
-  /** Nobody has it, and nobody is given it. */
-  | { readonly do: 'hold back'; readonly tell: Happening }
-  | { readonly do: 'tell of mismatch'; readonly claim: Claim; readonly because: string }
+  | { readonly do: 'clear claimRef'; readonly keepsName: boolean }
+  /** Free, but not to be bound. */
+  | { readonly do: 'withhold'; readonly event: Happening }
+  | { readonly do: 'report mismatch'; readonly claim: Claim; readonly because: string }
   | { readonly do: 'reclaim'; readonly how: Reclaim }
   | { readonly do: 'wait'; readonly because: string }
 
 export function planVolume(situation: VolumeSituation): VolumeAction {
-  const { volume, claim, isSure } = situation
+  const { volume, claim, isLive } = situation
   const uid = volume.spec?.claimRef?.uid
   if (!uid) {
-    if (isDeletionRequested(volume)) return { do: 'hold back', tell: deletionAsked }
-    return { do: 'set phase', phase: 'Available' } // nobody's, or reserved by name for a claim to come
+    if (isDeletionRequested(volume)) return { do: 'withhold', event: deletionRequested }
+    return { do: 'set phase', phase: 'Available' } // free, or reserved by name for a claim that does not exist yet
   }
   if (claim?.metadata.uid !== uid) {
-    // A namesake is not the claim, and what is missing here may only be unknown here.
-    if (!isSure && (claim || !isOver(situation))) return { do: 'read its claim' }
+    // The cache may show an older claim of that name, or not show the claim yet.
+    if (!isLive && (claim || !isReleased(situation))) return { do: 'read its claim' }
     return planOrphan(situation)
   }
   const wanted = claim.spec?.volumeName
-  if (!wanted) return planUnanswered(situation, claim)
+  if (!wanted) return planHalfBound(situation, claim)
   if (wanted === volume.metadata.name) return { do: 'set phase', phase: 'Bound' }
-  return planLoser(situation)
+  return planSuperseded(situation)
 }
 
-/** Its claim is gone. Failed stays Failed: people should see that something went wrong. */
+/** Its claim was deleted. A Failed volume stays Failed, so that the failure remains visible. */
 function planOrphan(situation: VolumeSituation): VolumeAction {
-  if (!isOver(situation)) return { do: 'set phase', phase: 'Released' }
+  if (!isReleased(situation)) return { do: 'set phase', phase: 'Released' }
   const how = planReclaim(situation)
-  // A claim that has come back has not lost its volume; this is the last look before anything is declared failed.
-  if (!situation.isSure && how.is !== 'left') return { do: 'read its claim' }
+  // Before reporting a failure, make sure that the claim does not exist.
+  if (!situation.isLive && how.is !== 'delegated') return { do: 'read its claim' }
   return { do: 'reclaim', how }
 }
 
-/** The volume is the claim's, but the claim does not know yet; its own pass will bind it if it can. */
-function planUnanswered(situation: VolumeSituation, claim: Claim): VolumeAction {
-  const { volume, isSure } = situation
-  // Deleted before it was bound, no claim takes it any more. It goes the way of all volumes, and the claim starts over.
+/** claimRef names the claim, whose volumeName is still empty. Reconciling the claim binds it if possible. */
+function planHalfBound(situation: VolumeSituation, claim: Claim): VolumeAction {
+  const { volume, isLive } = situation
+  // Deleted before it was bound: it is reclaimed, and the claim looks for another volume.
   if (volume.metadata.deletionTimestamp && volume.status?.phase !== 'Bound') {
-    return isSure ? planOrphan(situation) : { do: 'read its claim' }
+    return isLive ? planOrphan(situation) : { do: 'read its claim' }
   }
-  const [offer, wish] = [candidateOf(volume), requirementsOf(claim)]
+  const [candidate, requirements] = [candidateOf(volume), requirementsOf(claim)]
   const key = claimKeyOf(volume)
-  if (offer.volumeMode !== wish.volumeMode) {
-    const because = `the claim ${key} that it belongs to wants volumeMode ${wish.volumeMode}, and it is ${offer.volumeMode}`
-    return { do: 'tell of mismatch', claim, because }
+  if (candidate.volumeMode !== requirements.volumeMode) {
+    const because = `claim ${key} of its claimRef requests volumeMode ${requirements.volumeMode}, and the volume has ${candidate.volumeMode}`
+    return { do: 'report mismatch', claim, because }
   }
-  const why = mismatchReason(offer, wish, { isReserved: true })
-  if (why) return { do: 'wait', because: `it belongs to the claim ${key}, which cannot be bound to it: ${why}` }
-  return { do: 'wait', because: `it belongs to the claim ${key}, which is yet to be bound to it` }
+  const why = mismatchReason(candidate, requirements, { isReserved: true })
+  if (why) return { do: 'wait', because: `claim ${key} of its claimRef cannot be bound to it: ${why}` }
+  return { do: 'wait', because: `claim ${key} of its claimRef is not bound to it yet` }
 }
 
-/** The claim has taken another volume. */
-function planLoser(situation: VolumeSituation): VolumeAction {
+/** The claim is bound to another volume. */
+function planSuperseded(situation: VolumeSituation): VolumeAction {
   const { volume } = situation
-  const wasMadeForIt = annotationOf(volume, PROVISIONED_BY) !== undefined
-  if (wasMadeForIt && volume.spec?.persistentVolumeReclaimPolicy === 'Delete') {
-    return isOver(situation) ? { do: 'reclaim', how: planReclaim(situation) } : { do: 'set phase', phase: 'Released' }
+  const isProvisioned = annotationOf(volume, PROVISIONED_BY) !== undefined
+  if (isProvisioned && volume.spec?.persistentVolumeReclaimPolicy === 'Delete') {
+    return isReleased(situation)
+      ? { do: 'reclaim', how: planReclaim(situation) }
+      : { do: 'set phase', phase: 'Released' }
   }
-  // What a user has reserved stays reserved.
-  return { do: 'give back', keepsName: annotationOf(volume, BOUND_BY_CONTROLLER) === undefined }
+  // A reservation by a user is kept.
+  return { do: 'clear claimRef', keepsName: annotationOf(volume, BOUND_BY_CONTROLLER) === undefined }
 }
 
-const isOver = ({ volume: { status } }: VolumeSituation): boolean =>
+const isReleased = ({ volume: { status } }: VolumeSituation): boolean =>
   status?.phase === 'Released' || status?.phase === 'Failed'

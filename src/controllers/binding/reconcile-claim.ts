@@ -1,8 +1,8 @@
-// One pass over a claim: read, plan, apply. Safe at any time, and after a crash between any two writes.
-
+// Reconciles one claim: read, plan (plan-claim.ts), apply. Safe at any time and after a crash between any two writes.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf, claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { effectiveDefaultClass } from '../../api/kinds/storage-class/default-class.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { type CommitWrite, keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { chooseVolume } from '../../volumes/choose-volume.ts'
@@ -10,23 +10,23 @@ import { type Claim, requirementsOf, type Volume } from '../../volumes/matching.
 import { PROVISIONER, PROVISIONER_BETA } from '../../volumes/names.ts'
 import { bindingWrites } from './bind-claim.ts'
 import { statusWithoutVolume } from './claim-status.ts'
-import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume } from './context.ts'
+import { type BindingContext, podsOf, readClaim, readVolume } from './context.ts'
 import { mergePatches } from './merge-patches.ts'
 import { type ClaimAction, planClaim } from './plan-claim.ts'
 
-/** Times a pass starts over at once because something changed under its hands; then it takes its turn again. */
-const STARTS_MAX = 3
+/** Attempts in a row when an object changes during the reconcile; then the claim is requeued with backoff. */
+const ATTEMPTS_MAX = 3
 
 export async function reconcileClaim(key: ObjectKey, context: BindingContext): Promise<Outcome> {
-  for (let starts = 1; ; starts++) {
+  for (let attempt = 1; ; attempt++) {
     context.claimWaker.reconcileStarted(key)
     try {
-      return await pass(key, context)
+      return await attemptClaim(key, context)
     } catch (error) {
       context.provisioning.failed(key)
-      if (isGone(error)) return backOff('the claim or its volume was deleted meanwhile')
+      if (isNotFound(error)) return backOff('the claim or its volume was deleted during the reconcile')
       if (!isConflict(error)) throw error
-      if (starts >= STARTS_MAX) return backOff('the claim or its volume changed meanwhile')
+      if (attempt >= ATTEMPTS_MAX) return backOff('the claim or its volume changed during the reconcile')
       await readClaim(context, refOfKey(key))
     } finally {
       context.claimWaker.reconcileEnded(key)
@@ -34,22 +34,22 @@ export async function reconcileClaim(key: ObjectKey, context: BindingContext): P
   }
 }
 
-async function pass(key: ObjectKey, context: BindingContext): Promise<Outcome> {
+async function attemptClaim(key: ObjectKey, context: BindingContext): Promise<Outcome> {
   const claim = context.claims.get(key)
   if (!claim) {
     context.provisioning.forget(key)
-    return done // deleted meanwhile: nothing left to want
+    return done
   }
   const name = claim.spec?.volumeName
-  const action = plan(claim, { named: name ? context.volumes.get(name) : undefined, isSure: false }, context)
+  const action = plan(claim, { named: name ? context.volumes.get(name) : undefined, isLive: false }, context)
   if (action.do !== 'read its volume') return apply(action, claim, context)
   const named = await readVolume(context, name ?? '')
-  return apply(plan(claim, { named, isSure: true }, context), claim, context)
+  return apply(plan(claim, { named, isLive: true }, context), claim, context)
 }
 
 function plan(
   claim: Claim,
-  known: { readonly named: Volume | undefined; readonly isSure: boolean },
+  known: { readonly named: Volume | undefined; readonly isLive: boolean },
   context: BindingContext,
 ): ClaimAction {
   const { classes, index, inProcess, claimWaker, gates } = context
@@ -60,15 +60,15 @@ function plan(
     storageClass: className ? classes.get(className) : undefined,
     defaultClass: () => effectiveDefaultClass(classes.list()),
     choose({ isDelayed }) {
-      const wish = requirementsOf(claim)
-      const chosen = chooseVolume(claim, wish, index, { isDelayed })
-      if (!chosen && !isDelayed) claimWaker.addWaiting(wish, claim.metadata.creationTimestamp ?? '')
+      const requirements = requirementsOf(claim)
+      const chosen = chooseVolume(claim, requirements, index, { isDelayed })
+      if (!chosen && !isDelayed) claimWaker.addWaiting(requirements, claim.metadata.creationTimestamp ?? '')
       return chosen
     },
     unscheduledPods: () =>
       podsOf(context, keyOfObject(claim))
         .filter(({ spec }) => !spec?.nodeName)
-        .map(({ metadata }) => metadata.name ?? ''),
+        .map(({ metadata }) => metadata.name),
     isInProcess: (provisioner) => inProcess.some(({ name }) => name === provisioner),
     bindsAttributesClasses: gates.enabled('VolumeAttributesClass'),
   })
@@ -79,26 +79,26 @@ async function apply(action: ClaimAction, claim: Claim, context: BindingContext)
   switch (action.do) {
     case 'bind':
       return bind(action.volume, claim, context)
-    case 'give up': {
+    case 'mark lost': {
       const status = statusWithoutVolume(claim, 'Lost')
       if (claim.status?.phase !== 'Lost') {
         await context.save(mergePatches(persistentVolumeClaimKind, claim, { status }))
-        events.record(persistentVolumeClaimKind, claim, action.tell)
+        events.record(persistentVolumeClaimKind, claim, action.event)
       }
-      return stuck(action.tell.message)
+      return stuck(action.event.message)
     }
     case 'assign class':
       return assignClass(action.className, claim, context)
-    case 'ask': {
+    case 'provision': {
       context.provisioning.begin(keyOfObject(claim), action.provisioner)
-      return saveOrTell(askingWrites(claim, action.provisioner), action, claim, context)
+      return saveOrRecord(provisioningWrites(claim, action.provisioner), action, claim, context)
     }
     case 'wait': {
       const status = action.phase && statusWithoutVolume(claim, action.phase)
-      return saveOrTell(mergePatches(persistentVolumeClaimKind, claim, { status }), action, claim, context)
+      return saveOrRecord(mergePatches(persistentVolumeClaimKind, claim, { status }), action, claim, context)
     }
     case 'read its volume':
-      throw new Error('a claim whose volume was read was planned to have it read again')
+      throw new Error('planClaim asked for a volume that was just read')
   }
 }
 
@@ -106,7 +106,7 @@ async function bind(volume: Volume, claim: Claim, context: BindingContext): Prom
   const { index, provisioning } = context
   const writes = bindingWrites(volume, claim)
   if (writes.length > 0) {
-    const { name = '' } = volume.metadata
+    const { name } = volume.metadata
     index.assume(name)
     try {
       await context.save(writes)
@@ -125,28 +125,28 @@ async function assignClass(storageClassName: string, claim: Claim, context: Bind
   try {
     await context.save(mergePatches(persistentVolumeClaimKind, claim, { main: { spec: { storageClassName } } }))
     context.metrics?.assignedDefaultClass(true)
-    return done // the claim has changed, which begins its next pass
+    return done // the change triggers the next reconcile
   } catch (error) {
     context.metrics?.assignedDefaultClass(false)
     throw error
   }
 }
 
-/** Both names of the annotation, as some provisioners know only one. */
-function askingWrites(claim: Claim, provisioner: string): CommitWrite[] {
+/** Both spellings of the annotation, because some provisioners read only one. */
+function provisioningWrites(claim: Claim, provisioner: string): CommitWrite[] {
   if (annotationOf(claim, PROVISIONER) === provisioner) return []
   const annotations = { [PROVISIONER]: provisioner, [PROVISIONER_BETA]: provisioner }
   return mergePatches(persistentVolumeClaimKind, claim, { main: { annotations } })
 }
 
-/** A write begins another pass, so the event is left to the one that finds nothing more to write: it is told once. */
-async function saveOrTell(
+/** A write triggers another reconcile. The event is left to the one with nothing more to write, so it is recorded once. */
+async function saveOrRecord(
   writes: readonly CommitWrite[],
-  { because, tell }: Extract<ClaimAction, { do: 'ask' | 'wait' }>,
+  { because, event }: Extract<ClaimAction, { do: 'provision' | 'wait' }>,
   claim: Claim,
   context: BindingContext,
 ): Promise<Outcome> {
   if (writes.length > 0) await context.save(writes)
-  else if (tell) context.events.record(persistentVolumeClaimKind, claim, tell)
+  else if (event) context.events.record(persistentVolumeClaimKind, claim, event)
   return stuck(because)
 }

@@ -1,59 +1,59 @@
-// One pass over a volume: read, plan, apply. Safe at any time, and after a crash between any two writes.
-
+// Reconciles one volume: read, plan (plan-volume.ts), apply. Safe at any time and after a crash between any two writes.
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import { annotationOf } from '../../api/kinds/shared/class-names.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
 import { keyOfObject, type ObjectKey, refOfKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { type Claim, claimKeyOf, type Volume } from '../../volumes/matching.ts'
 import { BOUND_BY_CONTROLLER } from '../../volumes/names.ts'
-import { type BindingContext, isConflict, isGone, podsOf, readClaim, readVolume } from './context.ts'
+import { type BindingContext, podsOf, readClaim, readVolume } from './context.ts'
 import { modeMismatchOnClaim, modeMismatchOnVolume } from './events.ts'
 import { mergePatches, type PatchParts } from './merge-patches.ts'
 import type { Reclaim } from './plan-reclaim.ts'
 import { planVolume, type VolumeAction } from './plan-volume.ts'
 import { phasePatch } from './volume-status.ts'
 
-/** Times a pass starts over at once because something changed under its hands; then it takes its turn again. */
-const STARTS_MAX = 3
+/** Attempts in a row when an object changes during the reconcile; then the volume is requeued with backoff. */
+const ATTEMPTS_MAX = 3
 
 export async function reconcileVolume(name: ObjectKey, context: BindingContext): Promise<Outcome> {
-  for (let starts = 1; ; starts++) {
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await pass(name, context)
+      return await attemptVolume(name, context)
     } catch (error) {
-      if (isGone(error)) return backOff('it was deleted meanwhile')
+      if (isNotFound(error)) return backOff('the volume was deleted during the reconcile')
       if (!isConflict(error)) throw error
-      if (starts >= STARTS_MAX) return backOff('it changed meanwhile')
+      if (attempt >= ATTEMPTS_MAX) return backOff('the volume changed during the reconcile')
       await readVolume(context, name)
     }
   }
 }
 
-async function pass(name: ObjectKey, context: BindingContext): Promise<Outcome> {
+async function attemptVolume(name: ObjectKey, context: BindingContext): Promise<Outcome> {
   const volume = context.volumes.get(name)
   if (!volume) {
     context.deleting.end(name)
-    return done // deleted meanwhile
+    return done
   }
   const claimKey = claimKeyOf(volume)
   const cached = claimKey === undefined ? undefined : context.claims.get(claimKey)
-  const action = plan(volume, { claim: cached, isSure: false }, context)
+  const action = plan(volume, { claim: cached, isLive: false }, context)
   if (action.do !== 'read its claim') return apply(action, volume, context)
   const claim = await readClaim(context, refOfKey(claimKey ?? ''))
-  return apply(plan(volume, { claim, isSure: true }, context), volume, context)
+  return apply(plan(volume, { claim, isLive: true }, context), volume, context)
 }
 
 function plan(
   volume: Volume,
-  known: { readonly claim: Claim | undefined; readonly isSure: boolean },
+  known: { readonly claim: Claim | undefined; readonly isLive: boolean },
   context: BindingContext,
 ): VolumeAction {
   return planVolume({
     volume,
     ...known,
     inProcess: context.inProcess,
-    // A claim of that name which is not the volume's own has a volume of its own for its pods.
+    // If a claim of that name exists but is not this volume's, its pods use its own volume.
     activePods: () => (known.claim ? [] : podsOf(context, claimKeyOf(volume) ?? '').map(keyOfObject)),
   })
 }
@@ -66,32 +66,32 @@ async function apply(action: VolumeAction, volume: Volume, context: BindingConte
       if (status) await context.save(mergePatches(persistentVolumeKind, volume, { status }))
       return done
     }
-    case 'give back': {
+    case 'clear claimRef': {
       const status = phasePatch(volume, 'Available')
-      await context.save(mergePatches(persistentVolumeKind, volume, { main: givenBack(volume, action), status }))
+      await context.save(mergePatches(persistentVolumeKind, volume, { main: clearedClaimRef(volume, action), status }))
       return done
     }
-    case 'hold back': {
+    case 'withhold': {
       const status = phasePatch(volume, 'Released')
       if (status) await context.save(mergePatches(persistentVolumeKind, volume, { status }))
-      events.record(persistentVolumeKind, volume, action.tell)
-      return stuck(action.tell.message)
+      events.record(persistentVolumeKind, volume, action.event)
+      return stuck(action.event.message)
     }
-    case 'tell of mismatch':
-      events.record(persistentVolumeKind, volume, modeMismatchOnVolume(action.claim.metadata.name ?? ''))
-      events.record(persistentVolumeClaimKind, action.claim, modeMismatchOnClaim(volume.metadata.name ?? ''))
+    case 'report mismatch':
+      events.record(persistentVolumeKind, volume, modeMismatchOnVolume(action.claim.metadata.name))
+      events.record(persistentVolumeClaimKind, action.claim, modeMismatchOnClaim(volume.metadata.name))
       return stuck(action.because)
     case 'reclaim':
       return reclaim(action.how, volume, context)
     case 'wait':
       return stuck(action.because)
     case 'read its claim':
-      throw new Error('a volume whose claim was read was planned to have it read again')
+      throw new Error('planVolume asked for a claim that was just read')
   }
 }
 
-/** Free for anyone again, or, where its claim was chosen by a user, for any claim of that name. */
-function givenBack(volume: Volume, { keepsName }: { readonly keepsName: boolean }): PatchParts {
+/** Free again, or with `keepsName`, because a user chose the claim, reserved for any claim of that name. */
+function clearedClaimRef(volume: Volume, { keepsName }: { readonly keepsName: boolean }): PatchParts {
   if (keepsName) return { spec: { claimRef: { uid: null, resourceVersion: null } } }
   const isMarked = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined
   return { spec: { claimRef: null }, ...(isMarked ? { annotations: { [BOUND_BY_CONTROLLER]: null } } : {}) }
@@ -100,22 +100,22 @@ function givenBack(volume: Volume, { keepsName }: { readonly keepsName: boolean 
 async function reclaim(how: Reclaim, volume: Volume, context: BindingContext): Promise<Outcome> {
   const { events, deleting } = context
   switch (how.is) {
-    case 'left':
-      if (how.to !== undefined) deleting.begin(volume.metadata.name ?? '', how.to)
+    case 'delegated':
+      if (how.to !== undefined) deleting.begin(volume.metadata.name, how.to)
       return stuck(how.because)
-    case 'held':
-      events.record(persistentVolumeKind, volume, how.tell)
-      return stuck(how.tell.message)
-    case 'impossible': {
-      const status = phasePatch(volume, 'Failed', how.tell.message)
-      if (!status) return stuck(how.tell.message)
+    case 'blocked':
+      events.record(persistentVolumeKind, volume, how.event)
+      return stuck(how.event.message)
+    case 'failed': {
+      const status = phasePatch(volume, 'Failed', how.event.message)
+      if (!status) return stuck(how.event.message)
       await context.save(mergePatches(persistentVolumeKind, volume, { status }))
-      events.record(persistentVolumeKind, volume, how.tell)
+      events.record(persistentVolumeKind, volume, how.event)
       if (volume.spec?.persistentVolumeReclaimPolicy === 'Delete') {
-        deleting.begin(volume.metadata.name ?? '', 'N/A')
-        deleting.failed(volume.metadata.name ?? '')
+        deleting.begin(volume.metadata.name, 'N/A')
+        deleting.failed(volume.metadata.name)
       }
-      return stuck(how.tell.message)
+      return stuck(how.event.message)
     }
   }
 }

@@ -1,7 +1,6 @@
-// The free volumes on their shelves, so that a choice looks at those that fit and not at all. Fed by the cache.
-// A volume that a worker is just binding is taken off the shelf until the cache shows how that went, so that two
-// workers do not choose the same one.
-//   shelf   class, attributes class, volume mode        group   a set of access modes, by size and then name
+// Indexes the free volumes of the cache, so that a choice looks only at volumes that can match: by class, attributes
+// class and volume mode (matchKey), then by access modes, each group sorted by size and name.
+// A volume that a worker is binding is left out until the cache shows the result, so that two workers do not choose it.
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { bySize, type VolumeCandidates } from '../../volumes/choose-volume.ts'
@@ -17,14 +16,14 @@ import {
 import { GroupedLists } from './grouped-lists.ts'
 
 export interface VolumeIndex extends VolumeCandidates {
-  /** The volume as it stands on its shelf, free for anyone. */
+  /** The volume if it is free. */
   candidate(name: string): VolumeCandidate | undefined
-  /** Takes a volume off its shelf while it is being bound. */
+  /** Removes the volume from the index while it is being bound. */
   assume(name: string): void
-  /** Its binding is saved or has failed: what the cache shows counts again. */
+  /** The binding was saved or has failed: index the volume as the cache shows it. */
   release(name: string): void
   /** Follows the cache until the returned function is called. */
-  follow(onOffered: (offer: VolumeCandidate) => void): () => void
+  follow(onCandidate: (candidate: VolumeCandidate) => void): () => void
 }
 
 const BY_CLAIM = 'binding/claim'
@@ -33,36 +32,37 @@ export const byClaim = (volume: Volume): string[] => {
   return key ? [key] : []
 }
 
-/** Holds a reference per volume of the cache, no more. */
+/** Holds one reference per volume of the cache. */
 export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex {
   volumes.addIndex(BY_CLAIM, byClaim)
   const candidates = new GroupedLists<AccessModes, VolumeCandidate>(bySize)
   const byName = new Map<string, VolumeCandidate>()
   const assumed = new Set<string>()
-  let tell: (offer: VolumeCandidate) => void = () => {}
+  let notify: (candidate: VolumeCandidate) => void = () => {}
 
   function add(volume: Volume): void {
-    const { name = '' } = volume.metadata
+    const { name } = volume.metadata
     remove(name)
     if (assumed.has(name) || !isFree(volume)) return
-    const offer = candidateOf(volume)
-    byName.set(name, offer)
-    candidates.add(matchKey(offer), offer.modes, offer)
-    tell(offer)
+    const candidate = candidateOf(volume)
+    byName.set(name, candidate)
+    candidates.add(matchKey(candidate), candidate.modes, candidate)
+    notify(candidate)
   }
 
   function remove(name: string): void {
-    const offer = byName.get(name)
-    if (!offer) return
+    const candidate = byName.get(name)
+    if (!candidate) return
     byName.delete(name)
-    candidates.remove(matchKey(offer), offer.modes, offer)
+    candidates.remove(matchKey(candidate), candidate.modes, candidate)
   }
 
   return {
     reservedFor: (claimKey) => volumes.byIndex(BY_CLAIM, claimKey),
-    *groups(wish) {
-      for (const [modes, group] of candidates.groups(matchKey(wish))) {
-        if (includesModes(modes, wish.modes)) yield { modes, candidates: group.from(({ size }) => size >= wish.size) }
+    *groups(requirements) {
+      for (const [modes, group] of candidates.groups(matchKey(requirements))) {
+        if (includesModes(modes, requirements.modes))
+          yield { modes, candidates: group.from(({ size }) => size >= requirements.size) }
       }
     },
     candidate: (name) => byName.get(name),
@@ -75,17 +75,13 @@ export function createVolumeIndex(volumes: Cache<PersistentVolume>): VolumeIndex
       const volume = volumes.get(name)
       if (volume) add(volume)
     },
-    follow(onOffered) {
-      tell = onOffered
-      return volumes.subscribe({
-        added: add,
-        updated: add,
-        deleted: ({ metadata: { name = '' } }) => remove(name),
-      })
+    follow(onCandidate) {
+      notify = onCandidate
+      return volumes.subscribe({ added: add, updated: add, deleted: ({ metadata }) => remove(metadata.name) })
     },
   }
 }
 
-/** Nobody has it, nobody reserved it, and its own controller has said that it can be had. */
+/** Available, not reserved and not being deleted. */
 const isFree = ({ metadata, spec, status }: Volume): boolean =>
   status?.phase === 'Available' && !spec?.claimRef && !metadata.deletionTimestamp

@@ -1,6 +1,5 @@
-// The status the binder gives a volume, as a merge patch: none when it is in that phase already, whatever it says
-// about it, so that the reason of a failure stays for people to see.
-
+// The status that the binder gives a volume, as a merge patch. Pure. Undefined if the volume is in that phase already,
+// even if the message differs, so that the message of a failure is kept.
 import type { Volume } from '../../volumes/matching.ts'
 import type { StatusPatch } from './claim-status.ts'
 

@@ -1,6 +1,5 @@
-// Claims for which no free volume was found, so that a volume that becomes free finds the one it is for. Claims that
-// ask for the very same are one demand: what a volume costs to place is the number of different demands, however many
-// claims wait.
+// Claims for which no free volume was found, indexed so that a volume that becomes free finds the claim it satisfies.
+// Claims with equal requirements form one group: placing a volume costs the number of groups, not of claims.
 import { formatLabelSelector } from '../../api/selectors.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { satisfies } from '../../volumes/choose-volume.ts'
@@ -8,58 +7,59 @@ import { type ClaimRequirements, matchKey, type VolumeCandidate } from '../../vo
 import { GroupedLists } from './grouped-lists.ts'
 
 export interface WaitingClaims {
-  /** `since` orders them: RFC 3339 text sorts by time. */
-  add(wish: ClaimRequirements, since: string): void
+  /** `since` orders the claims: RFC 3339 text sorts by time. */
+  add(requirements: ClaimRequirements, since: string): void
   remove(claimKey: ObjectKey): void
-  /** The claim that has waited longest of those the volume satisfies. It no longer waits. */
-  take(offer: VolumeCandidate): ObjectKey | undefined
+  /** Removes and returns the claim that has waited longest of those the volume satisfies. */
+  take(candidate: VolumeCandidate): ObjectKey | undefined
   readonly size: number
 }
 
-interface Waiting {
-  readonly wish: ClaimRequirements
+interface WaitingClaim {
+  readonly requirements: ClaimRequirements
   readonly since: string
 }
 
 /** At most one entry per unbound claim of the cache. */
 export function createWaitingClaims(): WaitingClaims {
-  const demands = new GroupedLists<string, Waiting>(byAge)
-  const waiting = new Map<ObjectKey, Waiting>()
+  const groups = new GroupedLists<string, WaitingClaim>(byAge)
+  const byKey = new Map<ObjectKey, WaitingClaim>()
 
   function remove(claimKey: ObjectKey): void {
-    const one = waiting.get(claimKey)
+    const one = byKey.get(claimKey)
     if (!one) return
-    waiting.delete(claimKey)
-    demands.remove(matchKey(one.wish), demandOf(one.wish), one)
+    byKey.delete(claimKey)
+    groups.remove(matchKey(one.requirements), groupOf(one.requirements), one)
   }
 
   return {
     get size() {
-      return waiting.size
+      return byKey.size
     },
-    add(wish, since) {
-      remove(wish.claimKey)
-      const one = { wish, since }
-      waiting.set(wish.claimKey, one)
-      demands.add(matchKey(wish), demandOf(wish), one)
+    add(requirements, since) {
+      remove(requirements.claimKey)
+      const one = { requirements, since }
+      byKey.set(requirements.claimKey, one)
+      groups.add(matchKey(requirements), groupOf(requirements), one)
     },
     remove,
-    take(offer) {
-      let oldest: Waiting | undefined
-      for (const [, { first }] of demands.groups(matchKey(offer))) {
+    take(candidate) {
+      let oldest: WaitingClaim | undefined
+      for (const [, { first }] of groups.groups(matchKey(candidate))) {
         if (!first || (oldest && byAge(oldest, first) < 0)) continue
-        if (satisfies(offer, first.wish)) oldest = first
+        if (satisfies(candidate, first.requirements)) oldest = first
       }
-      if (oldest) remove(oldest.wish.claimKey)
-      return oldest?.wish.claimKey
+      if (oldest) remove(oldest.requirements.claimKey)
+      return oldest?.requirements.claimKey
     },
   }
 }
 
-const demandOf = ({ size, modes, selector }: ClaimRequirements): string =>
+const groupOf = ({ size, modes, selector }: ClaimRequirements): string =>
   `${size} ${modes} ${selector ? formatLabelSelector(selector) : '*'}`
 
-function byAge(a: Waiting, b: Waiting): number {
+function byAge(a: WaitingClaim, b: WaitingClaim): number {
   if (a.since !== b.since) return a.since < b.since ? -1 : 1
-  return a.wish.claimKey < b.wish.claimKey ? -1 : a.wish.claimKey > b.wish.claimKey ? 1 : 0
+  const [first, second] = [a.requirements.claimKey, b.requirements.claimKey]
+  return first < second ? -1 : first > second ? 1 : 0
 }

@@ -4,9 +4,10 @@
 //   nothing → unknown → unsaved → saved
 //      ↑         │          │
 //      └─────────┴── unwanted    made, but refused by the server, outrun, or not what was asked for
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import type { ProvisionRequest } from './provisioner.ts'
 
 export type Stage =
@@ -36,7 +37,7 @@ export type Stage =
 
 export interface Attempt {
   /** As last seen; outlives the object. */
-  claim: Readonly<PersistentVolumeClaim>
+  claim: Claim
   stage: Stage
   /** When the storage was last asked, by the monotonic clock. */
   startedMs: number
@@ -51,7 +52,7 @@ export interface Attempt {
 export class Attempts {
   readonly #byKey = new Map<ObjectKey, Map<string, Attempt>>()
 
-  of(claim: Readonly<PersistentVolumeClaim>): Attempt | undefined {
+  of(claim: Claim): Attempt | undefined {
     return this.at(keyOfObject(claim), claim.metadata.uid ?? '')
   }
 
@@ -64,7 +65,7 @@ export class Attempts {
     return this.#byKey.has(key)
   }
 
-  begin(claim: Readonly<PersistentVolumeClaim>, stage: Stage): Attempt {
+  begin(claim: Claim, stage: Stage): Attempt {
     const known = this.of(claim)
     if (known) {
       known.claim = claim
@@ -77,7 +78,7 @@ export class Attempts {
     return attempt
   }
 
-  forget(claim: Readonly<PersistentVolumeClaim>): void {
+  forget(claim: Claim): void {
     const key = keyOfObject(claim)
     const sameName = this.#byKey.get(key)
     sameName?.delete(claim.metadata.uid ?? '')

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
 import { buildVolume } from './build-volume.ts'
 import { isSameStorage, mismatchOf } from './check-volume.ts'
 import type { NewVolume } from './provisioner.ts'
 
-const aClaim = (spec: object = {}): PersistentVolumeClaim => ({
+const aClaim = (spec: object = {}): Claim => ({
   metadata: { namespace: 'shop', name: 'data', uid: 'u1', resourceVersion: '53' },
   spec: {
     storageClassName: 'fast',
@@ -117,7 +117,7 @@ describe('what was asked for', () => {
       given({}, { z: 'a' }),
       'labels',
     ],
-  ] as [string, PersistentVolumeClaim, PersistentVolume, string | undefined][])('%s', (_what, claim, volume, why) => {
+  ] as [string, Claim, PersistentVolume, string | undefined][])('%s', (_what, claim, volume, why) => {
     const mismatch = mismatchOf(volume, claim)
     if (why === undefined) expect(mismatch).toBeUndefined()
     else expect(mismatch).toContain(why)

@@ -1,14 +1,14 @@
 // Moves one volume closer to its end: once released it is looked at live, its storage is deleted, and only then the
 // object. Also keeps the finalizer that makes people's deletes wait for that.
+
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectKey, ObjectRef } from '../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../runtime/index.ts'
 import { DELETION_REQUESTED, isDeletionRequested } from '../../volumes/deletion-requested.ts'
+import type { Claim, Volume } from '../../volumes/matching.ts'
 import type { ProvisioningContext } from './context.ts'
 import { deletingFailed } from './events.ts'
 import { isGone } from './intent.ts'
@@ -40,11 +40,7 @@ export async function reconcileVolume(
   }
 }
 
-async function deleteVolume(
-  cached: Readonly<PersistentVolume>,
-  context: ProvisioningContext,
-  signal: AbortSignal,
-): Promise<Outcome> {
+async function deleteVolume(cached: Volume, context: ProvisioningContext, signal: AbortSignal): Promise<Outcome> {
   const { provisioner, settings, attachments, election, metrics, clock } = context
   const { name = '', uid } = cached.metadata
   const [attachment] = attachments.byIndex(BY_VOLUME, name)
@@ -83,7 +79,7 @@ async function deleteVolume(
 
 /** On the very volume that was judged; false when it is another by now. */
 async function noteAsked(
-  { metadata: { name = '', uid, resourceVersion } }: Readonly<PersistentVolume>,
+  { metadata: { name = '', uid, resourceVersion } }: Volume,
   { client, volumes, clock }: ProvisioningContext,
 ): Promise<boolean> {
   const annotations = { [DELETION_REQUESTED]: new Date(clock.nowMs()).toISOString() }
@@ -98,11 +94,7 @@ async function noteAsked(
 }
 
 /** What is behind it is not ours to delete, so whoever deletes the object need not wait for that. */
-async function letGo(
-  volume: Readonly<PersistentVolume>,
-  because: string,
-  context: ProvisioningContext,
-): Promise<Outcome> {
+async function letGo(volume: Volume, because: string, context: ProvisioningContext): Promise<Outcome> {
   const { volumeFinalizer } = context.settings
   const { deletionTimestamp, finalizers } = volume.metadata
   if (!deletionTimestamp || !finalizers?.includes(volumeFinalizer)) return stuck(because)
@@ -110,7 +102,7 @@ async function letGo(
 }
 
 async function ask(
-  volume: Readonly<PersistentVolume>,
+  volume: Volume,
   { provisioner, events, metrics, log }: ProvisioningContext,
   signal: AbortSignal,
 ): Promise<Deleted> {
@@ -128,7 +120,7 @@ async function ask(
 }
 
 /** The delete first: were the finalizer to go first and we with it, the object would stand for nothing. */
-async function removeObject(volume: Readonly<PersistentVolume>, context: ProvisioningContext): Promise<Outcome> {
+async function removeObject(volume: Volume, context: ProvisioningContext): Promise<Outcome> {
   const { name = '', uid, finalizers } = volume.metadata
   const finalizer = context.settings.volumeFinalizer
   const remove: CommitWrite = { do: 'delete', kind: persistentVolumeKind, ref: { name }, uid }
@@ -144,13 +136,13 @@ async function removeObject(volume: Readonly<PersistentVolume>, context: Provisi
 }
 
 /** Names no version: others take their own finalizers away at the same time. */
-const withoutFinalizer = ({ metadata: { uid } }: Readonly<PersistentVolume>, finalizer: string) => ({
+const withoutFinalizer = ({ metadata: { uid } }: Volume, finalizer: string) => ({
   uid,
   '$deleteFromPrimitiveList/finalizers': [finalizer],
 })
 
 async function patchFinalizers(
-  volume: Readonly<PersistentVolume>,
+  volume: Volume,
   metadata: object,
   { client, volumes }: ProvisioningContext,
 ): Promise<Outcome> {
@@ -166,10 +158,7 @@ async function patchFinalizers(
   }
 }
 
-async function claimOf(
-  { spec }: Readonly<PersistentVolume>,
-  context: ProvisioningContext,
-): Promise<Readonly<PersistentVolumeClaim> | undefined> {
+async function claimOf({ spec }: Volume, context: ProvisioningContext): Promise<Claim | undefined> {
   if (!spec?.claimRef) return undefined
   const { namespace, name = '' } = spec.claimRef
   const claim = await read(persistentVolumeClaimKind, { namespace, name }, context)

@@ -1,11 +1,12 @@
 // Intent before effect: before the storage is asked for a claim's volume for the first time, the claim gets this
 // finalizer. While it is there, something may exist under the volume's name, and the claim cannot go: whichever process
 // finds it finishes the work. It leaves in the same commit that saves the volume, or when nothing is known to exist.
+
 import { createHash } from 'node:crypto'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { ApiError, conflict, isNotFound, notFound } from '../../api/status-error.ts'
 import type { CommitWrite, ObjectRef, Patch } from '../../client/index.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import { SELECTED_NODE } from '../../volumes/names.ts'
 import type { ProvisioningContext } from './context.ts'
 
@@ -20,17 +21,13 @@ export function intentOf(provisionerName: string, instance?: string): string {
   return `${INTENT_PREFIX}${name.slice(0, NAME_CHARACTERS_MAX - HASH_CHARACTERS - 1)}.${hash}`
 }
 
-export const holdsIntent = ({ metadata }: Readonly<PersistentVolumeClaim>, intent: string): boolean =>
+export const holdsIntent = ({ metadata }: Claim, intent: string): boolean =>
   metadata.finalizers?.includes(intent) ?? false
 
-export const isGoing = ({ metadata }: Readonly<PersistentVolumeClaim>): boolean =>
-  metadata.deletionTimestamp !== undefined
+export const isGoing = ({ metadata }: Claim): boolean => metadata.deletionTimestamp !== undefined
 
 /** Only on the very claim that was judged: it may be going, bound or another's by now. Throws ApiError. */
-export async function putIntent(
-  claim: Readonly<PersistentVolumeClaim>,
-  { client, claims, intent }: ProvisioningContext,
-): Promise<Readonly<PersistentVolumeClaim>> {
+export async function putIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<Claim> {
   const { uid, resourceVersion } = claim.metadata
   const body = { metadata: { uid, resourceVersion, finalizers: [intent] } }
   const held = await client.patch(persistentVolumeClaimKind, refOf(claim), { type: 'strategic', body })
@@ -42,10 +39,7 @@ export async function putIntent(
  * For an intent that only the cache shows: one that is no longer there was let go of by whoever finished the work, and
  * what is asked for now would be nobody's. Throws ApiError, 404 when the claim is gone and 409 when the intent is.
  */
-export async function confirmIntent(
-  claim: Readonly<PersistentVolumeClaim>,
-  { client, claims, intent }: ProvisioningContext,
-): Promise<void> {
+export async function confirmIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
   const live = await client.get(persistentVolumeClaimKind, refOf(claim))
   const { name = '', uid } = claim.metadata
   if (live.metadata.uid !== uid) throw notFound(persistentVolumeClaimKind, name)
@@ -54,17 +48,14 @@ export async function confirmIntent(
 }
 
 /** Names no version: whatever else was changed in the claim meanwhile is no reason to hold it. */
-export const dropIntentWrite = (claim: Readonly<PersistentVolumeClaim>, intent: string): CommitWrite => ({
+export const dropIntentWrite = (claim: Claim, intent: string): CommitWrite => ({
   do: 'patch',
   kind: persistentVolumeClaimKind,
   ref: refOf(claim),
   patch: withoutIntent(claim, intent),
 })
 
-export async function dropIntent(
-  claim: Readonly<PersistentVolumeClaim>,
-  { client, claims, intent }: ProvisioningContext,
-): Promise<void> {
+export async function dropIntent(claim: Claim, { client, claims, intent }: ProvisioningContext): Promise<void> {
   if (!holdsIntent(claim, intent)) return
   try {
     const left = await client.patch(persistentVolumeClaimKind, refOf(claim), withoutIntent(claim, intent))
@@ -79,7 +70,7 @@ export async function dropIntent(
  * intent goes with it. False when the claim changed at the same moment.
  */
 export async function giveNodeBack(
-  claim: Readonly<PersistentVolumeClaim>,
+  claim: Claim,
   { node, mayExist }: { readonly node: string; readonly mayExist: boolean },
   { client, claims, intent }: ProvisioningContext,
 ): Promise<boolean> {
@@ -107,12 +98,12 @@ export async function giveNodeBack(
 export const isGone = (error: unknown): boolean =>
   isNotFound(error) || (error instanceof ApiError && error.code === 409 && error.reason === 'Conflict')
 
-export const refOf = ({ metadata: { namespace, name = '' } }: Readonly<PersistentVolumeClaim>): ObjectRef => ({
+export const refOf = ({ metadata: { namespace, name = '' } }: Claim): ObjectRef => ({
   namespace,
   name,
 })
 
-const withoutIntent = ({ metadata: { uid } }: Readonly<PersistentVolumeClaim>, intent: string): Patch => ({
+const withoutIntent = ({ metadata: { uid } }: Claim, intent: string): Patch => ({
   type: 'strategic',
   body: { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [intent] } },
 })

@@ -13,7 +13,13 @@ const aSituation = (more: Partial<ClaimSituation> = {}): ClaimSituation => ({
   provisionerName: OURS,
   intent: `provisioning.stowage.dev/${OURS}`,
   claim: {
-    metadata: { namespace: 'shop', name: 'data', uid: 'u1', annotations: { [PROVISIONER]: OURS } },
+    metadata: {
+      namespace: 'shop',
+      name: 'data',
+      uid: 'u1',
+      resourceVersion: '1',
+      annotations: { [PROVISIONER]: OURS },
+    },
     spec: { storageClassName: 'fast' },
   },
   holdsIntent: false,
@@ -37,6 +43,7 @@ const claims = fc
       namespace: 'shop',
       name: 'data',
       uid: 'u1',
+      resourceVersion: '1',
       annotations: { [PROVISIONER]: asked },
       ...(isGoing ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },

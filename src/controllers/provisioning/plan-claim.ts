@@ -1,10 +1,10 @@
 // What to do next for one claim, as data. Pure: the claim, what is known of its volume, and what it asks for go in.
 // Doing it is reconcile-claim.ts.
 
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import { PROVISIONED_BY } from '../../volumes/names.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import { howToGiveUp } from './events.ts'
@@ -26,7 +26,7 @@ export interface ClaimSituation {
   readonly provisionerName: string
   /** The finalizer that says: something may exist. */
   readonly intent: string
-  readonly claim: Readonly<PersistentVolumeClaim>
+  readonly claim: Claim
   readonly holdsIntent: boolean
   readonly stage: Stage
   readonly infeasible: Attempt['infeasible']
@@ -114,7 +114,7 @@ function planFresh(situation: ClaimSituation): ClaimAction {
 const NAME_TAKEN_MS = 60_000
 
 export const requestOf = (
-  claim: Readonly<PersistentVolumeClaim>,
+  claim: Claim,
   storageClass: Readonly<StorageClass>,
   volumeName: string,
 ): ProvisionRequest => ({ claim, storageClass, volumeName, selectedNode: selectedNodeOf(claim) })
@@ -127,10 +127,8 @@ const overWith = (
 const waitUntil = (untilMs: number, nowMs: number, because: string): ClaimAction | undefined =>
   nowMs < untilMs ? { do: 'wait', because, afterMs: untilMs - nowMs } : undefined
 
-const isVolumeOf = (
-  volume: Readonly<PersistentVolume> | undefined,
-  { metadata: { uid } }: Readonly<PersistentVolumeClaim>,
-): boolean => volume !== undefined && uid !== undefined && volume.spec?.claimRef?.uid === uid
+const isVolumeOf = (volume: Readonly<PersistentVolume> | undefined, { metadata: { uid } }: Claim): boolean =>
+  volume !== undefined && uid !== undefined && volume.spec?.claimRef?.uid === uid
 
 /** Another provisioner may have saved one for the same claim: that does not account for what we may have made. */
 const isOurVolumeOf = ({ volume, claim, provisionerName }: ClaimSituation): boolean =>

@@ -1,10 +1,11 @@
 // One try: asks the storage for a claim's volume, and notes what that left behind. The intent is put on the claim
 // right before the storage hears of it. Saving what was made, and deleting it again, is unsaved-volume.ts.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../api/status-error.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { done, retryAfter, stuck } from '../../runtime/index.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import { buildVolume } from './build-volume.ts'
 import { mismatchOf } from './check-volume.ts'
@@ -15,7 +16,7 @@ import type { Failure, Overdue, Provisioned, ProvisionRequest } from './provisio
 import { changed, type Step } from './step.ts'
 
 export interface Try {
-  readonly claim: Readonly<PersistentVolumeClaim>
+  readonly claim: Claim
   readonly request: ProvisionRequest
   /** False: only to find out what an earlier try made. */
   readonly isWanted: boolean
@@ -97,11 +98,7 @@ async function ask(
 }
 
 /** A cache that is behind would make the same mistake over and over: the claim is read, and the next try is at what it is. */
-async function whyNotBegun(
-  error: unknown,
-  claim: Readonly<PersistentVolumeClaim>,
-  { client, claims }: ProvisioningContext,
-): Promise<Step> {
+async function whyNotBegun(error: unknown, claim: Claim, { client, claims }: ProvisioningContext): Promise<Step> {
   if (error instanceof ApiError && error.code === 404) return done
   if (!(error instanceof ApiError && error.code === 409)) throw error
   try {

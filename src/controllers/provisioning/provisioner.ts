@@ -2,9 +2,10 @@
 // a plugin in this process and a vendor's plugin in its own (both through plugin.ts).
 // It knows storage; which claims, when again, events, the PV object and its finalizers are provision-claim.ts and
 // delete-volume.ts.
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+
 import type { StorageClass } from '../../api/kinds/storage-class/storage-class-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
+import type { Claim } from '../../volumes/matching.ts'
 
 export interface Provisioner {
   /** What classes call it, and what its volumes carry as provisioned-by. */
@@ -39,7 +40,7 @@ export interface Provisioner {
 export type Overdue = (because: string) => void
 
 export interface ProvisionRequest {
-  readonly claim: Readonly<PersistentVolumeClaim>
+  readonly claim: Claim
   readonly storageClass: Readonly<StorageClass>
   /** Derived from the claim's uid: two provisioners of one claim collide instead of making two volumes. */
   readonly volumeName: string

@@ -1,12 +1,11 @@
 // The lifecycle around one provisioner, as two controllers: claims that want a volume, and volumes that nobody wants any
 // more. Runs in the control plane's process or alone beside any Kubernetes server; it needs only the API and the storage.
 // Where a leader is elected, they are made anew for every term: what one knew is not true for the next.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { storageClassKind } from '../../api/kinds/storage-class/storage-class.ts'
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
-import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
@@ -21,6 +20,7 @@ import {
   type WorkQueue,
 } from '../../runtime/index.ts'
 import { DELETION_REQUESTED } from '../../volumes/deletion-requested.ts'
+import type { Claim, Volume } from '../../volumes/matching.ts'
 import { PROVISIONER, PROVISIONER_BETA, SELECTED_NODE } from '../../volumes/names.ts'
 import { Attempts } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
@@ -82,14 +82,14 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
   }
 
   const { attempts, intent } = context
-  const mayAskUs = (claim: Readonly<PersistentVolumeClaim>): boolean =>
+  const mayAskUs = (claim: Claim): boolean =>
     isAsked(claim, provisioner.name) || holdsIntent(claim, intent) || attempts.knows(keyOfObject(claim))
-  const mayBeForUs = (volume: Readonly<PersistentVolume>): boolean =>
+  const mayBeForUs = (volume: Volume): boolean =>
     claimsOf(volume).some((key) => {
       const claim = claims.get(key)
       return claim ? mayAskUs(claim) : attempts.knows(key)
     })
-  const needsWork = (volume: Readonly<PersistentVolume>): boolean =>
+  const needsWork = (volume: Volume): boolean =>
     planVolume(volume, provisioner, settings.volumeFinalizer).do !== 'nothing'
 
   // A provisioner that runs alone has the names that are charted already.
@@ -141,13 +141,13 @@ export function createProvisioningControllers(deps: ProvisioningDeps): Provision
 }
 
 /** Only what a provisioner may have to look at: without a volume, or with something begun. */
-function classesOf(claim: Readonly<PersistentVolumeClaim>): string[] {
+function classesOf(claim: Claim): string[] {
   const isOpen = !claim.spec?.volumeName || claim.metadata.finalizers?.some((one) => one.startsWith(INTENT_PREFIX))
   const name = claimClassName(claim)
   return isOpen && name ? [name] : []
 }
 
-function claimsOf({ spec }: Readonly<PersistentVolume>): ObjectKey[] {
+function claimsOf({ spec }: Volume): ObjectKey[] {
   const { namespace, name } = spec?.claimRef ?? {}
   return name ? [`${namespace}/${name}`] : []
 }
@@ -156,10 +156,9 @@ const volumesOf = ({ spec }: Readonly<VolumeAttachment>): ObjectKey[] =>
   spec?.source?.persistentVolumeName ? [spec.source.persistentVolumeName] : []
 
 /** Our own writes, and those of people who label things, do not cut a backoff short. */
-const isAnotherWish = (next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean =>
-  wishOf(next) !== wishOf(old)
+const isAnotherWish = (next: Claim, old: Claim): boolean => wishOf(next) !== wishOf(old)
 
-const wishOf = ({ metadata, spec }: Readonly<PersistentVolumeClaim>): string =>
+const wishOf = ({ metadata, spec }: Claim): string =>
   JSON.stringify([
     ...[PROVISIONER, PROVISIONER_BETA, SELECTED_NODE].map((name) => metadata.annotations?.[name] ?? null),
     metadata.deletionTimestamp !== undefined,
@@ -167,13 +166,11 @@ const wishOf = ({ metadata, spec }: Readonly<PersistentVolumeClaim>): string =>
     spec?.volumeName ?? '',
   ])
 
-const isForAnother = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
-  next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid
+const isForAnother = (next: Volume, old: Volume): boolean => next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid
 
-const isAnotherState = (next: Readonly<PersistentVolume>, old: Readonly<PersistentVolume>): boolean =>
-  stateOf(next) !== stateOf(old)
+const isAnotherState = (next: Volume, old: Volume): boolean => stateOf(next) !== stateOf(old)
 
-function stateOf({ metadata, spec, status }: Readonly<PersistentVolume>): string {
+function stateOf({ metadata, spec, status }: Volume): string {
   const { [DELETION_REQUESTED]: _, ...annotations } = metadata.annotations ?? {}
   return JSON.stringify([
     status?.phase,

@@ -1,11 +1,12 @@
 // Moves one claim closer to having its volume: reads, plans (plan-claim.ts), does one thing, and plans again until there
 // is something to wait for. Safe at any time and after any crash: see intent.ts.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { claimClassName } from '../../api/kinds/shared/class-names.ts'
 import { keyOfObject, type ObjectKey } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import { isOlder } from '../../runtime/reflector.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import { mayExist } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { cannotProvision } from './events.ts'
@@ -39,11 +40,7 @@ export async function reconcileClaim(
   return claim ? advance(claim, context, signal) : done
 }
 
-async function advance(
-  claim: Readonly<PersistentVolumeClaim>,
-  context: ProvisioningContext,
-  signal: AbortSignal,
-): Promise<Outcome> {
+async function advance(claim: Claim, context: ProvisioningContext, signal: AbortSignal): Promise<Outcome> {
   let tried: string | undefined
   for (;;) {
     const situation = situationOf(claim, context)
@@ -55,7 +52,7 @@ async function advance(
   }
 }
 
-function situationOf(from: Readonly<PersistentVolumeClaim>, context: ProvisioningContext): ClaimSituation {
+function situationOf(from: Claim, context: ProvisioningContext): ClaimSituation {
   const { attempts, volumes, classes, settings, provisioner, clock } = context
   const claim = asItIs(from, context)
   let attempt = attempts.of(claim)
@@ -80,10 +77,7 @@ function situationOf(from: Readonly<PersistentVolumeClaim>, context: Provisionin
 }
 
 /** As the cache shows it now; one that is gone is like one that is going. */
-function asItIs(
-  claim: Readonly<PersistentVolumeClaim>,
-  { claims, clock }: ProvisioningContext,
-): Readonly<PersistentVolumeClaim> {
+function asItIs(claim: Claim, { claims, clock }: ProvisioningContext): Claim {
   const present = claims.get(keyOfObject(claim))
   if (present?.metadata.uid === claim.metadata.uid) return present ?? claim
   const deletionTimestamp = claim.metadata.deletionTimestamp ?? new Date(clock.nowMs()).toISOString()
@@ -116,7 +110,7 @@ async function apply(
   }
 }
 
-function forget(claim: Readonly<PersistentVolumeClaim>, { attempts, provisioner }: ProvisioningContext): void {
+function forget(claim: Claim, { attempts, provisioner }: ProvisioningContext): void {
   attempts.forget(claim)
   provisioner.forget?.(claim.metadata.uid ?? '')
 }

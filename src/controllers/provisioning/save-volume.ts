@@ -1,11 +1,12 @@
 // Saves a volume that was made, and lets go of its claim in the same commit, which may bind the two as well. The reply to an earlier try may have been
 // lost, and another provisioner may have been faster: a volume of that name that is there already is looked at.
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
+
 import { persistentVolumeKind } from '../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../api/kinds/volume/volume-schema.ts'
 import { ApiError, isNotFound } from '../../api/status-error.ts'
 import type { CommitWrite } from '../../client/index.ts'
 import type { SavedObjects } from '../../runtime/index.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import { bindingOfNew } from '../binding/index.ts'
 import { isSameStorage } from './check-volume.ts'
 import type { ProvisioningContext } from './context.ts'
@@ -21,11 +22,7 @@ export type Saved =
   | { readonly is: 'unanswered'; readonly because: string }
   | { readonly is: 'refused'; readonly because: string }
 
-export async function saveVolume(
-  volume: PersistentVolume,
-  claim: Readonly<PersistentVolumeClaim>,
-  context: ProvisioningContext,
-): Promise<Saved> {
+export async function saveVolume(volume: PersistentVolume, claim: Claim, context: ProvisioningContext): Promise<Saved> {
   const create = { do: 'create', kind: persistentVolumeKind, object: volume } as const
   const binding = await bindingIn(volume, claim, context)
   if (binding) {
@@ -45,12 +42,12 @@ export async function saveVolume(
 /** The writes that bind them at once, if that is wanted and can be one transaction with the volume's create. */
 async function bindingIn(
   volume: PersistentVolume,
-  claim: Readonly<PersistentVolumeClaim>,
+  claim: Claim,
   { settings, client, intent }: ProvisioningContext,
 ): Promise<CommitWrite[] | undefined> {
   if (!settings.bindsAtOnce || !(await client.commitsAtomically())) return undefined
   const bindsAttributesClasses = settings.gates.enabled('VolumeAttributesClass')
-  return bindingOfNew(volume, claim, { letsGoOf: intent, bindsAttributesClasses })
+  return bindingOfNew(volume, claim, { removesFinalizer: intent, bindsAttributesClasses })
 }
 
 /** The volume's create is always the first write. */

@@ -1,9 +1,10 @@
 // What becomes of a volume between being made and being saved. A server that cannot be reached is tried for as long as
 // it takes; one that refuses the volume a few times will not have it, and then the storage is freed again.
+
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
-import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
+import type { Claim } from '../../volumes/matching.ts'
 import type { Attempt, Stage } from './attempts.ts'
 import type { ProvisioningContext } from './context.ts'
 import { cannotProvision, cleanupFailed, notNeeded, provisioned, savingFailed } from './events.ts'
@@ -20,11 +21,7 @@ const CLEANUP_BACKOFF = { baseMs: 1_000, maxMs: 300_000 }
 type Unsaved = Extract<Stage, { is: 'unsaved' }>
 type Unwanted = Extract<Stage, { is: 'unwanted' }>
 
-export async function trySaving(
-  claim: Readonly<PersistentVolumeClaim>,
-  stage: Unsaved,
-  context: ProvisioningContext,
-): Promise<Step> {
+export async function trySaving(claim: Claim, stage: Unsaved, context: ProvisioningContext): Promise<Step> {
   const { volume, tries, refusals } = stage
   const { events, metrics, clock, random } = context
   const attempt = context.attempts.begin(claim, stage)
@@ -59,7 +56,7 @@ export async function trySaving(
 }
 
 export async function cleanUp(
-  claim: Readonly<PersistentVolumeClaim>,
+  claim: Claim,
   stage: Unwanted,
   context: ProvisioningContext,
   signal: AbortSignal,
@@ -110,11 +107,7 @@ function keep(
   return changed('its volume is saved')
 }
 
-function whyNotNeeded(
-  { metadata }: Readonly<PersistentVolumeClaim>,
-  name: string,
-  { claims }: ProvisioningContext,
-): string | undefined {
+function whyNotNeeded({ metadata }: Claim, name: string, { claims }: ProvisioningContext): string | undefined {
   const present = claims.get(keyOfObject({ metadata }))
   if (!present || present.metadata.uid !== metadata.uid || isGoing(present)) return 'the claim is being deleted'
   const { volumeName } = present.spec ?? {}

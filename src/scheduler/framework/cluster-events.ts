@@ -1,6 +1,7 @@
 // Cluster events, and the queueing hints by which a plugin declares which of them can make its rejected pods schedulable.
 // A pod is evaluated again when a hint says so, and never on a timer alone. ../queueing-hints.ts runs them.
 
+import type { KubeObject, Stored } from '../../api/kind.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
@@ -15,9 +16,9 @@ import type { Rejection } from '../queue/unschedulable-pods.ts'
 import type { Status } from './status.ts'
 
 /** Added: only `next`. Deleted: only `old`. */
-interface Change<T> {
-  readonly next?: Readonly<T>
-  readonly old?: Readonly<T>
+interface Change<T extends KubeObject> {
+  readonly next?: Readonly<Stored<T>>
+  readonly old?: Readonly<Stored<T>>
 }
 
 interface Events {

@@ -1,6 +1,7 @@
 // Per-node provisioners and the claims they take. A claim whose node is chosen belongs to the instance there; one that
 // waits for no pod goes to whoever first writes its own node on it. Each lets the others go first for a random while,
 // and writes only if its node has room, so that the claim comes to a node that can take it.
+
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
@@ -8,6 +9,7 @@ import type { Clock, Random } from '../../../base/clock.ts'
 import type { Logger } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { Cache } from '../../../runtime/index.ts'
+import type { Claim } from '../../../volumes/matching.ts'
 import { SELECTED_NODE } from '../../../volumes/names.ts'
 import type { Provisioner } from '../provisioner.ts'
 import type { NodeDeployment } from './options.ts'
@@ -32,8 +34,7 @@ const CLAIMS_MAX = 10_000
 const LOOKS_PER_DELAY = 100
 const LOOK_MS_MIN = 10
 
-export const selectedNodeOf = ({ metadata }: Readonly<PersistentVolumeClaim>): string =>
-  metadata.annotations?.[SELECTED_NODE] ?? ''
+export const selectedNodeOf = ({ metadata }: Claim): string => metadata.annotations?.[SELECTED_NODE] ?? ''
 
 export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisioner['takes']> } {
   const { node, client, claims, clock, random, log } = deps
@@ -61,10 +62,7 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
     }
   }
 
-  async function letOthersGoFirst(
-    claim: Readonly<PersistentVolumeClaim>,
-    signal: AbortSignal,
-  ): Promise<Readonly<PersistentVolumeClaim> | undefined> {
+  async function letOthersGoFirst(claim: Claim, signal: AbortSignal): Promise<Claim | undefined> {
     const untilMs = clock.monotonicMs() + delayMs(claim.metadata.uid ?? '')
     const lookMs = Math.max(node.baseDelayMs / LOOKS_PER_DELAY, LOOK_MS_MIN)
     for (;;) {
@@ -96,7 +94,7 @@ export function createNodeRace(deps: NodeRaceDeps): { takes: NonNullable<Provisi
     }
   }
 
-  async function choose(claim: Readonly<PersistentVolumeClaim>, signal: AbortSignal): Promise<boolean> {
+  async function choose(claim: Claim, signal: AbortSignal): Promise<boolean> {
     const { namespace, name = '', uid, resourceVersion } = claim.metadata
     const body = { metadata: { uid, resourceVersion, annotations: { [SELECTED_NODE]: node.name } } }
     try {

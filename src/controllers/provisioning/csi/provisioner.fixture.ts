@@ -8,6 +8,7 @@ import { type Logger, silentLog } from '../../../base/log.ts'
 import type { Client } from '../../../client/index.ts'
 import type { DriverFacts } from '../../../csi/index.ts'
 import { createCacheSet, type Happening } from '../../../runtime/index.ts'
+import type { Claim } from '../../../volumes/matching.ts'
 import type { ProvisionRequest } from '../provisioner.ts'
 import { createCsiProvisioner } from './csi-provisioner.ts'
 import type { CsiProvisionerOptions } from './options.ts'
@@ -67,8 +68,8 @@ async function arrived(): Promise<void> {
 
 type Spec = NonNullable<PersistentVolumeClaim['spec']>
 
-export const aClaim = (spec: Partial<Spec> = {}, metadata: object = {}): PersistentVolumeClaim => ({
-  metadata: { name: 'orders', namespace: 'default', uid: 'uid-1', ...metadata },
+export const aClaim = (spec: Partial<Spec> = {}, metadata: object = {}): Claim => ({
+  metadata: { name: 'orders', namespace: 'default', uid: 'uid-1', resourceVersion: '1', ...metadata },
   spec: {
     accessModes: ['ReadWriteOnce'],
     resources: { requests: { storage: '100' } },

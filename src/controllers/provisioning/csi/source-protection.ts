@@ -1,6 +1,7 @@
 // Lets go of claims and snapshots that volumes were copied from, once no copy is being made of them any more, by taking
 // away the finalizer that clone-source.ts and snapshot-source.ts gave them. Woken by the source and by the claims that
 // name it. Snapshots are not watched: those left over by others are looked for at the start and every few minutes.
+
 import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../../../api/status-error.ts'
@@ -16,6 +17,7 @@ import {
   stuck,
   type WorkQueue,
 } from '../../../runtime/index.ts'
+import type { Claim } from '../../../volumes/matching.ts'
 import { CLONE_FINALIZER } from './clone-source.ts'
 import { dataSourceOf } from './data-source.ts'
 import { Refusal } from './refusal.ts'
@@ -80,13 +82,13 @@ export function createSourceProtection(deps: ControllerDeps, options: SourceProt
   }
 }
 
-const isHeld = ({ metadata }: Readonly<PersistentVolumeClaim>): boolean =>
+const isHeld = ({ metadata }: Claim): boolean =>
   metadata.deletionTimestamp !== undefined && (metadata.finalizers?.includes(CLONE_FINALIZER) ?? false)
 
-const cloneSources = (claim: Readonly<PersistentVolumeClaim>): string[] => sourcesOf(claim, 'clone')
-const snapshotSources = (claim: Readonly<PersistentVolumeClaim>): string[] => sourcesOf(claim, 'snapshot')
+const cloneSources = (claim: Claim): string[] => sourcesOf(claim, 'clone')
+const snapshotSources = (claim: Claim): string[] => sourcesOf(claim, 'snapshot')
 
-function sourcesOf(claim: Readonly<PersistentVolumeClaim>, wanted: 'clone' | 'snapshot'): string[] {
+function sourcesOf(claim: Claim, wanted: 'clone' | 'snapshot'): string[] {
   try {
     const from = dataSourceOf(claim)
     return from?.is === wanted ? [`${from.namespace}/${from.name}`] : []
@@ -124,17 +126,12 @@ async function letSnapshotGo(key: string, { client, claims }: SourceDeps, signal
 }
 
 /** The cache may be behind: a copy that another provisioner began a moment ago must be seen before its source goes. */
-async function lateCopy(
-  client: Client,
-  key: string,
-  sourcesIn: (claim: Readonly<PersistentVolumeClaim>) => string[],
-  signal: AbortSignal,
-) {
+async function lateCopy(client: Client, key: string, sourcesIn: (claim: Claim) => string[], signal: AbortSignal) {
   const { items } = await client.list(persistentVolumeClaimKind, { namespace: refOfKey(key).namespace ?? '', signal })
   return copyInTheMaking(items.filter((claim) => sourcesIn(claim).includes(key)))
 }
 
-const copyInTheMaking = (claims: readonly Readonly<PersistentVolumeClaim>[]) =>
+const copyInTheMaking = (claims: readonly Claim[]) =>
   claims.find(({ status }) => (status?.phase ?? 'Pending') === 'Pending')
 
 async function released(release: () => Promise<void>): Promise<Outcome> {

@@ -14,7 +14,7 @@ export interface RequestParts {
 
 export const aRequest = (parts: RequestParts = {}): ProvisionRequest => ({
   claim: {
-    metadata: { namespace: 'shop', name: 'orders', uid: 'u-1' },
+    metadata: { namespace: 'shop', name: 'orders', uid: 'u-1', resourceVersion: '1' },
     spec: {
       accessModes: ['ReadWriteOnce'],
       resources: { requests: { storage: parts.size ?? '1Gi' } },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CSIStorageCapacity } from '../../../api/kinds/csi-storage-capacity/csi-storage-capacity-schema.ts'
 import type { StorageClass } from '../../../api/kinds/storage-class/storage-class-schema.ts'
+import { aVolume } from '../../../volumes/claims-and-volumes.fixture.ts'
 import { gi } from '../../scheduler.fixture.ts'
 import { capacityReport } from './capacity/capacity-report.ts'
 import type { NodePlan } from './node-planner.ts'
@@ -30,9 +31,7 @@ const provisioning = (
   shared: [],
 })
 const binding = (size: number, volumeSize: number, provision: NodePlan['provision'] = []): NodePlan => ({
-  bind: [
-    { claim: aClaim(size, aClass('x')), volume: { metadata: {}, spec: { capacity: { storage: `${volumeSize}Gi` } } } },
-  ],
+  bind: [{ claim: aClaim(size, aClass('x')), volume: aVolume({ size: `${volumeSize}Gi` }) }],
   provision,
   shared: [],
 })
