@@ -269,7 +269,7 @@ describe.skipIf(skipped)(`a node with the local driver${skipped ? ` (${skipped})
       })
       void agent.run(over.signal)
     })
-    await caches.whenSynced(over.signal)
+    await caches.whenAnswered(over.signal)
     return { died: isDead.then(() => caches.stop()) }
   }
   const BARE = { kernel: '', system: '', machineId: '', bootId: '' }

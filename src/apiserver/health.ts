@@ -5,8 +5,8 @@ import { type ApiResponse, textResponse } from './http/messages.ts'
 export interface Health {
   /** Registers a readiness check that fails until `ok` is called. */
   addReadiness(name: string): { ok(): void; failed(why: string): void }
-  /** Registers a readiness check that runs on every request and returns the problem, if any. Its text is public. */
-  addCheck(name: string, problem: Check): void
+  /** Registers a check that runs on every request and returns the problem, if any. Its text is public. Default: a readiness check. */
+  addCheck(name: string, problem: Check, options?: { readonly isReadiness: boolean }): void
   handle(path: string, query: URLSearchParams): Promise<ApiResponse | undefined>
 }
 
@@ -14,6 +14,8 @@ type Check = () => Promise<string | undefined>
 
 export function createHealth(): Health {
   const checks = new Map<string, Check>([['ping', async () => undefined]])
+  /** Checks that /healthz reports and that do not keep clients away. */
+  const healthOnly = new Set<string>()
 
   const report = async (names: readonly string[], title: string, query: URLSearchParams): Promise<ApiResponse> => {
     const excluded = new Set(query.getAll('exclude'))
@@ -43,12 +45,17 @@ export function createHealth(): Health {
         },
       }
     },
-    addCheck: (name, problem) => void checks.set(name, problem),
+    addCheck(name, problem, { isReadiness } = { isReadiness: true }) {
+      checks.set(name, problem)
+      if (!isReadiness) healthOnly.add(name)
+    },
     async handle(path, query) {
       const match = /^\/(healthz|livez|readyz)(?:\/([^/]+))?\/?$/.exec(path)
       if (!match) return undefined
       const [, endpoint, check] = match
-      const names = endpoint === 'livez' ? ['ping'] : [...checks.keys()]
+      const shown =
+        endpoint === 'readyz' ? [...checks.keys()].filter((name) => !healthOnly.has(name)) : [...checks.keys()]
+      const names = endpoint === 'livez' ? ['ping'] : shown
       if (check === undefined) return report(names, endpoint!, query)
       return names.includes(check) ? report([check], endpoint!, query) : undefined
     },

@@ -4,10 +4,11 @@
 import { parseDuration } from '../base/duration.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { createCapacityCleaner } from '../controllers/capacity/index.ts'
-import { type RemoteWorkDeps, type RemoteWorkFlags, runRemoteWork } from '../processes/remote-work.ts'
+import { type RemoteFlags, runRemote } from '../processes/run-remote.ts'
+import type { ProcessDeps, TermDeps } from '../runtime/index.ts'
 import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
 
-export interface CapacityCleanupFlags extends RemoteWorkFlags, LeaseFlags {
+export interface CapacityCleanupFlags extends RemoteFlags, LeaseFlags {
   readonly driverName?: readonly string[]
   readonly namespace?: string
   readonly goneFor?: string
@@ -17,12 +18,11 @@ export interface CapacityCleanupFlags extends RemoteWorkFlags, LeaseFlags {
 const CLEANUP_LEASE = 'stowage-capacity-cleanup'
 const GONE_FOR = '10m'
 
-export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: RemoteWorkDeps): Promise<void> {
+export async function runCapacityCleanup(flags: CapacityCleanupFlags, deps: ProcessDeps): Promise<void> {
   const settings = parseCapacityCleanupFlags(flags)
   const about = { drivers: settings.drivers ?? 'all', goneForMs: settings.goneForMs }
-  const prepare = () => (given: Parameters<typeof createCapacityCleaner>[0]) =>
-    createCapacityCleaner({ ...given, ...settings })
-  await runRemoteWork(
+  const prepare = () => (given: TermDeps) => [createCapacityCleaner({ ...given, ...settings })]
+  await runRemote(
     { lease: CLEANUP_LEASE, leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration), about, prepare },
     flags,
     deps,

@@ -7,8 +7,9 @@ import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 import { NodeNameTakenError, startNodeAgent } from '../nodeagent/index.ts'
-import { reachServer } from '../processes/remote-server.ts'
-import { endWithin, whenAborted } from '../runtime/end-within.ts'
+import { startRemoteHost } from '../processes/run-remote.ts'
+import { whenAborted } from '../runtime/stop-signal.ts'
+import { stopWithin } from '../runtime/stop-within.ts'
 
 export interface NodeFlags {
   readonly kubeconfig?: string
@@ -42,7 +43,9 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
   if (!Number.isInteger(podsMax) || podsMax < 1) {
     throw new UsageError(`--max-pods ${JSON.stringify(flags.maxPods)}: expected a whole number above 0`)
   }
-  const { client, url, registry, monitoringUrl, close } = await reachServer('stowage-node', flags, deps)
+  const host = await startRemoteHost('stowage-node', flags, deps)
+  const { client, url, registry, monitoringUrl } = host
+  host.setHealth({ '/healthz': () => undefined })
   try {
     const agent = startNodeAgent({
       client,
@@ -68,12 +71,12 @@ export async function runNode(flags: NodeFlags, deps: NodeDeps): Promise<void> {
         if (!signal.aborted) throw error // else: told to stop while it was starting
       })
     await Promise.race([stopped, whenAborted(signal)])
-    await endWithin({ agent: stopped }, { clock, log })
+    await stopWithin({ agent: stopped }, { clock, log })
   } catch (error) {
     if (error instanceof NodeNameTakenError) throw new UsageError(error.message)
     throw error
   } finally {
-    await close()
+    await host.close()
     log.info({}, 'stopped; volumes stay mounted')
   }
 }

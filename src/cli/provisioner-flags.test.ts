@@ -116,7 +116,7 @@ describe('the flags of stowage provisioner', () => {
     let complaint = ''
     const code = await runCommandLine(['node', 'stowage', 'provisioner', '--log-level', 'silent', ...args], {
       ...deps,
-      complain: (text) => {
+      writeError: (text) => {
         complaint += text
       },
     })

@@ -209,7 +209,7 @@ describe('stowage provisioner', () => {
   it('PROV-9 ends with a clear message beside a driver that makes no volumes', async () => {
     const { running } = await start({ driver: { controller: ['GET_CAPACITY'] } })
     await expect(running).rejects.toThrow(
-      /fake\.stowage\.example at .*csi\.sock cannot make volumes: .*CREATE_DELETE_VOLUME/,
+      /fake\.stowage\.example at .*csi\.sock cannot create volumes: .*CREATE_DELETE_VOLUME/,
     )
   })
 

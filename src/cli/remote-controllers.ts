@@ -1,60 +1,40 @@
-// `stowage controllers`: the controllers of `stowage up` in a process of their own, against any Kubernetes API server.
-import { type FeatureGates, parseFeatureGates } from '../api/feature-gates.ts'
-import { UsageError } from '../base/usage-error.ts'
-import { CONTROLLERS, type ControllerName, runControllers } from '../processes/controllers.ts'
-import { reachServer } from '../processes/remote-server.ts'
-import type { RemoteWorkDeps, RemoteWorkFlags } from '../processes/remote-work.ts'
+// Runs `stowage controllers`: the controllers of `stowage up` in a process of their own, against any API server.
+import { parseFeatureGates } from '../api/feature-gates.ts'
+import { asUsageError, UsageError } from '../base/usage-error.ts'
+import { CONTROLLERS, CONTROLLERS_LEASE, type ControllerName, prepareControllers } from '../processes/controllers.ts'
+import { type RemoteFlags, runRemote } from '../processes/run-remote.ts'
+import type { ProcessDeps } from '../runtime/index.ts'
 import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
 import { type PaceFlags, parsePace } from './pace-flags.ts'
 
-export interface RemoteControllersFlags extends RemoteWorkFlags, LeaseFlags, PaceFlags {
-  /** As --controllers gives them, separated by commas. */
+export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, PaceFlags {
+  /** Separated by commas. */
   readonly controllers?: string
   readonly driverSocket?: readonly string[]
   readonly featureGates?: string
 }
 
-export async function runRemoteControllers(flags: RemoteControllersFlags, deps: RemoteWorkDeps): Promise<void> {
-  const { log } = deps
+export async function runRemoteControllers(flags: RemoteControllersFlags, deps: ProcessDeps): Promise<void> {
   const names = parseControllers(flags.controllers)
-  const gates = gatesOf(flags.featureGates)
-  const pace = parsePace(flags)
-  const leaseTimes = parseLeaseDuration(flags.leaderElectionLeaseDuration)
-  const server = await reachServer('stowage-controllers', flags, deps)
-  const { client, registry, metrics } = server
-  try {
-    log.info({ server: server.url, controllers: names }, 'started')
-    await runControllers({
-      ...deps,
-      client,
-      registry,
-      metrics,
-      names,
-      gates,
-      ...(pace ? { pace } : {}),
-      isShared: flags.leaderElection,
-      leaseTimes,
-      inProcess: [],
-      drivers: [...new Set(flags.driverSocket)].map((address) => ({ address })),
-    })
-  } finally {
-    await server.close()
-    log.info({}, 'stopped')
-  }
+  const gates = asUsageError(() => parseFeatureGates(flags.featureGates), '--feature-gates')
+  const drivers = [...new Set(flags.driverSocket)].map((address) => ({ address }))
+  const options = { names, gates, pace: parsePace(flags), inProcess: [], drivers }
+  await runRemote(
+    {
+      lease: CONTROLLERS_LEASE,
+      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      about: { controllers: names },
+      prepare: (registry) => prepareControllers(options, registry),
+    },
+    flags,
+    deps,
+  )
 }
 
-function gatesOf(text: string | undefined): FeatureGates {
-  try {
-    return parseFeatureGates(text)
-  } catch (error) {
-    throw new UsageError(`--feature-gates: ${(error as Error).message}`)
-  }
-}
+/** A cluster has a scheduler already; ours runs only if it is named. */
+const DEFAULT_CONTROLLERS = CONTROLLERS.filter((name) => name !== 'scheduler')
 
-/** A cluster has a scheduler already; ours is asked for by name. */
-const USUAL = CONTROLLERS.filter((name) => name !== 'scheduler')
-
-export function parseControllers(text = USUAL.join(',')): ControllerName[] {
+export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): ControllerName[] {
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !CONTROLLERS.some((one) => one === name))
   if (unknown === undefined) return [...new Set(names as ControllerName[])]

@@ -143,7 +143,9 @@ describe('stowage resizer', () => {
     const { aGrowingClaim, untilPending, lines } = await start({ rules })
     await aGrowingClaim('orders')
     await untilPending('orders')
-    expect(lines.map(({ message }) => message)).toContain('the CSI driver went away again; waiting for it')
+    expect(lines.map(({ message }) => message)).toContain(
+      'the CSI driver does not describe itself; retrying every second',
+    )
   })
 
   it('REX-1 (20) says what the driver lacks, and ends', async () => {

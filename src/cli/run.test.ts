@@ -14,7 +14,7 @@ async function run(...args: string[]) {
     write: (text) => {
       out += text
     },
-    complain: (text) => {
+    writeError: (text) => {
       err += text
     },
   })

@@ -6,16 +6,17 @@ import { createProgram } from './program.ts'
 import type { ProgramDeps } from './program-deps.ts'
 
 export interface CommandLineDeps extends ProgramDeps {
-  complain(text: string): void
+  /** Writes to standard error. */
+  writeError(text: string): void
 }
 
 export async function runCommandLine(argv: readonly string[], deps: CommandLineDeps): Promise<number> {
   const program = createProgram(deps)
   for (const command of [program, ...program.commands]) {
-    command.exitOverride().configureOutput({ writeOut: deps.write, writeErr: deps.complain })
+    command.exitOverride().configureOutput({ writeOut: deps.write, writeErr: deps.writeError })
   }
   if (argv.length <= 2) {
-    deps.complain(program.helpInformation())
+    deps.writeError(program.helpInformation())
     return 2
   }
   try {
@@ -25,7 +26,7 @@ export async function runCommandLine(argv: readonly string[], deps: CommandLineD
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2 // commander has said why
     if (error instanceof Unsuccessful) return error.exitCode
     const message = error instanceof Error ? error.message : String(error)
-    deps.complain(`stowage: ${message}\n`)
+    deps.writeError(`stowage: ${message}\n`)
     return error instanceof UsageError ? 2 : 1
   }
 }

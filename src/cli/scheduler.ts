@@ -2,11 +2,12 @@
 // several run, one works. The ephemeral-volume controller is not part of it: every cluster has one.
 import { parseFeatureGates } from '../api/feature-gates.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { type RemoteWorkDeps, type RemoteWorkFlags, runRemoteWork } from '../processes/remote-work.ts'
+import { type RemoteFlags, runRemote } from '../processes/run-remote.ts'
+import type { ProcessDeps } from '../runtime/index.ts'
 import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../scheduler/index.ts'
 import { type LeaseFlags, parseLeaseDuration } from './lease-flag.ts'
 
-export interface SchedulerFlags extends RemoteWorkFlags, LeaseFlags {
+export interface SchedulerFlags extends RemoteFlags, LeaseFlags {
   /** As --scheduler-names gives them, separated by commas. */
   readonly schedulerNames?: string
   readonly capacityReservation?: string
@@ -17,16 +18,16 @@ export interface SchedulerFlags extends RemoteWorkFlags, LeaseFlags {
 /** Held by the scheduler that works. */
 const SCHEDULER_LEASE = 'stowage-scheduler'
 
-export async function runScheduler(flags: SchedulerFlags, deps: RemoteWorkDeps): Promise<void> {
+export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Promise<void> {
   const settings = parseSchedulerFlags(flags)
-  await runRemoteWork(
+  await runRemote(
     {
       lease: SCHEDULER_LEASE,
       leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
       about: { schedulers: settings.schedulerNames },
       prepare(registry) {
         const schedulerMetrics = createSchedulerMetrics(registry)
-        return (given) => createScheduler({ ...given, schedulerMetrics, ...settings })
+        return (deps) => [createScheduler({ ...deps, schedulerMetrics, ...settings })]
       },
     },
     flags,

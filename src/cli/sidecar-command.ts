@@ -3,11 +3,11 @@ import { type Command, Option } from 'commander'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'
 import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
-import type { SidecarRun } from '../processes/sidecar.ts'
+import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
 import type { ProgramDeps } from './program-deps.ts'
 import { addFlags, type FlagTable, wrong } from './typed-flags.ts'
 
-export interface SidecarCommand<Settings> {
+export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly name: string
   readonly summary: string
   readonly description: string
@@ -16,10 +16,10 @@ export interface SidecarCommand<Settings> {
   readonly example: string
   read(given: Readonly<Record<string, unknown>>): Settings
   /** Only what runs is loaded. */
-  load(): Promise<(run: SidecarRun & { readonly settings: Settings }) => Promise<void>>
+  load(): Promise<(run: SidecarRun<Settings>) => Promise<void>>
 }
 
-export function addSidecar<Settings>(
+export function addSidecar<Settings extends SidecarSettings>(
   program: Command,
   { clock, random, signal }: ProgramDeps,
   logLevels: readonly string[],

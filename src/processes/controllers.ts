@@ -1,12 +1,10 @@
-// The controllers, wired once: beside an API server in its process (serve.ts), or alone against any server
-// (remote-controllers.ts); led by one process where several could work.
-import { setMaxListeners } from 'node:events'
+// All controllers of the cluster, composed once: `stowage up` and `stowage server` run them beside their API server
+// (serve.ts), `stowage controllers` in a process of its own.
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../api/feature-gates.ts'
 import { ALL_KINDS } from '../api/kinds/index.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import type { Logger } from '../base/log.ts'
-import { processIdentity } from '../base/process-identity.ts'
 import type { Client } from '../client/index.ts'
 import { createAttachingControllers, createAttachingMetrics } from '../controllers/attaching/index.ts'
 import { createBindingControllers, createBindingMetrics } from '../controllers/binding/index.ts'
@@ -26,15 +24,8 @@ import {
 import { createQuotaController, createQuotaMetrics } from '../controllers/quota/index.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
 import { createCsiMetrics } from '../csi/index.ts'
-import type { ControllerDeps } from '../runtime/controller-deps.ts'
-import {
-  type ClientMetrics,
-  createCacheSet,
-  createClientMetrics,
-  createLeaderElection,
-  type LeaderElection,
-} from '../runtime/index.ts'
-import type { LeaseTimes } from '../runtime/leader-election.ts'
+import { createClientMetrics, createManager, type LeaseTimes, type Runnable, type TermDeps } from '../runtime/index.ts'
+import type { HealthChecks } from '../runtime/monitoring.ts'
 import { createScheduler, createSchedulerMetrics } from '../scheduler/index.ts'
 import { type Connect, runDriverSocket } from './driver-socket.ts'
 
@@ -52,72 +43,89 @@ export const CONTROLLERS = [
 ] as const
 export type ControllerName = (typeof CONTROLLERS)[number]
 
-/** They want to know of every object, but not much: made last, they share what the others keep anyway. */
-const READ_OUTLINES: readonly ControllerName[] = ['garbage', 'namespaces']
+/** These read identity and owners of every kind: created last, they share the complete caches of the others. */
+const READ_ALL_KINDS: readonly ControllerName[] = ['garbage', 'namespaces']
 
-export interface ControllersRun {
+export interface ControllersOptions {
+  /** Default: all. */
+  readonly names?: readonly ControllerName[]
+  readonly gates: FeatureGates
+  /** Whether the scheduler reserves capacity that is promised to a pod and not yet reported as used. Default true. */
+  readonly capacityReservation?: boolean
+  /** How fast volumes of each driver may be changed. Absent: without limit. */
+  readonly pace?: ThrottleOptions
+  /** Provisioners that run in this process. */
+  readonly inProcess: readonly Provisioner[]
+  readonly drivers: readonly DriverEndpoint[]
+  /** Default: unix sockets. */
+  readonly connect?: Connect
+}
+
+/** A CSI driver whose controllers run in this process. */
+export interface DriverEndpoint {
+  /** Its socket. */
+  readonly address: string
+  /** The only node the driver serves; absent: it serves all nodes. */
+  readonly node?: string
+  /** Settles when the driver has started or failed to; absent: it runs elsewhere. */
+  readonly up?: Promise<unknown>
+}
+
+/** Held by the process whose controllers work, where several share an API server or a store. */
+export const CONTROLLERS_LEASE = 'stowage-controllers'
+
+export interface ControllersRun extends ControllersOptions {
   readonly client: Client
   readonly registry: Registry
-  /** Those the client counts its requests in. Default: new ones. */
-  readonly metrics?: ClientMetrics
-  /** Which of them run. Default: all. */
-  readonly names?: readonly ControllerName[]
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** Other processes may run controllers on the same server: only the leader's work. */
+  /** Other processes may run controllers on the same store: only those of the leader work. */
   readonly isShared: boolean
-  /** How long others wait for a leader that is gone. */
   readonly leaseTimes?: LeaseTimes
-  readonly gates: FeatureGates
-  /** Whether the scheduler holds back capacity that is promised and not yet reported. Default true. */
-  readonly capacityReservation?: boolean
-  /** How fast volumes of each driver may be changed. Absent: as fast as it goes. */
-  readonly pace?: ThrottleOptions
-  /** Makers of volumes in this process. */
-  readonly inProcess: readonly Provisioner[]
-  /** CSI drivers whose volumes are provided from here. */
-  readonly drivers: readonly ProvidedDriver[]
-  /** How these are reached. Default: unix sockets. */
-  readonly connect?: Connect
+  /** Called once with the manager's health checks. */
+  onHealth?(health: HealthChecks): void
 }
 
-export interface ProvidedDriver {
-  /** Its socket. */
-  readonly address: string
-  /** The node it serves alone; absent: it serves all. */
-  readonly node?: string
-  /** Settles when it is known to be up or not to come; absent: nobody knows. */
-  readonly up?: Promise<unknown>
+export async function runControllers(run: ControllersRun): Promise<void> {
+  const { client, registry, clock, random, log, signal, isShared, leaseTimes } = run
+  const manager = createManager({
+    client,
+    clock,
+    random,
+    log,
+    metrics: createClientMetrics(registry),
+    lease: isShared ? { namespace: 'kube-system', name: CONTROLLERS_LEASE, ...leaseTimes } : undefined,
+    createControllers: prepareControllers(run, registry),
+  })
+  run.onHealth?.(manager.health)
+  await manager.run(signal)
 }
 
-/** Held by the process whose controllers work, where several share a server or a store. */
-const CONTROLLERS_LEASE = 'stowage-controllers'
-
-export async function runControllers(options: ControllersRun): Promise<void> {
-  const { client, registry, names = CONTROLLERS, clock, random, log, signal, isShared, inProcess, gates } = options
-  const { capacityReservation = true, pace, leaseTimes, connect, metrics = createClientMetrics(registry) } = options
+/** Registers the metrics once; the function it returns creates the controllers of a term. */
+export function prepareControllers(
+  options: ControllersOptions,
+  registry: Registry,
+): (deps: TermDeps) => readonly Runnable[] {
+  const { names = CONTROLLERS, gates, capacityReservation = true, pace, inProcess, drivers, connect } = options
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
   const csiMetrics = createCsiMetrics(registry)
-  const capacityMetrics = createCapacityMetrics(registry)
+  const capacity = createCapacityMetrics(registry)
   const ephemeralMetrics = createEphemeralMetrics(registry)
-  const modifyingMetrics = createModifyingMetrics(registry)
+  const modifying = createModifyingMetrics(registry)
   const nodeLifecycleMetrics = createNodeLifecycleMetrics(registry)
   const quotaMetrics = createQuotaMetrics(registry)
   const schedulerMetrics = createSchedulerMetrics(registry)
+  const driverMetrics = { provisioning: provisioningMetrics, capacity, modifying }
 
-  async function run(until: AbortSignal, election?: LeaderElection): Promise<void> {
-    setMaxListeners(0, until) // every watch of every controller listens to it
-    const caches = createCacheSet({ client, clock, random, log })
-    const deps: ControllerDeps = { client, caches, clock, random, log, metrics }
-    const led = election ? { election } : {}
-    const makers: Record<ControllerName, () => Running> = {
+  return (deps) => {
+    const create: Record<ControllerName, () => Runnable> = {
       attaching: () => createAttachingControllers({ ...deps, attachingMetrics }),
       binding: () => createBindingControllers({ ...deps, inProcess, gates, bindingMetrics }),
-      'capacity-cleanup': () => createCapacityCleaner({ ...deps, ...led }),
+      'capacity-cleanup': () => createCapacityCleaner(deps),
       ephemeral: () => createEphemeralController({ ...deps, ephemeralMetrics }),
       garbage: () => createGarbageController({ ...deps, kinds: ALL_KINDS }),
       namespaces: () => createNamespaceController({ ...deps, kinds: ALL_KINDS }),
@@ -126,64 +134,25 @@ export async function runControllers(options: ControllersRun): Promise<void> {
       quota: () => createQuotaController({ ...deps, kinds: ALL_KINDS, quotaMetrics }),
       scheduler: () => createScheduler({ ...deps, gates, schedulerMetrics, capacityReservation }),
     }
-    const ofOutlines = names.filter((name) => READ_OUTLINES.includes(name))
-    const running = [
-      ...names.filter((name) => !ofOutlines.includes(name)).map((name) => makers[name]()),
+    const readsAllKinds = (name: ControllerName) => READ_ALL_KINDS.includes(name)
+    return [
+      ...names.filter((name) => !readsAllKinds(name)).map((name) => create[name]()),
       ...inProcess.map((provisioner) =>
         createProvisioningControllers({
           ...deps,
           provisioner,
           options: { inProcess: true, bindsAtOnce: true, gates },
           provisioningMetrics,
-          ...led,
         }),
       ),
-      ...(options.drivers.length > 0 ? [createSourceProtection(deps)] : []),
-      ...ofOutlines.map((name) => makers[name]()),
-      ...options.drivers.map(({ up, ...driver }): Running => {
-        const own = { csiMetrics, provisioningMetrics, capacityMetrics, modifyingMetrics }
-        const of = {
-          ...deps,
-          ...driver,
-          gates,
-          ...own,
-          ...led,
-          ...(pace ? { pace } : {}),
-          ...(connect ? { connect } : {}),
-        }
-        return {
-          async run(over) {
-            await up
-            await runDriverSocket(of, over)
-          },
-        }
-      }),
+      ...(drivers.length > 0 ? [createSourceProtection(deps)] : []),
+      ...names.filter(readsAllKinds).map((name) => create[name]()),
+      ...drivers.map(({ up, address, node }) => ({
+        async run(signal: AbortSignal) {
+          await up
+          await runDriverSocket({ ...deps, address, node, gates, csiMetrics, driverMetrics, pace, connect }, signal)
+        },
+      })),
     ]
-    const watched = caches.all()
-    for (const cache of watched) metrics.caches.add(cache)
-    try {
-      await Promise.all(running.map((one) => one.run(until)))
-    } finally {
-      for (const cache of watched) metrics.caches.delete(cache)
-      await caches.stop()
-    }
   }
-
-  if (!isShared) return run(signal)
-  const election = createLeaderElection({
-    client,
-    clock,
-    random,
-    log,
-    namespace: 'kube-system',
-    name: CONTROLLERS_LEASE,
-    identity: processIdentity(random),
-    ...leaseTimes,
-    onChange: (isLeader) => metrics.leadership(CONTROLLERS_LEASE, isLeader),
-  })
-  await election.run((until) => run(until, election), signal)
-}
-
-interface Running {
-  run(signal: AbortSignal): Promise<void>
 }

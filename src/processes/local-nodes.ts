@@ -12,7 +12,7 @@ import type { Logger } from '../base/log.ts'
 import type { Client } from '../client/index.ts'
 import { type RunningDriver, startDriver, TOPOLOGY_KEY } from '../driver/index.ts'
 import { createAgentMetrics, type RunningNodeAgent, startNodeAgent } from '../nodeagent/index.ts'
-import type { ProvidedDriver } from './controllers.ts'
+import type { DriverEndpoint } from './controllers.ts'
 
 export interface NodesOptions {
   readonly count: number
@@ -40,7 +40,7 @@ export interface NodesReady {
 export type NodesTold = NodesReady & { readonly idle: readonly string[] }
 
 export interface RunningNodes {
-  readonly drivers: readonly ProvidedDriver[]
+  readonly drivers: readonly DriverEndpoint[]
   /** Once all of them take pods. Never, if one cannot or the signal fires before. */
   readonly ready: Promise<NodesReady>
   /** Rejects when one of them cannot start or cannot go on. */

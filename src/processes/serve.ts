@@ -27,10 +27,10 @@ import { openDirectoryPlugin, openRoot, type Root } from '../controllers/provisi
 import type { Provisioner } from '../controllers/provisioning/index.ts'
 import { provisionerOf } from '../controllers/provisioning/plugin.ts'
 import type { ThrottleOptions } from '../controllers/volume-changes/index.ts'
-import { endWithin } from '../runtime/end-within.ts'
+import { stopWithin } from '../runtime/stop-within.ts'
 import type { Store } from '../store/index.ts'
 import { showCertificates } from './certificate-metrics.ts'
-import { type ProvidedDriver, runControllers } from './controllers.ts'
+import { type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { directoryClass, introduceLocalDriver } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
@@ -165,7 +165,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const ends: Promise<unknown>[] = [untilOver(signal, store)]
       const common = { client, registry: server.metrics.registry, clock, random, log, signal: stop.signal }
       const { poolBytes, runCommands, capacityReservation } = options
-      const drivers: ProvidedDriver[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
+      const drivers: DriverEndpoint[] = [...new Set(options.driverSockets)].map((address) => ({ address }))
       if (nodeCount > 0) {
         const nodes = startNodes({ ...common, count: nodeCount, dir: nodesDir, poolBytes, runCommands })
         void nodes.ready.then((ready) => options.onNodes({ ...ready, idle }))
@@ -175,15 +175,19 @@ export async function serve(options: ServeOptions): Promise<void> {
       }
       if (options.controllers) {
         const isShared = place.is === 'etcd'
-        const pace = options.pace ? { pace: options.pace } : {}
         parts.controllers = runControllers({
           ...common,
-          ...pace,
+          pace: options.pace,
           isShared,
           gates,
           capacityReservation,
           drivers,
           inProcess,
+          onHealth: (health) => {
+            // Not part of readiness: the API server is of use without its controllers.
+            const problem = async () => health['/healthz/leader-election']?.()
+            if (isShared) server.health.addCheck('leader-election', problem, { isReadiness: false })
+          },
         })
         ends.push(parts.controllers)
       }
@@ -192,10 +196,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     } finally {
       bootstrap.failed('the server is shutting down')
       stop.abort(signal.reason)
-      await endWithin({ ...parts, nodes: stopNodes(), requests: listener.stop() }, { clock, log })
+      await stopWithin({ ...parts, nodes: stopNodes(), requests: listener.stop() }, { clock, log })
     }
   } finally {
-    await endWithin({ store: store.close() }, { clock, log })
+    await stopWithin({ store: store.close() }, { clock, log })
     log.info({}, 'stopped')
   }
 }

@@ -1,5 +1,5 @@
-// What changes volumes of a CSI driver while they are bound, put together from what the driver can do. Used beside the
-// other controllers of a driver (driver-socket.ts) and alone (resizer-work.ts).
+// The controllers that change volumes of a CSI driver after provisioning, composed from what the driver can do: expansion,
+// and modification of attributes. Part of driver-controllers.ts.
 import type { FeatureGates } from '../api/feature-gates.ts'
 import {
   canExpand,
@@ -28,44 +28,35 @@ export interface VolumeChangeDeps extends ControllerDeps {
   readonly election?: LeaderElection
   readonly gates: FeatureGates
   readonly modifyingMetrics?: ModifyingMetrics
-  readonly options?: VolumeChangeOptions & {
-    readonly expanding?: ExpandingOptions
-    readonly modifying?: ModifyingOptions
-    readonly pace?: ThrottleOptions
-  }
+  readonly options?: DriverChangeOptions
 }
 
-/** Who tells people about them, as they know it. */
-export const changesComponent = ({ name }: Pick<DriverFacts, 'name'>): string => `external-resizer ${name}`
+export interface DriverChangeOptions extends VolumeChangeOptions {
+  readonly expanding?: ExpandingOptions
+  readonly modifying?: ModifyingOptions
+  readonly pace?: ThrottleOptions
+}
 
 export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControllers {
   const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
   const { facts } = rest
-  const { expanding, modifying, pace: paceOptions, ...frame } = options
-  // One for both kinds: what one edit asks for is one change.
+  const { expanding = {}, modifying, pace: paceOptions, ...common } = options
+  // Shared by both: an edit of size and attributes counts as one change.
   const throttle = paceOptions && createChangeThrottle(deps.clock, paceOptions)
   const changesAttributes = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const changes = [
-    // Room before attributes: what a larger volume may have, a smaller one may not.
+    // Size before attributes: a larger volume may allow attributes that a smaller one does not.
     canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest),
-    // Also for a driver that cannot: people are told why nothing happens.
+    // Also for a driver without MODIFY_VOLUME: its claims get an event that says why nothing happens.
     ...(changesAttributes
-      ? [
-          createModifying({
-            ...rest,
-            throttle,
-            gates,
-            options: { ...defaultsOf(facts), ...modifying },
-            ...(modifyingMetrics ? { modifyingMetrics } : {}),
-          }),
-        ]
+      ? [createModifying({ ...rest, throttle, gates, options: { ...defaultsOf(facts), ...modifying }, modifyingMetrics })]
       : []),
   ]
-  return createVolumeChangeControllers({ ...rest, changes, options: frame, ...(node ? { node } : {}) })
+  return createVolumeChangeControllers({ ...rest, changes, options: common, node })
 }
 
 const LOCAL_DRIVER = 'local.csi.stowage.dev'
 
-/** Our own driver takes zero for no limit, which is what a volume has of which nobody said anything. */
+/** The local driver reads zero as no limit, which is what a volume without these attributes has. */
 const defaultsOf = ({ name }: DriverFacts): ModifyingOptions =>
   name === LOCAL_DRIVER ? { defaults: { iops: '0', throughput: '0' } } : {}

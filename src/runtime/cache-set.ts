@@ -37,7 +37,8 @@ export interface CacheSet {
   outlinesOf(kind: Kind): Cache<KubeObject>
   /** For metrics and the console. */
   all(): readonly Cache<KubeObject>[]
-  whenSynced(signal: AbortSignal): Promise<boolean>
+  /** Every cache of the set is complete, or its kind is not served. False if the signal fired first. */
+  whenAnswered(signal: AbortSignal): Promise<boolean>
   stop(): Promise<void>
 }
 
@@ -90,9 +91,9 @@ export function createCacheSet(options: CacheSetOptions): CacheSet {
     of: (kind, selection) => acquire(kind, selection).cache,
     outlinesOf,
     all: () => [...running.values()].map(({ cache }) => cache),
-    async whenSynced(signal) {
-      const synced = await Promise.all([...running.values()].map(({ cache }) => cache.whenSynced(signal)))
-      return synced.every(Boolean)
+    async whenAnswered(signal) {
+      const answered = await Promise.all([...running.values()].map(({ cache }) => cache.whenAnswered(signal)))
+      return answered.every(Boolean)
     },
     async stop() {
       const all = [...running.values()]

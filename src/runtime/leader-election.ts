@@ -164,11 +164,16 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         await pause(signal)
         continue
       }
-      await leadWhileRenewing(lead, signal)
+      // Work that failed must not take the lease again at once.
+      if ((await leadWhileRenewing(lead, signal)) === 'failed') await pause(signal)
     }
   }
 
-  async function leadWhileRenewing(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async function leadWhileRenewing(
+    lead: (signal: AbortSignal) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<'ended' | 'failed'> {
+    let end: 'ended' | 'failed' = 'ended'
     const term = new AbortController()
     const stop = () => term.abort()
     signal.addEventListener('abort', stop, { once: true })
@@ -177,6 +182,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     log.info({ lease: `${namespace}/${name}`, identity }, 'leading')
     const leading = lead(term.signal).catch((error) => {
       log.error({ err: error }, 'the work of the leader failed')
+      end = 'failed'
       term.abort()
     })
     try {
@@ -197,6 +203,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     else
       log.warn({ lease: `${namespace}/${name}`, identity }, 'leadership lost: the lease could not be renewed in time')
     leaderUntilMs = Number.NEGATIVE_INFINITY
+    return end
   }
 
   /** So that the next leader need not wait for the lease to run out. */

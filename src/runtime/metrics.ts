@@ -13,6 +13,8 @@ export interface ClientMetrics {
   readonly queues: Set<Pick<WorkQueue, 'name' | 'stats'>>
   readonly caches: Set<Pick<Cache<any>, 'kind' | 'lastEventAgeMs' | 'stats'>>
   leadership(name: string, isLeader: boolean): void
+  /** The work done under the lease failed, and is restarted. */
+  leaderWorkFailed(name: string): void
 }
 
 const REQUEST_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
@@ -98,6 +100,11 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     help: 'Whether this process leads: 1 or 0.',
     ...perQueue,
   })
+  const leaderFailures = new Counter({
+    name: 'stowage_leader_work_failures_total',
+    help: 'Failures of the work done under the lease; after each the work is restarted with a growing delay.',
+    ...perQueue,
+  })
 
   return {
     queues,
@@ -114,6 +121,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
       started: (seconds) => waited.observe({ name }, seconds),
       finished: (seconds) => worked.observe({ name }, seconds),
     }),
+    leaderWorkFailed: (name) => leaderFailures.inc({ name }),
     leadership: (name, isLeader) => master.set({ name }, isLeader ? 1 : 0),
   }
 }

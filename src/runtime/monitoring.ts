@@ -1,4 +1,4 @@
-// What a component shows of itself over HTTP where it is told to listen: its metrics, and whether it is well.
+// Serves a component's metrics and health checks over HTTP.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,11 +6,14 @@ import type { Registry } from 'prom-client'
 import type { ListenAddress } from '../base/listen-address.ts'
 import { UsageError } from '../base/usage-error.ts'
 
+/** By path: what is wrong, or undefined. */
+export type HealthChecks = Readonly<Record<string, () => string | undefined>>
+
 export interface MonitoringOptions extends ListenAddress {
   readonly registry: Registry
   readonly metricsPath: string
-  /** By path; what is wrong, or nothing. */
-  readonly health: Readonly<Record<string, () => string | undefined>>
+  /** Called for every request, so that checks can be added after the start. */
+  health(): HealthChecks
 }
 
 export interface Monitoring {
@@ -18,8 +21,8 @@ export interface Monitoring {
   stop(): Promise<void>
 }
 
-const REQUEST_TIMEOUT_MS = 10_000 // whoever is slower is cut off
-const CONNECTIONS_MAX = 64 // beyond this, new ones are refused
+const REQUEST_TIMEOUT_MS = 10_000 // slower requests are cut off
+const CONNECTIONS_MAX = 64 // further connections are refused
 
 export async function serveMonitoring(options: MonitoringOptions): Promise<Monitoring> {
   const { host, port, registry, metricsPath, health } = options
@@ -27,12 +30,13 @@ export async function serveMonitoring(options: MonitoringOptions): Promise<Monit
     const [path = ''] = (request.url ?? '').split('?')
     const answer = (code: number, text: string, type = 'text/plain; charset=utf-8') =>
       response.writeHead(code, { 'content-type': type }).end(text)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, 'only GET is answered\n')
+    if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, 'only GET is supported\n')
     if (path === metricsPath) return answer(200, await registry.metrics(), registry.contentType)
-    if (!Object.hasOwn(health, path)) {
-      return answer(404, `there is ${[metricsPath, ...Object.keys(health)].join(', ')}\n`)
+    const checks = health()
+    if (!Object.hasOwn(checks, path)) {
+      return answer(404, `not found; paths: ${[metricsPath, ...Object.keys(checks)].join(', ')}\n`)
     }
-    const problem = health[path]!()
+    const problem = checks[path]!()
     return problem === undefined ? answer(200, 'ok') : answer(500, `${problem}\n`)
   })
   server.requestTimeout = REQUEST_TIMEOUT_MS

@@ -1,33 +1,37 @@
-// When a process is told to stop: once is a wish to end in order, twice is an order to end now.
+// The signal that stops a process: SIGINT or SIGTERM once to stop in order, a second time to exit at once.
 import { setMaxListeners } from 'node:events'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
-/** A terminal and its npm tell the same wish twice within this. */
-const SAME_WISH_MS = 1_000
+/** A terminal and the npm that runs in it both deliver Ctrl-C: a second signal within this time is the same request. */
+const SAME_REQUEST_MS = 1_000
 
 export interface StopSignal {
   readonly signal: AbortSignal
-  /** Listens no more. */
-  forget(): void
+  /** Removes the signal handlers. */
+  dispose(): void
 }
 
-/** The given signal, or else one that fires when the process is told to stop. */
-export function untilToldToStop(given: AbortSignal | undefined): StopSignal {
-  if (given) return { signal: given, forget: () => {} }
+export function createStopSignal(): StopSignal {
   const stop = new AbortController()
-  setMaxListeners(0, stop.signal)
-  let askedMs = 0
-  const ask = (name: NodeJS.Signals) => {
-    if (stop.signal.aborted && performance.now() - askedMs > SAME_WISH_MS) process.exit(130)
+  setMaxListeners(0, stop.signal) // every watch of every controller adds a listener
+  let stoppedMs = 0
+  const handle = (name: NodeJS.Signals) => {
+    if (stop.signal.aborted && performance.now() - stoppedMs > SAME_REQUEST_MS) process.exit(130)
     if (stop.signal.aborted) return
-    askedMs = performance.now()
+    stoppedMs = performance.now()
     stop.abort(new Error(`stopped by ${name}`))
   }
-  for (const name of SIGNALS) process.on(name, ask)
+  for (const name of SIGNALS) process.on(name, handle)
   return {
     signal: stop.signal,
-    forget() {
-      for (const name of SIGNALS) process.off(name, ask)
+    dispose() {
+      for (const name of SIGNALS) process.off(name, handle)
     },
   }
 }
+
+export const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })

@@ -101,7 +101,7 @@ export async function createBindingFixture(options: BindingFixtureOptions = {}):
       isBusy: () => controllers.queues.some((queue) => queue.stats().depth + queue.stats().running > 0),
       isWaiting: () => controllers.queues.some((queue) => queue.stats().waiting > 0),
       standings: () => controllers.queues.flatMap((queue) => queue.standings()),
-      whenSynced: () => caches.whenSynced(abort.signal),
+      whenSynced: () => caches.whenAnswered(abort.signal),
       async stop() {
         abort.abort()
         await over

@@ -5,11 +5,12 @@ import { setMaxListeners } from 'node:events'
 import type { Registry } from 'prom-client'
 import type { FeatureGates } from '../../api/feature-gates.ts'
 import { silentLog } from '../../base/log.ts'
+import { processIdentity } from '../../base/process-identity.ts'
 import { parseLeaseDuration } from '../../cli/lease-flag.ts'
+import { provisionerParts } from '../../cli/provisioner.ts'
 import { readProvisionerSettings } from '../../cli/provisioner-flags.ts'
-import { provideVolumes } from '../../cli/provisioner-work.ts'
+import { resizerParts } from '../../cli/resizer.ts'
 import { readResizerSettings } from '../../cli/resizer-flags.ts'
-import { changeVolumes } from '../../cli/resizer-work.ts'
 import type { Client } from '../../client/index.ts'
 import { createAttacher } from '../../controllers/attaching/index.ts'
 import { createCapacityMetrics } from '../../controllers/capacity/index.ts'
@@ -33,8 +34,9 @@ import type { MemoryDisk } from '../../nodeagent/disk/memory-disk.ts'
 import { createAgentMetrics } from '../../nodeagent/metrics.ts'
 import type { MachineFacts } from '../../nodeagent/node/facts.ts'
 import { CONTROLLERS, type ControllerName, runControllers } from '../../processes/controllers.ts'
-import { createLeadership } from '../../processes/sidecar.ts'
-import { createCacheSet, createClientMetrics } from '../../runtime/index.ts'
+import { createDriverControllers } from '../../processes/driver-controllers.ts'
+import { leaseTimesOf } from '../../processes/run-sidecar.ts'
+import { createCacheSet, createClientMetrics, createLeaderElection, createManager } from '../../runtime/index.ts'
 import type { Cluster } from '../cluster.ts'
 import type { SimDriver } from '../driver.ts'
 import { oneByOne } from '../one-by-one.ts'
@@ -214,20 +216,24 @@ export function createRoles(deps: RolesDeps): Roles {
       gates: deps.gates(),
     }
     const metrics = createClientMetrics(registry)
-    const run = { ...common(life.env), settings, env: { NAMESPACE: KUBE_SYSTEM } }
-    const work = {
-      ...run,
-      client,
-      unlimited: client,
+    const met = { facts }
+    const parts = provisionerParts(settings, { met, env: { NAMESPACE: KUBE_SYSTEM }, unlimited: client })
+    const given = {
+      ...met,
       driver: serializeCalls(connection),
-      facts,
       gates: deps.gates(),
-      metrics,
-      provisioningMetrics: createProvisioningMetrics(registry),
-      capacityMetrics: createCapacityMetrics(registry),
+      driverMetrics: {
+        provisioning: createProvisioningMetrics(registry),
+        capacity: createCapacityMetrics(registry),
+      },
     }
-    const lease = { client, namespace: KUBE_SYSTEM, leaseName: driver, onChange: metrics.leadership }
-    await createLeadership({ ...run, ...lease }).run((term, election) => provideVolumes({ ...work, election }, term))
+    await createManager({
+      ...common(life.env),
+      client,
+      metrics,
+      lease: { namespace: KUBE_SYSTEM, name: driver, ...leaseTimesOf(settings) },
+      createControllers: (term) => [createDriverControllers({ ...term, ...given }, parts)],
+    }).run(life.env.signal)
   }
 
   async function runResizer(life: LifeOf, driver: DriverName): Promise<void> {
@@ -235,11 +241,19 @@ export function createRoles(deps: RolesDeps): Roles {
     const { connection, facts } = await meet(life, driver)
     const settings = { ...readResizerSettings(LEASE), gates: deps.gates() }
     const metrics = createClientMetrics(registry)
-    const run = { ...common(life.env), settings, env: {} }
-    const modifyingMetrics = createModifyingMetrics(registry)
-    const work = { ...run, client, driver: serializeCalls(connection), facts, metrics, modifyingMetrics }
-    const lease = { client, namespace: KUBE_SYSTEM, leaseName: `resizer-${driver}`, onChange: metrics.leadership }
-    await createLeadership({ ...run, ...lease }).run((term, election) => changeVolumes({ ...work, election }, term))
+    const given = {
+      facts,
+      driver: serializeCalls(connection),
+      gates: deps.gates(),
+      driverMetrics: { modifying: createModifyingMetrics(registry) },
+    }
+    await createManager({
+      ...common(life.env),
+      client,
+      metrics,
+      lease: { namespace: KUBE_SYSTEM, name: `resizer-${driver}`, ...leaseTimesOf(settings) },
+      createControllers: (term) => [createDriverControllers({ ...term, ...given }, resizerParts(settings))],
+    }).run(life.env.signal)
   }
 
   /** It has no command of its own; it is led as the others are. */
@@ -247,15 +261,21 @@ export function createRoles(deps: RolesDeps): Roles {
     const { client, registry, env } = life
     const { connection, facts } = await meet(life, driver)
     const metrics = createClientMetrics(registry)
-    const settings = readResizerSettings(LEASE)
-    const run = { ...common(env), settings, env: {} }
-    const lease = { client, namespace: KUBE_SYSTEM, leaseName: `attacher-${driver}`, onChange: metrics.leadership }
-    await createLeadership({ ...run, ...lease }).run(async (term, election) => {
+    const election = createLeaderElection({
+      ...common(env),
+      client,
+      namespace: KUBE_SYSTEM,
+      name: `attacher-${driver}`,
+      identity: processIdentity(env.random),
+      ...leaseTimesOf(readResizerSettings(LEASE)),
+    })
+    const lead = async (term: AbortSignal) => {
       setMaxListeners(0, term)
       const caches = createCacheSet({ client, ...common(env) })
       const calls = { driver: serializeCalls(connection), facts, election }
       await createAttacher({ client, caches, ...common(env), metrics, ...calls }).run(term)
-    })
+    }
+    await election.run(async (term) => await lead(term), env.signal)
   }
 
   async function meet({ env, registry, connect }: LifeOf, driver: DriverName) {

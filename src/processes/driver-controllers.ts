@@ -1,0 +1,134 @@
+// The controllers of one CSI driver, composed from the parts a process asks for: `stowage up` runs all the driver can do
+// (driver-socket.ts), `stowage provisioner` and `stowage resizer` run their share (run-sidecar.ts).
+import type { FeatureGates } from '../api/feature-gates.ts'
+import { randomUuid } from '../base/identifiers.ts'
+import type { Client } from '../client/index.ts'
+import { type AttacherOptions, createAttacher } from '../controllers/attaching/index.ts'
+import { type CapacityMetrics, type CapacityOptions, createCapacityControllers } from '../controllers/capacity/index.ts'
+import type { ModifyingMetrics } from '../controllers/modifying/index.ts'
+import {
+  type CsiProvisionerOptions,
+  createCsiProvisioner,
+  createSourceProtection,
+  type NodeDeployment,
+  type SourceProtectionOptions,
+} from '../controllers/provisioning/csi/index.ts'
+import {
+  createProvisioningControllers,
+  type ProvisioningMetrics,
+  type ProvisioningOptions,
+} from '../controllers/provisioning/index.ts'
+import type { CsiDriver } from '../csi/index.ts'
+import type { ControllerDeps } from '../runtime/controller-deps.ts'
+import {
+  createEventRecorder,
+  type EventRecorder,
+  type LeaderElection,
+  type Runnable,
+  type WorkQueue,
+  withRecorders,
+} from '../runtime/index.ts'
+import type { MetDriver } from './meet-driver.ts'
+import { createVolumeChanges, type DriverChangeOptions } from './volume-changes.ts'
+
+export interface DriverControllersDeps extends ControllerDeps, MetDriver {
+  /** Serialises calls about one volume (src/csi/serialize-calls.ts). */
+  readonly driver: CsiDriver
+  readonly gates: FeatureGates
+  readonly election?: LeaderElection
+  readonly driverMetrics: DriverMetrics
+}
+
+export interface DriverMetrics {
+  readonly provisioning?: ProvisioningMetrics
+  readonly capacity?: CapacityMetrics
+  readonly modifying?: ModifyingMetrics
+}
+
+/** Parts that are absent do not run. */
+export interface DriverParts {
+  readonly provisioning?: ProvisioningOptions & {
+    readonly csi?: Partial<CsiProvisionerOptions>
+    /** How the processes of several nodes compete for a claim that any of them could provision. */
+    readonly nodeRace?: Omit<NodeDeployment, 'name' | 'segments'>
+  }
+  readonly sourceProtection?: SourceProtectionOptions
+  readonly attaching?: AttacherOptions
+  readonly volumeChanges?: DriverChangeOptions
+  readonly capacity?: CapacityOptions & {
+    /** For the capacity objects, which have a rate limit of their own. Default: the client of all controllers. */
+    readonly client?: Client
+  }
+  /** The pod or host in events, if these controllers are a process of their own. */
+  readonly instance?: string
+}
+
+export function createDriverControllers(deps: DriverControllersDeps, parts: DriverParts): Controllers {
+  const { client, clock, random, log, metrics, driver, facts, node, gates, election, driverMetrics } = deps
+  const common = { client, caches: deps.caches, clock, random, log, metrics, election }
+  const csi = { driver, facts }
+  const recorders: EventRecorder[] = []
+
+  function recorderFor(component: string): EventRecorder {
+    const recorder = createEventRecorder({ client, clock, random, log, component, instance: parts.instance })
+    recorders.push(recorder)
+    return recorder
+  }
+
+  function volumeChanges(options: DriverChangeOptions): Controllers {
+    const events = recorderFor(`external-resizer ${facts.name}`) // the name users know from upstream
+    return createVolumeChanges({
+      ...common,
+      ...csi,
+      node,
+      events,
+      gates,
+      modifyingMetrics: driverMetrics.modifying,
+      options,
+    })
+  }
+
+  function provisioning({
+    csi: csiOptions,
+    nodeRace,
+    ...options
+  }: NonNullable<DriverParts['provisioning']>): Controllers {
+    const { instance } = parts
+    const events = instance ? recorderFor(`${facts.name}_${instance}_${randomUuid(random)}`) : undefined
+    const deployment = node && nodeRace ? { node: { ...node, ...nodeRace } } : {}
+    return createProvisioningControllers({
+      ...common,
+      provisioner: createCsiProvisioner({
+        ...common,
+        ...csi,
+        events,
+        options: { ...csiOptions, gates, ...deployment },
+      }),
+      provisioningMetrics: driverMetrics.provisioning,
+      events,
+      options: { bindsAtOnce: true, gates, ...options },
+    })
+  }
+
+  function capacity({ client: own = client, ...options }: NonNullable<DriverParts['capacity']>): Controllers {
+    return createCapacityControllers({
+      ...common,
+      ...csi,
+      client: own,
+      mode: node ? { is: 'local', node: node.name, segments: node.segments } : { is: 'central' },
+      capacityMetrics: driverMetrics.capacity,
+      options,
+    })
+  }
+
+  // The order of creation is the order in which caches start.
+  const changing = parts.volumeChanges && volumeChanges(parts.volumeChanges)
+  const provisions = parts.provisioning && provisioning(parts.provisioning)
+  const sources = parts.sourceProtection && createSourceProtection(common, parts.sourceProtection)
+  const attacher = parts.attaching && createAttacher({ ...common, ...csi, options: parts.attaching })
+  const capacities = parts.capacity && capacity(parts.capacity)
+  const controllers = [provisions, sources, attacher, changing, capacities].filter((part) => part !== undefined)
+  return withRecorders(controllers, recorders)
+}
+
+type Controllers = Runnable & { readonly queues: readonly WorkQueue[] }

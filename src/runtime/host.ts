@@ -1,0 +1,107 @@
+// A process of its own that works on an API server: its client, its metrics, and the HTTP endpoint that serves metrics and
+// health. The controllers it runs are hosted by manager.ts.
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { Clock, Random } from '../base/clock.ts'
+import type { ListenAddress } from '../base/listen-address.ts'
+import type { Logger } from '../base/log.ts'
+import type { FoundServer } from '../client/find-server.ts'
+import { type HttpClient, httpClient } from '../client/http-client.ts'
+import { createManager, type ManagerOptions } from './manager.ts'
+import { type ClientMetrics, createClientMetrics } from './metrics.ts'
+import { type HealthChecks, serveMonitoring } from './monitoring.ts'
+
+/** Alive, and not ready yet. */
+const STARTING: HealthChecks = {
+  '/healthz': () => undefined,
+  '/healthz/leader-election': () => undefined,
+  '/readyz': () => 'starting',
+}
+
+/** What main.ts passes down to every process. */
+export interface ProcessDeps {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly signal: AbortSignal
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+export interface HostOptions {
+  readonly server: FoundServer
+  readonly userAgent: string
+  /** Where to serve metrics and health; absent: nowhere. */
+  readonly monitoring?: ListenAddress
+  /** Default `/metrics`. */
+  readonly metricsPath?: string
+}
+
+export interface Host {
+  readonly client: HttpClient
+  readonly url: string
+  /** The namespace this process runs in, or that of the kubeconfig. */
+  readonly namespace: string
+  readonly registry: Registry
+  readonly metrics: ClientMetrics
+  readonly monitoringUrl: string | undefined
+  /** Replaces the health checks of the start: alive, and not ready yet. */
+  setHealth(checks: HealthChecks): void
+  close(): Promise<void>
+}
+
+export async function startHost(options: HostOptions, { clock }: Pick<ProcessDeps, 'clock'>): Promise<Host> {
+  const { connection, namespace } = options.server
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const metrics = createClientMetrics(registry)
+  let health: HealthChecks = STARTING
+  const monitoring =
+    options.monitoring &&
+    (await serveMonitoring({
+      ...options.monitoring,
+      registry,
+      metricsPath: options.metricsPath ?? '/metrics',
+      health: () => health,
+    }))
+  const client = httpClient({ connection, clock, userAgent: options.userAgent, observer: metrics.requests })
+  return {
+    client,
+    url: connection.server,
+    namespace,
+    registry,
+    metrics,
+    monitoringUrl: monitoring?.url,
+    setHealth(checks) {
+      health = checks
+    },
+    async close() {
+      await monitoring?.stop()
+      client.close()
+    },
+  }
+}
+
+export interface HostedWork extends Pick<ManagerOptions, 'lease' | 'createControllers' | 'onSynced' | 'stopTimeoutMs'> {
+  /** Default: the client of the host. */
+  readonly client?: ManagerOptions['client']
+  /** Fields of the log line at the start. */
+  readonly about: object
+}
+
+/** Less than the last resort of main.ts. */
+const STOP_TIMEOUT_MS = 25_000
+
+/** Runs controllers on the host until the signal fires and they have stopped. The caller closes the host. */
+export async function runOnHost(host: Host, work: HostedWork, deps: ProcessDeps): Promise<'stopped' | 'abandoned'> {
+  const { about, ...options } = work
+  const { client, metrics, monitoringUrl: monitoring } = host
+  const { clock, random, log, signal } = deps
+  const stopTimeoutMs = work.stopTimeoutMs ?? STOP_TIMEOUT_MS
+  const manager = createManager({ client, metrics, clock, random, log, ...options, stopTimeoutMs })
+  host.setHealth(manager.health)
+  log.info({ server: host.url, ...about, ...(monitoring ? { monitoring } : {}) }, 'started')
+  const end = await manager.run(signal)
+  if (end === 'abandoned') {
+    log.warn({ afterMs: stopTimeoutMs }, 'stopped without waiting for work in progress; the next start resumes it')
+  }
+  return end
+}

@@ -1,0 +1,232 @@
+import { Registry } from 'prom-client'
+import { describe, expect, it } from 'vitest'
+import { configMapKind } from '../api/kinds/config-map/config-map.ts'
+import { leaseKind } from '../api/kinds/lease/lease.ts'
+import { inProcessClient } from '../apiserver/in-process/client.ts'
+import { SYSTEM_USER } from '../apiserver/index.ts'
+import { createServerFixture } from '../apiserver/server.fixture.ts'
+import { silentLog } from '../base/log.ts'
+import type { ManualClock } from '../base/manual-clock.ts'
+import type { Client } from '../client/client.ts'
+import { createManager, type ManagerOptions, type TermDeps } from './manager.ts'
+import { createClientMetrics } from './metrics.ts'
+import type { Runnable } from './run-all.ts'
+
+const LEASE = { namespace: 'default', name: 'work' }
+const turns = async (count = 20) => {
+  for (let i = 0; i < count; i++) await new Promise<void>((resolve) => setImmediate(resolve))
+}
+const advance = async (clock: ManualClock, ms: number) => {
+  for (let passed = 0; passed < ms; passed += 250) {
+    await clock.advance(250)
+    await turns(5)
+  }
+}
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+
+async function startManager(options: Partial<ManagerOptions> & Pick<ManagerOptions, 'createControllers'>) {
+  const { clock, server } = await createServerFixture()
+  const client = inProcessClient(server.objects, SYSTEM_USER)
+  return { clock, client, ...run({ client, clock, ...options }) }
+}
+
+function run(
+  options: Partial<ManagerOptions> & { client: Client; clock: ManualClock } & Pick<ManagerOptions, 'createControllers'>,
+) {
+  const registry = new Registry()
+  const metrics = createClientMetrics(registry)
+  const manager = createManager({ random: () => 0.5, log: silentLog, metrics, ...options })
+  const stop = new AbortController()
+  const ended = manager.run(stop.signal)
+  ended.catch(() => {}) // each test looks at the end itself
+  const metric = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values[0]?.value
+  const stopAndAdvance = async () => {
+    stop.abort()
+    await advance(options.clock, 1_000)
+    return ended
+  }
+  return { manager, health: manager.health, ended, stop, stopAndAdvance, metric }
+}
+
+/** Work that fails as often as `failures` says, then runs until it is stopped. */
+function failingWork(failures: number, { afterMs = 0 } = {}) {
+  const state = { starts: [] as number[], running: 0, runningMax: 0 }
+  const create = ({ clock }: TermDeps): Runnable[] => [
+    {
+      async run(signal) {
+        state.starts.push(clock.monotonicMs())
+        state.running++
+        state.runningMax = Math.max(state.runningMax, state.running)
+        try {
+          if (state.starts.length > failures) return await untilAborted(signal)
+          if (afterMs > 0) await clock.sleep(afterMs, signal)
+          throw new Error('the driver is broken')
+        } finally {
+          state.running--
+        }
+      },
+    },
+  ]
+  return { state, create }
+}
+
+const gaps = (times: readonly number[]) => times.slice(1).map((ms, index) => ms - times[index]!)
+
+describe('the manager', () => {
+  it('SYS-8 restarts the failed work of a leader with a growing delay, and keeps the lease', async () => {
+    const { state, create } = failingWork(Number.POSITIVE_INFINITY)
+    const { clock, client, stopAndAdvance, metric } = await startManager({ lease: LEASE, createControllers: create })
+    await advance(clock, 300_000)
+    const delays = gaps(state.starts)
+    expect(delays.slice(0, 6)).toEqual([750, 1_500, 3_000, 6_000, 12_000, 24_000].map((ms) => expect.closeTo(ms, -3)))
+    for (const delay of delays.slice(6)) expect(delay).toBeGreaterThanOrEqual(45_000)
+    expect(state.starts.length).toBeLessThan(15)
+    const { spec } = await client.get(leaseKind, LEASE)
+    expect(spec).toMatchObject({ leaseTransitions: 0 })
+    expect(spec?.holderIdentity).not.toBe('')
+    expect(await metric('leader_election_master_status')).toBe(1)
+    await stopAndAdvance()
+  })
+
+  it('SYS-8 reports failed work in /healthz, /healthz/leader-election and a metric until it has recovered', async () => {
+    const { create } = failingWork(2)
+    const { clock, health, stopAndAdvance, metric } = await startManager({ lease: LEASE, createControllers: create })
+    await advance(clock, 500)
+    expect(health['/healthz']!()).toBe('the work of the leader failed (1 in a row): the driver is broken')
+    await advance(clock, 1_000)
+    expect(health['/healthz']!()).toBe('the work of the leader failed (2 in a row): the driver is broken')
+    expect(health['/healthz/leader-election']!()).toBe(health['/healthz']!())
+    expect(await metric('stowage_leader_work_failures_total')).toBe(2)
+    await advance(clock, 9_000)
+    expect(health['/healthz']!()).toBeDefined()
+    await advance(clock, 3_000)
+    expect(health['/healthz']!()).toBeUndefined()
+    expect(health['/healthz/leader-election']!()).toBeUndefined()
+    await stopAndAdvance()
+  })
+
+  it('SYS-8 starts with the shortest delay again after the work has recovered', async () => {
+    const { state, create } = failingWork(Number.POSITIVE_INFINITY, { afterMs: 60_000 })
+    const { clock, stopAndAdvance } = await startManager({ lease: LEASE, createControllers: create })
+    await advance(clock, 300_000)
+    for (const delay of gaps(state.starts)) expect(delay).toBeLessThan(62_000)
+    await stopAndAdvance()
+  })
+
+  it('SYS-8 stops what still runs before it restarts failed work', async () => {
+    const { state, create } = failingWork(3)
+    const other = { running: 0, runningMax: 0 }
+    const slow: Runnable = {
+      async run(signal) {
+        other.runningMax = Math.max(other.runningMax, ++other.running)
+        await untilAborted(signal)
+        await turns(3)
+        other.running--
+      },
+    }
+    const { clock, stopAndAdvance } = await startManager({
+      lease: LEASE,
+      createControllers: (deps) => [slow, ...create(deps)],
+    })
+    await advance(clock, 30_000)
+    expect(state.starts).toHaveLength(4)
+    expect(other).toEqual({ running: 1, runningMax: 1 })
+    expect(state.runningMax).toBe(1)
+    await stopAndAdvance()
+  })
+
+  it('SYS-8 counts controllers that cannot be created as failed work', async () => {
+    let creations = 0
+    const { clock, health, stopAndAdvance } = await startManager({
+      lease: LEASE,
+      createControllers: () => {
+        creations++
+        throw new Error('no such capability')
+      },
+    })
+    await advance(clock, 60_000)
+    expect(creations).toBeGreaterThan(3)
+    expect(creations).toBeLessThan(10)
+    expect(health['/healthz']!()).toContain('no such capability')
+    await stopAndAdvance()
+  })
+
+  it('SYS-8 leaves the work of a standing-by process alone while another leads', async () => {
+    const first = failingWork(Number.POSITIVE_INFINITY)
+    const second = failingWork(0)
+    const { clock, client, stopAndAdvance } = await startManager({ lease: LEASE, createControllers: first.create })
+    await advance(clock, 1_000)
+    const standby = run({ client, clock, random: () => 0.25, lease: LEASE, createControllers: second.create })
+    await advance(clock, 60_000)
+    expect(second.state.starts).toEqual([])
+    expect(standby.health['/healthz']!()).toBeUndefined()
+    expect(standby.health['/readyz']!()).toBeUndefined()
+    await stopAndAdvance()
+    await advance(clock, 5_000)
+    expect(second.state.starts).toHaveLength(1)
+    await standby.stopAndAdvance()
+  })
+
+  it('SYS-8 reports work that still runs after the lease was lost', async () => {
+    let release = () => {}
+    const stuck: Runnable = {
+      run: () =>
+        new Promise<void>((resolve) => {
+          release = resolve
+        }),
+    }
+    const { clock, server } = await createServerFixture()
+    const client = inProcessClient(server.objects, SYSTEM_USER)
+    let isCutOff = false
+    const far: Client = {
+      ...client,
+      update: (...args) => (isCutOff ? Promise.reject(new Error('unreachable')) : client.update(...args)),
+      get: (...args) => (isCutOff ? Promise.reject(new Error('unreachable')) : client.get(...args)),
+    }
+    const { health, stopAndAdvance } = run({ client: far, clock, lease: LEASE, createControllers: () => [stuck] })
+    await advance(clock, 1_000)
+    expect(health['/healthz/leader-election']!()).toBeUndefined()
+    isCutOff = true
+    await advance(clock, 15_000)
+    expect(health['/healthz/leader-election']!()).toBe('the lease is lost, and work of the leader still runs')
+    release()
+    await turns()
+    expect(health['/healthz/leader-election']!()).toBeUndefined()
+    await stopAndAdvance()
+  })
+
+  it('SYS-8 without a lease works at once, and ends with the error of the work', async () => {
+    const { state, create } = failingWork(1)
+    const { ended } = await startManager({ createControllers: create })
+    await expect(ended).rejects.toThrow('the driver is broken')
+    expect(state.starts).toHaveLength(1)
+  })
+
+  it('SYS-8 is ready when its caches are synced', async () => {
+    const synced: string[] = []
+    const { clock, health, stopAndAdvance } = await startManager({
+      createControllers: ({ caches }) => {
+        caches.of(configMapKind)
+        return [{ run: untilAborted }]
+      },
+      onSynced: () => synced.push('synced'),
+    })
+    expect(health['/readyz']!()).toBe('the caches are not synced yet')
+    await advance(clock, 1_000)
+    expect(health['/readyz']!()).toBeUndefined()
+    expect(synced).toEqual(['synced'])
+    expect(await stopAndAdvance()).toBe('stopped')
+  })
+
+  it('PROV-17 abandons work that ignores its signal when the stop timeout has passed', async () => {
+    const { clock, ended, stop } = await startManager({
+      createControllers: () => [{ run: () => new Promise(() => {}) }],
+      stopTimeoutMs: 5_000,
+    })
+    await advance(clock, 1_000)
+    stop.abort()
+    await advance(clock, 5_000)
+    expect(await ended).toBe('abandoned')
+  })
+})

@@ -1,0 +1,176 @@
+// Hosts the controllers of a process: starts their caches, runs them as leader or alone, restarts work that failed, reports
+// health, and stops everything in order. host.ts connects a process to its API server; the controllers are the caller's.
+//
+// With a lease, the work runs in terms: from when this process takes the lease until it loses it. Each term creates its
+// caches and controllers anew, so no state outlives the lease. Work that fails within a term is created again after a
+// growing pause, and the lease is kept meanwhile: releasing it would pass the failure from process to process. Failing
+// health checks are the way to have the process replaced.
+import { setMaxListeners } from 'node:events'
+import type { Clock, Random } from '../base/clock.ts'
+import type { Logger } from '../base/log.ts'
+import { processIdentity } from '../base/process-identity.ts'
+import type { Client } from '../client/client.ts'
+import { backoffMs } from './backoff.ts'
+import { createCacheSet } from './cache-set.ts'
+import type { ControllerDeps } from './controller-deps.ts'
+import { createLeaderElection, type LeaderElection, type LeaseTimes } from './leader-election.ts'
+import type { ClientMetrics } from './metrics.ts'
+import type { HealthChecks } from './monitoring.ts'
+import { queuesOf, type Runnable, runAll } from './run-all.ts'
+import { withinStopLimit } from './stop-within.ts'
+
+export interface ManagerOptions {
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+  readonly metrics: ClientMetrics
+  /** The lease under which one of several processes works. Absent: this process works at once. */
+  readonly lease?: LeaseOptions
+  /** How long `run` waits for work in progress after the signal. Absent: without limit. */
+  readonly stopTimeoutMs?: number
+  /** Called at the start of every term, and again after a failure. Acquires its caches from `deps.caches`. */
+  createControllers(deps: TermDeps): readonly Runnable[]
+  /** The caches that existed at the start of the term are complete. */
+  onSynced?(): void
+}
+
+export interface LeaseOptions extends Partial<LeaseTimes> {
+  readonly namespace: string
+  readonly name: string
+  /** The label `name` of the metrics. Default: the name of the lease. */
+  readonly metricName?: string
+  /** Default: the manager's. Pass one without a rate limit: a renewal must not queue behind the work it protects. */
+  readonly client?: Client
+}
+
+/** What the controllers of one term are created from. */
+export interface TermDeps extends ControllerDeps {
+  readonly metrics: ClientMetrics
+  /** Absent without a lease. */
+  readonly election?: LeaderElection
+}
+
+export interface Manager {
+  readonly health: HealthChecks
+  /**
+   * Runs until the signal fires and the work has stopped. 'abandoned': work still ran when stopTimeoutMs had passed.
+   * Without a lease, rejects with the error of the work.
+   */
+  run(signal: AbortSignal): Promise<'stopped' | 'abandoned'>
+}
+
+const RESTART = { baseMs: 1_000, maxMs: 60_000 }
+/** Restarted work that ran this long counts as recovered. */
+const RECOVERED_MS = 10_000
+/** Calls that honour their signal have returned by then. */
+const REPORT_RUNNING_MS = 1_000
+const RUNNING_SHOWN_MAX = 20
+
+export function createManager(options: ManagerOptions): Manager {
+  const { client, clock, random, log, metrics, lease } = options
+  let isWorking = false
+  let isSynced = false
+  let controllers: readonly Runnable[] = []
+  let failure: { readonly message: string; readonly count: number } | undefined
+
+  const election =
+    lease &&
+    createLeaderElection({
+      client,
+      clock,
+      random,
+      log,
+      ...lease,
+      identity: processIdentity(random),
+      onChange: (isLeader) => metrics.leadership(lease.metricName ?? lease.name, isLeader),
+    })
+
+  async function work(signal: AbortSignal): Promise<void> {
+    setMaxListeners(0, signal)
+    const caches = createCacheSet({ client, clock, random, log })
+    try {
+      controllers = options.createControllers({ client, caches, clock, random, log, metrics, election })
+      for (const cache of caches.all()) metrics.caches.add(cache)
+      isWorking = true
+      void caches.whenAnswered(signal).then((isComplete) => {
+        if (!isComplete || !isWorking) return
+        isSynced = true
+        options.onSynced?.()
+      })
+      await runAll(controllers, signal)
+    } finally {
+      isWorking = false
+      isSynced = false
+      for (const queue of queuesOf(controllers)) metrics.queues.delete(queue)
+      for (const cache of caches.all()) metrics.caches.delete(cache)
+      await caches.stop()
+    }
+  }
+
+  /** One term as leader: restarts work that fails, until the term ends. */
+  async function lead(term: AbortSignal): Promise<void> {
+    while (!term.aborted) {
+      const recovered = () => {
+        failure = undefined
+      }
+      const cancelRecovery = failure ? clock.after(RECOVERED_MS, recovered) : () => {}
+      try {
+        return await work(term)
+      } catch (error) {
+        cancelRecovery()
+        if (term.aborted) return log.warn({ err: error }, 'the work of the leader did not stop cleanly')
+        await backOff(error, term)
+      }
+    }
+  }
+
+  async function backOff(error: unknown, term: AbortSignal): Promise<void> {
+    const count = (failure?.count ?? 0) + 1
+    failure = { message: error instanceof Error ? error.message : String(error), count }
+    metrics.leaderWorkFailed(lease!.metricName ?? lease!.name)
+    const afterMs = Math.round(backoffMs(RESTART, count - 1, random))
+    log.error({ err: error, failures: count, afterMs }, 'the work of the leader failed; restarting it')
+    await clock.sleep(afterMs, term).catch(() => {})
+  }
+
+  /** Logs once which keys are still in work some time after the signal. */
+  function reportRunningWork(signal: AbortSignal): () => void {
+    let cancel = () => {}
+    const report = () => {
+      const running = queuesOf(controllers).flatMap((queue) => queue.standings().filter(({ is }) => is === 'running'))
+      if (running.length === 0) return
+      const waitingFor = running.slice(0, RUNNING_SHOWN_MAX).map(({ key }) => key)
+      log.warn({ count: running.length, waitingFor }, 'stopping: waiting for work in progress')
+    }
+    const start = () => {
+      cancel = clock.after(REPORT_RUNNING_MS, report)
+    }
+    signal.addEventListener('abort', start, { once: true })
+    return () => {
+      signal.removeEventListener('abort', start)
+      cancel()
+    }
+  }
+
+  const workProblem = () => failure && `the work of the leader failed (${failure.count} in a row): ${failure.message}`
+  const electionProblem = () =>
+    isWorking && election && !election.isLeader ? 'the lease is lost, and work of the leader still runs' : workProblem()
+
+  return {
+    health: {
+      '/healthz': workProblem,
+      '/healthz/leader-election': electionProblem,
+      // A process that waits for the lease is ready too: it is there to take over.
+      '/readyz': () => (isSynced || election?.holder ? undefined : 'the caches are not synced yet'),
+    },
+    async run(signal) {
+      const cancelReport = reportRunningWork(signal)
+      const working = (election ? election.run(lead, signal) : work(signal)).finally(cancelReport)
+      const { stopTimeoutMs: limitMs } = options
+      if (limitMs !== undefined) return withinStopLimit(working, { signal, clock, limitMs })
+      await working
+      return 'stopped'
+    },
+  }
+}
