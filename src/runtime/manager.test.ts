@@ -25,7 +25,9 @@ const advance = async (clock: ManualClock, ms: number) => {
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 
-async function startManager(options: Partial<ManagerOptions> & Pick<ManagerOptions, 'createControllers'>) {
+async function startManager(
+  options: Omit<Partial<ManagerOptions>, 'clock' | 'client'> & Pick<ManagerOptions, 'createControllers'>,
+) {
   const { clock, server } = await createServerFixture()
   const client = inProcessClient(server.objects, SYSTEM_USER)
   return { clock, client, ...run({ client, clock, ...options }) }
