@@ -196,7 +196,9 @@ describe('a vendor’s provisioner in TypeScript', () => {
     )
     expect(await provisioner.end('SIGTERM')).toBe(1)
     expect(provisioner.log()).toContain('"waitingFor":["default/stuck"]')
-    expect(provisioner.log()).toContain('"msg":"stopped without waiting for work in progress; the next start resumes it"')
+    expect(provisioner.log()).toContain(
+      '"msg":"stopped without waiting for work in progress; the next start resumes it"',
+    )
     const { finalizers } = (await server.call('GET', `${CLAIMS}/stuck`)).json.metadata
     expect(finalizers).toContain('provisioning.stowage.dev/example.com-hanging')
   })
