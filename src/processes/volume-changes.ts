@@ -49,7 +49,15 @@ export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControl
     canExpand(facts) ? createExpanding({ ...rest, throttle, options: expanding }) : createExpansionUnsupported(rest),
     // Also for a driver without MODIFY_VOLUME: its claims get an event that says why nothing happens.
     ...(changesAttributes
-      ? [createModifying({ ...rest, throttle, gates, options: { ...defaultsOf(facts), ...modifying }, modifyingMetrics })]
+      ? [
+          createModifying({
+            ...rest,
+            throttle,
+            gates,
+            options: { ...defaultsOf(facts), ...modifying },
+            modifyingMetrics,
+          }),
+        ]
       : []),
   ]
   return createVolumeChangeControllers({ ...rest, changes, options: common, node })
