@@ -130,7 +130,7 @@ function verify(
   }
   for (const [name, { value }] of listed) {
     const isExplained = acknowledged.get(name)?.value === value || unknown.get(name)?.has(value)
-    expect(isExplained, `${at}: ${name}=${value} is there though nobody was told and nobody asked`).toBe(true)
+    expect(isExplained, `${at}: ${name}=${value} exists, though no write of it was acknowledged or sent`).toBe(true)
   }
 }
 

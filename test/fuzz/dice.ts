@@ -1,8 +1,8 @@
-// Chance for generators: everything is drawn from one seeded source, so a seed replays a whole run.
+// Random choices for generators, all from one seeded source, so that a seed replays a whole run.
 import { seededRandom } from '../helpers/random.ts'
 
 export interface Dice {
-  /** A whole number in [0, below). */
+  /** An integer in [0, below). */
   int(below: number): number
   /** True once in `n` times. */
   oneIn(n: number): boolean

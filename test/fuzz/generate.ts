@@ -1,5 +1,5 @@
-// Draws requests: valid ones, nearly valid ones and hostile ones, about objects that exist as often as not,
-// so that sequences of writes meet on the same objects. Everything comes from the dice: a seed replays all of it.
+// Draws valid, nearly valid and hostile requests, about existing objects as often as not, so that sequences of writes meet
+// on the same objects. All randomness comes from `dice`: a seed replays everything.
 import type { Dice } from './dice.ts'
 import {
   copyOf,
@@ -14,7 +14,7 @@ import {
 import { collectionPath, metadataOf, SERVED, type Served } from './samples.ts'
 
 export interface FuzzRequest {
-  /** What the generator had in mind; counts are printed by it. */
+  /** What the generator intended; results are counted by it. */
   readonly about: string
   readonly method: string
   /** Without the query. */
@@ -23,11 +23,11 @@ export interface FuzzRequest {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Uint8Array
-  /** Nothing is wrong with it: only the state of the world may refuse it. */
+  /** Well-formed: only the state of the server may reject it. */
   readonly valid?: boolean
 }
 
-/** An object the server has, as last seen. */
+/** An object of the server, as last seen. */
 export interface KnownObject {
   readonly served: Served
   readonly apiVersion: string
@@ -36,7 +36,7 @@ export interface KnownObject {
   readonly object: any
 }
 
-/** What the generator may ask about the world. */
+/** What the generator knows about the server. */
 export interface Knowledge {
   readonly objects: readonly KnownObject[]
   readonly revision: number
@@ -380,7 +380,7 @@ function readOddly(dice: Dice, { objects, revision }: Knowledge): FuzzRequest {
 export const pathOf = ({ apiVersion, served, namespace, name }: KnownObject): string =>
   `${collectionPath(apiVersion, served, namespace)}/${encodeSafely(name)}`
 
-/** One that exists, or a plausible one that does not. */
+/** An existing object, or a plausible missing one. */
 function target(dice: Dice, { objects }: Knowledge): KnownObject {
   if (objects.length > 0 && !dice.oneIn(20)) return dice.pick(objects)
   return sampleObject(dice)
@@ -619,7 +619,7 @@ function remove(dice: Dice, known: Knowledge): FuzzRequest {
   }
 }
 
-/** Lets objects go whose deletion waits, so that names become free again. */
+/** Removes finalizers of objects being deleted, so that their names become free. */
 function release(dice: Dice, known: Knowledge): FuzzRequest {
   const going = known.objects.filter(({ object }) => object.metadata.deletionTimestamp)
   if (going.length === 0) return remove(dice, known)
@@ -671,7 +671,7 @@ function subresource(dice: Dice, known: Knowledge): FuzzRequest {
   }
 }
 
-/** Where questions are asked: answered, never stored. */
+/** Review endpoints: answered, never stored. */
 export const QUESTION_PATHS = [
   '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
   '/apis/authorization.k8s.io/v1/subjectaccessreviews',
@@ -680,7 +680,7 @@ export const QUESTION_PATHS = [
   '/apis/authentication.k8s.io/v1/tokenreviews',
   '/apis/authentication.k8s.io/v1/selfsubjectreviews',
 ] as const
-/** Kinds of other systems: their lists are empty and nothing can be written. */
+/** Foreign kinds: their lists are empty and they cannot be written. */
 const FOREIGN_PATHS = [
   '/api/v1/namespaces/shop/services',
   '/apis/apps/v1/namespaces/shop/statefulsets',

@@ -1,7 +1,7 @@
-// Breaks valid things a little: one place of an object gets a value nobody expects, or its text is damaged.
+// Damages valid input: one place of an object gets an unexpected value, or its text is corrupted.
 import type { Dice } from './dice.ts'
 
-/** Strings that have been trouble somewhere. */
+/** Strings that often cause bugs. */
 export const HOSTILE_STRINGS: readonly string[] = [
   '',
   ' ',
@@ -140,7 +140,7 @@ function mutateOnce(dice: Dice, root: unknown): unknown {
   const { parent, key } = dice.pick(places)
   const value = parent[key]
   if (dice.oneIn(2) && sameType(dice, value) !== undefined) {
-    set(parent, key, sameType(dice, value)) // gets past the decoder, to the rules
+    set(parent, key, sameType(dice, value)) // passes the decoder and reaches validation
     return root
   }
   switch (dice.int(10)) {
@@ -187,7 +187,7 @@ const sameType = (dice: Dice, value: unknown): unknown => {
   return undefined
 }
 
-/** Also for keys such as __proto__, which plain assignment would swallow. */
+/** Handles keys such as __proto__, which plain assignment would ignore. */
 const set = (parent: any, key: string | number, value: unknown): void =>
   void Object.defineProperty(parent, key, { value, enumerable: true, writable: true, configurable: true })
 
@@ -207,7 +207,7 @@ export function placesIn(root: unknown, found: Place[] = [], depth = 0): Place[]
 
 export const copyOf = <T>(value: T): T => (value === undefined ? value : JSON.parse(JSON.stringify(value)))
 
-/** Text that was JSON, damaged; and bytes that never were. */
+/** Damaged JSON text, and random bytes. */
 export function damage(dice: Dice, text: string): Uint8Array {
   const at = dice.int(text.length + 1)
   const spliced = (piece: string | Uint8Array) =>

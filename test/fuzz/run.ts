@@ -1,4 +1,4 @@
-// One run: a fresh world, a seeded generator, and a count of requests. Says what went wrong in a form that replays.
+// One run: a fresh server, a seeded generator, and a number of requests. Reports failures in a form that replays.
 import type { Kind } from '../../src/api/kind.ts'
 import type { ApiResponse } from '../../src/apiserver/index.ts'
 import { createDice } from './dice.ts'
@@ -11,16 +11,16 @@ const FAILURES_SHOWN_MAX = 15
 export interface Run {
   readonly seed: number
   readonly requests: number
-  /** The kinds as served, unless given. */
+  /** Default: the kinds as served. */
   readonly kinds?: readonly Kind[]
 }
 
 export interface RunResult {
-  /** One example per complaint, with the request that led to it. */
+  /** One example per kind of failure, with its request. */
   readonly failures: readonly string[]
-  /** Paths of requests that led to complaints. */
+  /** Paths of failing requests. */
   readonly failedPaths: ReadonlySet<string>
-  /** Answers by what the generator had in mind and by status. */
+  /** Responses by the generator's intent and by status. */
   readonly statuses: Readonly<Record<string, Readonly<Record<number, number>>>>
   readonly accepted: number
 }
@@ -49,7 +49,7 @@ export async function fuzz({ seed, requests, kinds }: Run): Promise<RunResult> {
   return { failures: [...failures.values()], failedPaths, statuses, accepted }
 }
 
-/** Of the same complaint one example is enough. */
+/** Keeps one example per kind of failure. */
 function note(failures: Map<string, string>, why: string, text: string): void {
   const signature = why
     .split('\n', 1)[0]!

@@ -1,4 +1,4 @@
-// Valid objects of every kind served, small and varied: what hostile requests start from.
+// Small, varied valid objects of every served kind, from which requests are generated.
 import type { Dice } from './dice.ts'
 
 export interface Served {

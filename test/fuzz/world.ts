@@ -1,5 +1,5 @@
-// A server in this process, on a store in memory and a clock moved by hand, and beside it a plain record of what
-// every answer said is stored. `send` gives a request to the server and checks everything that must hold afterwards.
+// A server in this process, on a memory store and the manual clock, and beside it a record of what every response said is
+// stored. `send` passes a request to the server and checks everything that must hold afterwards.
 import { parse as parseYaml } from 'yaml'
 import { allGatesOn } from '../../src/api/feature-gates.ts'
 import type { Kind } from '../../src/api/kind.ts'
@@ -12,13 +12,13 @@ import { seededRandom } from '../helpers/random.ts'
 import type { FuzzRequest, Knowledge, KnownObject } from './generate.ts'
 import { NAMESPACES, QUESTION_PATHS } from './generate.ts'
 import { collectionPath, SERVED, type Served } from './samples.ts'
-import { check } from './second-opinion/index.ts'
+import { check } from './validator/index.ts'
 
 export interface World {
   readonly known: Knowledge
-  /** Answers, and says what is wrong with the answer or the state after it. */
+  /** Returns the response, and what is wrong with it or with the state after it. */
   send(request: FuzzRequest): Promise<{ answer: ApiResponse; wrong: string[] }>
-  /** Compares everything stored with everything that was answered. */
+  /** Compares everything stored with everything that was returned. */
   compareAll(): Promise<string[]>
   close(): Promise<void>
 }
@@ -29,7 +29,7 @@ export interface WorldOptions {
 }
 
 const ADMIN = { name: 'fuzz', groups: ['system:masters', 'system:authenticated'] }
-/** What the server logs as its own mistakes. */
+/** Errors that the server logged. */
 type Mistakes = string[]
 
 export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Promise<World> {
@@ -77,7 +77,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
           failure = error
         },
       )
-    // Only a version that is not there yet makes the server wait; time then passes at our command.
+    // The server waits only for a future resourceVersion; the test then advances the clock.
     for (let turns = 0; !answer && failure === undefined; turns++) {
       await nextTurn()
       if (turns > 50) await clock.advance(50)
@@ -109,7 +109,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     return { answer, wrong }
   }
 
-  /** A quota that refuses a change says so in an event on the object, and does nothing else. */
+  /** A quota that rejects a change records an event on the object, and does nothing else. */
   async function followRefusal(request: FuzzRequest, wrong: string[]): Promise<void> {
     const { namespace, name } = addressOf(request.path)!
     const address = addressOf(`/api/v1/namespaces/${namespace}/events`)!
@@ -124,7 +124,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     }
   }
 
-  /** What a write answered is what is stored, and the second opinion has nothing against it. */
+  /** The response of a write equals what is stored, and passes the independent validator. */
   async function followUp(request: FuzzRequest, answer: ApiResponse, wrong: string[]): Promise<void> {
     const address = addressOf(request.path)
     if (!address) return void wrong.push('a write was accepted on a path that is no resource')
@@ -138,7 +138,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     const isCreate = answer.status === 201 && address.subresource === ''
     if (isObject && request.method !== 'DELETE') {
       wrong.push(...check(address.served.kind, body, isCreate ? undefined : old?.object))
-      if (!isCreate && !old) wrong.push('an object was updated that nobody had created')
+      if (!isCreate && !old) wrong.push('an object was updated that was never created')
     }
     const meant = request.method === 'PUT' ? nameSent(request) : undefined
     if (meant !== undefined && meant !== name) wrong.push(`a PUT of ${meant} was taken for ${name}`)
@@ -188,7 +188,7 @@ export async function createWorld({ seed, kinds = ALL_KINDS }: WorldOptions): Pr
     return wrong
   }
 
-  await compareCollection(addressOf('/api/v1/namespaces')!) // takes note of those that were there first
+  await compareCollection(addressOf('/api/v1/namespaces')!) // records the built-in namespaces
   for (const name of NAMESPACES) {
     const body = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
     await send({ about: 'setup', method: 'POST', path: '/api/v1/namespaces', query: '', headers: {}, body })
@@ -231,11 +231,11 @@ interface Address {
   readonly namespace: string
   readonly name: string
   readonly subresource: string
-  /** A collection was just deleted: what is missing is missing rightly. */
+  /** A collection was just deleted: missing objects are expected. */
   readonly mayVanish?: boolean
 }
 
-/** Reads a path the way a client means it; independent of the server's own router. */
+/** Parses a path independently of the server's router. */
 function addressOf(path: string): Address | undefined {
   const parts = path.split('/').filter((part, i, all) => part !== '' || (i !== 0 && i !== all.length - 1))
   const apiVersion = parts[0] === 'api' ? parts[1] : `${parts[1]}/${parts[2]}`
@@ -295,7 +295,7 @@ function nameSent({ body }: FuzzRequest): string | undefined {
   }
 }
 
-/** The name in an answer, whatever its form: an object, its metadata, or a table with one row. */
+/** The name in a response of any form: an object, its metadata, or a table with one row. */
 const nameIn = (body: any): string => body.metadata?.name ?? body.rows?.[0]?.object?.metadata?.name
 
 function parse(answer: ApiResponse, wrong: string[]): any {
@@ -334,7 +334,7 @@ function checkAnswer(request: FuzzRequest, answer: ApiResponse, revision: number
   }
 }
 
-/** The one answer above 499 the protocol wants: a version that does not exist yet. */
+/** The only expected 5xx: a resourceVersion that does not exist yet. */
 function isFutureVersion({ query }: FuzzRequest, answer: ApiResponse, revision: number): boolean {
   const parameters = new URLSearchParams(query)
   const asked = [parameters.get('resourceVersion'), versionInToken(parameters.get('continue'))].map(Number)
@@ -349,7 +349,7 @@ function versionInToken(token: string | null): string {
   }
 }
 
-/** Opens the stream, lets it run for a few turns, and goes away. */
+/** Opens the stream, lets it run for a few turns, and disconnects. */
 async function tryStream(stream: NonNullable<ApiResponse['stream']>, wrong: string[]): Promise<void> {
   const chunks: Uint8Array[] = []
   const onClose: (() => void)[] = []

@@ -1,4 +1,4 @@
-// Pod: names, containers, volumes and where they meet; the few things that may change later.
+// Pod: names, containers, volumes and their mounts; the few mutable fields.
 import { checkClaimSpec } from './claims.ts'
 import { repeated, type Say, same, show } from './findings.ts'
 import { goesUp, isDnsLabel, isDnsSubdomain, isDriverName, isLabelValue, isPortName, isQualifiedName } from './names.ts'
@@ -188,7 +188,7 @@ function checkAffinity(affinity: any, say: Say): void {
   }
 }
 
-/** Images, a shorter deadline, more tolerations, fewer gates, and a node once: nothing else. */
+/** Mutable: images, a shorter deadline, more tolerations, fewer gates, and the node once. */
 function checkPodChange(spec: any, old: any, say: Say): void {
   const gated = old.schedulingGates?.length > 0
   const fixedPart = ({ activeDeadlineSeconds, tolerations, schedulingGates, nodeName, ...rest }: any) => {
@@ -198,7 +198,7 @@ function checkPodChange(spec: any, old: any, say: Say): void {
       ...fixed,
       containers: withoutImages(containers),
       initContainers: withoutImages(initContainers),
-      ...(gated ? {} : { nodeSelector, affinity }), // while it is held back, a pod may still be narrowed down
+      ...(gated ? {} : { nodeSelector, affinity }), // a gated pod may still be narrowed down
     }
   }
   if (!same(fixedPart(spec), fixedPart(old))) say('spec', 'more than the few fields changed')

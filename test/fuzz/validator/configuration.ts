@@ -1,4 +1,4 @@
-// Secret and ConfigMap: keys that can be file names, sizes within bounds, and content that can be sealed.
+// Secret and ConfigMap: keys usable as file names, size limits, and immutability.
 import { byteLength, type Say, same, show } from './findings.ts'
 import { isFileKey } from './names.ts'
 

@@ -1,11 +1,11 @@
-// Quantities once more, with whole numbers of billionths (BigInt): read, compare, and print in canonical form.
+// An independent implementation of quantities as integers of billionths (BigInt): parse, compare, and print canonically.
 //   1.5Gi → 1536Mi     1000M → 1G     0.5 → 500m     1e4 → 10e3
 
 const NANO = 9
 const DECIMAL: Record<string, number> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }
 const BINARY = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 const GRAMMAR = /^([+-]?)(\d+\.?\d*|\.\d+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d+))?$/
-/** Numbers with more digits than this would be an attack, not a size. */
+/** More digits than this are rejected. */
 const EXPONENT_MAX = 400
 
 export interface Amount {
@@ -29,7 +29,7 @@ export function readQuantity(text: unknown): Amount | undefined {
   }
 }
 
-/** Times ten to the power; what does not fit is rounded up, as sizes are. */
+/** Multiplies by a power of ten, rounding up. */
 function shift(value: bigint, power: number): bigint {
   if (power >= 0) return value * 10n ** BigInt(power)
   const divisor = 10n ** BigInt(-power)
@@ -78,7 +78,7 @@ export function staysAsWritten(text: string): boolean {
   return isExact && !shifted.endsWith('000') && !shifted.startsWith('0')
 }
 
-/** Negative, zero or positive, like a difference. Unreadable counts as zero: that it is unreadable is said elsewhere. */
+/** Negative, zero or positive, like a difference. An unparsable quantity counts as zero: another check reports it. */
 export function compare(a: unknown, b: unknown): number {
   const difference = nanosOf(a) - nanosOf(b)
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
@@ -89,7 +89,7 @@ export const isWhole = (text: unknown): boolean => nanosOf(text) % 10n ** BigInt
 export const isNegative = (text: unknown): boolean => nanosOf(text) < 0n
 export const isPositive = (text: unknown): boolean => nanosOf(text) > 0n
 
-/** Two lists of resources with the same amounts, however they are written. */
+/** Whether two resource lists have the same amounts, in any spelling. */
 export function sameAmounts(a: Record<string, string> = {}, b: Record<string, string> = {}): boolean {
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].every(
     (key) => key in a && key in b && compare(a[key], b[key]) === 0,

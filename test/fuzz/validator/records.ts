@@ -1,4 +1,4 @@
-// Namespace, Lease and Event: small kinds that everything else leans on.
+// Namespace, Lease and Event.
 import { type Say, same, show } from './findings.ts'
 import { isDnsSubdomain, isQualifiedName } from './names.ts'
 
@@ -30,7 +30,7 @@ export function checkLease({ spec = {} }: any, say: Say): void {
   }
 }
 
-/** The two groups show one event in two ways; here it is seen the core group's way. */
+/** The two API groups show one event in two forms; this uses the core group's. */
 export function checkEvent(event: any, say: Say, old?: any): void {
   const modern = event.apiVersion !== 'v1'
   const seen = coreView(event)

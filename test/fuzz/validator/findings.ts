@@ -1,6 +1,6 @@
-// Collects what is wrong with an object, as sentences that begin with the path. Nothing found means nothing said.
+// Collects what is wrong with an object, as sentences that start with the path.
 
-/** Says that something is wrong at a path. */
+/** Reports a problem at a path. */
 export type Say = (path: string, why: string) => void
 
 export function collectFindings(look: (say: Say) => void): string[] {
@@ -20,7 +20,7 @@ export const isEmpty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) ||
   (isRecord(value) && Object.keys(value).length === 0)
 
-/** Same JSON whatever the order of keys; nothing, an empty map and an empty list count as the same. */
+/** Same JSON regardless of key order; absent, an empty map and an empty list are equal. */
 export function same(a: unknown, b: unknown): boolean {
   if (a === b || (isEmpty(a) && isEmpty(b))) return true
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => same(item, b[i]))

@@ -1,4 +1,4 @@
-// What holds for every answered object whatever its kind: no nulls, times and quantities in canonical form.
+// What holds for every returned object: no nulls, times and quantities in canonical form.
 import { isRecord, type Say, show } from './findings.ts'
 import { canonical, readQuantity, staysAsWritten } from './quantity.ts'
 import { isMicroTime, isTime } from './times.ts'
@@ -36,7 +36,7 @@ const QUANTITY_MAPS = new Set([
   'defaultRequest',
   'maxLimitRequestRatio',
 ])
-/** Maps whose keys are the user's own, so that a key says nothing about its value. */
+/** Maps with user-defined keys, so that a key does not determine the type of its value. */
 const FREE_MAPS = new Set([
   'labels',
   'annotations',

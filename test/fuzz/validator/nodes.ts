@@ -1,4 +1,4 @@
-// Node: taints that make sense, amounts that can be counted, addresses and identities that are set once.
+// Node: valid taints, countable amounts, immutable addresses and identities.
 import { isIP } from 'node:net'
 import { repeated, type Say, same, show } from './findings.ts'
 import { isLabelValue, isQualifiedName } from './names.ts'
@@ -39,5 +39,5 @@ function isRange(text: string): boolean {
   return rest.length === 0 && family !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
 }
 
-/** Octets with leading zeros were once accepted and still are. */
+/** Octets with leading zeros are accepted for compatibility. */
 const unpadded = (address: string): string => (address.includes(':') ? address : address.replace(/\b0+(?=\d)/g, ''))

@@ -1,4 +1,4 @@
-// ResourceQuota and LimitRange: known names, sensible amounts, bounds in order.
+// ResourceQuota and LimitRange: known names, valid amounts, ordered bounds.
 import { repeated, type Say, same, show } from './findings.ts'
 import { isQualifiedName } from './names.ts'
 import { compare, isNegative, isWhole, nanosOf } from './quantity.ts'
@@ -29,7 +29,7 @@ const isStandardQuota = (name: string) => QUOTA_NAMES.includes(name) || isHugePa
 
 const POD_SCOPES = ['Terminating', 'NotTerminating', 'NotBestEffort', 'PriorityClass', 'CrossNamespacePodAffinity']
 const SCOPES = [...POD_SCOPES, 'BestEffort', 'VolumeAttributesClass']
-/** Scopes that are only ever there or not. */
+/** Scopes that only Exists and DoesNotExist apply to. */
 const PLAIN_SCOPES = ['BestEffort', 'NotBestEffort', 'Terminating', 'NotTerminating', 'CrossNamespacePodAffinity']
 
 export function checkQuota({ spec = {}, status = {} }: any, say: Say, old?: any): void {
@@ -142,7 +142,7 @@ function checkRatio({ ratio, min, max }: { ratio?: string; min?: string; max?: s
   if (ratio === undefined) return
   if (compare(ratio, '1') < 0) say(at, 'below 1')
   if (min === undefined || max === undefined || nanosOf(min) === 0n) return
-  // ratio ≤ max / min, in whole numbers; a billionth is forgiven to whoever divides in floating point
+  // ratio ≤ max / min, in integers, with a tolerance of a billionth for floating-point division
   const [left, right] = [nanosOf(ratio) * nanosOf(min), nanosOf(max) * 1_000_000_000n]
   if (left > right && left - right > right / 1_000_000_000n) say(at, `${ratio} is more than ${max} / ${min}`)
 }

@@ -1,4 +1,4 @@
-// StorageClass and VolumeAttributesClass: who makes volumes, told what; neither can change.
+// StorageClass and VolumeAttributesClass: provisioner and parameters, both immutable.
 import { mapBytes, type Say, same, show } from './findings.ts'
 import { isProvisioner } from './names.ts'
 import { checkTopologies } from './selectors.ts'
@@ -9,7 +9,7 @@ const PARAMETER_BYTES_MAX = 256 * 1024
 export function checkStorageClass(storageClass: any, say: Say, old?: any): void {
   if (!isProvisioner(storageClass.provisioner ?? '')) say('provisioner', `${show(storageClass.provisioner)} is none`)
   checkParameters(storageClass.parameters ?? {}, say)
-  // An empty policy passes, as it always has; nothing else but the two does.
+  // An empty policy is accepted for compatibility; otherwise only the two.
   if (!['', 'Delete', 'Retain'].includes(storageClass.reclaimPolicy)) {
     say('reclaimPolicy', `${show(storageClass.reclaimPolicy)} is no policy`)
   }

@@ -1,4 +1,4 @@
-// CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment: what drivers and nodes say about themselves.
+// CSIDriver, CSINode, CSIStorageCapacity and VolumeAttachment.
 
 import { checkAccessModes } from './claims.ts'
 import { mapBytes, repeated, type Say, same, show } from './findings.ts'

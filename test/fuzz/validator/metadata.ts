@@ -1,9 +1,9 @@
-// What every object carries, and what of it can never change.
+// Metadata of every object, and its immutable fields.
 import { mapBytes, type Say, same, show } from './findings.ts'
 import { isDnsLabel, isLabelValue, isQualifiedName, isUid } from './names.ts'
 
 const ANNOTATION_BYTES_MAX = 256 * 1024
-/** Finalizers without a domain that mean something. */
+/** Known finalizers without a domain. */
 const PLAIN_FINALIZERS = ['kubernetes', 'orphan', 'foregroundDeletion']
 
 export interface MetadataRules {

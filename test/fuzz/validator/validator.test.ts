@@ -1,4 +1,4 @@
-// The second opinion must be worth hearing: it accepts what is right and names each planted fault.
+// The independent validator accepts valid objects and reports each planted fault.
 import { describe, expect, it } from 'vitest'
 import { check } from './index.ts'
 import { isDnsSubdomain, isFileKey, isLabelValue, isQualifiedName } from './names.ts'
@@ -57,7 +57,7 @@ const secret = (more: object = {}) => ({
   ...more,
 })
 
-describe('what is right', () => {
+describe('valid objects', () => {
   it.each([
     ['a new claim', check('PersistentVolumeClaim', claim())],
     ['a bound claim that grows', check('PersistentVolumeClaim', claim(size('20Gi'), bound), claim({}, bound))],
@@ -71,7 +71,7 @@ describe('what is right', () => {
   ])('%s passes', (_, findings) => expect(findings).toEqual([]))
 })
 
-describe('what is wrong', () => {
+describe('invalid objects', () => {
   it.each<[string, string[], RegExp]>([
     ['a name in capitals', check('StorageClass', storageClass({ metadata: meta({ name: 'A' }) })), /^metadata\.name/],
     [
@@ -154,7 +154,7 @@ describe('what is wrong', () => {
     ['a secret whose type changed', check('Secret', secret(), secret({ type: 'other' })), /type/],
     ['a secret that shows stringData', check('Secret', secret({ stringData: { a: 'b' } })), /stringData/],
     ['a key that leaves its directory', check('Secret', secret({ data: { '../x': '' } })), /is no key/],
-    ['a kind nobody knows', check('Gadget', {}), /no opinion/],
+    ['an unknown kind', check('Gadget', {}), /no validator/],
   ])('%s is named', (_, findings, expected) => expect(findings.join('\n')).toMatch(expected))
 })
 
@@ -179,13 +179,13 @@ describe('quantities', () => {
     expect(compare('1G', '1Gi')).toBe(-1)
   })
 
-  it.each(['', '1 Gi', '1gi', 'Gi', '1e', '0x1', '--1', '1.2.3', '100MiB/s'])('%j is none', (text) =>
+  it.each(['', '1 Gi', '1gi', 'Gi', '1e', '0x1', '--1', '1.2.3', '100MiB/s'])('rejects %j', (text) =>
     expect(readQuantity(text)).toBeUndefined(),
   )
 })
 
 describe('names and times', () => {
-  it('know their alphabets', () => {
+  it('accept valid and reject invalid characters', () => {
     expect([
       isDnsSubdomain('a.b-c'),
       isDnsSubdomain('a..b'),

@@ -1,4 +1,4 @@
-// PersistentVolume: one source that stays, a size, and a life that only controllers tell.
+// PersistentVolume: one immutable source, a size, and a phase that only controllers set.
 import { checkAccessModes } from './claims.ts'
 import { type Say, same, show } from './findings.ts'
 import { goesUp, isDnsLabel, isDnsSubdomain, isDriverName } from './names.ts'
@@ -127,5 +127,5 @@ function checkVolumeChange(volume: any, old: any, say: Say): void {
   }
 }
 
-/** The former names of topology labels may be replaced by the present ones. */
+/** Deprecated topology labels may be replaced by the current ones. */
 const hasOldTopologyKeys = (affinity: unknown): boolean => /beta\.kubernetes\.io/.test(JSON.stringify(affinity))

@@ -1,4 +1,4 @@
-// The alphabets of names, written down once more from the conventions alone.
+// Syntax of names, implemented independently from the API conventions.
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
 const WORD = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
@@ -23,13 +23,13 @@ export const isLabelValue = (text: string): boolean => text === '' || (text.leng
 export const isFileKey = (text: string): boolean =>
   text.length <= 253 && /^[-._a-zA-Z0-9]+$/.test(text) && text !== '.' && !text.startsWith('..')
 
-/** The least that every name must be: one segment of a URL, of a sensible length. */
+/** What every name must be: one segment of a URL, of limited length. */
 export const isPathSegment = (text: string): boolean =>
   text !== '' && text.length <= 1_024 && text !== '.' && text !== '..' && !/[/%\p{Surrogate}]/u.test(text)
 
 export const isDriverName = (text: string): boolean => text.length <= 63 && isDnsSubdomain(text.toLowerCase())
 
-/** A class's provisioner or driver: qualified, whatever its case. */
+/** A class's provisioner or driver: qualified, in any case. */
 export const isProvisioner = (text: string): boolean => isQualifiedName(text.toLowerCase())
 
 export const isUid = (text: unknown): boolean =>

@@ -1,4 +1,4 @@
-// PersistentVolumeClaim: what may be asked for, what the server adds, and what may change when.
+// PersistentVolumeClaim: allowed requests, server-set fields, and allowed changes.
 import { isEmpty, type Say, same, show } from './findings.ts'
 import { isDnsLabel, isDnsSubdomain, isQualifiedName } from './names.ts'
 import { compare, isNegative, isPositive, isWhole, sameAmounts } from './quantity.ts'
@@ -38,7 +38,7 @@ export function checkClaim(claim: any, say: Say, old?: any): void {
   if (old) checkClaimChange(claim, old, say)
 }
 
-/** Also the rules of the template in a pod's ephemeral volume. */
+/** Also applies to the template of a pod's ephemeral volume. */
 export function checkClaimSpec(spec: any, path: string, say: Say): void {
   checkAccessModes(spec.accessModes ?? [], `${path}.accessModes`, say)
   checkLabelSelector(spec.selector, `${path}.selector`, say)
@@ -160,7 +160,7 @@ function checkClaimChange(claim: any, old: any, say: Say): void {
   }
 }
 
-/** Where `{}` differs from nothing, as for a selector. */
+/** For fields where `{}` differs from absent, such as a selector. */
 const sameField = (a: unknown, b: unknown): boolean => (a === undefined) === (b === undefined) && same(a, b)
 
 const without = (amounts: Record<string, string> | undefined, keys: readonly string[]): Record<string, string> =>

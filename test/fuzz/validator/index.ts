@@ -1,0 +1,57 @@
+// An independent validator of stored objects, written from the API rules and sharing no code with the server: where the two
+// disagree, one of them is wrong. Returns the problems of an object as the API returned it and, given the previous state,
+// of the change.
+import { checkClaim } from './claims.ts'
+import { checkConfigMap, checkSecret } from './configuration.ts'
+import { checkAttachment, checkCsiNode, checkDriver, checkStorageCapacity } from './drivers.ts'
+import { collectFindings, type Say } from './findings.ts'
+import { checkMetadata, type MetadataRules } from './metadata.ts'
+import { isDnsLabel, isDnsSubdomain, isPathSegment } from './names.ts'
+import { checkNode } from './nodes.ts'
+import { checkPod } from './pods.ts'
+import { checkLimitRange, checkQuota } from './quotas.ts'
+import { checkEvent, checkLease, checkNamespace } from './records.ts'
+import { checkAttributesClass, checkStorageClass } from './storage-classes.ts'
+import { checkVolume } from './volumes.ts'
+import { checkWire } from './wire.ts'
+
+interface Validator extends MetadataRules {
+  check(object: any, say: Say, old?: any): void
+}
+
+const inNamespace = { namespaced: true, isName: isDnsSubdomain, knownFinalizersOnly: true }
+const inCluster = { namespaced: false, isName: isDnsSubdomain, knownFinalizersOnly: true }
+
+const VALIDATORS: Record<string, Validator> = {
+  ConfigMap: { ...inNamespace, check: checkConfigMap },
+  CSIDriver: { ...inCluster, countsGenerations: true, check: checkDriver },
+  CSINode: { ...inCluster, check: checkCsiNode },
+  CSIStorageCapacity: { ...inNamespace, check: checkStorageCapacity },
+  Event: { namespaced: true, isName: isPathSegment, knownFinalizersOnly: false, check: checkEvent },
+  Lease: { ...inNamespace, knownFinalizersOnly: false, check: checkLease },
+  LimitRange: { ...inNamespace, check: checkLimitRange },
+  Namespace: { namespaced: false, isName: isDnsLabel, knownFinalizersOnly: true, check: checkNamespace },
+  Node: { ...inCluster, check: checkNode },
+  PersistentVolume: { ...inCluster, check: checkVolume },
+  PersistentVolumeClaim: { ...inNamespace, check: checkClaim },
+  Pod: { ...inNamespace, check: checkPod },
+  ResourceQuota: { ...inNamespace, check: checkQuota },
+  Secret: { ...inNamespace, check: checkSecret },
+  ServiceAccount: { ...inNamespace, check: () => {} },
+  StorageClass: { ...inCluster, check: checkStorageClass },
+  VolumeAttachment: { ...inCluster, check: checkAttachment },
+  VolumeAttributesClass: { ...inCluster, check: checkAttributesClass },
+}
+
+export const VALIDATED_KINDS = Object.keys(VALIDATORS)
+
+export function check(kind: string, object: any, old?: any): string[] {
+  const validator = VALIDATORS[kind]
+  if (!validator) return [`no validator for kind ${kind}`]
+  return collectFindings((say) => {
+    if (object.kind !== kind) say('kind', `${object.kind} instead of ${kind}`)
+    checkWire(object, kind, say)
+    checkMetadata(object.metadata, validator, say, old?.metadata)
+    validator.check(object, say, old)
+  })
+}
