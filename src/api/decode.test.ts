@@ -39,7 +39,7 @@ const outer = object('test.Outer', 'Outer.', {
   one: ptr(10, inner, 'One.'),
   any: opt(11, rawJson, 'Any.'),
 })
-const decodeOuter = (value: unknown) => decode<any>(outer, value)
+const decodeOuter = (value: unknown) => decode(outer, value)
 
 describe('decode', () => {
   it('drops nulls and empty optional values, keeps empty pointers, fills required ones', () => {
@@ -57,7 +57,7 @@ describe('decode', () => {
     ['port', 80, 80],
     ['port', 'http', 'http'],
   ])('writes %s %j canonically as %j', (field, given, stored) => {
-    expect(decodeOuter({ [field]: given }).object[field]).toBe(stored)
+    expect(decodeOuter({ [field]: given }).object).toHaveProperty(field, stored)
   })
 
   it.each([
@@ -81,7 +81,7 @@ describe('decode', () => {
 
   it('of a part of an object fills in nothing and keeps what is empty', () => {
     const value = { title: '', size: '1024Ki', items: [{ count: 0 }], labels: {}, at: null }
-    expect(decode<any>(outer, value, [], { partial: true }).object).toEqual({
+    expect(decode(outer, value, [], { partial: true }).object).toEqual({
       title: '',
       size: '1Mi',
       items: [{ count: 0 }],
@@ -90,9 +90,7 @@ describe('decode', () => {
   })
 
   it('names unknown fields by path, and ignores those it is told to', () => {
-    const { unknown, object: decoded } = decode<any>(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, [
-      'kind',
-    ])
+    const { unknown, object: decoded } = decode(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, ['kind'])
     expect(unknown.toSorted()).toEqual(['extra', 'items[0].nam'])
     expect(decoded).toEqual({ items: [{ name: '' }] })
   })
@@ -105,9 +103,9 @@ describe('decode', () => {
 
   it('SYS-10 keeps `__proto__` a key like any other', () => {
     const { object: decoded } = decodeOuter(JSON.parse('{"labels":{"__proto__":"x"},"__proto__":{"title":"no"}}'))
-    expect(Object.keys(decoded.labels)).toEqual(['__proto__'])
+    expect(Object.keys(decoded.labels ?? {})).toEqual(['__proto__'])
     expect(decoded.title).toBeUndefined()
-    expect(({} as any).title).toBeUndefined()
+    expect(({} as { title?: unknown }).title).toBeUndefined()
   })
 
   it('SYS-10 refuses objects of absurdly many items', () => {
@@ -157,7 +155,7 @@ describe('what was decoded before', () => {
 
   it('SYS-4 is taken as it is where the value has the very same, and the rest is decoded', () => {
     const value = { ...known, title: 'b', one: { ...known.one, count: 2 } }
-    const { object, unknown } = decode<any>(outer, value, [], { known })
+    const { object, unknown } = decode(outer, value, [], { known })
     expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], one: { name: 'y', count: 2 }, any: { k: [1] } })
     expect(unknown).toEqual([])
     expect(object.items).toBe(known.items)
@@ -178,7 +176,7 @@ describe('what was decoded before', () => {
     })
     fc.assert(
       fc.property(values, values, fc.boolean(), (before, after, keepsOne) => {
-        const first: any = decode(outer, before).object
+        const first = decode(outer, before).object
         const value = { ...first, ...after, ...(keepsOne ? { one: first.one } : {}) }
         expect(decode(outer, value, [], { known: first }).object).toEqual(decode(outer, value).object)
       }),

@@ -1,6 +1,6 @@
 // Applies the constant defaults of a declaration, in place, on a private draft. Skips types without any default below them,
 // so most of an object is never visited. Defaults that depend on other fields are in Kind.defaults.
-import type { ObjectType, Type } from './schema.ts'
+import type { DeclaredValue, ObjectType, Type } from './schema.ts'
 
 export function applyDefaults(type: ObjectType, object: Record<string, unknown>): void {
   for (const [name, fill] of fillersOf(type)) fill(object, name)
@@ -33,7 +33,7 @@ function fillersOf(type: ObjectType): readonly (readonly [string, Filler])[] {
   return fillers
 }
 
-function descend(type: Type): ((value: any) => void) | undefined {
+function descend(type: Type): ((value: DeclaredValue) => void) | undefined {
   if (type.is === 'object') return fillersOf(type).length > 0 ? (value) => applyDefaults(type, value) : undefined
   if (type.is === 'list') {
     const inner = descend(type.item)

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isDeeperThan, type JsonValue, jsonEquals, ownValue, setOwn } from './json-value.ts'
+import { isDeeperThan, type JsonObject, type JsonValue, jsonEquals, ownValue, setOwn } from './json-value.ts'
 
-const json = (text: string): any => JSON.parse(text)
+const json = (text: string): JsonObject => JSON.parse(text)
 const anyJson = fc.jsonValue() as fc.Arbitrary<JsonValue>
 
 describe('setOwn and ownValue', () => {

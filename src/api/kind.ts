@@ -123,13 +123,9 @@ export interface Kind<T extends KubeObject = KubeObject> {
   readonly viewOf?: {
     readonly kind: Kind
     toStored(object: T): KubeObject
-    fromStored(stored: any): T
+    fromStored(stored: KubeObject): T
   }
 }
-
-/** For code that reads fields of objects whose kind is known at run time only, as generic tests do. Elsewhere use `Kind`. */
-// biome-ignore lint/suspicious/noExplicitAny: the point of the alias; every use of it is a deliberate one
-export type AnyKind = Kind<any>
 
 /** Declares a kind; exists to infer the object's type from its schema. */
 export const defineKind = <T extends KubeObject>(kind: Kind<T>): Kind<T> => kind

@@ -1,12 +1,12 @@
-// The rules every object's metadata follows, and those of label selectors inside objects.
+// Validates the metadata of objects, and label selectors in objects.
 import type { FieldErrors } from './field-errors.ts'
 import type { Kind } from './kind.ts'
 import type { LabelSelector, ObjectMeta, OwnerReference } from './kinds/shared/meta-schema.ts'
 import { dns1123LabelProblems, labelValueProblems, namePrefix, qualifiedNameProblems } from './names.ts'
 
 export const ANNOTATIONS_BYTES_MAX = 256 * 1024
-/** Every other finalizer carries the domain of whoever removes it. */
-const PLAIN_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
+/** All other finalizers need a domain prefix. */
+const STANDARD_FINALIZERS = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
 
 export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors): void {
   if (meta.generateName) {
@@ -25,7 +25,7 @@ export function validateMeta(kind: Kind, meta: ObjectMeta, errors: FieldErrors):
   validateFinalizers(meta.finalizers ?? [], errors)
 }
 
-/** What an update may not do to metadata, beyond what the server restores by itself. */
+/** Rejects changes of metadata that the server does not simply revert. */
 export function validateMetaUpdate(next: ObjectMeta, old: ObjectMeta, errors: FieldErrors): void {
   if (old.deletionTimestamp) {
     const known = new Set(old.finalizers)
@@ -89,7 +89,7 @@ function validateFinalizers(finalizers: readonly string[], errors: FieldErrors):
   const field = 'metadata.finalizers'
   for (const [index, finalizer] of finalizers.entries()) {
     errors.invalidAll(field, finalizer, qualifiedNameProblems(finalizer))
-    if (!finalizer.includes('/') && !PLAIN_FINALIZERS.has(finalizer)) {
+    if (!finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
       errors.invalid(
         `${field}[${index}]`,
         finalizer,
@@ -102,7 +102,7 @@ function validateFinalizers(finalizers: readonly string[], errors: FieldErrors):
   }
 }
 
-/** A selector written inside an object (a claim's, a capacity object's topology). */
+/** Validates a label selector in an object, such as that of a claim. */
 export function validateLabelSelector(selector: LabelSelector | undefined, field: string, errors: FieldErrors): void {
   if (!selector) return
   validateLabels(selector.matchLabels, `${field}.matchLabels`, errors)

@@ -1,10 +1,9 @@
-// The rules for names, keys and label values. Each takes a text and returns what is wrong with it, nothing if it is
-// valid; the sentences are the ones clients of the API know. Where a name stands, and whether it may be missing,
-// is for validation to say.
+// Validates names, keys and label values. Each function returns the problems of a text, empty if it is valid; the messages
+// are those of Kubernetes. Callers add the field, and decide whether an empty value is allowed.
 
 export type NameProblems = readonly string[]
 
-/** A label of a domain name, lower case: namespaces, pod containers, volumes inside pods. */
+/** A lower-case DNS label: names of namespaces, containers and volumes in pods. */
 export function dns1123LabelProblems(value: string): NameProblems {
   if (value.length <= LABEL_LENGTH_MAX && DNS_1123_LABEL.test(value)) return NONE
   const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
@@ -20,10 +19,10 @@ export function dns1123LabelProblems(value: string): NameProblems {
   ]
 }
 
-/** A domain name, lower case: the names of most objects. */
+/** A lower-case DNS subdomain: the names of most objects. */
 export const dns1123SubdomainProblems = (value: string): NameProblems => subdomainProblems(value, 'characters')
 
-/** A label that starts with a letter: services. */
+/** A DNS label that starts with a letter: names of services. */
 export function dns1035LabelProblems(value: string): NameProblems {
   if (value.length <= LABEL_LENGTH_MAX && DNS_1035_LABEL.test(value)) return NONE
   const problems = tooLong(value, LABEL_LENGTH_MAX, 'characters')
@@ -49,9 +48,9 @@ export function qualifiedNameProblems(value: string): NameProblems {
   const problems: string[] = []
   if (slash === 0) problems.push('prefix part must be non-empty')
   if (slash > 0)
-    problems.push(...subdomainProblems(value.slice(0, slash), 'bytes').map((said) => `prefix part ${said}`))
+    problems.push(...subdomainProblems(value.slice(0, slash), 'bytes').map((problem) => `prefix part ${problem}`))
   if (name === '') problems.push('name part must be non-empty')
-  problems.push(...tooLong(name, LABEL_LENGTH_MAX, 'bytes').map((said) => `name part ${said}`))
+  problems.push(...tooLong(name, LABEL_LENGTH_MAX, 'bytes').map((problem) => `name part ${problem}`))
   if (!KEY_NAME.test(name)) problems.push(`name part ${WRONG_KEY_NAME}`)
   return problems.length === 0 ? NONE : problems
 }
@@ -71,7 +70,7 @@ export function labelValueProblems(value: string): NameProblems {
   ]
 }
 
-/** A key of a ConfigMap or Secret: it becomes the name of a file. */
+/** A key of a ConfigMap or Secret, which becomes a file name. */
 export function configMapKeyProblems(value: string): NameProblems {
   const problems: string[] = [...tooLong(value, SUBDOMAIN_LENGTH_MAX, 'characters')]
   if (!CONFIG_MAP_KEY.test(value)) {
@@ -89,13 +88,13 @@ export function configMapKeyProblems(value: string): NameProblems {
   return problems.length === 0 ? NONE : problems
 }
 
-/** A name that is safe as one segment of a URL path: roles, bindings, and the floor for every other kind. */
+/** A name that is safe as one segment of a URL path: the minimum for every kind. */
 export function pathSegmentProblems(value: string): NameProblems {
   if (value === '.' || value === '..') return [`may not be '${value}'`]
   return pathSegmentPrefixProblems(value)
 }
 
-/** The beginning of such a name, to which characters will be added. */
+/** The prefix of such a name. */
 export function pathSegmentPrefixProblems(value: string): NameProblems {
   if (Buffer.byteLength(value) > PATH_SEGMENT_BYTES_MAX) return [`must be no more than ${PATH_SEGMENT_BYTES_MAX} bytes`]
   if (/\p{Surrogate}/u.test(value)) return ['must be well-formed text']
@@ -103,9 +102,9 @@ export function pathSegmentPrefixProblems(value: string): NameProblems {
   return found.length === 0 ? NONE : found.map((character) => `may not contain '${character}'`)
 }
 
-const PATH_SEGMENT_BYTES_MAX = 1_024 // a longer name would not fit into a key of the store
+const PATH_SEGMENT_BYTES_MAX = 1_024 // bounds the length of store keys
 
-/** The name of a CSI driver: a domain name in either case. An empty one is for the caller to call required. */
+/** The name of a CSI driver: a DNS subdomain in upper or lower case. The caller reports an empty name as required. */
 export function csiDriverNameProblems(value: string): NameProblems {
   const shape = dns1123SubdomainProblems(value.toLowerCase())
   return Buffer.byteLength(value) > LABEL_LENGTH_MAX
@@ -113,7 +112,7 @@ export function csiDriverNameProblems(value: string): NameProblems {
     : shape
 }
 
-/** An environment variable: any printable ASCII but '='. */
+/** The name of an environment variable: printable ASCII except '='. */
 export function envVarNameProblems(value: string): NameProblems {
   if (value === '') return ['environment variable name must be non-empty']
   if (/^[ -<>-~]+$/.test(value)) return NONE
@@ -132,8 +131,8 @@ export function cIdentifierProblems(value: string): NameProblems {
 }
 
 /**
- * Stands in for a generateName when a name rule is put to it: a trailing dash is fine, since characters will follow.
- * `dns1123SubdomainProblems(namePrefix('claim-'))` finds nothing wrong.
+ * A name to validate in place of a generateName: a trailing dash is allowed, because characters will follow.
+ * `dns1123SubdomainProblems(namePrefix('claim-'))` returns no problems.
  */
 export const namePrefix = (value: string): string =>
   value.length > 1 && value.endsWith('-') ? `${value.slice(0, -2)}a` : value
@@ -192,7 +191,7 @@ function subdomainProblems(value: string, unit: LengthUnit): NameProblems {
   ]
 }
 
-// Lengths are counted in bytes either way; which word the sentence uses differs from rule to rule.
+// Lengths are always in bytes; Kubernetes says "characters" in some messages.
 type LengthUnit = 'characters' | 'bytes'
 
 const tooLong = (value: string, lengthMax: number, unit: LengthUnit): NameProblems =>

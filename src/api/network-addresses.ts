@@ -1,4 +1,4 @@
-// IP addresses and ranges as text: well formed or not, and of which family.
+// Validates IP addresses and CIDRs, and finds their IP family.
 import { isIP } from 'node:net'
 import type { FieldErrors } from './field-errors.ts'
 
@@ -16,8 +16,8 @@ export function validateCIDR(range: string, field: string, errors: FieldErrors):
   if (!fits) errors.invalid(field, range, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')
 }
 
-/** 4, 6, or 0 for neither; of an address or a range. */
+/** 4, 6, or 0 if the text is neither an IP address nor a CIDR. */
 export const ipFamilyOf = (text: string): number => isIP(text.split('/')[0] ?? '')
 
-/** Without a zone (`fe80::1%eth0` names an interface of one machine). */
+/** Without a zone, which refers to an interface of one machine (`fe80::1%eth0`). */
 const isPlainIP = (address: string): boolean => isIP(address) !== 0 && !address.includes('%')

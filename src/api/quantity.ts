@@ -1,26 +1,26 @@
-// Amounts as Kubernetes writes them: "10Gi", "1.5", "500m", "1e3". Exact: a quantity is a whole number of billionths.
-// What is parsed is printed back as every other implementation of the API prints it, so that clients see no
-// differences that are not there. Which amounts are allowed where is for validation to say.
+// Kubernetes quantities: "10Gi", "1.5", "500m", "1e3". Exact: a quantity is an integer number of billionths.
+// The canonical text is that of Kubernetes, so that clients see no spurious differences. Which amounts are allowed is
+// decided by validation.
 
 export interface Quantity {
-  /** The amount in billionths: finer input is rounded away from zero when it is read. */
+  /** The amount in billionths; parsing rounds finer input away from zero. */
   readonly nanos: bigint
-  /** The family of suffixes it was written with, and is printed with. */
+  /** The family of suffixes of the input, also used for the output. */
   readonly format: QuantityFormat
-  /** Kept when the text as it was given counts as canonical, for example "1.125" and "1E6". */
+  /** Set if the input is canonical as it is, for example "1.125" and "1E6". */
   readonly text?: string
 }
 
 export type QuantityFormat = 'decimal' | 'binary' | 'exponent'
 
-/** Text or a number as it stands in an object, or the result of an earlier computation. */
+/** A value from an object, or the result of an earlier computation. */
 export type QuantityLike = string | number | Quantity
 
 export class QuantityError extends Error {
   override readonly name = 'QuantityError'
 }
 
-/** Reads a quantity, or throws a QuantityError. Surrounding white space is ignored, as it is on the wire. */
+/** Parses a quantity; throws a QuantityError. Ignores surrounding white space. */
 export function parseQuantity(given: string | number): Quantity {
   const quantity = readQuantity(given)
   if (typeof quantity === 'string') throw new QuantityError(quantity)
@@ -31,7 +31,7 @@ export function isQuantity(given: unknown): given is string | number {
   return (typeof given === 'string' || typeof given === 'number') && typeof readQuantity(given) !== 'string'
 }
 
-/** The canonical text: the largest suffix that leaves a whole number. `canonicalQuantity('0.5Gi')` is `'512Mi'`. */
+/** The canonical text: the largest suffix with an integer mantissa. `canonicalQuantity('0.5Gi')` is `'512Mi'`. */
 export const canonicalQuantity = (given: QuantityLike): string => formatQuantity(quantityOf(given))
 
 export function formatQuantity({ nanos, format, text }: Quantity): string {
@@ -69,12 +69,12 @@ export function quantitySign(given: QuantityLike): -1 | 0 | 1 {
 
 export const quantityIsInteger = (given: QuantityLike): boolean => isWhole(quantityOf(given).nanos)
 
-/** The amount as a whole number; a fraction is rounded away from zero, so that a request is never undersized. */
+/** The amount as an integer; rounds away from zero, so that a request is never undersized. */
 export function quantityToBytes(given: QuantityLike): bigint {
   return divideAwayFromZero(quantityOf(given).nanos, ONE)
 }
 
-/** A size reported in bytes, as a quantity with binary suffixes. */
+/** A size in bytes as a quantity with binary suffixes. */
 export const quantityFromBytes = (bytes: bigint | number): Quantity => ({
   nanos: BigInt(bytes) * ONE,
   format: 'binary',
@@ -82,14 +82,14 @@ export const quantityFromBytes = (bytes: bigint | number): Quantity => ({
 
 const quantityOf = (given: QuantityLike): Quantity => (typeof given === 'object' ? given : parseQuantity(given))
 
-// Reading
+// Parsing
 
 const NANO_DIGITS = 9
 const ONE = 10n ** BigInt(NANO_DIGITS)
-const BINARY_NANOS_MAX = (2n ** 63n - 1n) * ONE // binary amounts above this are lowered to it; decimal ones are kept
-const QUANTITY_EXPONENT_MAX = 1_000 // beyond this the text is refused rather than given a thousand digits of memory
-const QUANTITY_LENGTH_MAX = 256 // beyond this, likewise
-const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // beyond this all are forgotten, and parsed again when next seen
+const BINARY_NANOS_MAX = (2n ** 63n - 1n) * ONE // larger binary amounts are capped, as in Kubernetes; decimal ones are not
+const QUANTITY_EXPONENT_MAX = 1_000 // larger exponents are rejected: they would need thousands of digits
+const QUANTITY_LENGTH_MAX = 256 // longer texts are rejected
+const QUANTITY_CACHE_ENTRIES_MAX = 4_096 // then the cache is cleared
 
 const SHAPE = /^([+-]?)([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)$/
 const WRONG_SHAPE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -115,7 +115,7 @@ const SUFFIXES = new Map<string, Suffix>([
 
 const cache = new Map<string, Quantity>()
 
-/** The quantity, or the sentence that says why it is none. */
+/** The quantity, or the message of the error. */
 function readQuantity(given: string | number): Quantity | string {
   const text = typeof given === 'number' ? String(given).replace('e+', 'e') : given
   const known = cache.get(text)
@@ -157,12 +157,12 @@ function toNanos({ digits, decimals, suffix }: { digits: bigint; decimals: numbe
   const scaled = suffix.base === 2 ? digits << BigInt(suffix.power) : digits
   const power = NANO_DIGITS - decimals + (suffix.base === 10 ? suffix.power : 0)
   if (power >= 0) return scaled * 10n ** BigInt(power)
-  if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // far below a billionth, whatever the digits
+  if (-power > 2 * QUANTITY_LENGTH_MAX) return 1n // less than a billionth for any digits: rounded up
   return divideAwayFromZero(scaled, 10n ** BigInt(-power))
 }
 
-// Which texts are handed back unchanged is decided by the number's digits before any arithmetic, so a few survive that
-// arithmetic would print differently. Clients compare texts, so the rule is kept as it is:
+// Kubernetes decides by the digits of the text, before any arithmetic, which texts are canonical, so some differ from the
+// formatted amount. Clients compare texts, so the rule is the same here:
 //   1.125  1.500  1.   1E6  +3Gi    stay
 //   1.5    0.500  1000 1E5  2048Ki  become 1500m, 500m, 1k, 100e3, 2Mi
 function staysAsWritten({ whole, decimals, suffix }: { whole: string; decimals: string; suffix: Suffix }): boolean {
@@ -182,12 +182,12 @@ function staysAsWritten({ whole, decimals, suffix }: { whole: string; decimals: 
   )
 }
 
-// Printing
+// Formatting
 
 const DECIMAL_LETTERS = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']
 const BINARY_LETTERS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei']
 
-// A thousand E has no letter of its own, so the letters stop there and the number grows: "1000E".
+// There is no suffix above E, so the mantissa grows instead: "1000E".
 function formatDecimal(nanos: bigint, format: QuantityFormat): string {
   const stepsMax = format === 'exponent' ? Number.POSITIVE_INFINITY : DECIMAL_LETTERS.length - 1
   const { mantissa, steps } = strip(nanos, { factor: 1000n, stepsMax })

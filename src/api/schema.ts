@@ -1,11 +1,11 @@
-// The vocabulary in which every kind is declared once. From one declaration come its TypeScript type
-// (Infer), strict decoding (decode.ts), defaults (defaults.ts), merge rules for patches (merge-shape.ts),
-// OpenAPI (../apiserver/openapi) and the field numbers of the binary wire format.
+// The schema language in which every kind is declared once. One declaration yields its TypeScript type (Infer), strict
+// decoding (decode.ts), defaults (defaults.ts), merge rules (patch/merge-shape.ts, apply/place.ts), OpenAPI
+// (../apiserver/openapi) and the field numbers of protobuf (protobuf/).
 //
-// A field says how it behaves when it is empty, because clients see the difference:
+// Fields differ in the handling of empty values, which is visible to clients:
 //   req  always present: absent becomes the zero value       containers[].name, provisioner
-//   opt  an empty value is the same as none and is dropped   labels, readOnly: false
-//   ptr  an empty value is a value and is kept               nodeTopology: {}, allowVolumeExpansion: false
+//   opt  an empty value equals an absent one, dropped        labels, readOnly: false
+//   ptr  an empty value differs from an absent one, kept     nodeTopology: {}, allowVolumeExpansion: false
 
 export type Scalar =
   | 'string'
@@ -19,77 +19,81 @@ export type Scalar =
   | 'bytes'
   | 'intOrString'
 
-export interface ScalarType<T = any> {
+export interface ScalarType<T = unknown> {
   readonly is: Scalar
-  /** Values the field may take; published in OpenAPI. Enforcing them is validation's job. */
+  /** Allowed values, published in OpenAPI. The validation of the kind enforces them. */
   readonly values?: readonly string[]
   readonly infer?: T
 }
-export interface ListType<T = any> {
+export interface ListType<T = unknown> {
   readonly is: 'list'
   readonly item: Type
   readonly infer?: T
 }
-export interface MapType<T = any> {
+export interface MapType<T = unknown> {
   readonly is: 'map'
   readonly value: Type
   readonly infer?: T
 }
-/** Any JSON value, kept as it is. `encoding` says how the binary format carries it. */
-export interface JsonType<T = any> {
+/** Any JSON value. `encoding` is its form in protobuf. */
+export interface JsonType<T = unknown> {
   readonly is: 'json'
   readonly encoding: 'raw' | 'fieldsV1'
   readonly infer?: T
 }
-export interface ObjectType<T = any, F extends Fields = Fields> {
+export interface ObjectType<T = unknown, F extends Fields = Fields> {
   readonly is: 'object'
   /** The published schema name, such as `io.k8s.api.core.v1.PodSpec`. */
   readonly name: string
   readonly doc: string
   readonly fields: F
-  /** Apply: owned as a whole wherever it is used, unless the field says otherwise. */
+  /** Apply: owned as a whole wherever it is used, unless the field overrides it. */
   readonly atomic?: true
   readonly infer?: T
 }
-export type Type<T = any> = ScalarType<T> | ListType<T> | MapType<T> | JsonType<T> | ObjectType<T>
+export type Type<T = unknown> = ScalarType<T> | ListType<T> | MapType<T> | JsonType<T> | ObjectType<T>
 
 export interface FieldExtras {
-  /** Filled in on every write when the field is absent. */
+  /** Set on every write if the field is absent. */
   readonly default?: string | number | boolean | readonly string[]
-  /** Strategic merge: the key that items are merged by, or '' for a list of scalars merged as a set. */
+  /** Strategic merge: the merge key of the items, or '' for a list of scalars merged as a set. */
   readonly merge?: string
-  /** Strategic merge: keys not named in a patch's `$retainKeys` are dropped (unions such as a pod's volumes). */
+  /** Strategic merge: clients send `$retainKeys` (for unions such as the volumes of a pod). */
   readonly retainKeys?: boolean
-  /** Apply: how a list is owned. Lists without a word are atomic. */
+  /** Apply: ownership of a list. Default atomic. */
   readonly list?: 'atomic' | 'set' | 'map'
   /** Apply: the keys that identify an item of a `map` list. */
   readonly keys?: readonly string[]
-  /** Apply: a map or object owned as a whole; false: field by field, although its type is atomic. */
+  /** Apply: true if a map or object is owned as a whole; false if field by field, although its type is atomic. */
   readonly atomic?: boolean
-  /** In the binary format this field sits in an embedded message with this number, `tag` counting inside it. */
+  /** Protobuf: the field is in an embedded message with this number; `tag` is its number there. */
   readonly within?: number
 }
 
-export interface Field<T = any, Required extends boolean = boolean> extends FieldExtras {
+export interface Field<T = unknown, Required extends boolean = boolean> extends FieldExtras {
   readonly type: Type<T>
-  /** Number in the binary wire format. 0: never sent in it. */
+  /** Protobuf field number; 0 if the field is not part of the protobuf message. */
   readonly tag: number
   readonly doc: string
   readonly required: Required
-  /** An empty value is kept, because it differs from none. */
+  /** An empty value is kept, because it differs from an absent one. */
   readonly keepsEmpty: boolean
 }
 
 export type Fields = Readonly<Record<string, Field>>
 
-type RequiredKeys<F> = { [K in keyof F]: F[K] extends Field<any, true> ? K : never }[keyof F]
-type OptionalKeys<F> = { [K in keyof F]: F[K] extends Field<any, true> ? never : K }[keyof F]
-type FieldValue<F> = F extends Field<infer T, any> ? T : never
+type RequiredKeys<F> = { [K in keyof F]: F[K] extends Field<unknown, true> ? K : never }[keyof F]
+type OptionalKeys<F> = { [K in keyof F]: F[K] extends Field<unknown, true> ? never : K }[keyof F]
+type FieldValue<F> = F extends Field<infer T, boolean> ? T : never
 export type InferFields<F> = { [K in RequiredKeys<F>]: FieldValue<F[K]> } & {
   [K in OptionalKeys<F>]?: FieldValue<F[K]>
 }
 
-/** The TypeScript type of what a declaration describes. */
+/** A value whose Type or Place is known at run time only: code that handles one switches on `is`. */
+// biome-ignore lint/suspicious/noExplicitAny: narrowing by another variable's `is` cannot be expressed in TypeScript
+export type DeclaredValue = any
+
+/** The TypeScript type of a declaration. */
 export type Infer<T extends Type> = T extends Type<infer V> ? V : never
 
 const scalar = <T>(is: Scalar): ScalarType<T> => ({ is })
@@ -99,7 +103,7 @@ export const boolean = scalar<boolean>('boolean')
 export const int32 = scalar<number>('int32')
 export const int64 = scalar<number>('int64')
 export const double = scalar<number>('double')
-/** Stored and answered in canonical form, whatever spelling came in. */
+/** Stored and returned in canonical form. */
 export const quantity = scalar<string>('quantity')
 /** RFC 3339 in UTC, whole seconds. */
 export const time = scalar<string>('time')
@@ -130,7 +134,7 @@ export const object = <const F extends Fields>(
   ...extras,
 })
 
-/** Fields that JSON shows beside their siblings, while the binary format keeps them in a message of their own. */
+/** Fields that are inlined in JSON but belong to an embedded message in protobuf. */
 export const within = <const F extends Fields>(tag: number, fields: F): F =>
   Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, { ...field, within: tag }])) as unknown as F
 

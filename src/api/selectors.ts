@@ -1,34 +1,34 @@
-// Label and field selectors: from text or object to a list of requirements, and from there to yes or no.
-// Both are conjunctions. Which fields a kind can be selected by is the kind's business, not this file's.
+// Label and field selectors: parsing, formatting and matching. Both are conjunctions of requirements. Which fields a kind
+// supports is declared in Kind.selectableFields.
 import { labelValueProblems, qualifiedNameProblems } from './names.ts'
 
 export interface LabelRequirement {
   readonly key: string
   readonly operator: LabelOperator
-  /** Exactly one for '=', '!=', '>' and '<'; none for 'exists' and '!'; sorted and without repetition. */
+  /** Exactly one for '=', '!=', '>' and '<'; none for 'exists' and '!'; sorted, without duplicates. */
   readonly values: readonly string[]
 }
 
 export type LabelOperator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<'
 
 export interface LabelSelector {
-  /** All must hold, sorted by key; an empty list selects everything. */
+  /** All must be met; sorted by key. An empty list selects everything. */
   readonly requirements: readonly LabelRequirement[]
-  /** True for a selector that is absent where absence selects no object at all. */
+  /** True for an absent selector, which selects no object. */
   readonly nothing?: boolean
 }
 
 export const EVERYTHING: LabelSelector = Object.freeze({ requirements: Object.freeze([]) })
 export const NOTHING: LabelSelector = Object.freeze({ requirements: Object.freeze([]), nothing: true })
 
-/** The labels of an object, which may have none. */
+/** The labels of an object, if any. */
 export type Labels = Readonly<Record<string, string>> | undefined | null
 
 export class SelectorError extends Error {
   override readonly name = 'SelectorError'
 }
 
-/** `app=web,tier in (a,b),!legacy,generation>3`: every comma is an "and". */
+/** `app=web,tier in (a,b),!legacy,generation>3`: commas mean AND. */
 export function parseLabelSelector(text: string): LabelSelector {
   const tokens = tokenize(text)
   if (tokens.peek().kind === 'end') return EVERYTHING
@@ -41,7 +41,7 @@ export function parseLabelSelector(text: string): LabelSelector {
   }
 }
 
-/** The structured form that objects carry: absent selects nothing, empty selects everything. */
+/** The structured form in objects: absent selects nothing, empty selects everything. */
 export function labelSelectorFromObject(given: LabelSelectorObject | undefined | null): LabelSelector {
   if (!given) return NOTHING
   const requirements = Object.entries(given.matchLabels ?? {}).map(([key, value]) => requirement(key, '=', [value]))
@@ -66,7 +66,7 @@ export function matchesLabels({ requirements, nothing }: LabelSelector, labels: 
   return true
 }
 
-/** The selector as text that parses to the same selector; equal selectors give equal text. */
+/** Text that parses to the same selector; equal selectors have equal texts. */
 export const formatLabelSelector = ({ requirements }: LabelSelector): string =>
   requirements.map(formatRequirement).join(',')
 
@@ -76,7 +76,7 @@ export interface FieldRequirement {
   readonly value: string
 }
 
-/** `status.phase!=Failed,spec.nodeName=n1`. In values, `,`, `=` and `\` are written with a `\` before them. */
+/** `status.phase!=Failed,spec.nodeName=n1`. In values, `,`, `=` and `\` are escaped with `\`. */
 export function parseFieldSelector(text: string): FieldRequirement[] {
   return splitTerms(text)
     .filter((term) => term !== '')
@@ -89,7 +89,7 @@ export function parseFieldSelector(text: string): FieldRequirement[] {
     })
 }
 
-/** `fieldValue` gives an object's value for a field; a field without a value counts as the empty text. */
+/** `fieldValue` returns the value of a field; undefined is treated as ''. */
 export function matchesFields(
   requirements: readonly FieldRequirement[],
   fieldValue: (field: string) => string | undefined,
@@ -99,7 +99,7 @@ export function matchesFields(
   )
 }
 
-/** The value a selector pins a field to, so that a caller can look it up in an index instead of comparing all. */
+/** The value that a selector requires of a field, so that a caller can use an index instead of a scan. */
 export const fieldPinnedBy = (requirements: readonly FieldRequirement[], field: string): string | undefined =>
   requirements.find((one) => one.operator === '=' && one.field === field)?.value
 
@@ -195,7 +195,7 @@ interface Token {
 
 const END: Token = { kind: 'end', text: '' }
 
-// '!' is a symbol of its own before a key, '!=' one after it; "==" is longer than "=", so it is tried first.
+// Longer symbols first: "==" before "=", "!=" before "!".
 function tokenize(text: string) {
   const tokens = [...text.matchAll(/==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+/g)].map(
     ([found]): Token => ({ kind: /^[=!(),<>]/.test(found) ? 'symbol' : 'word', text: found }),
@@ -241,7 +241,7 @@ function parseValue(tokens: Tokens): string {
   return word.text
 }
 
-// Values may be empty: "(a,,b)" holds a, b and the empty text, and so does "(a,b,)"; "()" holds the empty text alone.
+// Values may be empty: "(a,,b)" and "(a,b,)" contain a, b and the empty text; "()" contains the empty text only.
 function parseValues(tokens: Tokens): string[] {
   const open = tokens.take()
   if (open.text !== '(') throw expected(open, "'('")
@@ -266,7 +266,7 @@ function splitTerms(text: string): string[] {
   let start = 0
   for (let i = 0; i < text.length; i++) {
     if (text[i] === '\\')
-      i++ // whatever follows is part of the value
+      i++ // the next character is part of the value
     else if (text[i] === ',') {
       terms.push(text.slice(start, i))
       start = i + 1

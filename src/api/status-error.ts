@@ -1,5 +1,5 @@
-// Every error an API client can see, made here and nowhere else: code, reason and wording together.
-// Clients branch on code and reason; people read the message, so it says what, which, why and what next.
+// The catalogue of all errors that the API returns: code, reason and message. Clients branch on code and reason (isNotFound,
+// isConflict, …); users read the message, so it says what, which, why and what next.
 import type { FieldError } from './field-errors.ts'
 import { causeReason, formatFieldErrors } from './field-errors.ts'
 
@@ -29,13 +29,13 @@ export interface Status {
   readonly code?: number
 }
 
-/** An answer other than success. Thrown by anything on the way of a request; sent as a Status. */
+/** An error response. Thrown anywhere in the handling of a request and sent as a Status. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: number
   readonly reason: string
   readonly details: StatusDetails | undefined
-  /** A fresh continue token, where an expired one can be resumed at the newest state. */
+  /** A new continue token, for resuming a list with an expired token at the current state. */
   readonly continueToken?: string
 
   constructor(code: number, reason: string, message: string, details?: StatusDetails, continueToken?: string) {
@@ -60,7 +60,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What a message and its details call a resource: `persistentvolumeclaims`, `storageclasses.storage.k8s.io`. */
+/** The resource in messages and details: `persistentvolumeclaims`, `storageclasses.storage.k8s.io`. */
 export interface ResourceName {
   readonly group: string
   readonly plural: string
@@ -154,7 +154,7 @@ export const changedSinceRead = (resource: ResourceName, name: string): ApiError
     'the object has been modified; please apply your changes to the latest version and try again',
   )
 
-/** Fields that an apply would change and others own; told in the words people know from kubectl. */
+/** Fields that an apply would change but other managers own. The message is that of Kubernetes. */
 export function applyConflict(
   conflicts: readonly { readonly with: ConflictingManager; readonly field: string }[],
 ): ApiError {
@@ -234,8 +234,8 @@ export const internalError = (why: string): ApiError =>
 export const unavailable = (why: string, retryAfterSeconds = 1): ApiError =>
   new ApiError(503, 'ServiceUnavailable', why, { retryAfterSeconds })
 
-export const versionTooLarge = (asked: number, newest: number): ApiError =>
-  new ApiError(504, 'Timeout', `Too large resource version: ${asked}, current: ${newest}`, {
+export const versionTooLarge = (requested: number, newest: number): ApiError =>
+  new ApiError(504, 'Timeout', `Too large resource version: ${requested}, current: ${newest}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     retryAfterSeconds: 1,
   })

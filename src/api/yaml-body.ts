@@ -1,15 +1,15 @@
-// Reads request bodies in YAML and prints answers in it: one document, only what JSON can say, bounded in every way.
-// Bodies that are JSON, as kubectl's are whatever their content type says, take the fast path through json-scan.ts.
-// The YAML package is loaded when first needed, so that a server that never meets YAML never pays for it.
+// Parses request bodies and formats responses in YAML: one document, only values that JSON can represent, with bounds on
+// size and depth. Bodies that are JSON, as those of kubectl are regardless of their content type, take the fast path
+// through json-scan.ts. The YAML package is loaded on first use, so that other processes do not pay for it.
 import { isUtf8 } from 'node:buffer'
 import type { CST, Document, LineCounter, Node, ParsedNode } from 'yaml'
 import { DUPLICATE_KEYS_MAX, decodeJson, findDuplicateKeys } from './json-scan.ts'
 import type { JsonValue } from './json-value.ts'
 
-const YAML_DEPTH_MAX = 100 // deeper bodies are refused: the parser recurses, and dies on a few thousand levels
-const YAML_TOKENS_MAX = 100_000 // some 15 000 lines; longer bodies are refused and can be sent as JSON
-const YAML_ALIASES_MAX = 100 // both the aliases written and the nodes they stand for; beyond this the body is refused
-const YAML_MESSAGE_LENGTH_MAX = 300 // the parser's messages are cut here
+const YAML_DEPTH_MAX = 100 // deeper bodies are rejected: the parser recurses, and a few thousand levels overflow the stack
+const YAML_TOKENS_MAX = 100_000 // about 15,000 lines; longer bodies are rejected and can be sent as JSON
+const YAML_ALIASES_MAX = 100 // of aliases and of the nodes that they expand to; bodies with more are rejected
+const YAML_MESSAGE_LENGTH_MAX = 300 // longer messages of the parser are truncated
 
 export class YamlError extends Error {
   override readonly name = 'YamlError'
@@ -17,17 +17,17 @@ export class YamlError extends Error {
 
 export interface DecodedYaml {
   readonly value: JsonValue
-  /** Where keys were given twice, as findDuplicateKeys names them. The last one counts. */
+  /** Paths of duplicate keys, as from findDuplicateKeys. The last value wins. */
   readonly duplicateKeys: readonly string[]
 }
 
-/** Throws a YamlError that says what is wrong with the body, and where. An empty body is null. */
+/** Throws a YamlError with the reason and position of the problem. An empty body is null. */
 export async function parseYaml(body: Uint8Array | string): Promise<DecodedYaml> {
   const text = typeof body === 'string' ? body : decodeUtf8(body)
   return decodeIfJson(text) ?? (await decodeYaml(text))
 }
 
-/** Keys are sorted and strings quoted so that older YAML parsers read them as strings, too. */
+/** Sorts keys, and quotes strings so that YAML 1.1 parsers read them as strings too. */
 export async function printYaml(value: JsonValue): Promise<string> {
   const { stringify } = await loadYaml()
   return stringify(value, {
@@ -44,7 +44,7 @@ function decodeUtf8(body: Uint8Array): string {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 }
 
-// Every JSON object is YAML with the same meaning. What merely looks like JSON, say `{a: 1}`, is read as YAML.
+// Every JSON object is YAML with the same meaning. Text that only looks like JSON, such as `{a: 1}`, is parsed as YAML.
 function decodeIfJson(text: string): DecodedYaml | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   try {
@@ -62,10 +62,10 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
     merge: true,
     resolveKnownTags: false,
     uniqueKeys: false, // inspect() reports them instead
-    prettyErrors: false, // the pretty ones quote the body, which may hold a secret
+    prettyErrors: false, // pretty errors quote the body, which may contain a secret
   })
   const [document, second] = [...composer.compose(readTokens(yaml, text, lines), true, text.length)]
-  if (second) throw new YamlError('invalid YAML: the body holds more than one document')
+  if (second) throw new YamlError('invalid YAML: the body contains more than one document')
   const problem = document!.errors[0] ?? document!.warnings[0]
   if (problem) {
     const { line, col } = lines.linePos(problem.pos[0])
@@ -77,13 +77,13 @@ async function decodeYaml(text: string): Promise<DecodedYaml> {
 
 type Yaml = typeof import('yaml')
 
-/** Once bundled, a CommonJS package arrives as the default export alone; in Node as both. */
+/** In the bundle a CommonJS package has only a default export; in Node.js it has both. */
 async function loadYaml(): Promise<Yaml> {
   const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
   return loaded.default ?? loaded
 }
 
-/** The syntax tree, which is built without recursion, once it is known to be safe for the recursion that follows. */
+/** Builds the syntax tree without recursion and checks that it is safe for the recursive code that follows. */
 function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
   const parser = new yaml.Parser(lines.addNewLine)
   lines.addNewLine(0)
@@ -96,11 +96,11 @@ function readTokens(yaml: Yaml, text: string, lines: LineCounter): CST.Token[] {
     tokens.push(...parser.next(lexeme))
   }
   tokens.push(...parser.end())
-  refuseExcess(tokens)
+  rejectExcess(tokens)
   return tokens
 }
 
-function refuseExcess(tokens: readonly CST.Token[]): void {
+function rejectExcess(tokens: readonly CST.Token[]): void {
   const open = tokens.map((token) => ({ token, depth: 0 }))
   let aliases = 0
   for (let next = open.pop(); next; next = open.pop()) {
@@ -118,7 +118,7 @@ function refuseExcess(tokens: readonly CST.Token[]): void {
   }
 }
 
-/** Finds keys given twice, and refuses those that cannot be keys in JSON. */
+/** Finds duplicate keys, and rejects keys that JSON cannot represent. */
 function inspect({ isMap, isScalar, isSeq }: Yaml, document: Document): string[] {
   const duplicates = new Set<string>()
   const visit = (node: unknown, path: string): void => {
@@ -143,24 +143,24 @@ function toJson(document: Document<Node> | Document.Parsed<ParsedNode>): JsonVal
   try {
     value = document.toJS({ maxAliasCount: YAML_ALIASES_MAX })
   } catch (error) {
-    throw new YamlError(`invalid YAML: ${cut((error as Error).message)}`) // an alias without its anchor, or too many of them
+    throw new YamlError(`invalid YAML: ${cut((error as Error).message)}`) // an alias without an anchor, or too many aliases
   }
-  refuseNonJson(value, 0)
+  rejectNonJson(value, 0)
   return value as JsonValue
 }
 
-// An alias inside what it stands for makes a value without end: depth catches it.
-function refuseNonJson(value: unknown, depth: number): void {
+// An alias in its own expansion makes an infinite value, which the depth limit catches.
+function rejectNonJson(value: unknown, depth: number): void {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw new YamlError(`invalid YAML: ${value} is not a number that JSON can say`)
+    if (!Number.isFinite(value)) throw new YamlError(`invalid YAML: ${value} is not a number in JSON`)
     return
   }
   if (depth >= YAML_DEPTH_MAX) throw tooDeep()
   if (typeof value !== 'object' || (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype)) {
-    throw new YamlError(`invalid YAML: a ${value?.constructor?.name ?? typeof value} is nothing that JSON can say`)
+    throw new YamlError(`invalid YAML: a ${value?.constructor?.name ?? typeof value} cannot be represented in JSON`)
   }
-  for (const inner of Object.values(value)) refuseNonJson(inner, depth + 1)
+  for (const inner of Object.values(value)) rejectNonJson(inner, depth + 1)
 }
 
 const tooDeep = () => new YamlError(`invalid YAML: maps and lists are nested more than ${YAML_DEPTH_MAX} deep`)

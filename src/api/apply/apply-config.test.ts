@@ -22,7 +22,7 @@ function conflictsOf(run: () => unknown): string[] {
 /** An object as a set: lists owned item by item have no order of their own. */
 const unordered = ({ parts, tags, ...rest }: Config) => ({
   ...rest,
-  parts: parts?.toSorted((a: any, b: any) => (a.name < b.name ? -1 : 1)),
+  parts: parts?.toSorted((a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)),
   tags: tags?.toSorted(),
 })
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { decode } from '../decode.ts'
 import { objectMeta } from '../kinds/shared/meta-schema.ts'
-import { int32, list, map, object, opt, ptr, req, string } from '../schema.ts'
+import { type DeclaredValue, int32, list, map, object, opt, ptr, req, string } from '../schema.ts'
 import { applyConfig } from './apply-config.ts'
 import type { Entry } from './managers.ts'
 import { objectPlace } from './place.ts'
@@ -32,7 +32,7 @@ export const machine = object('test.Machine', '', {
 })
 export const machinePlace = objectPlace(machine)
 
-export type Config = Record<string, any>
+export type Config = Record<string, DeclaredValue>
 
 const word = fc.constantFrom('p', 'q', 'r', 's')
 const number = fc.integer({ min: 1, max: 9 })
@@ -76,7 +76,7 @@ export const anyConfig: fc.Arbitrary<Config> = fc.record(
   { requiredKeys: [] },
 )
 
-const complete = (value: object): any => decode(machine, value).object
+const complete = (value: object): Config => decode(machine, value).object
 const writerOf = (manager: string) => ({ manager, apiVersion: 'v1', subresource: '' })
 
 /** An object with its managedFields. Every write has its own timestamp. */

@@ -1,6 +1,8 @@
 // Compares two states of an object and returns the difference as field sets. Pure.
 //   {a: 1, b: 2, c: [x]} → {a: 1, b: 3, d: 4}    modified {b}   removed {c}   added {d}
+
 import { type JsonValue, jsonEquals } from '../json-value.ts'
+import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, insertNode, LEAF } from './field-set.ts'
 import { allFields } from './fields-of.ts'
 import { fieldElement, valueElement } from './path-element.ts'
@@ -37,7 +39,7 @@ function compareAt(place: Place, element: string, before: unknown, after: unknow
   walk.path.pop()
 }
 
-function compareBoth(place: Place, before: any, after: any, walk: Walk): void {
+function compareBoth(place: Place, before: DeclaredValue, after: DeclaredValue, walk: Walk): void {
   switch (place.is) {
     case 'leaf':
       if (!jsonEquals(before as JsonValue, after as JsonValue)) insertNode(walk.modified, walk.path, LEAF)
@@ -105,7 +107,7 @@ function compareRepeated(place: Place, key: string, was: readonly unknown[], is:
   if (is.length > 0) insertNode(walk.added, path, nodeOfThem(is))
 }
 
-function indexed(items: readonly any[], keyOf: (item: any) => string): Indexed {
+function indexed(items: readonly DeclaredValue[], keyOf: (item: DeclaredValue) => string): Indexed {
   const byKey = new Map<string, unknown[]>()
   for (const item of items) {
     const key = keyOf(item)

@@ -1,9 +1,10 @@
 // Finds what makes a well-typed configuration impossible to apply: list items with the same key, or without any key field.
+import type { DeclaredValue } from '../schema.ts'
 import { describePath, fieldElement, valueElement } from './path-element.ts'
 import type { Place } from './place.ts'
 
 /** One message with its path per problem; empty if the configuration can be applied. */
-export function configProblems(place: Place, config: any, path: readonly string[] = []): string[] {
+export function configProblems(place: Place, config: DeclaredValue, path: readonly string[] = []): string[] {
   switch (place.is) {
     case 'object':
       return place.fields.flatMap(({ name, element, place: inner }) =>
@@ -21,7 +22,9 @@ export function configProblems(place: Place, config: any, path: readonly string[
       return [
         ...nameless,
         ...repeated(keys, path),
-        ...config.flatMap((item: any, index: number) => configProblems(place.item, item, [...path, keys[index]!])),
+        ...config.flatMap((item: DeclaredValue, index: number) =>
+          configProblems(place.item, item, [...path, keys[index]!]),
+        ),
       ]
     }
     default:

@@ -1,6 +1,7 @@
 // The field set of a value. The callers differ in which nodes between the root and the leaves are members:
 //   appliedFields  the fields that a configuration sets: leaves, empty objects, every map entry and list item
 //   allFields      the fields that a new value adds: those and every node above them
+import type { DeclaredValue } from '../schema.ts'
 import { type DraftSet, type FieldSet, ITSELF, isEmptySet, LEAF } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
 import type { ItemsPlace, ObjectPlace, Place } from './place.ts'
@@ -39,7 +40,7 @@ function fieldsBelow(place: ObjectPlace, object: Value, everyNode: boolean, belo
 }
 
 /** `counts`: the node is a member of the set even if it has children. */
-function nodeAt(place: Place, value: any, counts: boolean, everyNode: boolean): FieldSet | undefined {
+function nodeAt(place: Place, value: DeclaredValue, counts: boolean, everyNode: boolean): FieldSet | undefined {
   switch (place.is) {
     case 'leaf':
       return LEAF

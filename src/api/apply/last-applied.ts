@@ -2,7 +2,7 @@
 // server-side apply, kubectl owns the fields that still have their last applied values, so applying them is no conflict.
 import { decode } from '../decode.ts'
 import { isJsonObject, type JsonObject } from '../json-value.ts'
-import type { ObjectType } from '../schema.ts'
+import type { DeclaredValue, ObjectType } from '../schema.ts'
 import { compare } from './compare.ts'
 import { difference, type FieldSet } from './field-set.ts'
 import { appliedFields } from './fields-of.ts'
@@ -13,7 +13,7 @@ export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 export const LAST_APPLIED_MANAGER = 'kubectl'
 
 /** The fields of the last configuration that still have the values it gave them, or undefined without one. */
-export function lastAppliedFields(type: ObjectType, live: any, apiVersion: string): FieldSet | undefined {
+export function lastAppliedFields(type: ObjectType, live: DeclaredValue, apiVersion: string): FieldSet | undefined {
   const config = parsed(live.metadata?.annotations?.[LAST_APPLIED])
   if (!config || config.apiVersion !== apiVersion) return undefined
   const place = objectPlace(type)
@@ -43,8 +43,8 @@ function parsed(text: unknown): JsonObject | undefined {
 
 function partialOf(type: ObjectType, config: JsonObject): Record<string, unknown> | undefined {
   try {
-    const { object, unknown } = decode<any>(type, config, ['apiVersion', 'kind'], { partial: true })
-    return unknown.length > 0 ? undefined : object
+    const { object, unknown } = decode(type, config, ['apiVersion', 'kind'], { partial: true })
+    return unknown.length > 0 ? undefined : (object as Record<string, unknown>)
   } catch {
     return undefined
   }

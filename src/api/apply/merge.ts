@@ -2,7 +2,9 @@
 // are shared. A list owned item by item keeps the items that the configuration does not contain, and takes the order of
 // the configuration for those that it does:
 //   [a b c d] with [d x b]  →  [a c d x b]
+
 import { setOwn } from '../json-value.ts'
+import type { DeclaredValue } from '../schema.ts'
 import { valueElement } from './path-element.ts'
 import type { ItemsPlace, ObjectPlace, Place } from './place.ts'
 
@@ -12,7 +14,7 @@ export function mergeConfig(place: ObjectPlace, live: Value, config: Value): Val
   return mergeAt(place, live, config) as Value
 }
 
-function mergeAt(place: Place, live: any, config: any): unknown {
+function mergeAt(place: Place, live: DeclaredValue, config: DeclaredValue): unknown {
   if (live === undefined) return config
   switch (place.is) {
     case 'leaf':
@@ -41,8 +43,8 @@ function mergeAt(place: Place, live: any, config: any): unknown {
 }
 
 function mergeItems(
-  live: readonly any[],
-  config: readonly any[],
+  live: readonly DeclaredValue[],
+  config: readonly DeclaredValue[],
   keyOf: ItemsPlace['keyOf'] | typeof valueElement,
   mergeItem: (before: unknown, item: unknown) => unknown,
 ): unknown[] {

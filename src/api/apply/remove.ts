@@ -1,6 +1,8 @@
 // Removes the fields of a set from an object. Removing a field removes everything below it; an atomic value is removed as
 // a whole. Pure; unchanged parts are shared.
+
 import { setOwn } from '../json-value.ts'
+import type { DeclaredValue } from '../schema.ts'
 import { type FieldSet, ITSELF, isMember } from './field-set.ts'
 import { fieldElement, valueElement } from './path-element.ts'
 import type { ObjectPlace, Place } from './place.ts'
@@ -12,7 +14,7 @@ export function removeFields(place: ObjectPlace, object: Value, set: FieldSet): 
 }
 
 /** The rest of the value, or undefined if nothing is left. */
-function removeAt(place: Place, value: any, set: FieldSet): unknown {
+function removeAt(place: Place, value: DeclaredValue, set: FieldSet): unknown {
   switch (place.is) {
     case 'leaf':
       return undefined
@@ -38,10 +40,10 @@ function removeAt(place: Place, value: any, set: FieldSet): unknown {
       return orNothing(left)
     }
     case 'set':
-      return orNothing(value.filter((item: any) => !set[valueElement(item)]))
+      return orNothing(value.filter((item: DeclaredValue) => !set[valueElement(item)]))
     case 'items':
       return orNothing(
-        value.flatMap((item: any) => {
+        value.flatMap((item: DeclaredValue) => {
           const node = set[place.keyOf(item)]
           if (!node) return [item]
           if (isMember(node)) return []

@@ -38,11 +38,15 @@ export function tryCreate<T extends KubeObject>(
   return tried(object, errors, kind.warnings?.(object, undefined))
 }
 
+/** A copy of a stored object, which tests edit freely, also in ways that its type does not allow. */
+// biome-ignore lint/suspicious/noExplicitAny: tests write invalid values and fields that do not exist
+export type Draft = any
+
 /** `change` edits a copy of the stored object, as a client would. */
 export function tryUpdate<T extends KubeObject>(
   kind: Kind<T>,
   stored: T,
-  change: (draft: any) => void,
+  change: (draft: Draft) => void,
   options: TryOptions = {},
 ): WriteResult<T> {
   const context = contextOf(options)
@@ -59,7 +63,7 @@ export function tryUpdate<T extends KubeObject>(
 export function tryStatus<T extends KubeObject>(
   kind: Kind<T>,
   stored: T,
-  change: (draft: any) => void,
+  change: (draft: Draft) => void,
   options: TryOptions = {},
 ): WriteResult<T> {
   const context = contextOf(options)
@@ -71,7 +75,7 @@ export function tryStatus<T extends KubeObject>(
   return tried(next, errors)
 }
 
-function edited<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: any) => void): T {
+function edited<T extends KubeObject>(kind: Kind<T>, stored: T, change: (draft: Draft) => void): T {
   const draft = clone(stored)
   change(draft)
   const { object } = decode(kind.type, draft)

@@ -1,22 +1,23 @@
-// LimitRange items for claims: of type PersistentVolumeClaim, or of type Container with nothing but iops and throughput.
-// Requests count; limits exist for iops and throughput alone. A claim that asks for no iops is not made to by a bound.
+// Applies LimitRange items to claims: those of type PersistentVolumeClaim, and those of type Container that contain only
+// iops and throughput. Requests are compared; limits exist for iops and throughput only. A bound on iops does not force a
+// claim to request iops.
 
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { limitsClaims } from '../kinds/limit-range/limit-range.ts'
 import type { LimitRange, LimitRangeItem } from '../kinds/limit-range/limit-range-schema.ts'
 import { amountOf, isIoResource, withClaimIoInBytes } from '../kinds/shared/provisioned-io.ts'
 import { compareQuantities, isQuantity, parseQuantity, type Quantity } from '../quantity.ts'
-import { tooFarApart, tooLittle, tooMuchRequested } from './bounds.ts'
+import { belowMin, ratioAboveMax, requestAboveMax } from './bounds.ts'
 
 const TYPE = 'PersistentVolumeClaim'
 
-/** Gives a new claim what it leaves open, except what its attributes class says (`fromClass`). */
+/** Sets the default requests and limits of a new claim, except those that its attributes class sets (`fromClass`). */
 export function applyClaimDefaults(
   claim: PersistentVolumeClaim,
   range: Readonly<LimitRange>,
   fromClass: (name: string) => boolean,
 ): void {
-  if (claim.spec) claim.spec = withClaimIoInBytes(claim.spec) // as the range has it: 100 (MiB/s) is more than 50Mi
+  if (claim.spec) claim.spec = withClaimIoInBytes(claim.spec) // the unit of the range: 100 (MiB/s) is more than 50Mi
   for (const item of itemsOf(range)) {
     const names = new Set([...Object.keys(item.defaultRequest ?? {}), ...Object.keys(item.default ?? {})])
     for (const name of names) {
@@ -34,7 +35,7 @@ function fillIn(claim: PersistentVolumeClaim, name: string, item: LimitRangeItem
   if (request === undefined) return
   const resources = { ...claim.spec?.resources, requests: { ...requests, [name]: request } }
   const limit = amountOf(limits, name) ?? byDefault
-  // A claim that asks for more than the usual limit means it: max has the last word, not default.
+  // A claim that requests more than the default limit gets no default limit; max still applies.
   const fits = limit !== undefined && isQuantity(request) && compareQuantities(request, limit) <= 0
   if (isIoResource(name) && (fits || amountOf(limits, name) !== undefined)) {
     resources.limits = { ...limits, [name]: limit as string }
@@ -43,8 +44,9 @@ function fillIn(claim: PersistentVolumeClaim, name: string, item: LimitRangeItem
 }
 
 /**
- * What is wrong with a claim by this range, one sentence each. Of a claim that exists (`old`), what comes closer to a bound
- * or stays as it was is not: the range may be younger, and a growth that fails must not be held where it is.
+ * The violations of a range by a claim, one message each. For an existing claim (`old`), an amount that stays the same or
+ * moves towards the bound is no violation: the range may be newer than the claim, and it must stay possible to lower the
+ * request of a failed expansion.
  */
 export function claimViolations(
   { spec }: PersistentVolumeClaim,
@@ -54,7 +56,7 @@ export function claimViolations(
   const requested = (name: string) => quantityIn(spec?.resources?.requests, name)
   const limited = (name: string) => (isIoResource(name) ? quantityIn(spec?.resources?.limits, name) : undefined)
   const bounded = (name: string) => ({ type: TYPE, name, request: requested(name), limit: limited(name) })
-  const isOpen = (name: string) => isIoResource(name) && requested(name) === undefined
+  const isUnset = (name: string) => isIoResource(name) && requested(name) === undefined
   const { requests: requestsBefore, limits: limitsBefore } = old?.spec?.resources ?? {}
   const change = (name: string) => order(requested(name), quantityIn(requestsBefore, name))
   const isNoMore = (name: string) => [-1, 0].includes(change(name))
@@ -63,19 +65,19 @@ export function claimViolations(
   return itemsOf(range)
     .flatMap(({ min, max, maxLimitRequestRatio }) => [
       ...entries(min).map(([name, amount]) =>
-        isOpen(name) || isNoLess(name) ? undefined : tooLittle(bounded(name), amount),
+        isUnset(name) || isNoLess(name) ? undefined : belowMin(bounded(name), amount),
       ),
       ...entries(max).map(([name, amount]) =>
-        isOpen(name) || isNoMore(name) ? undefined : tooMuchRequested(bounded(name), amount),
+        isUnset(name) || isNoMore(name) ? undefined : requestAboveMax(bounded(name), amount),
       ),
       ...entries(maxLimitRequestRatio).map(([name, ratio]) =>
-        requested(name) && limited(name) && !isSame(name) ? tooFarApart(bounded(name), ratio) : undefined,
+        requested(name) && limited(name) && !isSame(name) ? ratioAboveMax(bounded(name), ratio) : undefined,
       ),
     ])
     .filter((violation) => violation !== undefined)
 }
 
-/** Not a number where there is nothing to compare with. */
+/** NaN if one of the amounts is absent. */
 const order = (now: Quantity | undefined, before: Quantity | undefined): number =>
   now && before ? compareQuantities(now, before) : Number.NaN
 

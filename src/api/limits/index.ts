@@ -1,4 +1,4 @@
-// What LimitRanges do to single objects, without a store or a server: fill in what is missing, and say what is too
-// little, too much or too far apart.
+// Public entry of limits/: applies the defaults of LimitRanges to claims and pods and finds violations of their bounds.
+// Pure; limit-range admission in the API server uses it.
 export { applyClaimDefaults, claimViolations } from './claim-limits.ts'
 export { applyPodDefaults, podViolations } from './pod-limits.ts'

@@ -1,20 +1,21 @@
-// LimitRange items for pods: Container items fill in and bound each container, Pod items bound the whole.
+// Applies LimitRange items to pods: Container items set defaults and bounds of each container, Pod items bound the pod.
 import { limitsClaims } from '../kinds/limit-range/limit-range.ts'
 import type { LimitRange, LimitRangeItem } from '../kinds/limit-range/limit-range-schema.ts'
+import type { Container } from '../kinds/pod/container-schema.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import { parseQuantity, type Quantity } from '../quantity.ts'
 import { podResources } from '../quota/index.ts'
-import { tooFarApart, tooLittle, tooMuch } from './bounds.ts'
+import { aboveMax, belowMin, ratioAboveMax } from './bounds.ts'
 
-/** Says on the pod what was filled in. */
+/** Lists the defaults that were set on the pod, as in Kubernetes. */
 const ANNOTATION = 'kubernetes.io/limit-ranger'
 
-/** Gives the containers of a new pod the requests and limits they leave open. */
+/** Sets the default requests and limits of the containers of a new pod. */
 export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
   const [item] = containerItems(range)
   if (!item || !pod.spec) return
   const notes: string[] = []
-  const filled = <C extends { name: string; resources?: any }>(container: C, word: string): C => {
+  const filled = <C extends { name: string; resources?: Container['resources'] }>(container: C, word: string): C => {
     const limits = { ...item.default, ...container.resources?.limits }
     const requests = { ...item.defaultRequest, ...container.resources?.requests }
     note('request', requests, container.resources?.requests)
@@ -34,7 +35,7 @@ export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
   pod.metadata = { ...pod.metadata, annotations }
 }
 
-/** What is wrong with a pod by this range, one sentence each. */
+/** The violations of a range by a pod, one message each. */
 export function podViolations({ spec }: Pod, range: Readonly<LimitRange>): string[] {
   if (!spec) return []
   const containers = [...spec.containers, ...(spec.initContainers ?? [])]
@@ -55,9 +56,9 @@ type Amounts = ReadonlyMap<string, Quantity>
 function violations(type: string, item: LimitRangeItem, requests: Amounts, limits: Amounts): string[] {
   const bounded = (name: string) => ({ type, name, request: requests.get(name), limit: limits.get(name) })
   return [
-    ...entries(item.min).map(([name, min]) => tooLittle(bounded(name), min)),
-    ...entries(item.max).map(([name, max]) => tooMuch(bounded(name), max)),
-    ...entries(item.maxLimitRequestRatio).map(([name, ratio]) => tooFarApart(bounded(name), ratio)),
+    ...entries(item.min).map(([name, min]) => belowMin(bounded(name), min)),
+    ...entries(item.max).map(([name, max]) => aboveMax(bounded(name), max)),
+    ...entries(item.maxLimitRequestRatio).map(([name, ratio]) => ratioAboveMax(bounded(name), ratio)),
   ].filter((violation) => violation !== undefined)
 }
 

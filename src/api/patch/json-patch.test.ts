@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { JSON_DEPTH_MAX } from '../json-scan.ts'
-import { isJsonObject, isList, type JsonValue, jsonEquals } from '../json-value.ts'
+import { isJsonObject, isList, type JsonObject, type JsonValue, jsonEquals } from '../json-value.ts'
 import { applyJsonPatch, formatPointer, parsePointer } from './json-patch.ts'
 
 const json = (text: string): JsonValue => JSON.parse(text)
@@ -135,7 +135,7 @@ describe('applyJsonPatch', () => {
       'A.9 a failed test',
       '{"baz":"qux"}',
       '[{"op":"test","path":"/baz","value":"bar"}]',
-      'operation 0 (test "/baz"): the value is a different one',
+      'operation 0 (test "/baz"): the value differs',
     ],
     [
       'A.12 adding inside what is not there',
@@ -147,7 +147,7 @@ describe('applyJsonPatch', () => {
       'A.15 a number is not its text',
       '{"/":9,"~1":10}',
       '[{"op":"test","path":"/~01","value":"10"}]',
-      'operation 0 (test "/~01"): the value is a different one',
+      'operation 0 (test "/~01"): the value differs',
     ],
     ['removing what is not there', '{}', '[{"op":"remove","path":"/a"}]', 'operation 0 (remove "/a"): there is no "a"'],
     ['replacing what is not there', '{}', '[{"op":"replace","path":"/a","value":1}]', 'there is no "a"'],
@@ -285,7 +285,7 @@ describe('pointers', () => {
 const anyJson = fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<JsonValue>
 
 /** A patch that walks both documents and uses add, remove, replace and test. */
-function difference(from: JsonValue, to: JsonValue, path: string[] = []): any[] {
+function difference(from: JsonValue, to: JsonValue, path: string[] = []): JsonObject[] {
   const at = (key: string | number) => formatPointer([...path, String(key)])
   if (isJsonObject(from) && isJsonObject(to)) {
     return [

@@ -1,14 +1,14 @@
-// JSON Patch (RFC 6902): a list of operations, applied in order, all or none.
-// Pure: the document and the patch are left as they were; what the result did not change it shares with them.
-// Turning a PatchError into an HTTP status is the server's job.
+// JSON Patch (RFC 6902): applies a list of operations in order, all or none.
+// Pure: the document and the patch are not modified; the result shares unchanged parts with them.
+// The API server maps a PatchError to an HTTP status.
 import { JSON_DEPTH_MAX } from '../json-scan.ts'
 import { isDeeperThan, isJsonObject, isList, type JsonValue, jsonEquals, setOwn } from '../json-value.ts'
 import { PatchError, type PatchFailure } from './patch-error.ts'
 
 export interface JsonPatchOptions {
-  /** More operations than this are refused. 10 000 unless given. */
+  /** A patch with more operations is rejected. Default 10,000. */
   readonly operationsMax?: number
-  /** What all copy operations together may add, as JSON. 3 MiB unless given. */
+  /** Maximum size in JSON that all copy operations together may add. Default 3 MiB. */
   readonly copyBytesMax?: number
 }
 
@@ -27,7 +27,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue, options: J
     try {
       apply(work, operation)
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error
+      if (!(error instanceof OperationError)) throw error
       throw new PatchError(error.failure, `operation ${index} (${describe(operation)}): ${error.message}`)
     }
   })
@@ -41,7 +41,7 @@ export function applyJsonPatch(document: JsonValue, patch: JsonValue, options: J
 
 interface Work {
   root: JsonValue
-  /** Containers made while applying this patch: they may be changed in place, all others are copied first. */
+  /** Containers created while applying this patch: they are modified in place, all others are copied first. */
   readonly ours: Set<object>
   copyBytesLeft: number
   readonly copyBytesMax: number
@@ -80,7 +80,7 @@ function add(work: Work, path: Pointer, value: JsonValue): void {
 }
 
 function remove(work: Work, path: Pointer): JsonValue {
-  if (path.length === 0) throw new Refusal('the whole document cannot be removed')
+  if (path.length === 0) throw new OperationError('the whole document cannot be removed')
   const { parent, key } = writableParent(work, path)
   const removed = child(parent, key)
   if (Array.isArray(parent)) parent.splice(Number(key), 1)
@@ -101,9 +101,9 @@ function replace(work: Work, path: Pointer, value: JsonValue): void {
 
 function move(work: Work, from: Pointer, path: Pointer): void {
   if (from.length <= path.length && from.every((key, i) => key === path[i])) {
-    get(work, from) // must exist, even where nothing is to be done
+    get(work, from) // must exist, even if there is nothing to do
     if (from.length === path.length) return
-    throw new Refusal('a value cannot be moved into itself')
+    throw new OperationError('a value cannot be moved into itself')
   }
   add(work, path, remove(work, from))
 }
@@ -113,27 +113,27 @@ function test(work: Work, path: Pointer, value: JsonValue): void {
   const parent = path.length === 0 ? undefined : get(work, path.slice(0, -1))
   if (value === null && isJsonObject(parent) && !Object.hasOwn(parent, path.at(-1)!)) return
   const found = get(work, path)
-  refuseDepth(found)
-  if (!jsonEquals(found, value)) throw new Refusal('the value is a different one')
+  checkDepth(found)
+  if (!jsonEquals(found, value)) throw new OperationError('the value differs')
 }
 
-/** A copy that shares nothing, so that changing one place later does not change the other. */
+/** A deep copy, so that later changes of one do not affect the other. */
 function duplicate(work: Work, value: JsonValue): JsonValue {
-  refuseDepth(value)
+  checkDepth(value)
   const text = JSON.stringify(value)
   work.copyBytesLeft -= Buffer.byteLength(text)
   if (work.copyBytesLeft < 0) {
-    throw new Refusal(`copying would add more than the allowed ${work.copyBytesMax} bytes`, 'too large')
+    throw new OperationError(`copying would add more than the allowed ${work.copyBytesMax} bytes`, 'too large')
   }
   return JSON.parse(text)
 }
 
-function refuseDepth(value: JsonValue): void {
+function checkDepth(value: JsonValue): void {
   if (!isDeeperThan(value, JSON_DEPTH_MAX)) return
-  throw new Refusal(`the value is nested more than ${JSON_DEPTH_MAX} deep`, 'too large')
+  throw new OperationError(`the value is nested more than ${JSON_DEPTH_MAX} deep`, 'too large')
 }
 
-// Finding places
+// Resolving pointers
 
 type Container = JsonValue[] | { [key: string]: JsonValue }
 
@@ -144,12 +144,12 @@ function get(work: Work, path: Pointer): JsonValue {
 function child(parent: JsonValue | Container, key: string): JsonValue {
   if (isList(parent)) return parent[indexIn(parent, key, parent.length - 1)]!
   if (!isJsonObject(parent))
-    throw new Refusal(`there is no ${shown(key)}: what should contain it is not an object or list`)
-  if (!Object.hasOwn(parent, key)) throw new Refusal(`there is no ${shown(key)}`)
+    throw new OperationError(`there is no ${shown(key)}: what should contain it is not an object or list`)
+  if (!Object.hasOwn(parent, key)) throw new OperationError(`there is no ${shown(key)}`)
   return parent[key]!
 }
 
-/** The container of a place, with everything on the way to it made ours to change. */
+/** The container of the value at a path. Copies all containers on the path, so that they can be modified. */
 function writableParent(work: Work, path: Pointer): { parent: Container; key: string } {
   work.root = writable(work, work.root, path[0]!)
   let parent = work.root as Container
@@ -165,7 +165,7 @@ function writableParent(work: Work, path: Pointer): { parent: Container; key: st
 
 function writable(work: Work, value: JsonValue, key: string): JsonValue {
   if (typeof value !== 'object' || value === null) {
-    throw new Refusal(`there is no ${shown(key)}: what should contain it is not an object or list`)
+    throw new OperationError(`there is no ${shown(key)}: what should contain it is not an object or list`)
   }
   if (work.ours.has(value)) return value
   const copy = isList(value) ? [...value] : { ...value }
@@ -174,12 +174,12 @@ function writable(work: Work, value: JsonValue, key: string): JsonValue {
 }
 
 function indexIn(list: readonly JsonValue[], key: string, indexMax: number): number {
-  if (!/^(0|[1-9][0-9]*)$/.test(key)) throw new Refusal(`${shown(key)} is not an index of a list`)
-  if (Number(key) > indexMax) throw new Refusal(`there is no item ${key} in a list of ${list.length}`)
+  if (!/^(0|[1-9][0-9]*)$/.test(key)) throw new OperationError(`${shown(key)} is not an index of a list`)
+  if (Number(key) > indexMax) throw new OperationError(`there is no item ${key} in a list of ${list.length}`)
   return Number(key)
 }
 
-// Reading the patch
+// Parsing the patch
 
 type Pointer = readonly string[]
 
@@ -218,7 +218,7 @@ function readOperation(given: JsonValue, index: number): Operation {
   }
 }
 
-/** `/metadata/labels/a~1b` is `['metadata', 'labels', 'a/b']`; undefined if the text is no pointer. */
+/** `/metadata/labels/a~1b` is `['metadata', 'labels', 'a/b']`; undefined if the text is not a JSON pointer. */
 export function parsePointer(text: string): string[] | undefined {
   if (text === '') return []
   if (!text.startsWith('/') || /~(?![01])/.test(text)) return undefined
@@ -231,8 +231,8 @@ export function parsePointer(text: string): string[] | undefined {
 export const formatPointer = (path: Pointer): string =>
   path.map((token) => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 
-/** Why one operation cannot be done; applyJsonPatch adds which one it was. */
-class Refusal extends Error {
+/** Why an operation cannot be applied; applyJsonPatch adds its index. */
+class OperationError extends Error {
   readonly failure: PatchFailure
 
   constructor(message: string, failure: PatchFailure = 'inapplicable') {
@@ -246,7 +246,7 @@ function describe(operation: Operation): string {
   return `${operation.op}${from} ${shown(formatPointer(operation.path))}`
 }
 
-const SHOWN_LENGTH_MAX = 200 // longer texts are cut in messages
+const SHOWN_LENGTH_MAX = 200 // longer values are truncated in messages
 const shown = (value: JsonValue | undefined): string => {
   const text = JSON.stringify(value) ?? 'nothing'
   return text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text

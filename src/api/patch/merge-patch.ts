@@ -1,5 +1,5 @@
-// JSON Merge Patch (RFC 7386): a document with the changes filled in, null for what should go.
-// Pure: the document and the patch are left as they were; what the result did not change it shares with them.
+// JSON Merge Patch (RFC 7386): sets the fields of the patch and removes those that are null.
+// Pure: the document and the patch are not modified; the result shares unchanged parts with them.
 import { isJsonObject, type JsonValue, ownValue, setOwn } from '../json-value.ts'
 
 export function applyMergePatch(document: JsonValue | undefined, patch: JsonValue): JsonValue {

@@ -1,4 +1,4 @@
-// Reads the strategic merge rules out of a declaration, in the form strategic-merge.ts asks for.
+// Derives the strategic merge rules of a type from its schema, in the form that strategic-merge.ts needs.
 import type { Field, ObjectType, Type } from '../schema.ts'
 import type { MergeField, MergeShape } from './strategic-merge.ts'
 
@@ -27,6 +27,6 @@ function mergeFieldOf({ merge, type }: Field): MergeField {
   return { ...(merge === undefined ? {} : { merge }), ...(inner ? { shape: mergeShapeOf(inner) } : {}) }
 }
 
-/** The object a field holds, or the object its list holds. */
+/** The object type of a field, or of the items of its list. */
 const objectBelow = (type: Type): ObjectType | undefined =>
   type.is === 'object' ? type : type.is === 'list' && type.item.is === 'object' ? type.item : undefined

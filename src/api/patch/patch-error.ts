@@ -1,11 +1,11 @@
-// Why a patch cannot be applied. The three kinds of patch (json-patch.ts, merge-patch.ts, strategic-merge.ts) share it.
+// The error for a patch that cannot be applied, shared by json-patch.ts, merge-patch.ts and strategic-merge.ts.
 
 export type PatchFailure =
-  /** It is not a patch at all: the client sent the wrong thing. */
+  /** The body is not a valid patch. */
   | 'malformed'
-  /** It is a patch, but does not fit this document. */
+  /** The patch cannot be applied to this document. */
   | 'inapplicable'
-  /** It asks for more work or memory than allowed. */
+  /** The patch needs more work or memory than allowed. */
   | 'too large'
 
 export class PatchError extends Error {

@@ -334,7 +334,7 @@ describe('SYS-10 refuses', () => {
     [
       'an unknown directive',
       { spec: { $patch: 'remove' } },
-      'spec has the unknown directive $patch: "remove"; known are replace, delete, merge',
+      'spec has the unknown directive $patch: "remove"; expected replace, delete or merge',
     ],
     [
       'an unknown directive on an item',
@@ -358,7 +358,7 @@ describe('SYS-10 refuses', () => {
       { spec: { containers: ['web'] } },
       'spec.containers is merged by key, so its items must be objects',
     ],
-    ['an object where scalars are merged', { metadata: { finalizers: [{}] } }, 'metadata.finalizers holds scalars'],
+    ['an object where scalars are merged', { metadata: { finalizers: [{}] } }, 'metadata.finalizers is a list of scalars'],
     [
       'an order that is no list',
       { spec: { '$setElementOrder/containers': {} } },
@@ -367,7 +367,7 @@ describe('SYS-10 refuses', () => {
     [
       'an order for no list',
       { spec: { $setElementOrder: [] } },
-      'spec has "$setElementOrder", which must name a list: $setElementOrder/<list>',
+      'spec has "$setElementOrder", which must have the form $setElementOrder/<list>',
     ],
     [
       'an order without the key',
@@ -377,12 +377,12 @@ describe('SYS-10 refuses', () => {
     [
       'an item that its order does not name',
       { spec: { containers: [{ name: 'web' }], '$setElementOrder/containers': [{ name: 'log' }] } },
-      'spec.containers has "web" in the patch, but not, or not there, in its $setElementOrder',
+      'spec.containers has "web" in the patch, but not at the same position in its $setElementOrder',
     ],
     [
       'items in another order than their order',
       { metadata: { finalizers: ['b', 'a'], '$setElementOrder/finalizers': ['a', 'b'] } },
-      'metadata.finalizers has "a" in the patch, but not, or not there, in its $setElementOrder',
+      'metadata.finalizers has "a" in the patch, but not at the same position in its $setElementOrder',
     ],
     [
       'a deletion that is no list',
@@ -397,7 +397,7 @@ describe('SYS-10 refuses', () => {
     [
       'a key that $retainKeys does not name',
       { spec: { s: { $retainKeys: ['a'], b: 1 } } },
-      'spec.s is given "b", which its $retainKeys does not name',
+      'spec.s contains "b", which is not listed in its $retainKeys',
     ],
   ])('%s', (_, patch, because) => {
     expect(() => merge(live, patch)).toThrow(because)

@@ -1,34 +1,34 @@
-// Strategic merge patch: a merge patch that knows which lists are merged item by item, and by which key.
-// The rules come from a MergeShape, so that this file needs to know nothing about how kinds are declared.
-// Pure: document and patch are left as they were. The order of merged lists is strategic-order.ts.
+// Strategic merge patch: a merge patch in which some lists are merged item by item, by a key of the items.
+// The rules come from a MergeShape, so that this file does not depend on the schema of kinds.
+// Pure: the document and the patch are not modified. strategic-order.ts determines the order of merged lists.
 import { isJsonObject, isList, type JsonObject, type JsonValue, ownValue, setOwn } from '../json-value.ts'
 import { PatchError } from './patch-error.ts'
 import { orderItems } from './strategic-order.ts'
 
-/** How the fields of an object are merged. Fields it does not know merge as plain JSON: maps merge, lists replace. */
+/** How the fields of an object are merged. Unknown fields are merged as plain JSON: maps merge, lists are replaced. */
 export interface MergeShape {
   field(name: string): MergeField | undefined
 }
 
 export interface MergeField {
-  /** For a list that is merged: the key of its items, or '' for scalars. Without it a list is replaced. */
+  /** Merge key of a list, or '' for a list of scalars. A list without it is replaced. */
   readonly merge?: string
   /** How the object, or each item of the list, is merged. */
   readonly shape?: MergeShape
 }
 
-// Directives, which never reach the result:
-//   $patch: replace | delete | merge    on an object: take the patch's, take nothing, merge (as without it)
-//                                       on an item of a merged list: drop all others, drop this one, merge
-//   $retainKeys: [k, …]                 drop every key that is not named
-//   $setElementOrder/<list>: [k, …]     the order of the items named
-//   $deleteFromPrimitiveList/<list>     scalars to take out
+// Directives, which are not part of the result:
+//   $patch: replace | delete | merge    on an object: replace it, delete it, merge (the default)
+//                                       on an item of a merged list: delete all others, delete this one, merge
+//   $retainKeys: [k, …]                 delete all keys that are not listed
+//   $setElementOrder/<list>: [k, …]     the order of the listed items
+//   $deleteFromPrimitiveList/<list>     scalars to delete
 export function strategicMerge(document: JsonObject, patch: JsonValue, shape: MergeShape): JsonObject {
   if (!isJsonObject(patch)) throw new PatchError('malformed', 'a strategic merge patch must be an object')
   return mergeObject(document, patch, { shape, path: '' })
 }
 
-/** The place being merged: its rules, and its path for messages. */
+/** The rules of the value being merged, and its path for messages. */
 interface Place {
   readonly shape?: MergeShape
   readonly path: string
@@ -62,7 +62,7 @@ function setField(merged: { [key: string]: JsonValue }, key: string, value: Json
 
 type FieldPlace = MergeField & { readonly key: string; readonly path: string }
 
-/** The field's new value, or undefined if the patch takes it away. */
+/** The new value of the field, or undefined if the patch deletes it. */
 function mergeField(
   original: JsonValue | undefined,
   change: JsonValue,
@@ -85,7 +85,7 @@ function mergeField(
 function mergeScalars(before: readonly JsonValue[], change: readonly JsonValue[], place: FieldPlace): JsonValue[] {
   for (const item of change) {
     if (typeof item === 'object' && item !== null)
-      throw refusal(place, 'holds scalars, and the patch has something else')
+      throw inapplicable(place, 'is a list of scalars, but the patch contains an object or a list')
   }
   const items = [...new Set([...before, ...change])]
   return orderItems({ items, wanted: change, before, keyOf: (item) => item })
@@ -113,10 +113,10 @@ function mergeItems(before: readonly JsonValue[], change: readonly JsonValue[], 
 }
 
 function keyOfItem(item: JsonValue, mergeKey: string, { path }: Place): JsonValue {
-  if (!isJsonObject(item)) throw refusal({ path }, 'is merged by key, so its items must be objects')
+  if (!isJsonObject(item)) throw inapplicable({ path }, 'is merged by key, so its items must be objects')
   const key = ownValue(item, mergeKey)
-  if (key === undefined || key === null) throw refusal({ path }, `has an item without its merge key "${mergeKey}"`)
-  if (typeof key === 'object') throw refusal({ path }, `has an item whose merge key "${mergeKey}" is not a scalar`)
+  if (key === undefined || key === null) throw inapplicable({ path }, `has an item without its merge key "${mergeKey}"`)
+  if (typeof key === 'object') throw inapplicable({ path }, `has an item whose merge key "${mergeKey}" is not a scalar`)
   return key
 }
 
@@ -129,16 +129,16 @@ function orderField(
   { base, place }: { base: JsonObject; place: Place },
 ): void {
   const field = inside(place, key)
-  if (!isList(order)) throw refusal(field, `has a ${ORDER_PREFIX} that is not a list`)
+  if (!isList(order)) throw inapplicable(field, `has a ${ORDER_PREFIX} that is not a list`)
   const items = ownValue(merged, key)
-  if (!isList(items) || field.merge === undefined) return // replaced as a whole, so it has the patch's order already
+  if (!isList(items) || field.merge === undefined) return // replaced as a whole, so it has the order of the patch already
   const keyOf = (item: JsonValue) => (field.merge === '' ? item : keyOfItem(item, field.merge!, field))
   const before = ownValue(base, key)
   const keysBefore = isList(before) ? before.map(keyOf) : []
   setOwn(merged, key, orderItems({ items, wanted: order.map(keyOf), before: keysBefore, keyOf }))
 }
 
-/** Every item that a patch changes must be named in the order it gives, in that order. */
+/** Every item of the patch must be listed in its $setElementOrder, in the same order. */
 function checkOrder(change: readonly JsonValue[], order: JsonValue | undefined, place: FieldPlace): void {
   if (place.merge === undefined || !isList(order) || order.length === 0) return
   const keyOf = (item: JsonValue) => (place.merge === '' ? item : keyOfItem(item, place.merge!, place))
@@ -149,7 +149,10 @@ function checkOrder(change: readonly JsonValue[], order: JsonValue | undefined, 
     let next = ordered.next()
     while (!next.done && next.value !== key) next = ordered.next()
     if (next.done) {
-      throw refusal(place, `has ${JSON.stringify(key)} in the patch, but not, or not there, in its ${ORDER_PREFIX}`)
+      throw inapplicable(
+        place,
+        `has ${JSON.stringify(key)} in the patch, but not at the same position in its ${ORDER_PREFIX}`,
+      )
     }
   }
 }
@@ -165,32 +168,32 @@ const isDirective = (key: string): boolean =>
 function directiveOf(patch: JsonObject, place: Place): 'replace' | 'delete' | 'merge' {
   const directive = ownValue(patch, '$patch') ?? 'merge'
   if (directive === 'replace' || directive === 'delete' || directive === 'merge') return directive
-  throw refusal(
+  throw inapplicable(
     place,
-    `has the unknown directive $patch: ${JSON.stringify(directive)}; known are replace, delete, merge`,
+    `has the unknown directive $patch: ${JSON.stringify(directive)}; expected replace, delete or merge`,
   )
 }
 
 function retainKeys(original: JsonObject, patch: JsonObject, place: Place): JsonObject {
   const keys = ownValue(patch, '$retainKeys')
   if (keys === undefined) return original
-  if (!isList(keys)) throw refusal(place, 'has a $retainKeys that is not a list')
+  if (!isList(keys)) throw inapplicable(place, 'has a $retainKeys that is not a list')
   const retained = new Set<unknown>(keys)
   for (const [key, change] of Object.entries(patch)) {
     if (change === null || isDirective(key) || retained.has(key)) continue
-    throw refusal(place, `is given "${key}", which its $retainKeys does not name`)
+    throw inapplicable(place, `contains "${key}", which is not listed in its $retainKeys`)
   }
   return Object.fromEntries(Object.entries(original).filter(([key]) => retained.has(key)))
 }
 
 function listNamedBy(key: string, prefix: string, place: Place): string | undefined {
   if (!key.startsWith(prefix)) return undefined
-  if (key[prefix.length] !== '/') throw refusal(place, `has "${key}", which must name a list: ${prefix}/<list>`)
+  if (key[prefix.length] !== '/') throw inapplicable(place, `has "${key}", which must have the form ${prefix}/<list>`)
   return key.slice(prefix.length + 1)
 }
 
 function deleteScalars(merged: { [key: string]: JsonValue }, key: string, change: JsonValue, place: Place): void {
-  if (!isList(change)) throw refusal(inside(place, key), `has a ${DELETE_PREFIX} that is not a list`)
+  if (!isList(change)) throw inapplicable(inside(place, key), `has a ${DELETE_PREFIX} that is not a list`)
   const items = ownValue(merged, key)
   if (isList(items))
     setOwn(
@@ -200,7 +203,7 @@ function deleteScalars(merged: { [key: string]: JsonValue }, key: string, change
     )
 }
 
-/** A list that is taken as it is, except for what only has a meaning in patches: directives, and nulls in objects. */
+/** The list of the patch without directives and without nulls in objects. */
 function withoutDirectives(list: readonly JsonValue[], place: Place): JsonValue[] {
   return list.flatMap((item) => {
     if (isList(item)) return [withoutDirectives(item, place)]
@@ -216,7 +219,7 @@ const inside = ({ shape, path }: Place, key: string): FieldPlace => ({
   path: path === '' ? key : `${path}.${key}`,
 })
 
-const refusal = ({ path }: { path: string }, because: string): PatchError =>
+const inapplicable = ({ path }: { path: string }, because: string): PatchError =>
   new PatchError(
     'inapplicable',
     `cannot apply the strategic merge patch: ${path === '' ? 'the object' : path} ${because}`,

@@ -1,20 +1,20 @@
-// The order of a list after a strategic merge. Items that the patch speaks of take the patch's order; the others keep
-// theirs; where the two interleave is decided by where the items stood before.
+// The order of a list after a strategic merge. Items of the patch have the order of the patch; the others keep their
+// relative order; the previous positions determine how the two interleave.
 
 export interface MergedList<Item> {
   /** The items of the merged list, in any order. */
   readonly items: readonly Item[]
-  /** Keys in the order the patch wants. */
+  /** Keys in the order of the patch. */
   readonly wanted: readonly unknown[]
-  /** Keys in the order the list had before. */
+  /** Keys in the previous order of the list. */
   readonly before: readonly unknown[]
   readonly keyOf: (item: Item) => unknown
 }
 
-// Each item the patch does not speak of is placed before the first patch item that used to stand after it:
+// Each item that is not in the patch is placed before the first patch item that followed it before:
 //   before           a b c d
 //   wanted           d x a
-//   not spoken of      b c       b and c used to stand before d
+//   not in the patch   b c       b and c preceded d
 //   result           b c d x a
 export function orderItems<Item>({ items, wanted, before, keyOf }: MergedList<Item>): Item[] {
   const wantedAt = positions(wanted)
@@ -36,7 +36,7 @@ export function orderItems<Item>({ items, wanted, before, keyOf }: MergedList<It
   return [...ordered, ...ours.slice(next)]
 }
 
-/** Where each key stands first. */
+/** The first position of each key. */
 function positions(keys: readonly unknown[]): Map<unknown, number> {
   const found = new Map<unknown, number>()
   keys.forEach((key, i) => {

@@ -213,7 +213,7 @@ describe('decodeProtobuf', () => {
   it('never reads fields that are not in the binary format', () => {
     const hidden = persistentVolumeClaim.fields.spec.type as ObjectType
     expect(hidden.fields.allocatedResources?.tag).toBe(0)
-    expect(() => decodeProtobuf(hidden, Buffer.from('0200', 'hex'))).toThrow('no field has the key at byte 0')
+    expect(() => decodeProtobuf(hidden, Buffer.from('0200', 'hex'))).toThrow('invalid field key at byte 0')
   })
 })
 
@@ -242,7 +242,7 @@ describe('decodeProtobuf refuses', () => {
       'more nanoseconds than a second has',
       { at: opt(1, microTime, '') },
       (writer) => writer.message(1, () => writer.int(2, 1_000_000_000)),
-      'at: 1000000000 nanoseconds are no part of a second',
+      'at: 1000000000 nanoseconds are not within one second',
     ],
     [
       'JSON that is none',

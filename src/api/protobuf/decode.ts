@@ -1,13 +1,13 @@
-// Turns a protobuf message into the plain data that its JSON would have given, ready for decode.ts.
-// Writers send zero values of all fields that are no pointers, so there zero means none and is left out; a message
-// with nothing else inside is none too. Fields that nobody knows are skipped: clients may be newer than we are.
+// Decodes a protobuf message into the data that the equivalent JSON contains, as input for ../decode.ts.
+// Encoders write the zero values of all non-pointer fields, so a zero value there is omitted, as is a message that contains
+// nothing else. Unknown fields are skipped, because clients may be newer than the server.
 import { setOwn, zeroOf } from '../decode.ts'
 import { decodeJson, JsonError } from '../json-scan.ts'
 import type { Field, ListType, MapType, ObjectType, Scalar, Type } from '../schema.ts'
 import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
 import { LENGTH_DELIMITED, ProtobufError, ProtobufReader } from './reader.ts'
 
-/** Deeper than any declared type goes. Types may come to contain themselves, and hostile bodies would make use of it. */
+/** Deeper than any declared type. Bounds the recursion in case a type becomes recursive. */
 export const MESSAGE_DEPTH_MAX = 100
 
 type Plain = Record<string, unknown>
@@ -24,7 +24,7 @@ export function decodeProtobuf(type: ObjectType, bytes: Uint8Array): Plain {
   }
 }
 
-/** Reads into `object`, since a message that comes in several pieces is the sum of them. */
+/** Reads into `object`, because a message may be split into several parts that are merged. */
 function readMessage(fields: WireFields, reader: ProtobufReader, object: Plain, path: string[]): Plain {
   if (path.length > MESSAGE_DEPTH_MAX) {
     throw new ProtobufError(`messages are nested more than ${MESSAGE_DEPTH_MAX} deep`)
@@ -34,7 +34,7 @@ function readMessage(fields: WireFields, reader: ProtobufReader, object: Plain, 
     if (!known) reader.skip()
     else if (known.is === 'embedded') readMessage(known.fields, reader.message(), object, path)
     else {
-      path.push(known.name) // stays there when the field cannot be read, for the error
+      path.push(known.name) // on an error it stays there, for the message
       readField(known.name, known.field, reader, object, path)
       path.pop()
     }
@@ -56,7 +56,7 @@ function readField(name: string, field: Field, reader: ProtobufReader, object: P
         ? readMessage(wireFieldsOf(type), reader.message(), (object[name] ?? {}) as Plain, path)
         : readValue(type, reader, path)
     if (value !== undefined && (isPointer(field) || !isZero(type, value))) object[name] = value
-    else if (object[name] !== undefined) delete object[name] // given before, and taken back
+    else if (object[name] !== undefined) delete object[name] // a later zero value overrides an earlier value
   }
 }
 
@@ -87,7 +87,7 @@ function readEntry(type: MapType, reader: ProtobufReader, map: Plain, path: stri
   setOwn(map, key, value)
 }
 
-/** A list inside a map has a message of its own, with nothing but the items in it. */
+/** A list in a map is wrapped in a message that contains only the items. */
 function readListMessage({ item }: ListType, message: ProtobufReader, path: string[]): unknown[] {
   const items: unknown[] = []
   while (message.next()) {
@@ -97,7 +97,7 @@ function readListMessage({ item }: ListType, message: ProtobufReader, path: stri
   return items
 }
 
-/** Undefined where the message stands for none. */
+/** Undefined if the message represents an absent value. */
 function readValue(type: Type, reader: ProtobufReader, path: string[]): unknown {
   switch (type.is) {
     case 'object':
@@ -107,7 +107,7 @@ function readValue(type: Type, reader: ProtobufReader, path: string[]): unknown 
     case 'list':
       return readListMessage(type, reader.message(), path)
     case 'map':
-      throw new ProtobufError('a map inside a list or map has no binary form')
+      throw new ProtobufError('a map in a list or map cannot be encoded in protobuf')
     default:
       return readScalar(type.is, reader)
   }
@@ -150,7 +150,7 @@ function readQuantity(message: ProtobufReader): string {
 const YEAR_0_SECONDS = Date.parse('0000-01-01T00:00:00Z') / 1000
 const YEAR_10000_SECONDS = Date.parse('+010000-01-01T00:00:00Z') / 1000
 
-/** An empty message is how writers say that there is no time. */
+/** An empty message represents an absent time. */
 function readTime(message: ProtobufReader, fractionDigits: 0 | 6): string | undefined {
   let isSet = false
   let seconds = 0
@@ -165,7 +165,7 @@ function readTime(message: ProtobufReader, fractionDigits: 0 | 6): string | unde
   if (seconds < YEAR_0_SECONDS || seconds >= YEAR_10000_SECONDS) {
     throw new ProtobufError(`${seconds} seconds since 1970 are outside the years 0 to 9999`)
   }
-  if (nanos < 0 || nanos > 999_999_999) throw new ProtobufError(`${nanos} nanoseconds are no part of a second`)
+  if (nanos < 0 || nanos > 999_999_999) throw new ProtobufError(`${nanos} nanoseconds are not within one second`)
   const whole = new Date(seconds * 1000).toISOString().slice(0, 19)
   return fractionDigits === 0 ? `${whole}Z` : `${whole}.${String(nanos).padStart(9, '0').slice(0, 6)}Z`
 }
@@ -183,7 +183,7 @@ function readIntOrString(message: ProtobufReader): number | string {
   return isString ? text : number
 }
 
-/** JSON inside protobuf, as its text. */
+/** JSON embedded in protobuf as text. */
 function readJson(message: ProtobufReader): unknown {
   let text: Uint8Array | undefined
   while (message.next()) {

@@ -34,7 +34,7 @@ describe('encodeProtobuf', () => {
     expect(TYPES.size).toBeGreaterThan(200)
     for (const type of TYPES) {
       const round = fc.property(objectOf(type, 0), (value) => {
-        const { object } = decode(type, value)
+        const object = decode(type, value).object as object
         const back = decode(type, decodeProtobuf(type, encodeProtobuf(type, object))).object
         expect({ type: type.name, object: back }).toEqual({ type: type.name, object })
       })
@@ -86,7 +86,7 @@ const isNothing = (value: unknown): boolean =>
 
 /** Whether a message has nothing in it but what its absence would mean. */
 function isBlank(type: ObjectType, value: object): boolean {
-  const { object } = decode(type, value)
+  const object = decode(type, value).object as object
   const pointers = Object.entries(type.fields).filter(([, field]) => field.keepsEmpty && !field.required)
   if (pointers.some(([name]) => Object.hasOwn(object as object, name))) return false
   return JSON.stringify(object) === JSON.stringify(zeroOf(type))

@@ -1,18 +1,18 @@
-// Writes an object as the protobuf message that typed clients of the API read and write, byte for byte as they do:
-// fields in the order of their numbers, map keys sorted, zero values of whatever is no pointer included.
+// Encodes an object as a protobuf message, byte for byte like the Kubernetes encoders: fields in the order of their
+// numbers, map keys sorted, zero values of non-pointer fields included.
 
-import type { ObjectType, Scalar, Type } from '../schema.ts'
+import type { DeclaredValue, ObjectType, Scalar, Type } from '../schema.ts'
 import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
 import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 
-/** `object` is in the form decode.ts gives: checked and canonical. */
+/** `object` must be canonical, as ../decode.ts returns it. */
 export function encodeProtobuf(type: ObjectType, object: object): Buffer {
   const writer = createProtobufWriter()
   writeMessage(wireFieldsOf(type), object as Plain, writer)
   return writer.bytes()
 }
 
-type Plain = Readonly<Record<string, any>>
+type Plain = Readonly<Record<string, DeclaredValue>>
 
 function writeMessage(fields: WireFields, object: Plain, writer: ProtobufWriter): void {
   for (const [number, known] of fields) {
@@ -36,11 +36,11 @@ function writeMap(number: number, type: Type, map: Plain, writer: ProtobufWriter
   }
 }
 
-/** Code units put characters beyond U+FFFF before some below it; other writers sort by bytes. */
+/** Other encoders sort by bytes; the order of UTF-16 code units differs for characters beyond U+FFFF. */
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
 /** An undefined value is the zero value of its type. */
-function writeValue(number: number, type: Type, value: any, writer: ProtobufWriter): void {
+function writeValue(number: number, type: Type, value: DeclaredValue, writer: ProtobufWriter): void {
   switch (type.is) {
     case 'object':
       writer.message(number, () => writeMessage(wireFieldsOf(type), value ?? {}, writer))
@@ -56,13 +56,13 @@ function writeValue(number: number, type: Type, value: any, writer: ProtobufWrit
       })
       break
     case 'map':
-      throw new Error('a map inside a list or map has no binary form')
+      throw new Error('a map in a list or map cannot be encoded in protobuf')
     default:
       writeScalar(number, type.is, value, writer)
   }
 }
 
-function writeScalar(number: number, type: Scalar, value: any, writer: ProtobufWriter): void {
+function writeScalar(number: number, type: Scalar, value: DeclaredValue, writer: ProtobufWriter): void {
   switch (type) {
     case 'string':
       writer.string(number, value ?? '')

@@ -22,15 +22,15 @@ describe('protobuf envelope', () => {
     [
       'a body that is JSON',
       Buffer.from('{"kind":"Pod"}').toString('hex'),
-      'does not begin with the four bytes "k8s\\0"',
+      'does not begin with the magic bytes "k8s\\0"',
     ],
     ['a body that ends too early', '6b38', 'does not begin with'],
     ['nothing but the beginning', MAGIC, 'the envelope is empty'],
-    ['bytes after the end', `${MAGIC} 12 00 78 79`, 'the envelope has a field 15, which nobody knows'],
+    ['bytes after the end', `${MAGIC} 12 00 78 79`, 'the envelope has the unknown field 15'],
     ['a second object', `${MAGIC} 12 00 12 00`, 'the envelope has field 2 twice'],
     ['a compressed object', `${MAGIC} 12 00 1a 04 677a6970`, 'the envelope has contentEncoding "gzip"'],
     ['an object in another format', `${MAGIC} 22 02 7b7d`, 'the envelope has contentType "{}"'],
-    ['an object that ends too early', `${MAGIC} 12 05 00`, 'should go on for 5 bytes'],
+    ['an object that ends too early', `${MAGIC} 12 05 00`, 'has length 5, but only 1 bytes are left'],
   ])('refuses %s', (_, hex, message) => {
     expect(() => open(hex)).toThrow(ProtobufError)
     expect(() => open(hex)).toThrow(message)

@@ -1,15 +1,14 @@
-// The wrapping of every protobuf body: four bytes that name the format, then a message that says which kind of
-// object it is and holds the object's own message as bytes.
+// The envelope of every protobuf body: the four magic bytes, then a message with apiVersion, kind and the encoded object.
 import { ProtobufError, ProtobufReader } from './reader.ts'
 import { createProtobufWriter } from './writer.ts'
 
 export const PROTOBUF_MEDIA = 'application/vnd.kubernetes.protobuf'
 
 export interface ProtobufEnvelope {
-  /** '' where the writer did not say. */
+  /** '' if the encoder did not set it. */
   readonly apiVersion: string
   readonly kind: string
-  /** The object's own message. */
+  /** The encoded object. */
   readonly raw: Uint8Array
 }
 
@@ -17,16 +16,14 @@ const MAGIC = Buffer.from('k8s\0')
 
 export function decodeEnvelope(bytes: Uint8Array): ProtobufEnvelope {
   if (!MAGIC.equals(bytes.subarray(0, MAGIC.length))) {
-    throw new ProtobufError(
-      'the body does not begin with the four bytes "k8s\\0" that every protobuf object begins with',
-    )
+    throw new ProtobufError('the body does not begin with the magic bytes "k8s\\0" of a protobuf object')
   }
   let type = { apiVersion: '', kind: '' }
   let raw: Uint8Array = new Uint8Array()
   const seen = new Set<number>()
   const reader = new ProtobufReader(bytes, MAGIC.length)
   while (reader.next()) {
-    if (reader.number > 4) throw new ProtobufError(`the envelope has a field ${reader.number}, which nobody knows`)
+    if (reader.number > 4) throw new ProtobufError(`the envelope has the unknown field ${reader.number}`)
     if (seen.has(reader.number)) throw new ProtobufError(`the envelope has field ${reader.number} twice`)
     seen.add(reader.number)
     if (reader.number === 1) type = readTypeMeta(reader.message())

@@ -1,5 +1,5 @@
-// The binary face of a declared type: its fields by their numbers on the wire. Fields that JSON shows beside their
-// siblings while the wire keeps them in a message of their own are gathered here under that message's number.
+// The fields of a declared type by their protobuf numbers. Fields that are inlined in JSON but belong to an embedded message
+// in protobuf (see `within` in ../schema.ts) are grouped under the number of that message.
 import type { Field, ObjectType } from '../schema.ts'
 
 export type WireField =
@@ -20,7 +20,7 @@ export function wireFieldsOf(type: ObjectType): WireFields {
   return fields
 }
 
-/** Whether the wire tells an empty value of the field from none. */
+/** Whether protobuf distinguishes an empty value of the field from an absent one. */
 export const isPointer = (field: Field): boolean => field.keepsEmpty && !field.required
 
 function gather(type: ObjectType): WireFields {

@@ -64,19 +64,19 @@ describe('protobuf reader', () => {
   })
 
   it.each([
-    ['a varint without end', () => field('08 80').int64(), 'the varint at byte 1 has no end'],
-    ['nothing after the key', () => field('08').int64(), 'the varint at byte 1 has no end'],
+    ['a varint without end', () => field('08 80').int64(), 'the varint at byte 1 is incomplete'],
+    ['nothing after the key', () => field('08').int64(), 'the varint at byte 1 is incomplete'],
     ['a varint of eleven bytes', () => field('08 8080808080808080808001').int64(), 'does not fit into 64 bits'],
     ['a varint of 65 bits', () => field('08 ffffffffffffffffff02').int64(), 'does not fit into 64 bits'],
-    ['field number 0', () => reader('00 01').next(), 'no field has the key at byte 0'],
-    ['a field number that is too large', () => reader('8080808010').next(), 'no field has the key at byte 0'],
-    ['a length beyond the end', () => field('12 05 61').string(), 'should go on for 5 bytes at byte 2; 1 are left'],
-    ['a negative length', () => field('12 ffffffffffffffffff01').bytes(), 'should go on for -1 bytes'],
+    ['field number 0', () => reader('00 01').next(), 'invalid field key at byte 0'],
+    ['a field number that is too large', () => reader('8080808010').next(), 'invalid field key at byte 0'],
+    ['a length beyond the end', () => field('12 05 61').string(), 'at byte 2 has length 5, but only 1 bytes are left'],
+    ['a negative length', () => field('12 ffffffffffffffffff01').bytes(), 'has length -1'],
     ['a message beyond its parent', () => field('12 02 12 05').message(), undefined],
-    ['eight bytes that are five', () => field('09 0000000000').double(), 'should go on for 8 bytes'],
+    ['eight bytes that are five', () => field('09 0000000000').double(), 'has length 8'],
     ['the wrong wire type', () => field('10 01').string(), 'field 2 before byte 1 has a varint; expected a length'],
     ['text that is not UTF-8', () => field('12 02 c328').string(), 'the text at byte 2 is not valid UTF-8'],
-    ['a group', () => field('0b 0c').skip(), 'has wire type 3; groups and other wire types are not read'],
+    ['a group', () => field('0b 0c').skip(), 'has wire type 3; groups and other wire types are not supported'],
     ['the end of a group', () => field('0c').skip(), 'has wire type 4'],
     ['a wire type that does not exist', () => field('0f').skip(), 'has wire type 7'],
   ])('refuses %s', (_, read, message) => {
@@ -86,7 +86,7 @@ describe('protobuf reader', () => {
     } else {
       const inner = read() as ProtobufReader
       inner.next()
-      expect(() => inner.bytes()).toThrow('should go on for 5 bytes at byte 4; 0 are left')
+      expect(() => inner.bytes()).toThrow('at byte 4 has length 5, but only 0 bytes are left')
     }
   })
 

@@ -1,8 +1,8 @@
-// Reads the protobuf wire format: numbered fields of varints, fixed-size values and runs of bytes, of which some are
-// messages themselves. Knows no message; whatever does not follow the format is refused with the place where.
+// Reads the protobuf wire format: numbered fields of varints, fixed-size values and length-delimited bytes, which may be
+// messages. Independent of message types (decode.ts). Malformed input causes a ProtobufError with the byte offset.
 import { isUtf8 } from 'node:buffer'
 
-/** Bytes that are no protobuf, or not of the wanted message. */
+/** Input that is not valid protobuf, or not a message of the expected type. */
 export class ProtobufError extends Error {
   override readonly name = 'ProtobufError'
 }
@@ -21,7 +21,7 @@ const WIRE_TYPES: Readonly<Record<number, string>> = {
 
 /** A message: call `next` for each field, then exactly one of the methods below it. */
 export class ProtobufReader {
-  /** Of the field at hand. */
+  /** Number of the current field. */
   number = 0
   wireType = 0
   readonly #bytes: Buffer
@@ -34,13 +34,13 @@ export class ProtobufReader {
     this.#end = end
   }
 
-  /** Goes to the next field; false at the end of the message. */
+  /** Advances to the next field; false at the end of the message. */
   next(): boolean {
     if (this.#at === this.#end) return false
     const start = this.#at
     const key = this.#varint()
     const number = Math.floor(key / 8)
-    if (number < 1 || number > 2 ** 29 - 1) throw new ProtobufError(`no field has the key at byte ${start}`)
+    if (number < 1 || number > 2 ** 29 - 1) throw new ProtobufError(`invalid field key at byte ${start}`)
     this.number = number
     this.wireType = key % 8
     return true
@@ -74,7 +74,7 @@ export class ProtobufReader {
   string(): string {
     const start = this.#lengthDelimited()
     const text = this.#bytes.toString('utf8', start, this.#at)
-    // What cannot be decoded is replaced by this character, which may also be meant.
+    // toString replaces invalid bytes by this character, which may also be in the text itself.
     if (text.includes('\ufffd') && !isUtf8(this.#bytes.subarray(start, this.#at))) {
       throw new ProtobufError(`the text at byte ${start} is not valid UTF-8`)
     }
@@ -86,7 +86,7 @@ export class ProtobufReader {
     return new ProtobufReader(this.#bytes, start, this.#at)
   }
 
-  /** Several numbers in one field, one after the other. */
+  /** Several numbers packed into one field. */
   packed(item: 'boolean' | 'int32' | 'int64' | 'double'): (number | boolean)[] {
     const inner = this.message()
     const items: (number | boolean)[] = []
@@ -103,7 +103,7 @@ export class ProtobufReader {
     else if (this.wireType === FIXED64) this.#advance(8)
     else if (this.wireType === LENGTH_DELIMITED) this.#lengthDelimited()
     else if (this.wireType === FIXED32) this.#advance(4)
-    else throw this.#wrong('groups and other wire types are not read')
+    else throw this.#wrong('groups and other wire types are not supported')
   }
 
   #expect(wireType: number): void {
@@ -115,7 +115,7 @@ export class ProtobufReader {
     return new ProtobufError(`field ${this.number} before byte ${this.#at} has ${found}; ${why}`)
   }
 
-  /** Steps over the bytes and answers where they start. */
+  /** Advances over the bytes and returns their start. */
   #lengthDelimited(): number {
     this.#expect(LENGTH_DELIMITED)
     return this.#advance(this.#varint())
@@ -126,7 +126,7 @@ export class ProtobufReader {
     const left = this.#end - start
     if (length < 0 || length > left) {
       throw new ProtobufError(
-        `field ${this.number} should go on for ${length} bytes at byte ${start}; ${left} are left`,
+        `field ${this.number} at byte ${start} has length ${length}, but only ${left} bytes are left`,
       )
     }
     this.#at = start + length
@@ -148,23 +148,23 @@ export class ProtobufReader {
     const start = this.#at
     const value = this.#varint()
     if (value >= -(2 ** 31) && value < 2 ** 31) return value
-    // Negative numbers have ten bytes; some writers make do with the five of their lower half.
+    // Negative numbers have ten bytes; some encoders write only the five bytes of the lower half.
     if (value > 0 && value < 2 ** 32) return value - 2 ** 32
     throw new ProtobufError(`the number at byte ${start} is outside ${-(2 ** 31)} to ${2 ** 31 - 1}`)
   }
 
-  /** As a signed 64-bit number; one beyond the safe integers comes out rounded and beyond them too. */
+  /** A signed 64-bit number. One outside the safe integers is rounded, but stays outside them. */
   #varint(): number {
     const start = this.#at
     const first = this.#bytes[start]!
     if (first < 0x80 && start < this.#end) {
       this.#at = start + 1
-      return first // by far the most are this short
+      return first // the common case
     }
     let low = 0 // 7 bytes of 7 bits
     let high = 0 // the 15 bits above those
     for (let index = 0; index < 10; index++) {
-      if (this.#at >= this.#end) throw new ProtobufError(`the varint at byte ${start} has no end`)
+      if (this.#at >= this.#end) throw new ProtobufError(`the varint at byte ${start} is incomplete`)
       const byte = this.#bytes[this.#at++]!
       if (index < 7) low += (byte & 0x7f) * 2 ** (7 * index)
       else if (index < 9 || byte <= 1) high += (byte & 0x7f) * 2 ** (7 * (index - 7))

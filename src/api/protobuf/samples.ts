@@ -1,4 +1,4 @@
-// Test support: bodies as kubectl 1.33 sends them, captured on the wire, and what they say.
+// Test support: request bodies captured from kubectl 1.33, and the equivalent JSON.
 
 import { configMap } from '../kinds/config-map/config-map-schema.ts'
 import { namespace } from '../kinds/namespace/namespace-schema.ts'
@@ -13,7 +13,7 @@ export interface ProtobufSample {
   readonly kind: string
   readonly type: ObjectType
   readonly bytes: Buffer
-  /** What a JSON client would have sent. */
+  /** The equivalent JSON. */
   readonly json: object
 }
 

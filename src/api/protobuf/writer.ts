@@ -1,9 +1,9 @@
-// Writes the protobuf wire format: numbered fields of numbers, text, bytes and messages inside messages.
-// Everything goes into one buffer: a message is written behind one byte for its length, and moved if that is too short.
+// Writes the protobuf wire format: numbered fields of numbers, text, bytes and embedded messages.
+// Uses one buffer: an embedded message is written after one byte for its length, and moved if its length needs more.
 
 export interface ProtobufWriter {
   boolean(number: number, value: boolean): void
-  /** A safe integer; negative ones take ten bytes, as the format has it. */
+  /** A safe integer; negative ones take ten bytes. */
   int(number: number, value: number): void
   double(number: number, value: number): void
   string(number: number, value: string): void
@@ -16,7 +16,7 @@ export interface ProtobufWriter {
 const VARINT = 0
 const FIXED64 = 1
 const LENGTH_DELIMITED = 2
-/** Of tags and lengths, which are below 2^31. */
+/** Maximum size of tags and lengths, which are below 2^31. */
 const LENGTH_BYTES_MAX = 5
 const VARINT_BYTES_MAX = 10
 
@@ -30,7 +30,7 @@ export function createProtobufWriter(): ProtobufWriter {
     buffer.copy(larger, 0, 0, end)
     buffer = larger
   }
-  /** Seven bits to a byte, lowest first; the high bit says that more follow. */
+  /** Seven bits per byte, lowest first; the high bit is set on all but the last byte. */
   const varint = (value: number): void => {
     makeRoom(VARINT_BYTES_MAX)
     let low = value >>> 0
@@ -78,7 +78,7 @@ export function createProtobufWriter(): ProtobufWriter {
       const start = ++end
       write()
       const length = end - start
-      makeRoom(LENGTH_BYTES_MAX) // while all that is written still lies before `end`
+      makeRoom(LENGTH_BYTES_MAX) // before `end` is moved back: growing the buffer copies only up to `end`
       buffer.copyWithin(start - 1 + varintBytes(length), start, end)
       end = start - 1
       varint(length)

@@ -1,15 +1,15 @@
-// A quota with its bounds and its use as numbers: what charging works on (charge.ts). In a busy namespace one write follows
-// the other, and only the last of a group commit is put into words again.
+// A quota with its limits and usage as numbers, for charging (charge.ts). In a busy namespace many writes are charged in one
+// group commit, and only the final usage is formatted again.
 
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { canonicalQuantity, compareQuantities, formatQuantity, parseQuantity, type Quantity } from '../quantity.ts'
 
 export class QuotaAccount {
-  /** Its status may be older than `used`. */
+  /** The status may be older than `used`. */
   readonly quota: Readonly<ResourceQuota>
-  /** By key, in the quota's order. */
+  /** Limits by key, in the order of the quota. */
   readonly bounds: ReadonlyMap<string, Quantity>
-  /** What is known of its keys. */
+  /** Usage by key, as far as it is known. */
   readonly used: ReadonlyMap<string, Quantity>
 
   private constructor({ quota, bounds, used }: Pick<QuotaAccount, 'quota' | 'bounds' | 'used'>) {
@@ -20,8 +20,8 @@ export class QuotaAccount {
 
   static of(quota: Readonly<ResourceQuota>): QuotaAccount {
     const bounds = amountsOf(Object.entries(quota.spec?.hard ?? {}))
-    const said = Object.entries(quota.status?.used ?? {}).filter(([key]) => bounds.has(key))
-    return new QuotaAccount({ quota, bounds, used: amountsOf(said) })
+    const known = Object.entries(quota.status?.used ?? {}).filter(([key]) => bounds.has(key))
+    return new QuotaAccount({ quota, bounds, used: amountsOf(known) })
   }
 
   /** The same quota after a write. */
@@ -46,8 +46,8 @@ export const textOf = (used: ReadonlyMap<string, Quantity>): Record<string, stri
   Object.fromEntries([...used].map(([key, amount]) => [key, textOfAmount(amount)]))
 
 /**
- * Written as it is read back: a sum of a binary format that no binary suffix fits is a decimal number, and so is one
- * above 8Ei, where binary amounts end.
+ * A text that parses to the same amount. A binary amount that no binary suffix can express, or above 8Ei, where binary
+ * amounts are capped, is formatted as a decimal number.
  */
 function textOfAmount(amount: Quantity): string {
   const text = canonicalQuantity(formatQuantity(amount))

@@ -1,5 +1,7 @@
-// What one write does to one quota: pure, from the object before and after it to the new use, or to a refusal.
-// Only what rises is judged, so an object of a quota that is over its bounds already may still shrink, change or go.
+// Charges one write to one quota: computes the new usage from the object before and after the write, or the message of the
+// rejection. Pure. Only increases can exceed a quota, so objects of a quota that is exceeded already can still shrink,
+// change or be deleted.
+import type { KubeObject } from '../kind.ts'
 import { addQuantities, compareQuantities, formatQuantity, type Quantity, subtractQuantities } from '../quantity.ts'
 import type { QuotaAccount } from './account.ts'
 import { isLargestKey } from './claim-usage.ts'
@@ -7,22 +9,22 @@ import { isInScope } from './scopes.ts'
 import { type Contents, tally } from './tally.ts'
 import { type CountedKind, usageOf, ZERO } from './usage.ts'
 
-/** An object before and after a write; undefined: it is not there. */
-export interface Passage {
+/** An object before and after a write; undefined if it does not exist. */
+export interface ObjectWrite {
   readonly kind: CountedKind
-  readonly before: any
-  readonly after: any
+  readonly before: KubeObject | undefined
+  readonly after: KubeObject | undefined
 }
 
-/** What a write changes of one key. */
+/** The change of the usage of one key. */
 export interface Change {
   readonly key: string
   readonly before: Quantity
   readonly after: Quantity
 }
 
-/** Finds what a write changes of any quota's keys. What the object uses is worked out once for all of them. */
-export function changesOf({ kind, before, after }: Passage): (account: QuotaAccount) => readonly Change[] {
+/** Returns a function that computes the changes for a quota. The usage of the object is computed once for all quotas. */
+export function changesOf({ kind, before, after }: ObjectWrite): (account: QuotaAccount) => readonly Change[] {
   const usageBefore = usageOf(kind, before)
   const usageAfter = usageOf(kind, after)
   return ({ quota: { spec }, bounds }) => {
@@ -49,11 +51,11 @@ const NO_CHANGES: readonly Change[] = []
 export interface Charge {
   readonly account: QuotaAccount
   readonly changes: readonly Change[]
-  /** Of the object that is written. */
+  /** UID of the written object. */
   readonly uid: string
-  /** A status says what is; refusing it would not make it untrue. */
-  readonly mayRefuse: boolean
-  /** The namespace before this write. */
+  /** False for status writes: they report a fact, which a rejection would not undo. */
+  readonly mayReject: boolean
+  /** The objects of the namespace before this write. */
   readonly contents: Contents
 }
 
@@ -62,8 +64,8 @@ export type Charged =
   | { readonly is: 'exceeded'; readonly why: string }
 
 export function chargeQuota(charge: Charge): Charged {
-  const { account, changes, mayRefuse } = charge
-  const used = knownUse(charge)
+  const { account, changes, mayReject } = charge
+  const used = currentUsage(charge)
   let exceeded: Excess[] | undefined
   for (const change of changes) {
     const { key, before, after } = change
@@ -72,19 +74,19 @@ export function chargeQuota(charge: Charge): Charged {
     const requested = isLargestKey(key) ? after : subtractQuantities(after, before)
     const next = isLargestKey(key) ? largestAfter(charge, change, now) : atLeastZero(addQuantities(now, requested))
     used.set(key, next)
-    const judged = isLargestKey(key) ? after : next
+    const compared = isLargestKey(key) ? after : next
     const rises = compareQuantities(after, before) > 0
-    if (rises && compareQuantities(judged, limited) > 0) {
+    if (rises && compareQuantities(compared, limited) > 0) {
       exceeded ??= []
       exceeded.push({ key, requested, used: now, limited })
     }
   }
-  if (mayRefuse && exceeded) return { is: 'exceeded', why: describe(account.name, exceeded) }
+  if (mayReject && exceeded) return { is: 'exceeded', why: describe(account.name, exceeded) }
   return { is: 'charged', account: account.with(used) }
 }
 
-/** What the quota says of each of its keys; what it does not say yet is counted. */
-function knownUse({ account, contents }: Charge): Map<string, Quantity> {
+/** The usage in the status of the quota; keys without one are counted. */
+function currentUsage({ account, contents }: Charge): Map<string, Quantity> {
   const { quota, bounds, used } = account
   if (used.size === bounds.size) return new Map(used)
   const uncounted = [...bounds.keys()].filter((key) => !used.has(key))
@@ -92,7 +94,7 @@ function knownUse({ account, contents }: Charge): Map<string, Quantity> {
   return new Map([...bounds.keys()].map((key) => [key, used.get(key) ?? counted.get(key) ?? ZERO]))
 }
 
-/** Only when the largest claim itself shrinks or goes must the others be looked at. */
+/** The other claims are examined only if the largest claim itself shrinks or is deleted. */
 function largestAfter({ account, uid, contents }: Charge, { key, before, after }: Change, now: Quantity): Quantity {
   if (compareQuantities(after, now) >= 0) return after
   if (compareQuantities(before, now) < 0) return now

@@ -1,5 +1,5 @@
-// What objects cost a ResourceQuota, without a store or a server: the API server charges with it, the quota controller
-// counts with it.
+// Public entry of quota/: the usage of objects by quota key. Pure; the API server charges with it, the quota controller
+// recounts with it.
 export { QuotaAccount, textOf } from './account.ts'
 export { type Change, type Charged, changesOf, chargeQuota } from './charge.ts'
 export { missingConstraints } from './pod-constraints.ts'

@@ -1,5 +1,6 @@
-// A quota on cpu or memory makes every container of a new pod say how much it wants: clients know it so.
+// A quota on cpu or memory requires every container of a new pod to specify it, as in Kubernetes.
 
+import type { KubeObject } from '../kind.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { parseQuantity } from '../quantity.ts'
@@ -7,22 +8,26 @@ import { keysOfResources } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
 import { type CountedKind, isSameKind, PODS } from './usage.ts'
 
-const DEMANDED_KEYS = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']
+const REQUIRED_KEYS = ['cpu', 'memory', 'requests.cpu', 'requests.memory', 'limits.cpu', 'limits.memory']
 
-/** What a new object leaves open, in words: `must specify limits.cpu for: a,b; limits.memory for: b`. */
-export function missingConstraints(quota: Readonly<ResourceQuota>, kind: CountedKind, object: any): string | undefined {
+/** The message for missing requests and limits: `must specify limits.cpu for: a,b; limits.memory for: b`. */
+export function missingConstraints(
+  quota: Readonly<ResourceQuota>,
+  kind: CountedKind,
+  object: KubeObject,
+): string | undefined {
   if (!isSameKind(kind, PODS)) return undefined
-  const keys = Object.keys(quota.spec?.hard ?? {}).filter((key) => DEMANDED_KEYS.includes(key))
+  const keys = Object.keys(quota.spec?.hard ?? {}).filter((key) => REQUIRED_KEYS.includes(key))
   if (keys.length === 0 || !isInScope(quota.spec, kind, object)) return undefined
   const { spec } = object as Pod
-  if (!spec || spec.resources) return undefined // the pod as a whole has said it
+  if (!spec || spec.resources) return undefined // specified for the pod as a whole
   const containers = [...spec.containers, ...(spec.initContainers ?? [])].map(({ name, resources }) => {
-    const said = keysOfResources(amounts(resources?.requests), amounts(resources?.limits))
-    return { name, said: new Set(said.map(([key]) => key)) }
+    const specified = keysOfResources(amounts(resources?.requests), amounts(resources?.limits))
+    return { name, keys: new Set(specified.map(([key]) => key)) }
   })
   const missing = keys.sort().flatMap((key) => {
-    const silent = new Set(containers.filter(({ said }) => !said.has(key)).map(({ name }) => name))
-    return silent.size > 0 ? [`${key} for: ${[...silent].sort().join(',')}`] : []
+    const without = new Set(containers.filter(({ keys }) => !keys.has(key)).map(({ name }) => name))
+    return without.size > 0 ? [`${key} for: ${[...without].sort().join(',')}`] : []
   })
   return missing.length > 0 ? `must specify ${missing.join('; ')}` : undefined
 }

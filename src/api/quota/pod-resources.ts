@@ -1,5 +1,5 @@
-// What a pod asks for as a whole: its containers run together, its init containers one after the other before them,
-// except those that stay (sidecars), which add to everything that comes after them.
+// The requests or limits of a pod as a whole: containers run together; init containers run one after another before them,
+// except sidecars, which keep running and add to everything after them.
 //   containers 1 + 2, sidecar 1, then init 5     max(1 + 2 + 1, 1, 1 + 5) = 6
 
 import type { PodSpec } from '../kinds/pod/pod-schema.ts'
@@ -25,13 +25,13 @@ export function podResources(spec: PodSpec, part: Part, { withOverhead }: { with
     }
   }
   raiseAll(together, peak)
-  // What is said of the whole pod counts instead of what its containers say.
+  // Pod-level resources override those of the containers.
   for (const [name, amount] of Object.entries(spec.resources?.[part] ?? {})) together.set(name, parseQuantity(amount))
   if (withOverhead) addOverhead(together, spec, part)
   return together
 }
 
-/** A limit that is not set is none: overhead does not make it one. */
+/** Overhead does not create a limit where none is set. */
 function addOverhead(amounts: Amounts, { overhead = {} }: PodSpec, part: Part): void {
   for (const [name, amount] of Object.entries(overhead)) {
     const before = amounts.get(name)

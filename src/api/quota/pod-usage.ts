@@ -1,5 +1,5 @@
-// What a pod asks for, by quota key. A pod that has ended asks for nothing and is no longer one of `pods`;
-// `count/pods` counts it for as long as it is stored.
+// The usage of a pod by quota key. A pod in a final phase uses nothing and is not counted in `pods`; `count/pods` counts it
+// as long as it is stored.
 
 import type { Pod } from '../kinds/pod/pod-schema.ts'
 import { isHugePages } from '../kinds/shared/resource-names.ts'
@@ -15,7 +15,7 @@ export function podAmounts(pod: Pod): [string, Quantity][] {
   return [['pods', parseQuantity('1')], ...keysOfResources(requests, limits)]
 }
 
-/** A name alone means its request. Of resources outside these, requests are all there is. */
+/** A key without prefix means the request. Extended resources have requests only. */
 export function keysOfResources(
   requests: ReadonlyMap<string, Quantity>,
   limits: ReadonlyMap<string, Quantity>,
@@ -29,7 +29,7 @@ export function keysOfResources(
   return keys
 }
 
-/** Whether pods count for this key. */
+/** Whether pods are charged to this key. */
 export function isPodKey(key: string): boolean {
   if (key === 'pods') return true
   const name = key.replace(/^(requests|limits)\./, '')

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { KubeObject } from '../kind.ts'
 import { ALL_KINDS } from '../kinds/index.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { changesOf, chargeQuota, kindsOfKeys, podResources, QuotaAccount, tally, textOf } from './index.ts'
@@ -98,6 +99,7 @@ describe('what an object uses', () => {
 describe('which objects a quota counts', () => {
   const NAMES = ['class1', 'class2', 'class3', 'class4']
   const claim = (spec?: string, current?: string, target?: string) => ({
+    metadata: {},
     spec: { volumeAttributesClassName: spec },
     status: {
       currentVolumeAttributesClassName: current,
@@ -106,7 +108,7 @@ describe('which objects a quota counts', () => {
         : { modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: 'Pending' } }),
     },
   })
-  const matches = (operator: string, values: string[] | undefined, object: object) =>
+  const matches = (operator: string, values: string[] | undefined, object: KubeObject) =>
     isInScope(
       { scopeSelector: { matchExpressions: [{ scopeName: 'VolumeAttributesClass', operator, values }] } } as never,
       CLAIMS,
@@ -154,10 +156,10 @@ describe('which objects a quota counts', () => {
       'CrossNamespacePodAffinity',
     ]
     for (const scope of scopes) expect(isInScope({ scopes: [scope] } as never, CLAIMS, claim('class1'))).toBe(false)
-    const pod = { spec: { containers: [] } }
+    const pod = { metadata: {}, spec: { containers: [] } }
     expect(isInScope({ scopes: ['VolumeAttributesClass'] }, PODS, pod)).toBe(false)
-    expect(isInScope({ scopes: ['BestEffort'] }, { group: '', plural: 'secrets' }, {})).toBe(false)
-    expect(isInScope({ scopes: [] }, { group: '', plural: 'secrets' }, {})).toBe(true)
+    expect(isInScope({ scopes: ['BestEffort'] }, { group: '', plural: 'secrets' }, { metadata: {} })).toBe(false)
+    expect(isInScope({ scopes: [] }, { group: '', plural: 'secrets' }, { metadata: {} })).toBe(true)
   })
 })
 
@@ -189,7 +191,7 @@ describe('charging write by write', () => {
     isStored: fc.boolean(),
   })
   const selector = fc.constantFrom(undefined, 'In', 'NotIn', 'Exists', 'DoesNotExist')
-  const objectOf = (name: string, it: any) => ({
+  const objectOf = (name: string, it: typeof claim extends fc.Arbitrary<infer C> ? C : never) => ({
     metadata: { name, uid: name },
     spec: {
       storageClassName: it.storageClassName,
@@ -214,21 +216,21 @@ describe('charging write by write', () => {
           ...(isNew ? {} : { status: { hard, used } }),
         } as unknown as ResourceQuota
         let account = QuotaAccount.of(quota)
-        const stored = new Map<string, any>()
+        const stored = new Map<string, KubeObject>()
         const contents = () => [...stored.values()]
         let mayExceed = false
         for (const { name, next, isStatus, isStored } of steps) {
           const before = stored.get(name)
           const after = next && objectOf(name, next)
           const changes = changesOf({ kind: CLAIMS, before, after })(account)
-          const mayRefuse = !isStatus || !before
+          const mayReject = !isStatus || !before
           if (changes.length > 0) {
-            const charged = chargeQuota({ account, changes, uid: name, mayRefuse, contents })
+            const charged = chargeQuota({ account, changes, uid: name, mayReject, contents })
             if (charged.is === 'exceeded') continue
-            // Between two group commits there are only words.
+            // Between two group commits only the stored text remains.
             account = isStored ? QuotaAccount.of(charged.account.toObject()) : charged.account
           }
-          if (!mayRefuse) mayExceed = true
+          if (!mayReject) mayExceed = true
           if (after) stored.set(name, after)
           else stored.delete(name)
           if (account.used.size === 0) continue

@@ -1,6 +1,7 @@
-// Whether a quota counts an object at all: every scope and every expression of the selector must hold of it.
-// A scope speaks of one kind only, pods or claims; a quota that has one counts nothing else.
+// Whether a quota counts an object: it must match all scopes and all expressions of the selector. Every scope applies to
+// either pods or claims, so a quota with a scope counts no other kind.
 
+import type { KubeObject } from '../kind.ts'
 import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
 import { qosClassOf } from '../kinds/pod/pod-qos.ts'
 import type { Pod } from '../kinds/pod/pod-schema.ts'
@@ -13,10 +14,10 @@ interface Requirement {
   readonly values?: readonly string[]
 }
 
-export function isInScope(spec: ResourceQuota['spec'], kind: CountedKind, object: any): boolean {
+export function isInScope(spec: ResourceQuota['spec'], kind: CountedKind, object: KubeObject): boolean {
   return requirementsOf(spec).every((requirement) => {
-    if (isSameKind(kind, CLAIMS)) return holdsOfClaim(requirement, object)
-    if (isSameKind(kind, PODS)) return holdsOfPod(requirement, object)
+    if (isSameKind(kind, CLAIMS)) return holdsOfClaim(requirement, object as PersistentVolumeClaim)
+    if (isSameKind(kind, PODS)) return holdsOfPod(requirement, object as Pod)
     return false
   })
 }
@@ -27,7 +28,7 @@ function requirementsOf(spec: ResourceQuota['spec']): readonly Requirement[] {
   return [...spec.scopes.map((scopeName) => ({ scopeName, operator: 'Exists' })), ...expressions]
 }
 
-/** Both classes count while a claim moves from one to the other: what it wants, what it has, what is being tried. */
+/** During a change of the attributes class, the requested, the current and the target class all match. */
 function holdsOfClaim({ scopeName, operator, values = [] }: Requirement, claim: PersistentVolumeClaim): boolean {
   if (scopeName !== 'VolumeAttributesClass') return false
   const { spec, status } = claim

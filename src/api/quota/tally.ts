@@ -1,7 +1,7 @@
-// Counts from scratch: what all objects of a namespace use of some keys of a quota.
-// Charging adds up the same amounts write by write (charge.ts); this is for quotas that are new or changed, and for
-// seeing whether that went right.
+// Recounts the usage of a namespace from all its objects, for new and changed quotas and for verification. Charging
+// (charge.ts) computes the same usage incrementally.
 
+import type { KubeObject } from '../kind.ts'
 import type { ResourceQuota } from '../kinds/resource-quota/resource-quota-schema.ts'
 import { addQuantities, compareQuantities, type Quantity } from '../quantity.ts'
 import { CLASS_SUFFIX, isLargestKey } from './claim-usage.ts'
@@ -9,8 +9,8 @@ import { isPodKey } from './pod-usage.ts'
 import { isInScope } from './scopes.ts'
 import { CLAIMS, type CountedKind, isCounted, isCountedByName, PODS, usageOf, ZERO } from './usage.ts'
 
-/** All stored objects of a kind in the quota's namespace. */
-export type Contents = (kind: CountedKind) => readonly any[]
+/** All stored objects of a kind in the namespace of the quota. */
+export type Contents = (kind: CountedKind) => readonly KubeObject[]
 
 export function tally(spec: ResourceQuota['spec'], keys: readonly string[], contents: Contents): Map<string, Quantity> {
   const used = new Map<string, Quantity>(keys.map((key) => [key, ZERO]))
@@ -28,7 +28,7 @@ export function tally(spec: ResourceQuota['spec'], keys: readonly string[], cont
 
 const larger = (a: Quantity, b: Quantity): Quantity => (compareQuantities(a, b) >= 0 ? a : b)
 
-/** Whose objects count for these keys; keys that nothing counts for name no kind. */
+/** The kinds whose objects are charged to these keys. */
 export function kindsOfKeys(keys: readonly string[]): readonly CountedKind[] {
   const kinds = new Map<string, CountedKind>()
   for (const key of keys) {

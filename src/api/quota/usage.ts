@@ -1,12 +1,15 @@
-// What one object counts for, by quota key. Every stored object is one of its kind; claims and pods also ask for amounts.
-// Events come and go by themselves and are never counted.
+// The usage of one object by quota key: 1 for the object itself, plus the amounts of claims and pods. Events expire by
+// themselves and are never counted.
+import type { KubeObject } from '../kind.ts'
+import type { PersistentVolumeClaim } from '../kinds/claim/claim-schema.ts'
+import type { Pod } from '../kinds/pod/pod-schema.ts'
 import { parseQuantity, type Quantity } from '../quantity.ts'
 import { addClaimAmounts } from './claim-usage.ts'
 import { podAmounts } from './pod-usage.ts'
 
 export type Usage = ReadonlyMap<string, Quantity>
 
-/** The kind as the store names it. */
+/** The kind in which the object is stored. */
 export interface CountedKind {
   readonly group: string
   readonly plural: string
@@ -19,7 +22,7 @@ export const isSameKind = (a: CountedKind, b: CountedKind): boolean => a.plural 
 
 export const isCounted = ({ plural }: CountedKind): boolean => plural !== 'events'
 
-/** Kinds that have a key of their own, older than `count/`. */
+/** Kinds with a quota key from before `count/`. */
 const COUNTED_BY_NAME = ['persistentvolumeclaims', 'configmaps', 'secrets', 'resourcequotas']
 
 export const isCountedByName = (key: string): boolean => COUNTED_BY_NAME.includes(key)
@@ -29,16 +32,16 @@ export const ZERO = parseQuantity('0')
 
 const NOTHING: Usage = new Map()
 
-export function usageOf(kind: CountedKind, object: any): Usage {
+export function usageOf(kind: CountedKind, object: KubeObject | undefined): Usage {
   if (object === undefined) return NOTHING
   const usage = new Map<string, Quantity>()
   for (const key of countKeysOf(kind)) usage.set(key, ONE)
-  if (isSameKind(kind, CLAIMS)) addClaimAmounts(object, usage)
-  if (isSameKind(kind, PODS)) for (const [key, amount] of podAmounts(object)) usage.set(key, amount)
+  if (isSameKind(kind, CLAIMS)) addClaimAmounts(object as PersistentVolumeClaim, usage)
+  if (isSameKind(kind, PODS)) for (const [key, amount] of podAmounts(object as Pod)) usage.set(key, amount)
   return usage
 }
 
-/** By which keys an object counts as one of its kind. */
+/** The quota keys that count objects of the kind. */
 function countKeysOf(kind: CountedKind): readonly string[] {
   const known = countKeys.get(kind)
   if (known) return known

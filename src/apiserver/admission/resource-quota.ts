@@ -10,6 +10,7 @@
 //     next write or the quota controller counts them from the store as of the moment it read the quota. By 1 that includes
 //     everything written before the quota; by 2 nothing was written since, or the quota would have changed and the
 //     transaction would be retried.
+import type { KubeObject } from '../../api/kind.ts'
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
@@ -43,7 +44,7 @@ export const resourceQuota: AdmissionPlugin = {
     const accounts = accountsOf(request)
     if (accounts.length === 0) return undefined
     if (operation === 'CREATE') checkConstraints(request, accounts)
-    const changes = changesOf({ kind, before: old, after })
+    const changes = changesOf({ kind, before: old as KubeObject | undefined, after })
     const contents: Contents = ({ group, plural }) =>
       request.list({ group, plural, namespaced: true }, request.namespace)
     const writes: Write[] = []
@@ -84,7 +85,7 @@ function charged(
   const { namespace, subresource, old, after, find } = request
   const { name } = account
   const { uid } = (after ?? old).metadata
-  const outcome = chargeQuota({ account, changes, uid, mayRefuse: subresource !== 'status', contents })
+  const outcome = chargeQuota({ account, changes, uid, mayReject: subresource !== 'status', contents })
   if (outcome.is === 'exceeded') {
     find(resourceQuotaKind, namespace, name) // a rejection, too, must rest on the quota's current state
     throw refusedByQuota(request, name, outcome.why)

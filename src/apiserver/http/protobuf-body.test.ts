@@ -136,14 +136,14 @@ describe('a protobuf body', () => {
       'the API version in the data (v2) does not match the expected API version (v1)',
     ],
     ['that is empty', 'POST', CONFIG_MAPS, Buffer.alloc(0), 'the request has no body'],
-    ['that is JSON', 'POST', CONFIG_MAPS, Buffer.from('{}'), 'does not begin with the four bytes'],
+    ['that is JSON', 'POST', CONFIG_MAPS, Buffer.from('{}'), 'does not begin with the magic bytes'],
     ['cut short', 'POST', CONFIG_MAPS, good.subarray(0, -1), 'the body could not be read'],
     [
       'with bytes behind it',
       'POST',
       CONFIG_MAPS,
       Buffer.concat([good, Buffer.from('xy')]),
-      'the envelope has a field 15',
+      'the envelope has the unknown field 15',
     ],
     [
       'with a broken object',

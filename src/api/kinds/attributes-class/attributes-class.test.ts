@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { volumeAttributesClassKind as kind } from './attributes-class.ts'
 
 const aClass = (fields: object = {}) => ({
@@ -35,7 +35,7 @@ describe('a volume attributes class', () => {
     expect(tryCreate(kind, aClass(fields)).errors).toEqual([message])
   })
 
-  it.each<[string, (draft: any) => void]>([
+  it.each<[string, (draft: Draft) => void]>([
     ['driverName: Forbidden: updates to driverName are forbidden.', (draft) => (draft.driverName = 'other')],
     ['parameters: Forbidden: updates to parameters are forbidden.', (draft) => (draft.parameters.iops = '2000')],
     ['parameters: Forbidden: updates to parameters are forbidden.', (draft) => (draft.parameters.more = '')],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from './claim-schema.ts'
 
@@ -166,7 +166,7 @@ describe('the attributes class of a claim', () => {
 })
 
 describe('the rest of a claim', () => {
-  it.each<[string, string, (spec: any) => void]>([
+  it.each<[string, string, (spec: Draft) => void]>([
     [
       'access modes',
       '  accessModes: ["ReadWriteOnce"] -> ["ReadWriteMany"]',

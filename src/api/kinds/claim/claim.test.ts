@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeClaimKind as kind } from './claim.ts'
 import type { PersistentVolumeClaim } from './claim-schema.ts'
 
@@ -75,8 +75,8 @@ describe('creating a claim', () => {
   it('SYS-10 takes the largest amount there is, and leaves alone a larger one that is stored already', () => {
     const largest = aClaim({ resources: { requests: { storage: '9223372036854775807' } } })
     expect(tryCreate(kind, largest).errors).toEqual([])
-    const stored: any = aClaim({ resources: { requests: { storage: '100E' } }, volumeMode: 'Filesystem' })
-    const relabel = (draft: any) => {
+    const stored: Draft = aClaim({ resources: { requests: { storage: '100E' } }, volumeMode: 'Filesystem' })
+    const relabel = (draft: Draft) => {
       draft.metadata.labels = { a: 'b' }
     }
     expect(tryUpdate(kind, stored, relabel).errors).toEqual([])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { csiDriverKind as kind } from './csi-driver.ts'
 
 const aDriver = (spec: object = {}) => ({ metadata: { name: 'csi.example.com' }, spec })
@@ -66,7 +66,7 @@ describe('a CSI driver', () => {
     expect(tryCreate(kind, aDriver(spec)).errors).toEqual([message])
   })
 
-  it.each<[string, (spec: any) => void]>([
+  it.each<[string, (spec: Draft) => void]>([
     ['spec.attachedRequired: Invalid value: false: field is immutable', (spec) => (spec.attachRequired = false)],
     [
       'spec.volumeLifecycleModes: Invalid value: ["Ephemeral"]: field is immutable',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryStatus, tryUpdate } from '../try-write.fixture.ts'
 import { csiNodeKind as kind } from './csi-node.ts'
 
 const aDriver = (fields: object = {}) => ({ name: 'csi.example.com', nodeID: 'n1', topologyKeys: ['zone'], ...fields })
@@ -42,7 +42,7 @@ describe('the drivers of a node', () => {
     expect(tryUpdate(kind, stored, (draft) => delete draft.spec.drivers[0].allocatable).errors).toEqual([])
   })
 
-  it.each<[string, (driver: any) => void]>([
+  it.each<[string, (driver: Draft) => void]>([
     ['node ID', (driver) => (driver.nodeID = 'n2')],
     ['topology', (driver) => (driver.topologyKeys = ['zone', 'rack'])],
   ])('cannot change their %s', (_what, change) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { csiStorageCapacityKind as kind } from './csi-storage-capacity.ts'
 
 const aCapacity = (fields: object = {}) => ({
@@ -42,7 +42,7 @@ describe('a capacity object', () => {
     expect(kind.nameErrors('#%123-invalid-name')).toHaveLength(1)
   })
 
-  it.each<[string, object, (draft: any) => void]>([
+  it.each<[string, object, (draft: Draft) => void]>([
     [
       'nodeTopology: Invalid value: {"matchLabels":{"zone":"b"}}: field is immutable',
       { nodeTopology: inZone },

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { persistentVolumeClaimKind as claimKind } from '../claim/claim.ts'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeKind as volumeKind } from '../volume/volume.ts'
 
 const OFF = { gates: 'VolumeProvisionedIO=false' }
@@ -120,7 +120,7 @@ describe('iops and throughput of a claim', () => {
     expect(object.spec?.resources).toEqual({ requests: { storage: '10Gi', throughput: '100Mi' } })
   })
 
-  it.each<[string, (requests: any) => void]>([
+  it.each<[string, (requests: Draft) => void]>([
     ['changed', (requests) => (requests.iops = 200)],
     ['removed', (requests) => delete requests.iops],
   ])('PIO-1 cannot be %s while the gate is off', (_how, change) => {
@@ -163,7 +163,7 @@ describe('iops and throughput of a volume', () => {
     const made = tryCreate(volumeKind, aVolume({ iops: 100 }), OFF)
     expect([made.errors, made.object.spec?.capacity]).toEqual([[], { storage: '10Gi' }])
     const stored = tryCreate(volumeKind, aVolume({ iops: 100 })).object
-    const give = (draft: any) => Object.assign(draft.spec.capacity, { throughput: '10' })
+    const give = (draft: Draft) => Object.assign(draft.spec.capacity, { throughput: '10' })
     const kept = tryUpdate(volumeKind, stored, give, OFF)
     expect([kept.errors, kept.object.spec?.capacity]).toEqual([[], { storage: '10Gi', iops: '100' }])
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { storageClassKind as kind } from './storage-class.ts'
 import type { StorageClass } from './storage-class-schema.ts'
 
@@ -99,7 +99,7 @@ describe('creating a storage class', () => {
 describe('updating a storage class', () => {
   const stored = tryCreate(kind, aClass({ parameters: { type: 'ssd' } })).object
 
-  it.each<[string, (draft: any) => void]>([
+  it.each<[string, (draft: Draft) => void]>([
     ['parameters: Invalid value: {"type":"hdd"}: field is immutable', (draft) => (draft.parameters = { type: 'hdd' })],
     ['parameters: Invalid value: null: field is immutable', (draft) => delete draft.parameters],
     ['provisioner: Invalid value: "other": field is immutable', (draft) => (draft.provisioner = 'other')],

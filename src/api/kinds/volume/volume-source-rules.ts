@@ -1,16 +1,16 @@
-// Where a volume's data is: exactly one source, each with its own few rules, in one table.
-// The sources of long-gone plugins are still accepted and kept, since clusters have volumes that name them.
+// Validates the source of a volume: exactly one, by the rules in one table. Sources of removed plugins are still accepted,
+// because clusters have volumes that use them.
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123LabelProblems, dns1123SubdomainProblems } from '../../names.ts'
 import { validateCsiDriverName } from '../csi-driver/csi-driver-name.ts'
-import { HOST_PATH_TYPES } from '../shared/path-rules.ts'
+import { HOST_PATH_TYPES, validateNoBacksteps } from '../shared/path-rules.ts'
 import type { SecretReference } from '../shared/references-schema.ts'
 import type { PersistentVolumeSpec, persistentVolumeSource } from './volume-schema.ts'
 
 export type VolumeSourceName = keyof typeof persistentVolumeSource.fields
 
 export interface VolumeSourceOptions {
-  /** Where the sources stand: `spec`. */
+  /** Path of the object that contains the sources: `spec`. */
   readonly field: string
   readonly volumeName: string
 }
@@ -30,7 +30,7 @@ export function validateVolumeSource(
   for (const other of others) errors.forbidden(`${field}.${other}`, 'may not specify more than 1 volume type')
 }
 
-/** The sources a spec names, in the order of the table below. */
+/** The sources that are set, in the order of the table below. */
 export const volumeSources = (spec: PersistentVolumeSpec): VolumeSourceName[] =>
   (Object.keys(RULES) as VolumeSourceName[]).filter((name) => spec[name] !== undefined)
 
@@ -181,7 +181,7 @@ const RULES: Rules = {
   csi(source, field, errors) {
     validateCsiDriverName(source.driver, `${field}.driver`, errors)
     requireAll({ volumeHandle: source.volumeHandle }, field, errors)
-    // nodeStageSecretRef has never been checked, and clusters have volumes that rely on it.
+    // Kubernetes does not validate nodeStageSecretRef, and clusters have volumes that rely on that.
     for (const name of CHECKED_SECRETS) validateSecret(source[name], `${field}.${name}`, errors)
   },
 }
@@ -212,7 +212,7 @@ const ISCSI_NAMES = [
 
 const isIscsiName = (name: string): boolean => ISCSI_NAMES.some((form) => form.test(name))
 
-/** Each value must not be empty; the keys are the names of the fields. */
+/** Requires every value to be non-empty; the keys are the names of the fields. */
 function requireAll(
   values: Readonly<Record<string, string | readonly string[] | undefined>>,
   field: string,
@@ -238,8 +238,4 @@ function validatePartition(partition = 0, field: string, errors: FieldErrors): v
 
 function validateLun(lun: number, field: string, errors: FieldErrors): void {
   if (lun < 0 || lun > 255) errors.invalid(`${field}.lun`, lun, 'must be between 0 and 255, inclusive')
-}
-
-function validateNoBacksteps(path: string, field: string, errors: FieldErrors): void {
-  if (path.split('/').includes('..')) errors.invalid(field, path, "must not contain '..'")
 }

@@ -1,5 +1,5 @@
-// Sources of data that persistent volumes and pods' own volumes share.
-// Those of retired plugins are kept, so that objects which name them can still be read and written.
+// Volume sources that persistent volumes and pods share. Those of removed plugins are kept, so that objects that use them
+// can still be read and written.
 import { boolean, type Infer, int32, list, object, oneOf, opt, ptr, req, string } from '../../schema.ts'
 
 export const gcePersistentDiskVolumeSource = object(
@@ -19,7 +19,7 @@ export const awsElasticBlockStoreVolumeSource = object(
   'io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource',
   'An AWS Elastic Block Store volume.',
   {
-    volumeID: req(1, string, 'Identifier of the volume at AWS.'),
+    volumeID: req(1, string, 'ID of the AWS volume.'),
     fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
     partition: opt(3, int32, 'Partition to mount; zero for the whole disk.'),
     readOnly: opt(4, boolean, 'Whether the volume is read-only.'),
@@ -30,13 +30,13 @@ export type AWSElasticBlockStoreVolumeSource = Infer<typeof awsElasticBlockStore
 
 export const hostPathVolumeSource = object(
   'io.k8s.api.core.v1.HostPathVolumeSource',
-  'A file or directory of the node itself.',
+  'A file or directory of the node.',
   {
-    path: req(1, string, 'Path on the node; a symbolic link is followed.'),
+    path: req(1, string, 'Path on the node; symbolic links are followed.'),
     type: ptr(
       2,
       oneOf('', 'DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'),
-      'What must be at the path, or may be created there; empty checks nothing.',
+      'Required type of the file, or type to create; empty skips the check.',
       { default: '' },
     ),
   },
@@ -47,7 +47,7 @@ export type HostPathVolumeSource = Infer<typeof hostPathVolumeSource>
 export const nfsVolumeSource = object('io.k8s.api.core.v1.NFSVolumeSource', 'A directory exported by an NFS server.', {
   server: req(1, string, 'Host name or address of the NFS server.'),
   path: req(2, string, 'Absolute path that the server exports.'),
-  readOnly: opt(3, boolean, 'Whether the export is mounted for reading only.'),
+  readOnly: opt(3, boolean, 'Whether the export is mounted read-only.'),
 })
 
 export type NFSVolumeSource = Infer<typeof nfsVolumeSource>
@@ -56,7 +56,7 @@ export const photonPersistentDiskVolumeSource = object(
   'io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource',
   'A Photon Controller persistent disk; deprecated and no longer supported.',
   {
-    pdID: req(1, string, 'Identifier of the disk at Photon Controller.'),
+    pdID: req(1, string, 'ID of the Photon Controller disk.'),
     fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
   },
 )
@@ -70,7 +70,7 @@ export const vsphereVirtualDiskVolumeSource = object(
     volumePath: req(1, string, 'Path of the virtual disk file on its datastore.'),
     fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
     storagePolicyName: opt(3, string, 'Name of the vSphere storage policy of the disk.'),
-    storagePolicyID: opt(4, string, 'Identifier of the vSphere storage policy of the disk.'),
+    storagePolicyID: opt(4, string, 'ID of the vSphere storage policy of the disk.'),
   },
 )
 
@@ -78,9 +78,9 @@ export type VsphereVirtualDiskVolumeSource = Infer<typeof vsphereVirtualDiskVolu
 
 export const fcVolumeSource = object(
   'io.k8s.api.core.v1.FCVolumeSource',
-  'A Fibre Channel disk, found by target and LUN or by its world wide identifier.',
+  'A Fibre Channel disk, identified by target and LUN or by WWID.',
   {
-    targetWWNs: opt(1, list(string), 'World wide names of the targets; needs lun, excludes wwids.'),
+    targetWWNs: opt(1, list(string), 'World wide names of the targets; requires lun, excludes wwids.'),
     lun: ptr(2, int32, 'Logical unit number at the targets, 0 to 255.'),
     fsType: opt(3, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
     readOnly: opt(4, boolean, 'Whether the volume is read-only.'),
@@ -110,7 +110,7 @@ export const flockerVolumeSource = object(
   'A dataset of a Flocker installation; deprecated and no longer supported.',
   {
     datasetName: opt(1, string, 'Name of the dataset; excludes datasetUUID.'),
-    datasetUUID: opt(2, string, 'Unique identifier of the dataset; excludes datasetName.'),
+    datasetUUID: opt(2, string, 'UUID of the dataset; excludes datasetName.'),
   },
 )
 
@@ -118,11 +118,11 @@ export type FlockerVolumeSource = Infer<typeof flockerVolumeSource>
 
 export const azureDiskVolumeSource = object('io.k8s.api.core.v1.AzureDiskVolumeSource', 'An Azure data disk.', {
   diskName: req(1, string, 'Name of the disk at Azure.'),
-  diskURI: req(2, string, 'Resource identifier of a managed disk, or address of a blob.'),
+  diskURI: req(2, string, 'Resource ID of a managed disk, or URL of a blob.'),
   cachingMode: ptr(
     3,
     oneOf('None', 'ReadOnly', 'ReadWrite'),
-    'How the host caches the disk: None, ReadOnly or ReadWrite.',
+    'Host caching of the disk: None, ReadOnly or ReadWrite.',
     { default: 'ReadWrite' },
   ),
   fsType: ptr(4, string, 'File system on the volume, such as ext4; chosen by the driver if empty.', {
@@ -143,7 +143,7 @@ export const portworxVolumeSource = object(
   'io.k8s.api.core.v1.PortworxVolumeSource',
   'A volume of a Portworx installation.',
   {
-    volumeID: req(1, string, 'Identifier of the volume at Portworx.'),
+    volumeID: req(1, string, 'ID of the Portworx volume.'),
     fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
     readOnly: opt(3, boolean, 'Whether the volume is read-only.'),
   },

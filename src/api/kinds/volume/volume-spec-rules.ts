@@ -1,5 +1,5 @@
-// What must hold of a volume's spec on its own, also when an attachment carries it inline.
-// Its source is judged in volume-source-rules.ts; what may change, in volume-update-rules.ts.
+// Validates the spec of a volume on its own, and the inline spec of a VolumeAttachment. The source is validated in
+// volume-source-rules.ts, changes in volume-update-rules.ts.
 import { posix } from 'node:path'
 import type { FieldErrors } from '../../field-errors.ts'
 import { dns1123SubdomainProblems } from '../../names.ts'
@@ -14,11 +14,11 @@ import { validateVolumeSource } from './volume-source-rules.ts'
 
 export interface VolumeSpecOptions {
   readonly volumeName: string
-  /** The gate is on, or the stored volume names a class already. */
+  /** The feature gate is on, or the stored volume has an attributes class already. */
   readonly attributesClass: boolean
-  /** The gate is on, or the stored volume has iops or throughput already. */
+  /** The feature gate is on, or the stored volume has iops or throughput already. */
   readonly io: boolean
-  /** The capacity of the stored volume: what was taken once is not refused later. */
+  /** The capacity of the stored volume: an amount accepted once is not rejected later. */
   readonly stored?: PersistentVolumeSpec['capacity']
 }
 
@@ -50,7 +50,7 @@ export function validateVolumeSpec(
   if (attributesClass) validateAttributesClass(spec, errors)
 }
 
-/** A volume that exists only inside an attachment: just a CSI source and access modes. */
+/** A volume without a PersistentVolume: only a CSI source and access modes are allowed. */
 export function validateInlineVolumeSpec(spec: PersistentVolumeSpec, field: string, errors: FieldErrors): void {
   const notInline = 'may not be specified in the context of inline volumes'
   if (spec.claimRef) errors.forbidden(`${field}.claimRef`, notInline)

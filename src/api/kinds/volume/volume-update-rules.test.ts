@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tryCreate, tryUpdate } from '../try-write.fixture.ts'
+import { type Draft, tryCreate, tryUpdate } from '../try-write.fixture.ts'
 import { persistentVolumeKind as kind } from './volume.ts'
 
 const inZone = (key: string, zone = 'a') => ({
@@ -15,7 +15,7 @@ const aVolume = (spec: object = {}) =>
       ...spec,
     },
   }).object
-const update = (spec: object, change: (spec: any) => void, gates?: string) =>
+const update = (spec: object, change: (spec: Draft) => void, gates?: string) =>
   tryUpdate(kind, aVolume(spec), (draft) => change(draft.spec), { gates })
 
 const OLD_ZONE = 'failure-domain.beta.kubernetes.io/zone'
@@ -25,7 +25,7 @@ const SOURCE_IS_IMMUTABLE =
   'spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n'
 
 describe('what may change on a volume', () => {
-  it.each<[string, (spec: any) => void]>([
+  it.each<[string, (spec: Draft) => void]>([
     ['its size', (spec) => (spec.capacity.storage = '5Gi')],
     ['its access modes', (spec) => (spec.accessModes = ['ReadWriteMany'])],
     ['its reclaim policy', (spec) => (spec.persistentVolumeReclaimPolicy = 'Delete')],
@@ -38,7 +38,7 @@ describe('what may change on a volume', () => {
     expect(update({}, change).errors).toEqual([])
   })
 
-  it.each<[string, (spec: any) => void]>([
+  it.each<[string, (spec: Draft) => void]>([
     ['  csi.volumeHandle: "v1" -> "v2"', (spec) => (spec.csi.volumeHandle = 'v2')],
     ['  csi.fsType: (none) -> "xfs"', (spec) => (spec.csi.fsType = 'xfs')],
     [

@@ -1,4 +1,4 @@
-// What may not change on a volume: where its data is, how it is presented, and, once said, from where it is reachable.
+// Validates changes of a volume. Its source and volumeMode are immutable, and its nodeAffinity once set.
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { string } from '../../schema.ts'
@@ -33,14 +33,14 @@ export function validateVolumeUpdate(
   validateAttributesClassChange(before, after, errors, context)
 }
 
-/** A volume made before its class named an expansion secret may learn it later, once. */
+/** controllerExpandSecretRef can be added once, for volumes created before their class had an expansion secret. */
 const addsExpandSecret = ({ path, before }: Change): boolean =>
   path === 'csi.controllerExpandSecretRef' && before === undefined
 
 type Affinity = PersistentVolumeSpec['nodeAffinity']
 
 function validateAffinityChange(before: PersistentVolumeSpec, after: PersistentVolumeSpec, errors: FieldErrors): void {
-  if (before.nodeAffinity === undefined) return // may be set once
+  if (before.nodeAffinity === undefined) return // can be set once
   const unchanged =
     after.nodeAffinity !== undefined &&
     sameValue(volumeNodeAffinity, withSuccessors(before.nodeAffinity, after.nodeAffinity), after.nodeAffinity)
@@ -48,7 +48,7 @@ function validateAffinityChange(before: PersistentVolumeSpec, after: PersistentV
   errors.invalid('nodeAffinity', after.nodeAffinity, 'field is immutable, except for updating from beta label to GA')
 }
 
-/** The stored affinity, with each old label renamed where the new affinity has its successor in the same place. */
+/** The stored affinity with every deprecated label renamed for which the new affinity has the successor at the same index. */
 function withSuccessors(before: Affinity, after: Affinity): Affinity {
   if (!before?.required) return before
   const renamed = before.required.nodeSelectorTerms.map((term, index) =>

@@ -1,5 +1,5 @@
-// PersistentVolume: a piece of storage, whoever made it.
-// Rules: volume-spec-rules.ts (on its own), volume-source-rules.ts (its source), volume-update-rules.ts (what may change).
+// PersistentVolume: a volume in the cluster, created by a provisioner or an administrator. Fields are in volume-schema.ts;
+// rules in volume-spec-rules.ts, volume-source-rules.ts and volume-update-rules.ts.
 import { ageColumn, nameColumn, volumeModeColumn } from '../../columns.ts'
 import type { FieldErrors } from '../../field-errors.ts'
 import { defineKind, type RuleContext } from '../../kind.ts'
@@ -77,13 +77,13 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     {
       name: 'Access Modes',
       type: 'string',
-      doc: 'Ways in which the volume can be mounted.',
+      doc: 'Access modes of the volume.',
       cell: ({ spec }) => shortAccessModes(spec?.accessModes),
     },
     {
       name: 'Reclaim Policy',
       type: 'string',
-      doc: 'What happens to the volume when its claim is gone.',
+      doc: 'What happens to the volume after its claim is deleted.',
       cell: ({ spec }) => spec?.persistentVolumeReclaimPolicy ?? '',
     },
     {
@@ -95,7 +95,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     {
       name: 'Claim',
       type: 'string',
-      doc: 'The claim the volume is bound to, as namespace/name.',
+      doc: 'Claim that the volume is bound to, as namespace/name.',
       cell: ({ spec }) => (spec?.claimRef ? `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}` : ''),
     },
     { name: 'StorageClass', type: 'string', doc: 'Storage class of the volume.', cell: volumeClassName },
@@ -108,7 +108,7 @@ export const persistentVolumeKind = defineKind<PersistentVolume>({
     {
       name: 'Reason',
       type: 'string',
-      doc: 'Why the volume is in its phase, in a word.',
+      doc: 'Machine-readable reason for the phase.',
       cell: ({ status }) => status?.reason ?? '',
     },
     ageColumn,
@@ -133,7 +133,7 @@ function preparedSpec(
 
 const MOUNT_OPTIONS_ANNOTATION = 'volume.beta.kubernetes.io/mount-options'
 
-const TAKES_MOUNT_OPTIONS_ANNOTATION: ReadonlySet<VolumeSourceName> = new Set<VolumeSourceName>([
+const SUPPORTS_MOUNT_OPTIONS: ReadonlySet<VolumeSourceName> = new Set<VolumeSourceName>([
   'gcePersistentDisk',
   'awsElasticBlockStore',
   'glusterfs',
@@ -151,15 +151,15 @@ const TAKES_MOUNT_OPTIONS_ANNOTATION: ReadonlySet<VolumeSourceName> = new Set<Vo
 
 function validateMountOptions(volume: PersistentVolume, errors: FieldErrors): void {
   if (annotationOf(volume, MOUNT_OPTIONS_ANNOTATION) === undefined) return
-  if (volumeSources(volume.spec ?? {}).some((source) => TAKES_MOUNT_OPTIONS_ANNOTATION.has(source))) return
+  if (volumeSources(volume.spec ?? {}).some((source) => SUPPORTS_MOUNT_OPTIONS.has(source))) return
   errors.forbidden(
     `metadata.annotations.${MOUNT_OPTIONS_ANNOTATION}`,
     'may not specify mount options for this volume type',
   )
 }
 
-/** Sources whose plugins are gone: nothing will ever mount them. */
-const GONE_SOURCES: Partial<Record<VolumeSourceName, string>> = {
+/** Sources whose plugins were removed from Kubernetes: volumes with them cannot be mounted. */
+const REMOVED_SOURCES: Partial<Record<VolumeSourceName, string>> = {
   cephfs: 'spec.cephfs: deprecated in v1.28, non-functional in v1.31+',
   photonPersistentDisk: 'spec.photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+',
   scaleIO: 'spec.scaleIO: deprecated in v1.16, non-functional in v1.22+',
@@ -188,8 +188,8 @@ function volumeWarnings(volume: PersistentVolume): string[] {
     warnings.push(...nodeSelectorTermWarnings(term, `spec.nodeAffinity.required.nodeSelectorTerms[${index}]`))
   })
   for (const source of volumeSources(spec)) {
-    const gone = GONE_SOURCES[source]
-    if (gone) warnings.push(gone)
+    const warning = REMOVED_SOURCES[source]
+    if (warning) warnings.push(warning)
   }
   return warnings
 }
