@@ -358,7 +358,11 @@ describe('SYS-10 refuses', () => {
       { spec: { containers: ['web'] } },
       'spec.containers is merged by key, so its items must be objects',
     ],
-    ['an object where scalars are merged', { metadata: { finalizers: [{}] } }, 'metadata.finalizers is a list of scalars'],
+    [
+      'an object where scalars are merged',
+      { metadata: { finalizers: [{}] } },
+      'metadata.finalizers is a list of scalars',
+    ],
     [
       'an order that is no list',
       { spec: { '$setElementOrder/containers': {} } },

@@ -10,8 +10,9 @@
 //     next write or the quota controller counts them from the store as of the moment it read the quota. By 1 that includes
 //     everything written before the quota; by 2 nothing was written since, or the quota would have changed and the
 //     transaction would be retried.
-import type { KubeObject } from '../../api/kind.ts'
+
 import { type JsonValue, jsonEquals } from '../../api/json-value.ts'
+import type { KubeObject } from '../../api/kind.ts'
 import { resourceQuotaKind } from '../../api/kinds/resource-quota/resource-quota.ts'
 import type { ResourceQuota } from '../../api/kinds/resource-quota/resource-quota-schema.ts'
 import {
