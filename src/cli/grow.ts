@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim } from '../api/kinds/claim/claim-schema.ts'
 import { ApiError } from '../api/status-error.ts'
 import type { Clock, Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
-import { findServer } from '../client/find-server.ts'
+import { findServer } from '../client/connection/find-server.ts'
 import { type Client, httpClient, refOfKey } from '../client/index.ts'
 import { createCache } from '../runtime/index.ts'
 import {

@@ -8,7 +8,7 @@ import { persistentVolumeKind } from '../api/kinds/volume/volume.ts'
 import { ApiError, isNotServed } from '../api/status-error.ts'
 import type { Random } from '../base/clock.ts'
 import { randomUuid } from '../base/identifiers.ts'
-import { findServer } from '../client/find-server.ts'
+import { findServer } from '../client/connection/find-server.ts'
 import { type Client, httpClient, type ObjectKey, refOfKey } from '../client/index.ts'
 import { type Cache, createCache } from '../runtime/index.ts'
 import {

@@ -7,7 +7,7 @@ import { podKind } from '../api/kinds/pod/pod.ts'
 import { systemClock } from '../base/clock.ts'
 import { silentLog } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
-import { createHttpFixture } from '../client/http.fixture.ts'
+import { createHttpFixture } from '../client/http/http.fixture.ts'
 import { buildKubeconfig } from '../processes/kubeconfig.ts'
 import { parseSchedulerFlags, runScheduler } from './scheduler.ts'
 

@@ -2,7 +2,7 @@
 // rate, and waits for its turn when it is empty. Requests are sent in the order they were made.
 import type { Clock } from '../base/clock.ts'
 import type { Client, CommitWrite } from './client.ts'
-import { aborted } from './http-transport.ts'
+import { aborted } from './http/transport.ts'
 
 export interface RateLimit {
   readonly perSecond: number

@@ -2,7 +2,7 @@
 // `stowage capacity-cleanup`. Several may run; the one that holds the lease works.
 import type { Registry } from 'prom-client'
 import { parseListen } from '../base/listen-address.ts'
-import { type FoundServer, findServer } from '../client/find-server.ts'
+import { type FoundServer, findServer } from '../client/connection/find-server.ts'
 import {
   type Host,
   type LeaseTimes,

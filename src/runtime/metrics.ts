@@ -1,6 +1,6 @@
 // What the client library counts, under the names operators already chart: requests, watches, work queues, leadership.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { RequestObserver } from '../client/http-client.ts'
+import type { RequestObserver } from '../client/http/http-client.ts'
 import type { Cache } from './cache.ts'
 import type { WorkQueue, WorkQueueObserver } from './work-queue.ts'
 
@@ -110,7 +110,7 @@ export function createClientMetrics(registry: Registry): ClientMetrics {
     queues,
     caches,
     requests: {
-      answered({ verb, resource, code, seconds }) {
+      completed({ verb, resource, code, seconds }) {
         requestsTotal.inc({ method: METHODS[verb] ?? verb, code: String(code), resource })
         if (verb !== 'WATCH') requestSeconds.observe({ verb, resource }, seconds)
       },

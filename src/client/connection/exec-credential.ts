@@ -2,7 +2,7 @@
 // within a bound of time and output. Requests that come meanwhile wait for the one run.
 import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
-import type { Clock } from '../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Credentials } from './connection.ts'
 
 export interface ExecConfig {

@@ -4,10 +4,10 @@
 // Retried: answers 429 and 503 that say when to come back, and reads whose connection broke. A write whose connection
 // broke may have happened; it fails with 503 and the caller looks again.
 import type { IncomingMessage } from 'node:http'
-import type { Kind, KubeObject, Stored } from '../api/kind.ts'
-import { ApiError, isNotServed } from '../api/status-error.ts'
-import type { Clock } from '../base/clock.ts'
-import { deepFreeze } from '../base/freeze.ts'
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
+import { ApiError, isNotServed } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import { deepFreeze } from '../../base/freeze.ts'
 import type {
   Client,
   CommitWrite,
@@ -17,11 +17,11 @@ import type {
   WatchEvent,
   WatchRequest,
   WriteOptions,
-} from './client.ts'
-import { commitOneByOne } from './commit-one-by-one.ts'
-import type { Connection } from './connection.ts'
-import { type Answer, createTransport, type Transport, type TransportRequest } from './http-transport.ts'
-import { readWatch, WATCH_SILENCE_MS } from './http-watch.ts'
+} from '../client.ts'
+import { commitOneByOne } from '../commit-one-by-one.ts'
+import type { Connection } from '../connection/connection.ts'
+import { type HttpResponse, createTransport, type Transport, type TransportRequest } from './transport.ts'
+import { readWatch, WATCH_SILENCE_MS } from './watch.ts'
 import { apiVersionOf, errorOfStatus, plainObject } from './wire.ts'
 
 export interface HttpClientOptions {
@@ -38,7 +38,7 @@ export interface HttpClientOptions {
 }
 
 export interface RequestObserver {
-  answered(request: { verb: string; resource: string; code: number; seconds: number }): void
+  completed(request: { verb: string; resource: string; code: number; seconds: number }): void
 }
 
 export interface HttpClient extends Client {
@@ -63,9 +63,9 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       const startedMs = clock.monotonicMs()
       const observe = (code: number) => {
         const seconds = (clock.monotonicMs() - startedMs) / 1_000
-        observer?.answered({ verb, resource: kind?.plural ?? '', code, seconds })
+        observer?.completed({ verb, resource: kind?.plural ?? '', code, seconds })
       }
-      let answer: Answer
+      let answer: HttpResponse
       try {
         answer = await transport.call(request)
       } catch (error) {
@@ -84,7 +84,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     }
   }
 
-  function understoodOf(kind: Kind | undefined, answer: Answer): any {
+  function understoodOf(kind: Kind | undefined, answer: HttpResponse): any {
     try {
       return understood(answer)
     } catch (error) {
@@ -130,7 +130,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       if (isNotServed(error)) versions.forget(kind)
       if (!signal.aborted) throw error
     } finally {
-      observer?.answered({
+      observer?.completed({
         verb: 'WATCH',
         resource: kind.plural,
         code,
@@ -294,7 +294,7 @@ function queryOf(parameters: Readonly<Record<string, string | number | boolean |
 const writeQuery = ({ fieldManager, dryRun }: WriteOptions, more: Record<string, string | undefined> = {}): string =>
   queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...more })
 
-function understood(answer: Answer): any {
+function understood(answer: HttpResponse): any {
   if (answer.status < 200 || answer.status > 299) throw errorOf(answer)
   try {
     return JSON.parse(answer.text)
@@ -303,7 +303,7 @@ function understood(answer: Answer): any {
   }
 }
 
-function errorOf({ status, text }: Answer): ApiError {
+function errorOf({ status, text }: HttpResponse): ApiError {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -314,7 +314,7 @@ function errorOf({ status, text }: Answer): ApiError {
 }
 
 /** Undefined when this answer is final. */
-function retryAfterMs({ status, headers }: Answer): number | undefined {
+function retryAfterMs({ status, headers }: HttpResponse): number | undefined {
   if (status !== 429 && status !== 503) return undefined
   const seconds = Number(headers['retry-after'])
   if (!Number.isFinite(seconds) || seconds < 0) return undefined
@@ -323,7 +323,7 @@ function retryAfterMs({ status, headers }: Answer): number | undefined {
 
 const ERROR_BYTES_MAX = 1024 * 1024
 
-async function wholeAnswer(incoming: IncomingMessage): Promise<Answer> {
+async function wholeAnswer(incoming: IncomingMessage): Promise<HttpResponse> {
   let text = ''
   for await (const chunk of incoming) {
     text += chunk

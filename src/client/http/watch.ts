@@ -1,12 +1,12 @@
 // A watch over HTTP: one JSON event per line of an answer that does not end. A connection that says nothing for too
 // long is taken for dead: servers send bookmarks about once a minute.
 import type { IncomingMessage } from 'node:http'
-import type { Kind, KubeObject } from '../api/kind.ts'
-import { ApiError } from '../api/status-error.ts'
-import type { Clock } from '../base/clock.ts'
-import { deepFreeze } from '../base/freeze.ts'
-import type { WatchEvent } from './client.ts'
-import { unreachable } from './http-transport.ts'
+import type { Kind, KubeObject } from '../../api/kind.ts'
+import { ApiError } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import { deepFreeze } from '../../base/freeze.ts'
+import type { WatchEvent } from '../client.ts'
+import { unreachable } from './transport.ts'
 import { LineSplitter } from './line-splitter.ts'
 import { errorOfStatus, plainObject } from './wire.ts'
 

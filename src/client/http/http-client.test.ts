@@ -1,5 +1,5 @@
 import { describe } from 'vitest'
-import { clientContract } from './client.contract.ts'
+import { clientContract } from '../client.contract.ts'
 import { createHttpFixture } from './http.fixture.ts'
 
 describe('the HTTP client', () => {

@@ -1,6 +1,6 @@
 // Between objects as we hold them and as they travel: the kind is said on the wire and left out within.
-import type { Kind, KubeObject, Stored } from '../api/kind.ts'
-import { ApiError } from '../api/status-error.ts'
+import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
+import { ApiError } from '../../api/status-error.ts'
 
 export const apiVersionOf = ({ group }: Kind, version: string): string => (group ? `${group}/${version}` : version)
 

@@ -2,7 +2,7 @@
 // relative to the file. Programs it names for credentials are exec-credential.ts.
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { Clock } from '../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Connection, Credentials } from './connection.ts'
 import { type ExecConfig, execCredential } from './exec-credential.ts'
 import { rereadFile } from './reread-file.ts'

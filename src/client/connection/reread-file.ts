@@ -1,7 +1,7 @@
 // A file that others rewrite (a token that is renewed): read at most once a minute. While it cannot be read, what it
 // last said still stands.
 import { readFile } from 'node:fs/promises'
-import type { Clock } from '../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 
 const REREAD_MS = 60_000
 

@@ -1,17 +1,17 @@
 // Kinds that the server switches off and on again: a cache waits, keeps what it knew, and goes on when the kind returns.
 // What a client does about versions is in http-failures.test.ts.
 import { afterEach, describe, expect, it } from 'vitest'
-import { volumeAttributesClassKind as kind } from '../api/kinds/attributes-class/attributes-class.ts'
-import { configMapKind } from '../api/kinds/config-map/config-map.ts'
-import { inProcessClient } from '../apiserver/in-process/client.ts'
-import { createServerFixture } from '../apiserver/server.fixture.ts'
-import { silentLog } from '../base/log.ts'
-import { manualClock } from '../base/manual-clock.ts'
-import { createCache } from '../runtime/cache.ts'
-import { createController, source } from '../runtime/controller.ts'
-import { done } from '../runtime/outcome.ts'
-import { memoryMedium } from '../store/index.ts'
-import type { Client } from './client.ts'
+import { volumeAttributesClassKind as kind } from '../../api/kinds/attributes-class/attributes-class.ts'
+import { configMapKind } from '../../api/kinds/config-map/config-map.ts'
+import { inProcessClient } from '../../apiserver/in-process/client.ts'
+import { createServerFixture } from '../../apiserver/server.fixture.ts'
+import { silentLog } from '../../base/log.ts'
+import { manualClock } from '../../base/manual-clock.ts'
+import { createCache } from '../../runtime/cache.ts'
+import { createController, source } from '../../runtime/controller.ts'
+import { done } from '../../runtime/outcome.ts'
+import { memoryMedium } from '../../store/index.ts'
+import type { Client } from '../client.ts'
 
 const USER = { name: 'tester', groups: ['system:masters'] }
 const ALL_OFF = ['v1', 'v1beta1', 'v1alpha1']

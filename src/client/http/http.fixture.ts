@@ -2,10 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type HttpsListener, listenHttps, loadOrCreatePki } from '../apiserver/index.ts'
-import { createServerFixture, type ServerFixtureOptions } from '../apiserver/server.fixture.ts'
-import { systemClock } from '../base/clock.ts'
-import { silentLog } from '../base/log.ts'
+import { type HttpsListener, listenHttps, loadOrCreatePki } from '../../apiserver/index.ts'
+import { createServerFixture, type ServerFixtureOptions } from '../../apiserver/server.fixture.ts'
+import { systemClock } from '../../base/clock.ts'
+import { silentLog } from '../../base/log.ts'
 import { type HttpClientOptions, httpClient } from './http-client.ts'
 
 const keys = (async () => {

@@ -3,9 +3,9 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { createSecureContext } from 'node:tls'
-import { ApiError, timedOut, unavailable } from '../api/status-error.ts'
-import type { Clock } from '../base/clock.ts'
-import type { Connection, Credentials } from './connection.ts'
+import { ApiError, timedOut, unavailable } from '../../api/status-error.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Connection, Credentials } from '../connection/connection.ts'
 
 export interface TransportRequest {
   readonly method: string
@@ -18,7 +18,7 @@ export interface TransportRequest {
 
 export interface Transport {
   /** The whole answer. */
-  call(request: TransportRequest): Promise<Answer>
+  call(request: TransportRequest): Promise<HttpResponse>
   /** The answer once its head is there; the caller reads or destroys it. */
   open(request: TransportRequest): Promise<IncomingMessage>
   /** Sockets in use or kept for the next request. */
@@ -26,7 +26,7 @@ export interface Transport {
   close(): void
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly text: string
@@ -129,7 +129,7 @@ export function createTransport(options: TransportOptions): Transport {
     })
   }
 
-  async function call(request: TransportRequest): Promise<Answer> {
+  async function call(request: TransportRequest): Promise<HttpResponse> {
     const incoming = await open(request)
     const { signal } = request
     const abort = () => incoming.destroy(aborted())

@@ -2,7 +2,7 @@
 // The token is renewed on disk by the kubelet, so it is read again now and then.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Clock } from '../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Connection } from './connection.ts'
 import { rereadFile } from './reread-file.ts'
 
