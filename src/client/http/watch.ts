@@ -6,8 +6,8 @@ import { ApiError } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type { WatchEvent } from '../client.ts'
-import { unreachable } from './transport.ts'
 import { LineSplitter } from './line-splitter.ts'
+import { unreachable } from './transport.ts'
 import { errorOfStatus, plainObject } from './wire.ts'
 
 export const WATCH_SILENCE_MS = 150_000
