@@ -20,7 +20,7 @@ import type {
 } from '../client.ts'
 import { commitOneByOne } from '../commit-one-by-one.ts'
 import type { Connection } from '../connection/connection.ts'
-import { type HttpResponse, createTransport, type Transport, type TransportRequest } from './transport.ts'
+import { createTransport, type HttpResponse, type Transport, type TransportRequest } from './transport.ts'
 import { readWatch, WATCH_SILENCE_MS } from './watch.ts'
 import { apiVersionOf, errorOfStatus, plainObject } from './wire.ts'
 
