@@ -5,7 +5,7 @@ import type { Clock } from '../../base/clock.ts'
 import { UsageError } from '../../base/usage-error.ts'
 import { type Connection, inClusterConnection, isInCluster, kubeconfigConnection } from '../index.ts'
 
-export interface ServerConnection {
+export interface FoundServer {
   readonly connection: Connection
   /** The namespace we are at home in. */
   readonly namespace: string
@@ -16,7 +16,7 @@ const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 export async function findServer(
   kubeconfig: string | undefined,
   { clock, env }: { readonly clock: Clock; readonly env: Readonly<Record<string, string | undefined>> },
-): Promise<ServerConnection> {
+): Promise<FoundServer> {
   const path = kubeconfig ?? env.KUBECONFIG?.split(delimiter).find(Boolean)
   if (path) {
     const connection = await kubeconfigConnection({ path, clock }).catch((error) => {
