@@ -1,8 +1,9 @@
-// Volumes come to the nodes of the pods that need them, and leave when nobody there does: one controller for volumes,
-// one for what nodes are told. Driver by driver, an attacher (attacher/) does what the attachments say.
-//   a volume   by itself, its attachments, its claim, the pods of the claim, its driver, and what it waits for: a node
-//              that answers again, unmounts or comes, a place on a full one
-//   a node     by its attachments, and by its own list
+// The attach-detach controllers: one creates and deletes the VolumeAttachments of each volume (reconcile-volume.ts), one
+// keeps status.volumesAttached of each node (report-attached.ts). An attacher per driver (attacher/) publishes them.
+//   a volume is woken by itself, its attachments, claim, pods and driver, and by what it waits for: a node that becomes
+//            ready, unmounts or is created, or free capacity on a full node
+//   a node is woken by its attachments and its own list
+import type { Stored } from '../../api/kind.ts'
 import { persistentVolumeClaimKind } from '../../api/kinds/claim/claim.ts'
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import { csiDriverKind } from '../../api/kinds/csi-driver/csi-driver.ts'
@@ -39,7 +40,7 @@ import type { AttachingContext } from './context.ts'
 import { COMPONENT } from './events.ts'
 import { Memory } from './memory.ts'
 import type { AttachingMetrics } from './metrics.ts'
-import { isAnotherNodeState, isMounted, isOutOfService, isReady } from './node-facts.ts'
+import { isMounted, isNodeStateChanged, isOutOfService, isReady } from './node-state.ts'
 import { claimsAtNode, needsVolumes } from './pod-use.ts'
 import { PODS_BY_CLAIM } from './read-volume.ts'
 import { reconcileVolume } from './reconcile-volume.ts'
@@ -48,13 +49,13 @@ import { reportAttached } from './report-attached.ts'
 export interface AttachingDeps extends ControllerDeps {
   readonly options?: AttachingOptions
   readonly attachingMetrics?: AttachingMetrics
-  /** Run by whoever made it. Absent: the controllers have one of their own. */
+  /** Run by its creator. Absent: the controllers create and run their own. */
   readonly events?: Pick<EventRecorder, 'record'>
 }
 
 export interface AttachingOptions {
   /**
-   * A volume that nobody needs, on a node that is lost, is detached after this long, whether or not it is still mounted
+   * A volume that no pod needs on a node that is not ready is detached after this time, even if it may still be mounted
    * there. Infinity: never. Default 6 minutes.
    */
   readonly forceDetachAfterMs?: number
@@ -66,7 +67,7 @@ export interface AttachingControllers {
 }
 
 const FORCE_DETACH_AFTER_MS = 360_000
-/** An attachment is a write and a look: many at once keep the store's group commits full. */
+/** Reconciles are short; many at once fill the store's group commits. */
 const WORKERS = 64
 
 export function createAttachingControllers(deps: AttachingDeps): AttachingControllers {
@@ -98,15 +99,15 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     ...common,
     name: 'volume-attaching',
     sources: [
-      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isAnotherOwner }),
-      source({ cache: attachments, keysOf: (attachment) => volumesConcernedBy(attachment, context) }),
-      source({ cache: claims, keysOf: volumeNamesOfClaim, matters: isBoundOtherwise }),
-      source({ cache: pods, keysOf: (pod) => volumesOfPod(pod, context), matters: isUsedOtherwise }),
-      source({ cache: nodes, keysOf: (node) => volumesConcernedByNode(node, context), matters: isAnotherNodeState }),
-      source({ cache: csiNodes, keysOf: ({ metadata: { name = '' } }) => memory.waitingFor(roomOn(name)) }),
+      source({ cache: volumes, keysOf: (volume) => [keyOfObject(volume)], matters: isClaimChanged }),
+      source({ cache: attachments, keysOf: (attachment) => affectedVolumes(attachment, context) }),
+      source({ cache: claims, keysOf: volumeNamesOfClaim, matters: isBindingChanged }),
+      source({ cache: pods, keysOf: (pod) => volumesOfPod(pod, context), matters: isUseChanged }),
+      source({ cache: nodes, keysOf: (node) => volumesAffectedByNode(node, context), matters: isNodeStateChanged }),
+      source({ cache: csiNodes, keysOf: ({ metadata: { name } }) => memory.waitingFor(capacityOf(name)) }),
       source({
         cache: drivers,
-        keysOf: ({ metadata: { name = '' } }) => volumesOfDriver(volumes, name).map(keyOfObject),
+        keysOf: ({ metadata: { name } }) => volumesOfDriver(volumes, name).map(keyOfObject),
         matters: (next, old) => next.spec.attachRequired !== old.spec.attachRequired,
       }),
     ],
@@ -116,13 +117,13 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
     ...common,
     name: 'node-attached-volumes',
     sources: [
-      source({ cache: attachments, keysOf: ({ spec }) => [spec.nodeName], matters: isReportedOtherwise }),
-      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isAnotherReport }),
+      source({ cache: attachments, keysOf: ({ spec }) => [spec.nodeName], matters: isAttachedChanged }),
+      source({ cache: nodes, keysOf: (node) => [keyOfObject(node)], matters: isListChanged }),
       source({
         cache: volumes,
-        keysOf: ({ metadata: { name = '' } }) =>
+        keysOf: ({ metadata: { name } }) =>
           attachmentsOfVolume(attachments, name).map((attachment) => attachment.spec.nodeName),
-        matters: () => false, // a handle never changes; only its coming and going matters
+        matters: () => false, // volumeHandle is immutable: only creation and deletion matter
       }),
     ],
     reconcile: (key) => reportAttached(key, context),
@@ -143,11 +144,11 @@ export function createAttachingControllers(deps: AttachingDeps): AttachingContro
   }
 }
 
-const roomOn = (nodeName: string) => ({ what: 'room', nodeName }) as const
+const capacityOf = (nodeName: string) => ({ what: 'capacity', nodeName }) as const
 
-const volumesConcernedBy = (attachment: Attachment, { memory }: AttachingContext): ObjectKey[] => [
+const affectedVolumes = (attachment: Attachment, { memory }: AttachingContext): ObjectKey[] => [
   ...volumeNamesOf(attachment),
-  ...memory.waitingFor(roomOn(attachment.spec.nodeName)),
+  ...memory.waitingFor(capacityOf(attachment.spec.nodeName)),
 ]
 
 const volumeNamesOfClaim = ({ spec }: Readonly<PersistentVolumeClaim>): ObjectKey[] =>
@@ -159,9 +160,12 @@ const volumesOfPod = (pod: Readonly<Pod>, { claims }: AttachingContext): ObjectK
     return claim ? volumeNamesOfClaim(claim) : []
   })
 
-/** A node that answers and still has a volume mounted has no news for it; one out of service has for all it holds. */
-function volumesConcernedByNode(node: Readonly<Node>, { memory, volumes, attachments }: AttachingContext): ObjectKey[] {
-  const { name: nodeName = '' } = node.metadata
+/** A ready node that still has a volume mounted does not wake it; an out-of-service node wakes all its volumes. */
+function volumesAffectedByNode(
+  node: Readonly<Stored<Node>>,
+  { memory, volumes, attachments }: AttachingContext,
+): ObjectKey[] {
+  const { name: nodeName } = node.metadata
   const waiting = memory.waitingFor({ what: 'node', nodeName })
   if (isOutOfService(node)) return [...waiting, ...attachmentsOnNode(attachments, nodeName).flatMap(volumeNamesOf)]
   if (!isReady(node)) return [...waiting]
@@ -171,20 +175,20 @@ function volumesConcernedByNode(node: Readonly<Node>, { memory, volumes, attachm
   })
 }
 
-const isAnotherOwner = (next: Volume, old: Volume): boolean =>
+const isClaimChanged = (next: Volume, old: Volume): boolean =>
   next.spec?.claimRef?.uid !== old.spec?.claimRef?.uid ||
   next.spec?.accessModes?.join() !== old.spec?.accessModes?.join()
 
-const isBoundOtherwise = (next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean =>
+const isBindingChanged = (next: Readonly<PersistentVolumeClaim>, old: Readonly<PersistentVolumeClaim>): boolean =>
   next.spec?.volumeName !== old.spec?.volumeName || next.status?.phase !== old.status?.phase
 
-const isUsedOtherwise = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
+const isUseChanged = (next: Readonly<Pod>, old: Readonly<Pod>): boolean =>
   next.spec?.nodeName !== old.spec?.nodeName || useOf(next) !== useOf(old)
 
 const useOf = (pod: Readonly<Pod>): string => `${needsVolumes(pod, false)} ${needsVolumes(pod, true)}`
 
-const isReportedOtherwise = (next: Attachment, old: Attachment): boolean =>
+const isAttachedChanged = (next: Attachment, old: Attachment): boolean =>
   isAttached(next) !== isAttached(old) || isBeingDeleted(next) !== isBeingDeleted(old)
 
-const isAnotherReport = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+const isListChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   JSON.stringify(next.status?.volumesAttached) !== JSON.stringify(old.status?.volumesAttached)

@@ -1,5 +1,5 @@
-// For tests: a server, a fake driver, nodes whose agents mount and unmount by hand, and processes that attach, which can
-// be stopped, or killed at any call they make. What must never happen is watched all the time and kept in `crimes`.
+// Fixture of the attach-detach tests: an API server, a fake CSI driver, simulated node agents, and controller processes
+// that can be stopped or killed at any call they make. Violated invariants are collected in `violations`.
 import { setMaxListeners } from 'node:events'
 import { create, type DescMethod, type Message } from '@bufbuild/protobuf'
 import type { Kind, KubeObject } from '../../api/kind.ts'
@@ -40,11 +40,11 @@ export interface StartOptions extends Pick<ProcessOptions, 'isAtomic' | 'killAt'
   readonly attacher?: AttacherOptions
   readonly forceDetachAfterMs?: number
   readonly metrics?: AttachingMetrics
-  /** Every event about an attachment waits for this on its way to the caches. */
+  /** Delays every watch event of an attachment. */
   readonly beforeEvent?: () => Promise<void>
 }
 
-export interface VolumeWish {
+export interface VolumeOptions {
   readonly accessModes?: readonly string[]
   readonly csi?: object
   readonly spec?: object
@@ -53,13 +53,13 @@ export interface VolumeWish {
 export type World = Awaited<ReturnType<typeof aWorld>>
 
 export async function aWorld(settings: Partial<FakeSettings> = {}) {
-  const trial: ServerFixture = await createServerFixture()
-  const client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  const server: ServerFixture = await createServerFixture()
+  const client = inProcessClient(server.server.objects, SYSTEM_USER)
   const nodes = NODES.map((id) => ({ id: `id-${id}` }))
-  const fake = createFakeDriver({ clock: trial.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })
-  const crimes: string[] = []
-  const told: (Happening & { readonly about: string })[] = []
-  const driver = watchedDriver(fake, crimes)
+  const fake = createFakeDriver({ clock: server.clock, settings: fakeSettings({ name: DRIVER, nodes, ...settings }) })
+  const violations: string[] = []
+  const recorded: (Happening & { readonly about: string })[] = []
+  const driver = checkedDriver(fake, violations)
   const facts = await driverFacts(driver)
   const mounts = new Map<string, Set<string>>(NODES.map((name) => [name, new Set<string>()]))
   const stops: (() => Promise<void>)[] = []
@@ -83,14 +83,14 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
   async function start(options: StartOptions = {}) {
     const life = mortal(options.killAt)
     const own = processClient(client, life, options.isAtomic ?? true, options.intercept)
-    const watching = options.beforeEvent ? slowToWatch(client, options.beforeEvent) : client
-    const caches = createCacheSet({ client: watching, clock: trial.clock, random: () => 0.5 })
+    const watching = options.beforeEvent ? delayWatch(client, options.beforeEvent) : client
+    const caches = createCacheSet({ client: watching, clock: server.clock, random: () => 0.5 })
     const abort = new AbortController()
-    setMaxListeners(0, abort.signal) // every volume in work listens to it
-    const deps = { client: own, caches, clock: trial.clock, random: () => 0.5, log: silentLog }
+    setMaxListeners(0, abort.signal) // one listener per running reconcile
+    const deps = { client: own, caches, clock: server.clock, random: () => 0.5, log: silentLog }
     const events = {
-      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, happening: Happening) => {
-        if (!life.isDead) told.push({ ...happening, about: metadata.name ?? '' })
+      record: (_kind: Kind, { metadata }: Readonly<KubeObject>, event: Happening) => {
+        if (!life.isDead) recorded.push({ ...event, about: metadata.name ?? '' })
       },
     }
     const parts = [
@@ -100,8 +100,8 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
             createAttachingControllers({
               ...deps,
               events,
-              options: options.forceDetachAfterMs ? { forceDetachAfterMs: options.forceDetachAfterMs } : {},
-              ...(options.metrics ? { attachingMetrics: options.metrics } : {}),
+              options: { forceDetachAfterMs: options.forceDetachAfterMs },
+              attachingMetrics: options.metrics,
             }),
           ]),
       ...(options.only === 'controllers'
@@ -127,8 +127,8 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     }
   }
 
-  /** A volume in the driver, its object, and a claim that is bound to it. */
-  async function aVolume(name = 'data', { accessModes = ['ReadWriteOnce'], csi = {}, spec = {} }: VolumeWish = {}) {
+  /** Creates a volume in the driver, its PersistentVolume and a claim bound to it. */
+  async function aVolume(name = 'data', { accessModes = ['ReadWriteOnce'], csi = {}, spec = {} }: VolumeOptions = {}) {
     const handle = `vol-${name}`
     fake.state.volumes[handle] = {
       id: handle,
@@ -172,9 +172,9 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
 
   const found = async <T>(read: Promise<T>): Promise<T | undefined> => read.catch(() => undefined)
 
-  /** What a node agent does, once: report before mounting, mount what is attached, unmount before saying so. */
-  async function agents(dead: readonly string[] = []): Promise<void> {
-    for (const nodeName of NODES) if (!dead.includes(nodeName)) await agent(nodeName)
+  /** One pass of the node agents: unmount, report volumesInUse, mount attached volumes. */
+  async function agents(stopped: readonly string[] = []): Promise<void> {
+    for (const nodeName of NODES) if (!stopped.includes(nodeName)) await agent(nodeName)
   }
 
   async function agent(nodeName: string): Promise<void> {
@@ -183,15 +183,15 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     const mounted = mounts.get(nodeName)!
     const wanted = await wantedAt(nodeName)
     for (const name of [...mounted]) if (!wanted.has(name)) mounted.delete(name)
-    const offered = new Set(node.status?.volumesAttached?.map(({ name }) => name))
-    const toMount = [...wanted].filter((name) => offered.has(name))
+    const attached = new Set(node.status?.volumesAttached?.map(({ name }) => name))
+    const toMount = [...wanted].filter((name) => attached.has(name))
     const inUse = [...new Set([...mounted, ...toMount])].sort()
     if (inUse.join() !== (node.status?.volumesInUse ?? []).join()) {
-      const said: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
+      const written: Readonly<Node> = await patchStatus(nodeKind, nodeName, {
         volumesInUse: inUse.length > 0 ? inUse : null,
       })
-      // Only what is still offered now that everyone knows it is in use.
-      const still = new Set(said.status?.volumesAttached?.map(({ name }) => name))
+      // Mount only volumes that are still attached after volumesInUse was written.
+      const still = new Set(written.status?.volumesAttached?.map(({ name }) => name))
       for (const name of toMount) if (still.has(name)) mount(nodeName, name)
     } else for (const name of toMount) mount(nodeName, name)
   }
@@ -200,7 +200,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     mounts.get(nodeName)!.add(name)
     const handle = name.slice(name.indexOf('^') + 1)
     if (!fake.state.volumes[handle]?.attachments[`id-${nodeName}`]) {
-      crimes.push(`${handle} was mounted on ${nodeName}, where it is not published`)
+      violations.push(`${handle} was mounted on ${nodeName}, where it is not published`)
     }
   }
 
@@ -210,28 +210,29 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     return new Set(names.map((name) => inUseName(`vol-${name}`)))
   }
 
-  /** Where the driver holds a volume. */
+  /** The node IDs where the driver has published a volume. */
   const publishedOn = (handle = 'vol-data'): string[] => Object.keys(fake.state.volumes[handle]?.attachments ?? {})
 
-  /** Nothing is published without an attachment that holds it. */
-  async function checkHeld(): Promise<void> {
+  /** Every published volume needs an attachment with the attacher's finalizer. */
+  async function checkFinalizers(): Promise<void> {
     const attachments = await world.attachments()
     for (const volume of Object.values(fake.state.volumes)) {
       for (const nodeId of Object.keys(volume.attachments)) {
         const name = attachmentOn(nodeId.slice('id-'.length), volume.id)
         const held = attachments.find(({ metadata }) => metadata.name === name)?.metadata.finalizers
-        if (!held?.includes(FINALIZER)) crimes.push(`${volume.id} is published on ${nodeId} and nothing says so`)
+        if (!held?.includes(FINALIZER))
+          violations.push(`${volume.id} is published on ${nodeId} without an attachment that holds it`)
       }
     }
   }
 
   const world = {
-    trial,
+    server,
     client,
     fake,
-    crimes,
-    told,
-    reasons: () => told.map(({ reason }) => reason),
+    violations,
+    events: recorded,
+    reasons: () => recorded.map(({ reason }) => reason),
     mounts,
     start,
     aVolume,
@@ -241,7 +242,7 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     patchStatus,
     agents,
     publishedOn,
-    checkHeld,
+    checkFinalizers,
     aDriverObject: (attachRequired: boolean) =>
       client.create(csiDriverKind, { metadata: { name: DRIVER }, spec: { attachRequired } } as never),
     attachments: async (): Promise<readonly Readonly<VolumeAttachment>[]> =>
@@ -251,30 +252,34 @@ export async function aWorld(settings: Partial<FakeSettings> = {}) {
     node: (name: string): Promise<Readonly<Node> | undefined> => found(client.get(nodeKind, { name })),
     volume: (name = 'data'): Promise<Readonly<PersistentVolume> | undefined> =>
       found(client.get(persistentVolumeKind, { name })),
-    /** Lets things happen, and time pass, until the condition holds. */
+    /** Runs the event loop and advances the clock until the condition holds. */
     async until(condition: () => unknown, what: string, doing?: () => Promise<void>) {
       for (let turn = 0; turn < 20_000; turn++) {
         if (await condition()) return
         await new Promise((resolve) => setImmediate(resolve))
         if (turn % 10 === 9) await doing?.()
-        if (turn % 40 === 39) await trial.clock.advance(1_000)
+        if (turn % 40 === 39) await server.clock.advance(1_000)
       }
-      const state = JSON.stringify({ told, crimes, published: publishedOn(), all: await world.attachments() }, null, 1)
+      const state = JSON.stringify(
+        { recorded, violations, published: publishedOn(), all: await world.attachments() },
+        null,
+        1,
+      )
       throw new Error(`still waiting for: ${what}; ${state}`)
     },
-    /** Lets everything that is ready happen, without time passing. */
+    /** Runs everything that is ready, without advancing the clock. */
     async settle() {
       for (let turn = 0; turn < 150; turn++) await new Promise((resolve) => setImmediate(resolve))
     },
     async close() {
       for (const stop of stops.splice(0)) await stop()
-      await trial.store.close()
+      await server.store.close()
     },
   }
   return world
 }
 
-function slowToWatch(client: Client, beforeEvent: () => Promise<void>): Client {
+function delayWatch(client: Client, beforeEvent: () => Promise<void>): Client {
   async function* slow(events: AsyncIterable<any>) {
     for await (const event of events) {
       await beforeEvent()
@@ -290,16 +295,16 @@ function slowToWatch(client: Client, beforeEvent: () => Promise<void>): Client {
 
 type AnyCall = (request: Message, call: { signal: AbortSignal }) => Promise<object>
 
-/** The fake as its callers see it. Asking it to publish a volume of one node on a second one is a crime in itself. */
-function watchedDriver(fake: FakeDriver, crimes: string[]): CsiDriver {
+/** A CSI client of the fake that records a violation when a single-node volume is published on a second node. */
+function checkedDriver(fake: FakeDriver, violations: string[]): CsiDriver {
   const services = { Identity: fake.identity, Controller: fake.controller, Node: fake.node('id-left') }
   return createCsiDriver(async (method: DescMethod, request, { signal = new AbortController().signal }) => {
-    if (method.name === 'ControllerPublishVolume') judgePublish(request as never)
+    if (method.name === 'ControllerPublishVolume') checkPublish(request as never)
     const service = services[method.parent.name as keyof typeof services] as unknown as Record<string, AnyCall>
     return create(method.output, (await service[method.localName]!(request, { signal })) as never)
   })
 
-  function judgePublish(request: {
+  function checkPublish(request: {
     volumeId: string
     nodeId: string
     volumeCapability: { accessMode: { mode: number } }
@@ -307,7 +312,7 @@ function watchedDriver(fake: FakeDriver, crimes: string[]): CsiDriver {
     const others = Object.keys(fake.state.volumes[request.volumeId]?.attachments ?? {})
     const isElsewhere = others.some((nodeId) => nodeId !== request.nodeId)
     const isMultiNode = [3, 4, 5].includes(request.volumeCapability.accessMode.mode)
-    if (isElsewhere && !isMultiNode) crimes.push(`${request.volumeId}: ${request.nodeId} while it is on ${others}`)
+    if (isElsewhere && !isMultiNode) violations.push(`${request.volumeId}: ${request.nodeId} while it is on ${others}`)
   }
 }
 

@@ -1,4 +1,4 @@
-// The controllers with an attacher, from a pod on a node to a published volume and back.
+// Controllers and attacher together: from a pod on a node to a published volume, and back.
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
@@ -12,7 +12,7 @@ import { createAttachingMetrics } from './metrics.ts'
 
 let world: World
 afterEach(async () => {
-  expect(world.crimes).toEqual([])
+  expect(world.violations).toEqual([])
   await world.close()
 })
 
@@ -28,7 +28,7 @@ async function mountedOn(nodeName: string): Promise<void> {
 }
 
 describe('a pod on a node', () => {
-  it('SYS-18 gets its volume attached, published, and offered to the node', async () => {
+  it('SYS-18 gets its volume attached, published, and listed in the node’s status', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start()
@@ -43,7 +43,7 @@ describe('a pod on a node', () => {
     expect(world.publishedOn()).toEqual(['id-left'])
     await mountedOn('left')
     expect((await world.node('left'))?.status?.volumesAttached).toEqual([{ name: inUseName(), devicePath: '' }])
-    expect(world.told).toEqual([
+    expect(world.events).toEqual([
       {
         about: 'web',
         type: 'Normal',
@@ -53,7 +53,7 @@ describe('a pod on a node', () => {
     ])
   })
 
-  it('SYS-18 loses nothing before its node has unmounted: then the volume is detached and nothing is left', async () => {
+  it('SYS-18 keeps the attachment until its node has unmounted the volume', async () => {
     world = await aWorld()
     await world.aVolume()
     const process = await world.start()
@@ -65,24 +65,24 @@ describe('a pod on a node', () => {
     expect((await world.attachment('left'))?.metadata.deletionTimestamp).toBeUndefined()
 
     await world.agents()
-    await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+    await world.until(async () => (await world.attachments()).length === 0, 'the attachment to be deleted')
     expect(world.publishedOn()).toEqual([])
     await world.settle()
     expect((await world.node('left'))?.status?.volumesAttached).toBeUndefined()
   })
 
-  it('SYS-18 that has ended counts no more than one that is gone', async () => {
+  it('SYS-18 no longer needs its volume once it has terminated', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start()
     await world.aPod('web', 'left')
     await world.until(() => isAttachedTo('left'), 'the attachment')
     await world.patchStatus(podKind, 'web', { phase: 'Succeeded' })
-    await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+    await world.until(async () => (await world.attachments()).length === 0, 'the attachment to be deleted')
     expect(world.publishedOn()).toEqual([])
   })
 
-  it('SYS-18 shares the attachment with the others of its node, until the last one goes', async () => {
+  it('SYS-18 shares the attachment with other pods of its node until the last is deleted', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start()
@@ -93,7 +93,7 @@ describe('a pod on a node', () => {
     await world.settle()
     expect(world.publishedOn()).toEqual(['id-left'])
     await world.deletePod('second')
-    await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+    await world.until(async () => (await world.attachments()).length === 0, 'the attachment to be deleted')
     expect(world.fake.record.calls.filter(({ method }) => method === 'ControllerPublishVolume')).toHaveLength(1)
   })
 
@@ -108,7 +108,7 @@ describe('a pod on a node', () => {
     await world.until(async () => (await world.attachments()).length === 1, 'the attachment')
   })
 
-  it('SYS-18 is told why its volume does not come, once for each time the driver fails', async () => {
+  it('SYS-18 gets one event per failure of the driver', async () => {
     world = await aWorld()
     await world.aVolume()
     world.fake.script.setRules([
@@ -119,13 +119,13 @@ describe('a pod on a node', () => {
     await world.until(() => isAttachedTo('left'), 'the attachment')
     await world.settle()
     expect(world.reasons()).toEqual(['FailedAttachVolume', 'FailedAttachVolume', 'SuccessfulAttachVolume'])
-    expect(world.told[0]?.message).toBe(
+    expect(world.events[0]?.message).toBe(
       'AttachVolume.Attach failed for volume "data" : rpc error: code = Internal desc = no cable',
     )
     expect((await world.attachment('left'))?.status?.attachError).toBeUndefined()
   })
 
-  it('SYS-18 needs no attachment where the driver says so', async () => {
+  it('SYS-18 needs no attachment if attachRequired is false', async () => {
     world = await aWorld()
     await world.aDriverObject(false)
     await world.aVolume()
@@ -136,8 +136,8 @@ describe('a pod on a node', () => {
   })
 })
 
-describe('a volume of one node', () => {
-  it('SYS-18 goes to the second node only when it has left the first, and the second pod is told', async () => {
+describe('a single-node volume', () => {
+  it('SYS-18 is attached to the second node after it was detached from the first, with an event', async () => {
     world = await aWorld()
     await world.aVolume()
     const process = await world.start()
@@ -146,16 +146,18 @@ describe('a volume of one node', () => {
     await world.aPod('second', 'right')
     await world.settle()
     expect(await world.attachment('right')).toBeUndefined()
-    expect(process.standing('data')?.because).toBe('volume data is attached to node left and can be on one node only')
-    expect(world.told.at(-1)).toEqual({
+    expect(process.standing('data')?.because).toBe(
+      'volume data is attached to node left and can be attached to one node only',
+    )
+    expect(world.events.at(-1)).toEqual({
       about: 'second',
       type: 'Warning',
       reason: 'FailedAttachVolume',
       message: 'Multi-Attach error for volume "data" Volume is already used by pod(s) first',
     })
-    const toldBefore = world.told.length
+    const toldBefore = world.events.length
     await world.settle()
-    expect(world.told).toHaveLength(toldBefore)
+    expect(world.events).toHaveLength(toldBefore)
 
     await world.deletePod('first')
     await mountedOn('right')
@@ -164,11 +166,11 @@ describe('a volume of one node', () => {
     expect(world.reasons().at(-1)).toBe('SuccessfulAttachVolume')
   })
 
-  it('SYS-18 that two pods want at once goes to the one that came first', async () => {
+  it('SYS-18 goes to the older of two pods', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.aPod('b-old', 'right')
-    await world.trial.clock.advance(2_000)
+    await world.server.clock.advance(2_000)
     await world.aPod('a-new', 'left')
     await world.start()
     await world.until(() => isAttachedTo('right'), 'the attachment')
@@ -176,27 +178,27 @@ describe('a volume of one node', () => {
     expect((await world.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['right'])
   })
 
-  it('SYS-18 is not published on a second node even if someone makes an attachment by hand', async () => {
+  it('SYS-18 is not published on a second node for a user-created attachment', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start()
     await world.aPod('web', 'left')
     await world.until(() => isAttachedTo('left'), 'the attachment')
-    await world.trial.post('/apis/storage.k8s.io/v1/volumeattachments', {
+    await world.server.post('/apis/storage.k8s.io/v1/volumeattachments', {
       metadata: { name: 'by-hand' },
       spec: { attacher: DRIVER, nodeName: 'right', source: { persistentVolumeName: 'data' } },
     })
     await world.until(
       async () => (await world.attachments()).find(({ metadata }) => metadata.name === 'by-hand')?.status?.attachError,
-      'the refusal',
+      'the rejection',
     )
     expect(world.publishedOn()).toEqual(['id-left'])
 
     await world.deletePod('web')
-    await world.until(() => world.publishedOn().join() === 'id-right', 'the one by hand, once it is free')
+    await world.until(() => world.publishedOn().join() === 'id-right', 'the user-created attachment')
   })
 
-  it('SYS-18 whose attachment was made though the answer was lost is not given to another node meanwhile', async () => {
+  it('SYS-18 stays on its node if the response to the create was lost', async () => {
     world = await aWorld()
     await world.aVolume()
     let isLost = false
@@ -211,16 +213,16 @@ describe('a volume of one node', () => {
         await world.client.create(args[0], args[1])
         await world.deletePod('first')
         await world.aPod('second', 'right')
-        throw unavailable('no reply came')
+        throw unavailable('no response')
       },
       beforeEvent: async () => {
         if (isLost) await isShown
       },
     })
     await world.aPod('first', 'left')
-    await world.until(() => isLost, 'the lost answer')
+    await world.until(() => isLost, 'the lost response')
     await world.settle()
-    await world.trial.clock.advance(10_000)
+    await world.server.clock.advance(10_000)
     await world.settle()
     expect((await world.attachments()).map(({ spec }) => spec.nodeName)).toEqual(['left'])
     show()
@@ -229,18 +231,18 @@ describe('a volume of one node', () => {
   })
 })
 
-it('SYS-18 a volume of many nodes is on all of them at once', async () => {
+it('SYS-18 attaches a multi-node volume to all its nodes', async () => {
   world = await aWorld()
   await world.aVolume('data', { accessModes: ['ReadWriteMany'] })
   await world.start()
   await world.aPod('first', 'left')
   await world.aPod('second', 'right')
-  await world.until(() => world.publishedOn().length === 2, 'both')
+  await world.until(() => world.publishedOn().length === 2, 'both attachments')
   expect(world.publishedOn().sort()).toEqual(['id-left', 'id-right'])
 })
 
 describe('limits', () => {
-  it('SYS-18 a node gets no more volumes of a driver than it can take; the rest come when there is room', async () => {
+  it('SYS-18 respects the driver’s volume limit of a node', async () => {
     world = await aWorld()
     const names = ['v1', 'v2', 'v3', 'v4', 'v5']
     for (const name of names) await world.aVolume(name)
@@ -252,9 +254,9 @@ describe('limits', () => {
     for (const name of names) await world.aPod(`of-${name}`, 'left', [name])
     await world.settle()
     expect(await world.attachments()).toHaveLength(2)
-    const waiting = world.told.filter(({ reason }) => reason === 'FailedAttachVolume')
+    const waiting = world.events.filter(({ reason }) => reason === 'FailedAttachVolume')
     expect(waiting).toHaveLength(3)
-    expect(waiting[0]?.message).toContain('node left has all the 2 volumes of the driver that it can take')
+    expect(waiting[0]?.message).toContain("node left has reached the driver's limit of 2 volumes")
 
     const [one] = await world.attachments()
     await world.deletePod(`of-${one?.spec.source.persistentVolumeName}`)
@@ -283,49 +285,49 @@ describe('a lost node', () => {
     return { process, registry }
   }
 
-  it('SYS-18 keeps its volumes for six minutes, then they are detached by force', async () => {
+  it('SYS-18 has its volumes force-detached after six minutes', async () => {
     const { process, registry } = await mountedThenLost()
     await world.deletePod('web')
     await world.aPod('next', 'right')
     await world.settle()
     expect(process.standing('data')).toMatchObject({ is: 'waiting' })
-    await world.trial.clock.advance(6 * MINUTE_MS - 2_000)
+    await world.server.clock.advance(6 * MINUTE_MS - 2_000)
     await world.settle()
     expect(world.publishedOn()).toEqual(['id-left'])
-    await world.trial.clock.advance(3_000)
+    await world.server.clock.advance(3_000)
     await world.until(() => world.publishedOn().join() === 'id-right', 'the other node')
     expect(await registry.metrics()).toContain('attachdetach_controller_forced_detaches{reason="timeout"} 1')
   })
 
-  it('SYS-18 that comes back in time is waited for as before', async () => {
+  it('SYS-18 that recovers in time keeps its volumes until it has unmounted them', async () => {
     await mountedThenLost()
     await world.deletePod('web')
     await world.settle()
-    await world.trial.clock.advance(5 * MINUTE_MS)
+    await world.server.clock.advance(5 * MINUTE_MS)
     await world.setReady('left', 'True')
     await world.settle()
-    await world.trial.clock.advance(20 * MINUTE_MS)
+    await world.server.clock.advance(20 * MINUTE_MS)
     await world.settle()
     expect(world.publishedOn()).toEqual(['id-left'])
     await world.agents()
     await world.until(() => world.publishedOn().length === 0, 'the detach')
   })
 
-  it('SYS-18 whose object is gone is lost too', async () => {
+  it('SYS-18 that was deleted counts as lost', async () => {
     await mountedThenLost()
     await world.client.delete(nodeKind, { name: 'left' })
     await world.deletePod('web')
     await world.settle()
     expect(world.publishedOn()).toEqual(['id-left'])
-    await world.trial.clock.advance(6 * MINUTE_MS + 1)
+    await world.server.clock.advance(6 * MINUTE_MS + 1)
     await world.until(async () => (await world.attachments()).length === 0, 'the detach')
     expect(world.publishedOn()).toEqual([])
   })
 
-  it('SYS-18 whose object someone made anew is lost until its agent has said a word', async () => {
+  it('SYS-18 that was recreated counts as lost until its agent reports', async () => {
     await mountedThenLost()
     await world.client.delete(nodeKind, { name: 'left' })
-    await world.trial.clock.advance(1_000)
+    await world.server.clock.advance(1_000)
     await world.client.create(nodeKind, { metadata: { name: 'left' } } as never)
     await world.deletePod('web')
     await world.settle()
@@ -335,10 +337,10 @@ describe('a lost node', () => {
     await world.settle()
     expect(world.publishedOn()).toEqual(['id-left'])
     await world.patchStatus(nodeKind, 'left', { conditions: [{ type: 'Ready', status: 'False', reason: 'Starting' }] })
-    await world.until(() => world.publishedOn().length === 0, 'the detach, now that it says that nothing is mounted')
+    await world.until(() => world.publishedOn().length === 0, 'the detach after the report')
   })
 
-  it('SYS-18 that never said a word, from before the volume came, has nothing mounted', async () => {
+  it('SYS-18 that never reported and is older than the attachment has nothing mounted', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.client.create(nodeKind, { metadata: { name: 'mute' } } as never)
@@ -353,7 +355,7 @@ describe('a lost node', () => {
     await world.until(() => world.publishedOn().length === 0, 'the detach')
   })
 
-  it('SYS-18 that came back while a process slept keeps its volumes when that process wakes', async () => {
+  it('SYS-18 that recovered keeps its volumes despite a controller with a stale cache', async () => {
     world = await aWorld()
     await world.aVolume()
     let wake: (() => Promise<unknown>) | undefined
@@ -371,13 +373,13 @@ describe('a lost node', () => {
       wake = undefined
       await world.setReady('left', 'True')
     }
-    await world.trial.clock.advance(6 * MINUTE_MS + 1)
-    await world.until(() => wake === undefined, 'the attempt to detach by force')
+    await world.server.clock.advance(6 * MINUTE_MS + 1)
+    await world.until(() => wake === undefined, 'the force-detach attempt')
     await world.settle()
     expect(world.publishedOn()).toEqual(['id-left'])
   })
 
-  it('SYS-18 loses its volumes at once when it is declared out of service, with pods that nobody can end', async () => {
+  it('SYS-18 has its volumes detached at once when it is out of service', async () => {
     const { registry } = await mountedThenLost()
     await world.patchStatus(podKind, 'web', {
       containerStatuses: [
@@ -397,7 +399,7 @@ describe('a lost node', () => {
   })
 })
 
-it('SYS-18 volumes are counted under the names that are charted already', async () => {
+it('SYS-18 exports the Kubernetes metrics', async () => {
   world = await aWorld()
   const registry = new Registry()
   await world.aVolume()
@@ -416,8 +418,8 @@ it('SYS-18 volumes are counted under the names that are charted already', async 
   expect(text).toContain(`storage_count_attachable_volumes_in_use{node="left",volume_plugin="${plugin}"} 2`)
 })
 
-describe('the list of what is attached to a node', () => {
-  it('SYS-18 is put right if someone else changes it, and keeps what is not a CSI volume', async () => {
+describe('status.volumesAttached of a node', () => {
+  it('SYS-18 is restored after an edit and keeps volumes of other plugins', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start()
@@ -429,7 +431,7 @@ describe('the list of what is attached to a node', () => {
     expect((await world.node('left'))?.status?.volumesAttached).toEqual([other, { name: inUseName(), devicePath: '' }])
   })
 
-  it('SYS-18 a node that reports a mount at the last moment keeps its volume', async () => {
+  it('SYS-18 keeps a volume whose mount is reported during the detach', async () => {
     world = await aWorld()
     await world.aVolume()
     let isLate = false
@@ -445,7 +447,7 @@ describe('the list of what is attached to a node', () => {
     await world.deletePod('web')
     await world.until(() => isLate, 'the attempt to detach')
     await world.settle()
-    await world.trial.clock.advance(60_000)
+    await world.server.clock.advance(60_000)
     await world.settle()
     expect(world.publishedOn()).toEqual(['id-left'])
     await world.agents()
@@ -453,7 +455,7 @@ describe('the list of what is attached to a node', () => {
   })
 })
 
-it('SYS-18 an attachment whose volume is gone by force is let go when its node is done with it', async () => {
+it('SYS-18 deletes the attachment of a force-deleted volume once it is unmounted', async () => {
   world = await aWorld({ controller: ['CREATE_DELETE_VOLUME'] })
   await world.aVolume()
   await world.start()
@@ -466,13 +468,13 @@ it('SYS-18 an attachment whose volume is gone by force is let go when its node i
   await world.settle()
   expect(await world.attachments()).toHaveLength(1)
   await world.patchStatus(nodeKind, 'left', { volumesInUse: null })
-  await world.until(async () => (await world.attachments()).length === 0, 'the end of the attachment')
+  await world.until(async () => (await world.attachments()).length === 0, 'the attachment to be deleted')
 })
 
-it('SYS-18 a volume made anew under its name, for other storage, is not attached by what was meant for the first', async () => {
+it('SYS-18 does not use an attachment of a volume that was recreated with another volumeHandle', async () => {
   world = await aWorld()
   await world.aVolume()
-  // As a process leaves it that dies between two looks: asked for, and the volume gone before anything was attached.
+  // As after a crash: the attachment was created, and the volume deleted before it was attached.
   const leftover = { attacher: DRIVER, nodeName: 'left', source: { persistentVolumeName: 'data' } }
   await world.client.create(volumeAttachmentKind, {
     metadata: { name: attachmentOn('left', 'vol-old') },
@@ -482,9 +484,11 @@ it('SYS-18 a volume made anew under its name, for other storage, is not attached
   await world.settle()
   expect(world.publishedOn()).toEqual([])
   const [left] = await world.attachments()
-  expect(left?.status?.attachError?.message).toContain('persistentvolume "data" has another volumeHandle')
+  expect(left?.status?.attachError?.message).toContain(
+    'persistentvolume "data" was recreated with another volumeHandle',
+  )
   await world.start({ only: 'controllers' })
-  await world.until(async () => (await world.attachments()).length === 0, 'the end of the leftover')
+  await world.until(async () => (await world.attachments()).length === 0, 'the stale attachment to be deleted')
   await world.aPod('web', 'left')
   await mountedOn('left')
   expect((await world.attachments()).map(({ metadata }) => metadata.name)).toEqual([attachmentOn('left')])

@@ -1,12 +1,13 @@
-// How attachments and volumes are found: one set of indexes for all controllers and attachers of a process.
+// Indexes of attachments and volumes, shared by all controllers and attachers of a process, and their predicates.
+import type { Stored } from '../../api/kind.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../api/kinds/volume/volume-schema.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
 import type { Cache } from '../../runtime/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
 
-export type Attachment = Readonly<VolumeAttachment>
-export type Volume = Readonly<PersistentVolume>
+export type Attachment = Readonly<Stored<VolumeAttachment>>
+export type Volume = Readonly<Stored<PersistentVolume>>
 
 const BY_VOLUME = 'attaching/volume'
 const BY_NODE = 'attaching/node'
@@ -31,15 +32,13 @@ export const attachmentsOfVolume = (attachments: Cache<VolumeAttachment>, volume
 export const attachmentsOnNode = (attachments: Cache<VolumeAttachment>, nodeName: string): readonly Attachment[] =>
   attachments.byIndex(BY_NODE, nodeName)
 
-/** All attachments of the same storage, also where it is described by several volumes or in an attachment itself. */
+/** All attachments of a volumeHandle, including those of other PersistentVolumes and inline volumes. */
 export function attachmentsOfHandle(
   spec: Readonly<PersistentVolumeSpec>,
   { attachments, volumes }: { attachments: Cache<VolumeAttachment>; volumes: Cache<PersistentVolume> },
 ): Attachment[] {
   return handlesIn(spec).flatMap((handle) => [
-    ...volumes
-      .byIndex(BY_HANDLE, handle)
-      .flatMap(({ metadata }) => attachmentsOfVolume(attachments, metadata.name ?? '')),
+    ...volumes.byIndex(BY_HANDLE, handle).flatMap(({ metadata }) => attachmentsOfVolume(attachments, metadata.name)),
     ...attachments.byIndex(INLINE_BY_HANDLE, handle),
   ])
 }
@@ -59,11 +58,10 @@ const handlesIn = ({ csi }: Readonly<PersistentVolumeSpec>): string[] =>
   csi ? [`${csi.driver}^${csi.volumeHandle}`] : []
 
 /**
- * A volume that was deleted and made again under its name may be another storage, and what was attached to the first is
- * not attached to the second: names of attachments tell them apart. Those that people made under names of their own mean
- * whatever has the volume's name.
+ * A volume that was deleted and recreated under its name may have another volumeHandle; the attachment's name, a hash of
+ * the handle, tells them apart. An attachment that a user created under another name belongs to any volume it names.
  */
-export function isMadeFor({ metadata: { name = '' }, spec }: Attachment, volume: Volume): boolean {
+export function belongsTo({ metadata: { name }, spec }: Attachment, volume: Volume): boolean {
   const { csi } = volume.spec ?? {}
   if (!csi || !isAttachmentName(name)) return true
   return name === attachmentNameOf({ driver: spec.attacher, handle: csi.volumeHandle, nodeName: spec.nodeName })
@@ -73,9 +71,9 @@ export const isBeingDeleted = ({ metadata }: Attachment | Volume): boolean => me
 
 export const isAttached = ({ status }: Attachment): boolean => status?.attached === true
 
-/** Only one node may have it at a time. */
+/** Whether the volume can be attached to one node at a time only. */
 export const isSingleNode = ({ accessModes = [] }: Pick<PersistentVolumeSpec, 'accessModes'>): boolean =>
   !accessModes.some((mode) => mode === 'ReadWriteMany' || mode === 'ReadOnlyMany')
 
-/** A driver that nobody has described wants to be asked. */
+/** A driver without a CSIDriver object requires attachment. */
 export const needsAttach = (driver: Readonly<CSIDriver> | undefined): boolean => driver?.spec.attachRequired !== false

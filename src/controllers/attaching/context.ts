@@ -1,4 +1,4 @@
-// What the steps of attaching and detaching stand on, put together once by attaching-controllers.ts.
+// The dependencies of every step of the attach-detach controllers, composed once by attaching-controllers.ts.
 import type { PersistentVolumeClaim } from '../../api/kinds/claim/claim-schema.ts'
 import type { CSIDriver } from '../../api/kinds/csi-driver/csi-driver-schema.ts'
 import type { CSINode } from '../../api/kinds/csi-node/csi-node-schema.ts'
@@ -26,7 +26,7 @@ export interface AttachingContext {
   readonly csiNodes: Cache<CSINode>
   readonly drivers: Cache<CSIDriver>
   readonly memory: Memory
-  /** Being deleted right now: no longer reported as attached, though they still look it. */
+  /** Attachments whose deletion is being committed: no longer reported as attached. */
   readonly leaving: WeakSet<Attachment>
   readonly forceDetachAfterMs: number
 }

@@ -1,16 +1,16 @@
-// A process is killed at every call it makes, before it has any effect and when its answer would come; another one is
-// started; and the end must be the same: on the way no volume of one node was asked for on a second one, none was mounted
-// where it was not published, and nothing was published that no attachment held.
+// Kills the process before and after every call it makes and starts another. The end state must be the same, and on the
+// way no single-node volume may be published on a second node, none mounted where it is not published, and none
+// published without an attachment that holds it.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../api/kinds/csi-node/csi-node.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { aWorld, inUseName, type StartOptions, type World } from './attaching.fixture.ts'
 
-interface Story {
+interface Scenario {
   readonly title: string
   begin(world: World): Promise<void>
-  /** Done over and over, as other people and the node agents would. */
+  /** Repeated while waiting: node agents and user actions. */
   meanwhile(world: World): Promise<void>
   isOver(world: World): Promise<boolean>
 }
@@ -19,7 +19,7 @@ const isMounted = (world: World, nodeName: string) => world.mounts.get(nodeName)
 const isEmpty = async (world: World) =>
   (await world.attachments()).length === 0 && world.publishedOn().length === 0 && !isMounted(world, 'left')
 
-const STORIES: readonly Story[] = [
+const SCENARIOS: readonly Scenario[] = [
   {
     title: 'a pod gets its volume',
     begin: async (world) => void (await world.aPod('web', 'left')),
@@ -27,7 +27,7 @@ const STORIES: readonly Story[] = [
     isOver: async (world) => isMounted(world, 'left') && (await world.attachments()).length === 1,
   },
   {
-    title: 'a pod gets its volume, and goes',
+    title: 'a pod gets its volume and is deleted',
     begin: async (world) => void (await world.aPod('web', 'left')),
     async meanwhile(world) {
       await world.agents()
@@ -36,10 +36,10 @@ const STORIES: readonly Story[] = [
     isOver: async (world) => world.publishedOn().length === 0 && world.fake.record.calls.length > 4 && isEmpty(world),
   },
   {
-    title: 'a volume moves from pod to pod, from node to node',
+    title: 'a volume moves to a pod on another node',
     async begin(world) {
       await world.aPod('first', 'left')
-      await world.trial.clock.advance(2_000)
+      await world.server.clock.advance(2_000)
       await world.aPod('second', 'right')
     },
     async meanwhile(world) {
@@ -50,7 +50,7 @@ const STORIES: readonly Story[] = [
       isMounted(world, 'right') && !isMounted(world, 'left') && world.publishedOn().join() === 'id-right',
   },
   {
-    title: 'a driver fails, loses its answers, and the pod gives up in the middle',
+    title: 'the driver fails and loses responses, and the pod is deleted',
     async begin(world) {
       world.fake.script.setRules([
         { method: 'ControllerPublishVolume', nth: 1, effect: { do: 'loseReply', as: 'unavailable' } },
@@ -72,32 +72,36 @@ const STORIES: readonly Story[] = [
   },
 ]
 
-describe.each([true, false])('killed at any call (one transaction: %s)', (isAtomic) => {
-  it.each(STORIES)('SYS-18 $title', async (story) => {
+describe.each([true, false])('a crash at any call (atomic commits: %s)', (isAtomic) => {
+  it.each(SCENARIOS)('SYS-18 $title', async (scenario) => {
     let kills = 0
     for (const when of ['before', 'after'] as const) {
       for (let call = 0; ; call++) {
         const world = await aWorld()
         await world.aVolume()
-        await story.begin(world)
+        await scenario.begin(world)
         const meanwhile = async () => {
-          await story.meanwhile(world)
-          await world.checkHeld()
+          await scenario.meanwhile(world)
+          await world.checkFinalizers()
         }
         const first = await world.start({ isAtomic, killAt: { call, when } })
-        await world.until(async () => first.isDead || (await story.isOver(world)), `${when} ${call}`, meanwhile)
-        await world.settle() // what the end of the story still has to say
+        await world.until(async () => first.isDead || (await scenario.isOver(world)), `${when} ${call}`, meanwhile)
+        await world.settle() // the last writes
         const wasKilled = first.isDead
         if (wasKilled) {
           kills++
-          await meanwhile() // the world does not wait for the next one
+          await meanwhile() // agents and users continue without a controller
           await world.start({ isAtomic })
-          await world.until(() => story.isOver(world), `killed ${when} ${first.calls[call]}, call ${call}`, meanwhile)
+          await world.until(
+            () => scenario.isOver(world),
+            `killed ${when} ${first.calls[call]}, call ${call}`,
+            meanwhile,
+          )
           await world.settle()
-          expect(await story.isOver(world), `killed ${when} ${first.calls[call]}, call ${call}`).toBe(true)
+          expect(await scenario.isOver(world), `killed ${when} ${first.calls[call]}, call ${call}`).toBe(true)
         }
-        await world.checkHeld()
-        expect(world.crimes, `killed ${when} ${first.calls[call]}, call ${call}`).toEqual([])
+        await world.checkFinalizers()
+        expect(world.violations, `killed ${when} ${first.calls[call]}, call ${call}`).toEqual([])
         await world.close()
         if (!wasKilled || call >= CALLS_MAX) break
       }
@@ -108,9 +112,9 @@ describe.each([true, false])('killed at any call (one transaction: %s)', (isAtom
 
 const CALLS_MAX = 24
 
-describe('whatever pods, nodes and the driver do', () => {
-  it('SYS-18 no volume of one node is published twice, none is published unheld, and all is as the pods want in the end', async () => {
-    const act = fc.oneof(
+describe('any sequence of pods, node events and driver failures', () => {
+  it('SYS-18 publishes no single-node volume twice and none without a finalizer, and converges', async () => {
+    const action = fc.oneof(
       { weight: 4, arbitrary: fc.record({ do: fc.constant('pod' as const), on: fc.constantFrom('left', 'right') }) },
       { weight: 3, arbitrary: fc.record({ do: fc.constant('podGone' as const) }) },
       { weight: 4, arbitrary: fc.record({ do: fc.constant('agents' as const) }) },
@@ -132,47 +136,47 @@ describe('whatever pods, nodes and the driver do', () => {
     })
     await fc.assert(
       fc.asyncProperty(
-        fc.array(act, { minLength: 5, maxLength: 25 }),
+        fc.array(action, { minLength: 5, maxLength: 25 }),
         fc.array(rule, { maxLength: 4 }),
         fc.boolean(),
-        async (acts, rules, isAtomic) => {
+        async (actions, rules, isAtomic) => {
           const world = await aWorld()
           await world.aVolume()
           world.fake.script.setRules(rules as never)
           let process = await world.start({ isAtomic })
           const pods: string[] = []
           let made = 0
-          for (const one of acts) {
+          for (const one of actions) {
             if (one.do === 'pod') {
               pods.push(`pod-${++made}`)
               await world.aPod(`pod-${made}`, one.on)
             } else if (one.do === 'podGone') await world.deletePod(pods.shift() ?? '')
             else if (one.do === 'agents') await world.agents()
-            else if (one.do === 'time') await world.trial.clock.advance(one.ms)
-            else if (one.do === 'csiNodeGone') await forgetAndRemember(world, one.on)
+            else if (one.do === 'time') await world.server.clock.advance(one.ms)
+            else if (one.do === 'csiNodeGone') await recreateCsiNode(world, one.on)
             else {
               if (!process.isDead) await process.stop()
               const killAt: StartOptions['killAt'] = { call: one.call, when: one.isAfter ? 'after' : 'before' }
               process = await world.start({ isAtomic, killAt })
             }
             for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
-            await world.checkHeld()
+            await world.checkFinalizers()
           }
           if (!process.isDead) await process.stop()
           await world.start({ isAtomic })
           const [oldest] = pods
-          const wanted = oldest ? nodeOf(oldest, acts) : undefined
+          const wanted = oldest ? nodeOf(oldest, actions) : undefined
           const isRight = async () => {
             const nodes = (await world.attachments()).map(({ spec }) => spec.nodeName)
             const published = world.publishedOn().map((id) => id.slice('id-'.length))
-            // Whichever node won the volume first may keep it, as long as a pod there needs it.
-            const needed = new Set(pods.map((name) => nodeOf(name, acts)))
+            // The node that got the volume first may keep it while a pod there needs it.
+            const needed = new Set(pods.map((name) => nodeOf(name, actions)))
             if (wanted === undefined) return nodes.length === 0 && published.length === 0
             return nodes.length === 1 && needed.has(nodes[0]) && published.join() === nodes.join()
           }
-          await world.until(isRight, 'what the pods want', () => world.agents())
-          await world.checkHeld()
-          expect(world.crimes).toEqual([])
+          await world.until(isRight, 'convergence', () => world.agents())
+          await world.checkFinalizers()
+          expect(world.violations).toEqual([])
           expect(world.fake.record.overlaps).toEqual([])
           await world.close()
         },
@@ -182,13 +186,13 @@ describe('whatever pods, nodes and the driver do', () => {
   }, 120_000)
 })
 
-type Act = { readonly do: string; readonly on?: string }
+type Action = { readonly do: string; readonly on?: string }
 
-const nodeOf = (podName: string, acts: readonly Act[]): string | undefined =>
-  acts.filter((one) => one.do === 'pod')[Number(podName.slice('pod-'.length)) - 1]?.on
+const nodeOf = (podName: string, actions: readonly Action[]): string | undefined =>
+  actions.filter((one) => one.do === 'pod')[Number(podName.slice('pod-'.length)) - 1]?.on
 
-/** A driver's pod is restarted: its node is unknown for a moment. */
-async function forgetAndRemember(world: World, nodeName: string): Promise<void> {
+/** As when the driver's pod restarts: the CSINode is missing for a moment. */
+async function recreateCsiNode(world: World, nodeName: string): Promise<void> {
   const { spec } = await world.client.get(csiNodeKind, { name: nodeName })
   await world.client.delete(csiNodeKind, { name: nodeName })
   await world.settle()

@@ -1,10 +1,9 @@
-// Everything attaching tells people, on the pods that wait, in the words they know and search for.
+// The events of the attach-detach controllers, recorded on pods, in the wording of Kubernetes.
 import { podKind } from '../../api/kinds/pod/pod.ts'
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { EventRecorder, Happening } from '../../runtime/index.ts'
-import type { Trouble } from './plan-volume.ts'
+import type { AttachProblem } from './plan-volume.ts'
 
-/** Who reports. */
 export const COMPONENT = 'attachdetach-controller'
 
 export const attached = (volumeName: string): Happening => ({
@@ -16,16 +15,21 @@ export const attached = (volumeName: string): Happening => ({
 export const attachFailed = (volumeName: string, because: string): Happening =>
   failed(`AttachVolume.Attach failed for volume "${volumeName}" : ${because}`)
 
-/** Each pod is told in its own words: users of one namespace do not see names of another. */
-export function troubleOf(volumeName: string, nodeName: string, pod: Readonly<Pod>, trouble: Trouble): Happening {
-  if (trouble.is === 'full') {
+/** Names only pods of the pod's own namespace. */
+export function problemEvent(
+  volumeName: string,
+  nodeName: string,
+  pod: Readonly<Pod>,
+  problem: AttachProblem,
+): Happening {
+  if (problem.is === 'full') {
     return attachFailed(
       volumeName,
-      `node ${nodeName} has all the ${trouble.volumesMax} volumes of the driver that it can take; ` +
-        'it is attached when another one leaves the node',
+      `node ${nodeName} has reached the driver's limit of ${problem.volumesMax} volumes; ` +
+        'it is attached when another volume has been detached',
     )
   }
-  return failed(`Multi-Attach error for volume "${volumeName}" ${usersText(pod, trouble.usedBy)}`)
+  return failed(`Multi-Attach error for volume "${volumeName}" ${usersText(pod, problem.usedBy)}`)
 }
 
 function usersText(pod: Readonly<Pod>, usedBy: readonly Readonly<Pod>[]): string {
@@ -38,12 +42,12 @@ function usersText(pod: Readonly<Pod>, usedBy: readonly Readonly<Pod>[]): string
   return `Volume is already used by pod(s) ${names}${far > 0 ? ` and ${others}` : ''}`
 }
 
-export function tellPods(
+export function recordOnPods(
   events: Pick<EventRecorder, 'record'>,
   pods: readonly Readonly<Pod>[],
-  happeningFor: (pod: Readonly<Pod>) => Happening,
+  eventFor: (pod: Readonly<Pod>) => Happening,
 ): void {
-  for (const pod of pods) events.record(podKind, pod, happeningFor(pod))
+  for (const pod of pods) events.record(podKind, pod, eventFor(pod))
 }
 
 const failed = (message: string): Happening => ({ type: 'Warning', reason: 'FailedAttachVolume', message })

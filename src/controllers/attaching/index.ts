@@ -1,4 +1,4 @@
-// The door of attaching.
+// The public names of attaching: the attach-detach controllers and the attacher of a CSI driver.
 
 export { attachedVolumeNameOf, attachmentNameOf } from '../../volumes/attachment-names.ts'
 export { type Attacher, type AttacherDeps, createAttacher } from './attacher/attacher.ts'

@@ -1,19 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import { Memory } from './memory.ts'
 
-describe('what is remembered of volumes', () => {
-  it('SYS-18 tells who waits for a node, until they wait for something else', () => {
+describe('Memory', () => {
+  it('SYS-18 lists the volumes that wait for a node, until they wait for something else', () => {
     const memory = new Memory()
-    const [left, room] = [{ what: 'node', nodeName: 'left' } as const, { what: 'room', nodeName: 'left' } as const]
+    const [left, capacity] = [
+      { what: 'node', nodeName: 'left' } as const,
+      { what: 'capacity', nodeName: 'left' } as const,
+    ]
     memory.waitFor('v1', [left])
-    memory.waitFor('v2', [left, room])
+    memory.waitFor('v2', [left, capacity])
     expect(memory.waitingFor(left)).toEqual(['v1', 'v2'])
     memory.waitFor('v1', [])
     expect(memory.waitingFor(left)).toEqual(['v2'])
-    expect(memory.waitingFor(room)).toEqual(['v2'])
+    expect(memory.waitingFor(capacity)).toEqual(['v2'])
   })
 
-  it('SYS-18 is nothing once a volume has nothing to be remembered', () => {
+  it('SYS-18 removes the entry of a volume when it is empty', () => {
     const memory = new Memory()
     const creation = { name: 'csi-1', driver: 'disks', handle: 'h', nodeName: 'left' }
     memory.beginCreation('v1', creation)

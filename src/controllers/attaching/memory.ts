@@ -1,19 +1,19 @@
-// What this process remembers of volumes between two looks at them. All of it may be lost at any moment: then a lost
-// node is waited for once more, and an event is told a second time or not at all.
+// What this process remembers about a volume between two reconciles. In memory only: after a restart the force-detach
+// timeout of a lost node starts again, and an event may be repeated or missing.
 import type { VolumeOnNode } from '../../volumes/attachment-names.ts'
 import type { Wait } from './plan-volume.ts'
 
-/** Dropped when it says nothing, so it is bounded by the volumes that are attached, on their way, or waited for. */
+/** Removed when empty, so bounded by the volumes that are attached, being attached, or waiting. */
 export interface VolumeMemory {
-  /** By uid of the attachment, by the monotonic clock: since when nobody needs it while its node is lost. */
+  /** By uid of the attachment, on the monotonic clock: since when no pod needs it while its node is lost. */
   lostSinceMs: Map<string, number>
-  /** Attachments, by uid, whose success has yet to be told. */
-  expected: Set<string>
-  /** By node: what its pods were told last. */
-  told: Map<string, string>
-  /** What ends the waits of the last look. */
+  /** Uids of attachments whose success is not reported yet. */
+  pending: Set<string>
+  /** By node: the last reported problem. */
+  reported: Map<string, string>
+  /** What the last reconcile waits for. */
   waits: readonly Waited[]
-  /** An attachment that was asked for, and that the cache does not show yet. */
+  /** An attachment being created that the cache does not have yet. */
   creation: Creation | undefined
 }
 
@@ -33,15 +33,15 @@ export class Memory {
   of(volumeName: string): VolumeMemory {
     const known = this.#volumes.get(volumeName)
     if (known) return known
-    const fresh: VolumeMemory = {
+    const empty: VolumeMemory = {
       lostSinceMs: new Map(),
-      expected: new Set(),
-      told: new Map(),
+      pending: new Set(),
+      reported: new Map(),
       waits: [],
       creation: undefined,
     }
-    this.#volumes.set(volumeName, fresh)
-    return fresh
+    this.#volumes.set(volumeName, empty)
+    return empty
   }
 
   waitFor(volumeName: string, waits: readonly Waited[]): void {
@@ -57,23 +57,23 @@ export class Memory {
 
   beginCreation(volumeName: string, creation: Creation): void {
     this.of(volumeName).creation = creation
-    addTo(this.#creations, placeOf(creation), creation.name)
+    addTo(this.#creations, slotOf(creation), creation.name)
   }
 
   endCreation(volumeName: string): void {
     const memory = this.of(volumeName)
-    if (memory.creation) removeFrom(this.#creations, placeOf(memory.creation), memory.creation.name)
+    if (memory.creation) removeFrom(this.#creations, slotOf(memory.creation), memory.creation.name)
     memory.creation = undefined
   }
 
-  creationsOn(place: Pick<Creation, 'nodeName' | 'driver'>): ReadonlySet<string> {
-    return this.#creations.get(placeOf(place)) ?? NOTHING
+  creationsOn(slot: Pick<Creation, 'nodeName' | 'driver'>): ReadonlySet<string> {
+    return this.#creations.get(slotOf(slot)) ?? NOTHING
   }
 
-  /** After every look. */
+  /** Called after every reconcile. */
   tidy(volumeName: string): void {
-    const { lostSinceMs, expected, told, waits, creation } = this.of(volumeName)
-    const isEmpty = lostSinceMs.size + expected.size + told.size + waits.length === 0 && !creation
+    const { lostSinceMs, pending, reported, waits, creation } = this.of(volumeName)
+    const isEmpty = lostSinceMs.size + pending.size + reported.size + waits.length === 0 && !creation
     if (isEmpty) this.#volumes.delete(volumeName)
   }
 
@@ -84,7 +84,7 @@ export class Memory {
 
 const NOTHING: ReadonlySet<string> = new Set()
 const topicOf = ({ what, nodeName }: Waited): string => `${what} ${nodeName}`
-const placeOf = ({ nodeName, driver }: Pick<Creation, 'nodeName' | 'driver'>): string => `${nodeName} ${driver}`
+const slotOf = ({ nodeName, driver }: Pick<Creation, 'nodeName' | 'driver'>): string => `${nodeName} ${driver}`
 
 function addTo(sets: Map<string, Set<string>>, key: string, value: string): void {
   const set = sets.get(key)

@@ -1,14 +1,14 @@
-// What attaching counts, under the names operators already chart. How many volumes there are is counted from the caches
-// when it is asked.
+// The metrics of the attach-detach controllers, under their Kubernetes names. Gauges are computed from the caches when
+// they are scraped.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { pluginNameOf } from '../../volumes/attachment-names.ts'
 import type { AttachingContext } from './context.ts'
 import type { Force } from './plan-volume.ts'
-import { wishesFor } from './read-volume.ts'
+import { desiredAttachments } from './read-volume.ts'
 
 export interface AttachingMetrics {
   forcedDetach(reason: Force): void
-  /** Whose volumes are counted, until the returned function is called. */
+  /** Computes the gauges from this context until the returned function is called. */
   count(context: AttachingContext): () => void
 }
 
@@ -17,13 +17,13 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
   let counted: AttachingContext | undefined
   const forced = new Counter({
     name: 'attachdetach_controller_forced_detaches',
-    help: 'Volumes detached from a node that had not said it was done with them.',
+    help: 'Volumes detached from a node that had not reported them as unmounted.',
     labelNames: ['reason'],
     registers,
   })
   new Gauge({
     name: 'attachdetach_controller_total_volumes',
-    help: 'Volumes that should be attached, and that are attached or may be, each once per node.',
+    help: 'Volumes that should be attached (desired) and that are or may be attached (actual), once per node.',
     labelNames: ['plugin_name', 'state'],
     registers,
     collect() {
@@ -31,8 +31,8 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
       if (!counted) return
       for (const volume of counted.volumes.list()) {
         const { driver = '' } = volume.spec?.csi ?? {}
-        const wishes = driver ? wishesFor(volume, counted).length : 0
-        if (wishes > 0) this.inc({ plugin_name: pluginNameOf(driver), state: 'desired_state_of_world' }, wishes)
+        const desired = driver ? desiredAttachments(volume, counted).length : 0
+        if (desired > 0) this.inc({ plugin_name: pluginNameOf(driver), state: 'desired_state_of_world' }, desired)
       }
       for (const { spec } of counted.attachments.list()) {
         this.inc({ plugin_name: pluginNameOf(spec.attacher), state: 'actual_state_of_world' })
@@ -41,7 +41,7 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
   })
   new Gauge({
     name: 'storage_count_attachable_volumes_in_use',
-    help: 'Volumes of pods on a node.',
+    help: 'Attachable volumes in use by pods, per node.',
     labelNames: ['node', 'volume_plugin'],
     registers,
     collect() {
@@ -50,7 +50,7 @@ export function createAttachingMetrics(registry: Registry): AttachingMetrics {
       for (const volume of counted.volumes.list()) {
         const { driver = '' } = volume.spec?.csi ?? {}
         if (!driver) continue
-        for (const { nodeName, pods } of wishesFor(volume, counted)) {
+        for (const { nodeName, pods } of desiredAttachments(volume, counted)) {
           this.inc({ node: nodeName, volume_plugin: pluginNameOf(driver) }, pods.length)
         }
       }

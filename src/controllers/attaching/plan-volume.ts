@@ -1,10 +1,10 @@
-// What should happen to one volume's attachments, as data. Pure: who needs the volume where, what is attached, and what
-// is known of the nodes go in; steps come out. Reading is read-volume.ts, doing is reconcile-volume.ts.
+// Plans the attachments of one volume. Pure: desired and existing attachments and the state of their nodes in, steps out.
+// Reading is read-volume.ts, applying is reconcile-volume.ts.
 //
-//   nobody on the node needs it   unmounted → detach
-//                                 mounted   → wait; by force once the node is out of service, or lost for too long
-//   a pod on the node needs it    nothing there → attach, unless it may be on one node only and is on another, the node
-//                                                 is full, or it is just being detached there
+//   no pod on the node needs it   unmounted → detach
+//                                 mounted   → wait; force once the node is out of service or lost for too long
+//   a pod on the node needs it    not attached → attach, unless it is a single-node volume attached elsewhere, the node
+//                                 is full, or the previous attachment is still being deleted
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import type { Attachment } from './attachment-index.ts'
 import { isBeingDeleted } from './attachment-index.ts'
@@ -12,39 +12,38 @@ import { isBeingDeleted } from './attachment-index.ts'
 export interface VolumeView {
   readonly name: string
   readonly isSingleNode: boolean
-  /** Whoever asked first comes first. */
-  readonly wishes: readonly Wish[]
+  /** Ordered by the age of their oldest pod: the oldest gets a single-node volume. */
+  readonly desired: readonly DesiredAttachment[]
   readonly attachments: readonly AttachmentView[]
 }
 
-/** A node where pods need the volume. */
-export interface Wish {
+/** A node with pods that need the volume. */
+export interface DesiredAttachment {
   readonly nodeName: string
-  /** What the attachment is or will be called. */
+  /** The deterministic name of the VolumeAttachment. */
   readonly attachmentName: string
   readonly pods: readonly Readonly<Pod>[]
-  readonly isNodeThere: boolean
-  /** Volumes of the driver that are on the node or on their way, and how many it takes at most. */
-  readonly volumesThere: number
+  readonly nodeExists: boolean
+  /** Volumes of the driver attached to the node or being attached, and the driver's limit. */
+  readonly volumesOnNode: number
   readonly volumesMax: number | undefined
 }
 
 export interface AttachmentView {
   readonly attachment: Attachment
-  /** Not if someone else made it under a name of their own. */
+  /** False for an attachment that a user created under another name. */
   readonly isOurs: boolean
   /**
-   * A node whose object is gone, or new and without a word of its agent, counts as lost, and whatever was there as
-   * mounted: nobody can say otherwise.
+   * A node that was deleted, or recreated and has not reported yet, counts as lost, and its volumes as mounted.
    */
-  readonly node: 'answering' | 'lost' | 'out of service'
+  readonly node: 'ready' | 'lost' | 'out of service'
   readonly isMounted: boolean
-  /** Since nobody needs it and its node is lost, both. */
+  /** For how long no pod has needed it while its node is lost. */
   readonly lostForMs: number
 }
 
 export type Step =
-  | { readonly do: 'attach'; readonly wish: Wish }
+  | { readonly do: 'attach'; readonly desired: DesiredAttachment }
   | { readonly do: 'detach'; readonly attachment: Attachment; readonly force?: Force }
   | Wait
 
@@ -53,76 +52,79 @@ export type Force = 'timeout' | 'out-of-service'
 export interface Wait {
   readonly do: 'wait'
   readonly because: string
-  /** What else but the volume's own objects can end it: news of a node, or of how full it is. */
-  readonly for?: { readonly what: 'node' | 'room'; readonly nodeName: string }
+  /** What besides the volume's own objects can end the wait: a change of a node, or free capacity on it. */
+  readonly for?: { readonly what: 'node' | 'capacity'; readonly nodeName: string }
   readonly afterMs?: number
-  /** Whose pods are told about it. */
-  readonly tell?: { readonly wish: Wish; readonly trouble: Trouble }
+  /** The problem to report to the pods of a node. */
+  readonly report?: { readonly desired: DesiredAttachment; readonly problem: AttachProblem }
 }
 
-/** Why pods do not get their volume. */
-export type Trouble =
+/** Why a volume cannot be attached for a pod. */
+export type AttachProblem =
   | { readonly is: 'elsewhere'; readonly usedBy: readonly Readonly<Pod>[] }
   | { readonly is: 'full'; readonly volumesMax: number }
 
 export function planVolume(view: VolumeView, forceDetachAfterMs: number): Step[] {
-  const isWished = ({ attachment }: AttachmentView) =>
-    view.wishes.some(({ attachmentName }) => attachmentName === attachment.metadata.name)
-  const unwanted = view.attachments.filter((one) => one.isOurs && !isBeingDeleted(one.attachment) && !isWished(one))
-  return [...unwanted.map((one) => planUnwanted(one, forceDetachAfterMs)), ...planWishes(view)]
+  const isDesired = ({ attachment }: AttachmentView) =>
+    view.desired.some(({ attachmentName }) => attachmentName === attachment.metadata.name)
+  const unwanted = view.attachments.filter((one) => one.isOurs && !isBeingDeleted(one.attachment) && !isDesired(one))
+  return [...unwanted.map((one) => planDetach(one, forceDetachAfterMs)), ...planDesired(view)]
 }
 
-function planUnwanted({ attachment, node, isMounted, lostForMs }: AttachmentView, forceAfterMs: number): Step {
+function planDetach({ attachment, node, isMounted, lostForMs }: AttachmentView, forceAfterMs: number): Step {
   const { nodeName } = attachment.spec
-  const news = { what: 'node', nodeName } as const
-  if (!isMounted) return { do: 'detach', attachment } // the usual end
+  const wake = { what: 'node', nodeName } as const
+  if (!isMounted) return { do: 'detach', attachment } // the normal case
   switch (node) {
-    case 'out of service': // someone vouches that nothing uses it there
+    case 'out of service': // the taint guarantees that no pod runs there
       return { do: 'detach', attachment, force: 'out-of-service' }
-    case 'answering':
-      return { do: 'wait', because: `node ${nodeName} still has it mounted`, for: news }
+    case 'ready':
+      return { do: 'wait', because: `node ${nodeName} still has the volume mounted`, for: wake }
     case 'lost': {
       if (lostForMs >= forceAfterMs) return { do: 'detach', attachment, force: 'timeout' }
-      const because = `node ${nodeName} is lost and may still have it mounted`
-      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', because, for: news }
+      const because = `node ${nodeName} is not ready and may still have the volume mounted`
+      if (!Number.isFinite(forceAfterMs)) return { do: 'wait', because, for: wake }
       const afterMs = forceAfterMs - lostForMs
-      return { do: 'wait', because: `${because}; it is detached by force in the end`, for: news, afterMs }
+      return { do: 'wait', because: `${because}; it is force-detached after the timeout`, for: wake, afterMs }
     }
   }
 }
 
-function planWishes({ name, isSingleNode, wishes, attachments }: VolumeView): Step[] {
+function planDesired({ name, isSingleNode, desired, attachments }: VolumeView): Step[] {
   const steps: Step[] = []
-  /** For a volume of one node: where it is, or will be. */
+  /** For a single-node volume: the node that has it or gets it. */
   let holder = attachments[0]?.attachment.spec.nodeName
-  for (const wish of wishes) {
-    const { nodeName, volumesThere, volumesMax } = wish
-    const there = attachments.find(({ attachment }) => attachment.metadata.name === wish.attachmentName)
+  for (const one of desired) {
+    const { nodeName, volumesOnNode, volumesMax } = one
+    const there = attachments.find(({ attachment }) => attachment.metadata.name === one.attachmentName)
     if (there && isBeingDeleted(there.attachment)) {
-      steps.push({ do: 'wait', because: `it is first detached from node ${nodeName}, then attached again` })
+      steps.push({
+        do: 'wait',
+        because: `the volume is being detached from node ${nodeName} and is attached again afterwards`,
+      })
     } else if (there) {
-      // attached, or the attacher's to attach
+      // attached, or being attached by the attacher
     } else if (isSingleNode && holder !== undefined) {
-      const usedBy = wishes
+      const usedBy = desired
         .filter((other) => other.nodeName !== nodeName && isHeldBy(other))
         .flatMap(({ pods }) => pods)
-      const because = `volume ${name} is attached to node ${holder} and can be on one node only`
-      steps.push({ do: 'wait', because, tell: { wish, trouble: { is: 'elsewhere', usedBy } } })
-    } else if (!wish.isNodeThere) {
-      const because = `node ${nodeName}, where a pod needs it, does not exist`
+      const because = `volume ${name} is attached to node ${holder} and can be attached to one node only`
+      steps.push({ do: 'wait', because, report: { desired: one, problem: { is: 'elsewhere', usedBy } } })
+    } else if (!one.nodeExists) {
+      const because = `node ${nodeName}, where a pod needs the volume, does not exist`
       steps.push({ do: 'wait', because, for: { what: 'node', nodeName } })
-    } else if (volumesMax !== undefined && volumesThere >= volumesMax) {
-      const because = `node ${nodeName} has all the ${volumesMax} volumes of the driver that it can take`
-      const news = { what: 'room', nodeName } as const
-      steps.push({ do: 'wait', because, for: news, tell: { wish, trouble: { is: 'full', volumesMax } } })
+    } else if (volumesMax !== undefined && volumesOnNode >= volumesMax) {
+      const because = `node ${nodeName} has reached the driver's limit of ${volumesMax} volumes`
+      const wake = { what: 'capacity', nodeName } as const
+      steps.push({ do: 'wait', because, for: wake, report: { desired: one, problem: { is: 'full', volumesMax } } })
     } else {
-      steps.push({ do: 'attach', wish })
+      steps.push({ do: 'attach', desired: one })
       holder = nodeName
     }
   }
   return steps
 
-  function isHeldBy({ nodeName, attachmentName }: Wish): boolean {
+  function isHeldBy({ nodeName, attachmentName }: DesiredAttachment): boolean {
     return nodeName === holder || attachments.some(({ attachment }) => attachment.metadata.name === attachmentName)
   }
 }

@@ -9,24 +9,24 @@ const aPod = (status: object, metadata: object = {}, nodeName = 'left') =>
     spec: { nodeName },
     status,
   }) as unknown as Pod
-const GOING = { deletionTimestamp: '2026-01-01T00:00:00Z' }
+const DELETING = { deletionTimestamp: '2026-01-01T00:00:00Z' }
 const RUNNING = { containerStatuses: [{ state: { running: {} } }] }
 
-describe('a pod', () => {
-  it('SYS-18 needs its volumes from its node until it has ended there', () => {
+describe('pod use', () => {
+  it('SYS-18 a pod needs its volumes until it has terminated on its node', () => {
     expect(needsVolumes(aPod({}, {}, ''), false)).toBe(false)
     expect(needsVolumes(aPod({ phase: 'Pending' }), false)).toBe(true)
-    expect(needsVolumes(aPod({ phase: 'Running', ...RUNNING }, GOING), false)).toBe(true)
-    expect(needsVolumes(aPod({ containerStatuses: [{ state: { terminated: {} } }] }, GOING), false)).toBe(false)
+    expect(needsVolumes(aPod({ phase: 'Running', ...RUNNING }, DELETING), false)).toBe(true)
+    expect(needsVolumes(aPod({ containerStatuses: [{ state: { terminated: {} } }] }, DELETING), false)).toBe(false)
     expect(needsVolumes(aPod({ phase: 'Failed' }), false)).toBe(false)
   })
 
-  it('SYS-18 that is going on a node out of service needs nothing: nobody there can say that it has ended', () => {
-    expect(needsVolumes(aPod(RUNNING, GOING), true)).toBe(false)
+  it('SYS-18 a pod being deleted on an out-of-service node needs no volumes', () => {
+    expect(needsVolumes(aPod(RUNNING, DELETING), true)).toBe(false)
     expect(needsVolumes(aPod(RUNNING), true)).toBe(true)
   })
 
-  it('SYS-18 uses a claim called like one of its template only if it was made for this very pod', () => {
+  it('SYS-18 a pod uses an ephemeral claim only if it owns it', () => {
     const pod = {
       metadata: { name: 'web', namespace: 'shop', uid: 'u' },
       spec: {

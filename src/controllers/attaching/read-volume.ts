@@ -1,4 +1,4 @@
-// One volume and everything that decides about its attachments, read from the caches at one moment.
+// Reads everything that the plan of a volume depends on from the caches (plan-volume.ts).
 import type { Pod } from '../../api/kinds/pod/pod-schema.ts'
 import { keyOfObject } from '../../client/index.ts'
 import { attachmentNameOf, isAttachmentName } from '../../volumes/attachment-names.ts'
@@ -11,27 +11,27 @@ import {
   type Volume,
 } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
-import { attachedVolumeName, isMadeAnew, isMounted, isOutOfService, isReady } from './node-facts.ts'
-import type { AttachmentView, VolumeView, Wish } from './plan-volume.ts'
+import { attachedVolumeName, isMounted, isOutOfService, isReady, isRecreated } from './node-state.ts'
+import type { AttachmentView, DesiredAttachment, VolumeView } from './plan-volume.ts'
 import { needsVolumes, usesClaim } from './pod-use.ts'
 
 export const PODS_BY_CLAIM = 'attaching/claim'
 
 export function readVolume(volumeName: string, context: AttachingContext): VolumeView {
   const volume = context.volumes.get(volumeName)
-  const wishes = volume ? wishesFor(volume, context) : []
-  const isWished = ({ metadata }: Attachment) => wishes.some((wish) => wish.attachmentName === metadata.name)
+  const desired = volume ? desiredAttachments(volume, context) : []
+  const isDesired = ({ metadata }: Attachment) => desired.some((one) => one.attachmentName === metadata.name)
   const attachments = attachmentsOfVolume(context.attachments, volumeName).map((attachment) =>
-    readAttachment(attachment, volume, isWished(attachment), context),
+    readAttachment(attachment, volume, isDesired(attachment), context),
   )
   const { lostSinceMs } = context.memory.of(volumeName)
   const uids = new Set(attachments.map(({ attachment }) => attachment.metadata.uid))
   for (const uid of lostSinceMs.keys()) if (!uids.has(uid)) lostSinceMs.delete(uid)
-  return { name: volumeName, isSingleNode: isSingleNode(volume?.spec ?? {}), wishes, attachments }
+  return { name: volumeName, isSingleNode: isSingleNode(volume?.spec ?? {}), desired, attachments }
 }
 
-/** The nodes with pods that need a bound CSI volume whose driver attaches. */
-export function wishesFor(volume: Volume, context: AttachingContext): Wish[] {
+/** The nodes with pods that need the volume, if it is a bound CSI volume whose driver requires attachment. */
+export function desiredAttachments(volume: Volume, context: AttachingContext): DesiredAttachment[] {
   const { claims, pods, nodes, drivers } = context
   const { csi, claimRef } = volume.spec ?? {}
   if (!csi || !claimRef || !needsAttach(drivers.get(csi.driver))) return []
@@ -53,8 +53,8 @@ export function wishesFor(volume: Volume, context: AttachingContext): Wish[] {
       nodeName,
       attachmentName: attachmentNameOf(facts),
       pods,
-      isNodeThere: nodes.get(nodeName) !== undefined,
-      ...roomAt(facts, context),
+      nodeExists: nodes.get(nodeName) !== undefined,
+      ...capacityAt(facts, context),
     }
   })
 }
@@ -62,36 +62,36 @@ export function wishesFor(volume: Volume, context: AttachingContext): Wish[] {
 const byAge = (a: Readonly<Pod>, b: Readonly<Pod>): number => (ageKey(a) < ageKey(b) ? -1 : 1)
 const ageKey = (pod: Readonly<Pod>): string => `${pod.metadata.creationTimestamp} ${keyOfObject(pod)}`
 
-/** What was asked for a moment ago counts too, or many at once would find the same last place. */
-function roomAt(
+/** Counts attachments being created too, or concurrent reconciles would exceed the limit. */
+function capacityAt(
   { driver, nodeName }: { driver: string; nodeName: string },
   { csiNodes, attachments, memory }: AttachingContext,
-): Pick<Wish, 'volumesThere' | 'volumesMax'> {
+): Pick<DesiredAttachment, 'volumesOnNode' | 'volumesMax'> {
   const volumesMax = csiNodes.get(nodeName)?.spec.drivers.find(({ name }) => name === driver)?.allocatable?.count
-  if (volumesMax === undefined) return { volumesThere: 0, volumesMax }
+  if (volumesMax === undefined) return { volumesOnNode: 0, volumesMax }
   const present = attachmentsOnNode(attachments, nodeName).filter(({ spec }) => spec.attacher === driver)
   const names = new Set([...present.map(({ metadata }) => metadata.name), ...memory.creationsOn({ nodeName, driver })])
-  return { volumesThere: names.size, volumesMax }
+  return { volumesOnNode: names.size, volumesMax }
 }
 
 function readAttachment(
   attachment: Attachment,
   volume: Volume | undefined,
-  isWished: boolean,
+  isDesired: boolean,
   { nodes, memory, clock }: AttachingContext,
 ): AttachmentView {
-  const { name = '', uid = '' } = attachment.metadata
+  const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
-  const state = isOutOfService(node) ? 'out of service' : node && isReady(node) ? 'answering' : 'lost'
+  const state = isOutOfService(node) ? 'out of service' : node && isReady(node) ? 'ready' : 'lost'
   const { lostSinceMs } = memory.of(source.persistentVolumeName ?? '')
-  if (isWished || state !== 'lost') lostSinceMs.delete(uid)
+  if (isDesired || state !== 'lost') lostSinceMs.delete(uid)
   else if (!lostSinceMs.has(uid)) lostSinceMs.set(uid, clock.monotonicMs())
   return {
     attachment,
     isOurs: isAttachmentName(name),
     node: state,
-    isMounted: !node || isMadeAnew(node, attachment) || isMounted(node, attachedVolumeName(attachment, volume, node)),
+    isMounted: !node || isRecreated(node, attachment) || isMounted(node, attachedVolumeName(attachment, volume, node)),
     lostForMs: clock.monotonicMs() - (lostSinceMs.get(uid) ?? clock.monotonicMs()),
   }
 }

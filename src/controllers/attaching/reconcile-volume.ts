@@ -1,17 +1,17 @@
-// Moves the attachments of one volume closer to what its pods need: makes those that are missing, deletes those that
-// nobody needs. One volume is worked on by one worker at a time, so two nodes never win the same volume.
+// Reconciles the VolumeAttachments of one volume: creates those that pods need, deletes those that no pod needs. Reads
+// (read-volume.ts), plans (plan-volume.ts) and applies. The work queue runs one reconcile per volume at a time.
 import type { Stored } from '../../api/kind.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import { volumeAttachmentKind } from '../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../api/kinds/volume-attachment/volume-attachment-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
-import type { CommitWrite } from '../../client/index.ts'
+import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../api/status-error.ts'
+import { type CommitWrite, find } from '../../client/index.ts'
 import { backOff, done, type Outcome, retryAfter, stuck } from '../../runtime/index.ts'
 import type { Attachment } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
-import { attachedVolumeName } from './node-facts.ts'
-import { type Force, planVolume, type Step, type Wait, type Wish } from './plan-volume.ts'
+import { attachedVolumeName } from './node-state.ts'
+import { type DesiredAttachment, type Force, planVolume, type Step, type Wait } from './plan-volume.ts'
 import { readVolume } from './read-volume.ts'
 import { reportProgress } from './report-progress.ts'
 
@@ -48,7 +48,7 @@ function outcomeOf(waits: readonly Wait[]): Outcome {
   return Number.isFinite(soonestMs) ? retryAfter(soonestMs, because) : stuck(because)
 }
 
-/** What keeps the rest from being done, if anything. */
+/** Returns an outcome if the remaining steps must not be applied. */
 async function apply(
   step: Step,
   volumeName: string,
@@ -59,7 +59,7 @@ async function apply(
     case 'wait':
       return undefined
     case 'attach':
-      return attach(volumeName, step.wish, context, signal)
+      return attach(volumeName, step.desired, context, signal)
     case 'detach':
       return detach(step.attachment, step.force, context)
   }
@@ -67,47 +67,44 @@ async function apply(
 
 async function attach(
   volumeName: string,
-  { nodeName, attachmentName }: Wish,
+  { nodeName, attachmentName }: DesiredAttachment,
   context: AttachingContext,
   signal: AbortSignal,
 ): Promise<Outcome | undefined> {
   const { client, volumes, memory } = context
   const { driver, volumeHandle } = volumes.get(volumeName)?.spec?.csi ?? {}
-  if (!driver || !volumeHandle) return undefined // gone since the plan was made
+  if (!driver || !volumeHandle) return undefined // deleted since the plan was made
   memory.beginCreation(volumeName, { name: attachmentName, driver, handle: volumeHandle, nodeName })
   try {
     const { metadata } = await client.create(volumeAttachmentKind, {
       metadata: { name: attachmentName },
       spec: { attacher: driver, nodeName, source: { persistentVolumeName: volumeName } },
     } as VolumeAttachment)
-    memory.of(volumeName).expected.add(metadata.uid ?? '')
-    await seen(metadata.resourceVersion, volumeName, context, signal)
+    memory.of(volumeName).pending.add(metadata.uid)
+    await waitForCache(metadata.resourceVersion, volumeName, context, signal)
     return undefined
   } catch (error) {
-    const code = error instanceof ApiError ? error.code : 500
-    if (code === 409) await settleCreation(volumeName, context, signal)
-    else if (code < 500) memory.endCreation(volumeName)
-    if (code !== 409) throw error
-    return backOff(`attachment ${attachmentName} is there already`)
+    if (isAlreadyExists(error)) {
+      await settleCreation(volumeName, context, signal)
+      return backOff(`attachment ${attachmentName} exists already`)
+    }
+    if (error instanceof ApiError && error.code < 500) memory.endCreation(volumeName) // certainly not created
+    throw error
   }
 }
 
-/** A create whose answer did not come may have happened: nothing is decided before it is known. */
+/** A create without a response may have succeeded: find out before the next plan. */
 async function settleCreation(volumeName: string, context: AttachingContext, signal: AbortSignal): Promise<void> {
   const { client, memory } = context
   const { creation } = memory.of(volumeName)
   if (!creation) return
-  try {
-    const { metadata } = await client.get(volumeAttachmentKind, { name: creation.name }, { signal })
-    await seen(metadata.resourceVersion, volumeName, context, signal)
-  } catch (error) {
-    if (!(error instanceof ApiError && error.code === 404)) throw error
-    memory.endCreation(volumeName)
-  }
+  const created = await find(client, volumeAttachmentKind, { name: creation.name }, { signal })
+  if (created) await waitForCache(created.metadata.resourceVersion, volumeName, context, signal)
+  else memory.endCreation(volumeName)
 }
 
-/** The next look at the volume must not be at a past without the attachment. */
-async function seen(
+/** Waits until the cache has the attachment, so that the next plan sees it. */
+async function waitForCache(
   resourceVersion: string | undefined,
   volumeName: string,
   { attachments, memory }: AttachingContext,
@@ -117,8 +114,8 @@ async function seen(
 }
 
 /**
- * First the node is told not to mount the volume any more, in the very state in which it said that it has not mounted
- * it, or in which it was lost or out of service; then the attachment goes. A node whose object is gone cannot be told.
+ * Removes the volume from the node's volumesAttached, conditional on the version of the node that the plan was based on,
+ * then deletes the attachment. A node agent therefore cannot mount the volume between the two.
  */
 async function detach(
   attachment: Attachment,
@@ -126,11 +123,11 @@ async function detach(
   context: AttachingContext,
 ): Promise<Outcome | undefined> {
   const { client, nodes, attachments, volumes, leaving, metrics } = context
-  const { name = '', uid } = attachment.metadata
+  const { name, uid } = attachment.metadata
   const { nodeName, source } = attachment.spec
   const node = nodes.get(nodeName)
   const volume = volumes.get(source.persistentVolumeName ?? '')
-  const without = node && unreported(node, attachedVolumeName(attachment, volume, node))
+  const without = node && reportWithout(node, attachedVolumeName(attachment, volume, node))
   leaving.add(attachment)
   try {
     const remove: CommitWrite = { do: 'delete', kind: volumeAttachmentKind, ref: { name }, uid }
@@ -143,14 +140,14 @@ async function detach(
     return undefined
   } catch (error) {
     leaving.delete(attachment)
-    if (!(error instanceof ApiError) || (error.code !== 404 && error.code !== 409)) throw error
-    return backOff(`node ${nodeName} or attachment ${name} changed meanwhile`)
+    if (!isNotFound(error) && !isConflict(error)) throw error
+    return backOff(`node ${nodeName} or attachment ${name} changed during the reconcile`)
   }
 }
 
-/** Written also where it changes nothing: a process that was asleep while the node came back must not go on. */
-function unreported(node: Readonly<Node>, volumeName: string | undefined): CommitWrite {
-  const { name = '', uid, resourceVersion } = node.metadata
+/** Written even if the list does not change: the condition on resourceVersion stops a process with a stale cache. */
+function reportWithout(node: Readonly<Stored<Node>>, volumeName: string | undefined): CommitWrite {
+  const { name, uid, resourceVersion } = node.metadata
   const kept = (node.status?.volumesAttached ?? []).filter((one) => one.name !== volumeName)
   const body = { metadata: { uid, resourceVersion }, status: { volumesAttached: kept.length > 0 ? kept : null } }
   return { do: 'patch', kind: nodeKind, ref: { name }, patch: { type: 'merge', body }, subresource: 'status' }

@@ -1,14 +1,14 @@
-// Keeps a node's list of attached volumes (status.volumesAttached): kubelets mount nothing that is not on it. A volume
-// leaves the list before its attachment goes, which is reconcile-volume.ts's to do.
+// Keeps status.volumesAttached of one node: node agents mount only volumes on this list. reconcile-volume.ts removes a
+// volume from the list before it deletes the attachment.
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import type { NodeStatus } from '../../api/kinds/node/node-schema.ts'
-import { ApiError } from '../../api/status-error.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { ObjectKey } from '../../client/index.ts'
 import { backOff, done, type Outcome } from '../../runtime/index.ts'
 import { parseAttachedVolumeName } from '../../volumes/attachment-names.ts'
 import { attachmentsOnNode, isAttached, isBeingDeleted } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
-import { attachedVolumeName } from './node-facts.ts'
+import { attachedVolumeName } from './node-state.ts'
 
 type AttachedVolumes = NonNullable<NodeStatus['volumesAttached']>
 
@@ -26,8 +26,8 @@ export async function reportAttached(nodeName: ObjectKey, context: AttachingCont
     nodes.learn(await client.patch(nodeKind, { name: nodeName }, { type: 'merge', body }, { subresource: 'status' }))
     return done
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done
-    if (error instanceof ApiError && error.code === 409) return backOff('the node changed meanwhile')
+    if (isNotFound(error)) return done
+    if (isConflict(error)) return backOff('the node changed during the reconcile')
     throw error
   }
 }
@@ -39,7 +39,7 @@ function attachedTo(nodeName: string, { attachments, volumes, nodes, leaving }: 
   return new Set(names.filter((name) => name !== undefined))
 }
 
-/** New ones come last; those that are no CSI volumes are someone else's to take away. */
+/** Appends new volumes and keeps volumes of other plugins, which their own controllers remove. */
 function withOrderOf(reported: AttachedVolumes, attached: ReadonlySet<string>): AttachedVolumes {
   const kept = reported.filter(({ name }) => attached.has(name) || !parseAttachedVolumeName(name))
   const known = new Set(kept.map(({ name }) => name))

@@ -1,54 +1,65 @@
-// Tells pods how far their volumes have come, each thing once: attached, failed, or in somebody's way.
+// Records events on pods about their volumes, each once: attached, failed, or attached elsewhere.
 import type { Attachment } from './attachment-index.ts'
 import { isAttached, isBeingDeleted } from './attachment-index.ts'
 import type { AttachingContext } from './context.ts'
-import { attached, attachFailed, tellPods, troubleOf } from './events.ts'
-import type { Step, VolumeView, Wish } from './plan-volume.ts'
+import { attached, attachFailed, problemEvent, recordOnPods } from './events.ts'
+import type { DesiredAttachment, Step, VolumeView } from './plan-volume.ts'
 
 export function reportProgress(view: VolumeView, steps: readonly Step[], context: AttachingContext): void {
-  const { told, expected } = context.memory.of(view.name)
-  const wished = new Set<string>()
-  for (const wish of view.wishes) {
-    const there = view.attachments.find(({ attachment }) => attachment.metadata.name === wish.attachmentName)
+  const { reported, pending } = context.memory.of(view.name)
+  const existing = new Set<string>()
+  for (const desired of view.desired) {
+    const there = view.attachments.find(({ attachment }) => attachment.metadata.name === desired.attachmentName)
     if (there && !isBeingDeleted(there.attachment)) {
-      wished.add(there.attachment.metadata.uid ?? '')
-      reportAttachment(view.name, wish, there.attachment, context)
+      existing.add(there.attachment.metadata.uid)
+      reportAttachment(view.name, desired, there.attachment, context)
     }
   }
-  for (const uid of expected) if (!wished.has(uid)) expected.delete(uid)
+  for (const uid of pending) if (!existing.has(uid)) pending.delete(uid)
 
-  const present = new Set(view.wishes.map(({ nodeName }) => nodeName))
-  for (const nodeName of told.keys()) if (!present.has(nodeName)) told.delete(nodeName)
+  const present = new Set(view.desired.map(({ nodeName }) => nodeName))
+  for (const nodeName of reported.keys()) if (!present.has(nodeName)) reported.delete(nodeName)
   for (const step of steps) {
-    if (step.do !== 'wait' || !step.tell) continue
-    const { wish, trouble } = step.tell
-    const words = JSON.stringify([step.because, wish.pods.map(({ metadata }) => metadata.uid)])
-    tellOnce(wish, words, context, view.name, () =>
-      tellPods(context.events, wish.pods, (pod) => troubleOf(view.name, wish.nodeName, pod, trouble)),
+    if (step.do !== 'wait' || !step.report) continue
+    const { desired, problem } = step.report
+    const text = JSON.stringify([step.because, desired.pods.map(({ metadata }) => metadata.uid)])
+    reportOnce(desired, text, context, view.name, () =>
+      recordOnPods(context.events, desired.pods, (pod) => problemEvent(view.name, desired.nodeName, pod, problem)),
     )
   }
 }
 
-function reportAttachment(volumeName: string, wish: Wish, attachment: Attachment, context: AttachingContext): void {
-  const { told, expected } = context.memory.of(volumeName)
-  const { uid = '' } = attachment.metadata
+function reportAttachment(
+  volumeName: string,
+  desired: DesiredAttachment,
+  attachment: Attachment,
+  context: AttachingContext,
+): void {
+  const { reported, pending } = context.memory.of(volumeName)
+  const { uid } = attachment.metadata
   if (isAttached(attachment)) {
-    told.delete(wish.nodeName)
-    if (expected.delete(uid)) tellPods(context.events, wish.pods, () => attached(volumeName))
+    reported.delete(desired.nodeName)
+    if (pending.delete(uid)) recordOnPods(context.events, desired.pods, () => attached(volumeName))
     return
   }
-  expected.add(uid)
+  pending.add(uid)
   const { attachError } = attachment.status ?? {}
   if (!attachError) return
-  const { time = '', message = 'the driver gives no reason' } = attachError
-  tellOnce(wish, `${time} ${message}`, context, volumeName, () =>
-    tellPods(context.events, wish.pods, () => attachFailed(volumeName, message)),
+  const { time = '', message = 'the driver reported no reason' } = attachError
+  reportOnce(desired, `${time} ${message}`, context, volumeName, () =>
+    recordOnPods(context.events, desired.pods, () => attachFailed(volumeName, message)),
   )
 }
 
-function tellOnce(wish: Wish, words: string, { memory }: AttachingContext, volumeName: string, tell: () => void): void {
-  const { told } = memory.of(volumeName)
-  if (told.get(wish.nodeName) === words) return
-  told.set(wish.nodeName, words)
-  tell()
+function reportOnce(
+  desired: DesiredAttachment,
+  text: string,
+  { memory }: AttachingContext,
+  volumeName: string,
+  record: () => void,
+): void {
+  const { reported } = memory.of(volumeName)
+  if (reported.get(desired.nodeName) === text) return
+  reported.set(desired.nodeName, text)
+  record()
 }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { leaseKind } from '../../api/kinds/lease/lease.ts'
 import { nodeKind } from '../../api/kinds/node/node.ts'
 import { ApiError } from '../../api/status-error.ts'
-import { isReady } from '../attaching/node-facts.ts'
+import { isReady } from '../attaching/node-state.ts'
 import { aWorld, type World } from './node-lifecycle.fixture.ts'
 
 const UNREACHABLE = ['node.kubernetes.io/unreachable:NoExecute', 'node.kubernetes.io/unreachable:NoSchedule']

@@ -18,7 +18,7 @@ import {
   type WorkQueue,
 } from '../../runtime/index.ts'
 import { PRE_RESIZE_CAPACITY } from '../../volumes/names.ts'
-import { VolumeTurns } from '../attaching/attacher/volume-turns.ts'
+import { VolumeLocks } from '../attaching/attacher/volume-locks.ts'
 import type { Subject, VolumeChange } from './change.ts'
 import { type VolumeChangeOptions, volumeChangeSettings } from './options.ts'
 import { isBound, type ServedNode, subjectOf } from './subject.ts'
@@ -47,7 +47,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
   const [claims, volumes] = [caches.of(persistentVolumeClaimKind), caches.of(persistentVolumeKind)]
   const subjectDeps = { driverName: facts.name, volumes, node }
   const subjectIn = (claim: Subject['claim']) => subjectOf(claim, subjectDeps)
-  const turns = new VolumeTurns()
+  const turns = new VolumeLocks()
 
   const sourcesOf = (change: VolumeChange): Source[] => [
     source({
@@ -76,7 +76,7 @@ export function createVolumeChangeControllers(deps: VolumeChangeDeps): VolumeCha
       return done
     }
     const volumeName = keyOfObject(subject.volume)
-    if (!turns.take(volumeName, key)) return stuck(`another change of volume ${volumeName} is in progress`)
+    if (!turns.tryLock(volumeName, key)) return stuck(`another change of volume ${volumeName} is in progress`)
     try {
       return await change.reconcile(subject, signal)
     } finally {

@@ -1,4 +1,4 @@
-// What the steps of an attacher stand on, put together once by attacher.ts.
+// The dependencies of every step of the attacher, composed once by attacher.ts.
 import type { CSINode } from '../../../api/kinds/csi-node/csi-node-schema.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
@@ -7,7 +7,7 @@ import type { Client } from '../../../client/index.ts'
 import type { CsiDriver, DriverFacts } from '../../../csi/index.ts'
 import type { Cache, LeaderElection } from '../../../runtime/index.ts'
 import type { AttacherSettings } from './options.ts'
-import type { VolumeTurns } from './volume-turns.ts'
+import type { VolumeLocks } from './volume-locks.ts'
 
 export interface AttacherContext {
   readonly driver: CsiDriver
@@ -21,5 +21,5 @@ export interface AttacherContext {
   readonly attachments: Cache<VolumeAttachment>
   readonly volumes: Cache<PersistentVolume>
   readonly csiNodes: Cache<CSINode>
-  readonly turns: VolumeTurns
+  readonly locks: VolumeLocks
 }

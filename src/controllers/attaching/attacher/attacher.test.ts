@@ -1,4 +1,4 @@
-// The attacher alone: attachments are made and deleted by hand.
+// The attacher without the controllers: the tests create and delete attachments.
 import { afterEach, describe, expect, it } from 'vitest'
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { secretKind } from '../../../api/kinds/secret/secret.ts'
@@ -9,8 +9,8 @@ import { attachmentOn, aWorld, DRIVER, FINALIZER, type World } from '../attachin
 
 let world: World
 afterEach(async () => {
-  await world.checkHeld()
-  expect(world.crimes).toEqual([])
+  await world.checkFinalizers()
+  expect(world.violations).toEqual([])
   await world.close()
 })
 
@@ -27,7 +27,7 @@ const publishes = () => world.fake.record.calls.filter(({ method }) => method ==
 const only = { only: 'attacher' } as const
 
 describe('publishing', () => {
-  it('SYS-18 says what it is about to do before it asks the driver', async () => {
+  it('SYS-18 saves finalizers and node ID before it calls the driver', async () => {
     world = await aWorld()
     await world.aVolume()
     world.fake.script.setRules([{ method: 'ControllerPublishVolume', effect: { do: 'hang' } }])
@@ -45,7 +45,7 @@ describe('publishing', () => {
     await world.until(() => attached(), 'the attachment')
   })
 
-  it('SYS-18 hands over what the volume says, with the secrets it names, which appear nowhere', async () => {
+  it('SYS-18 sends the volume’s attributes and secrets, and strips the secrets from errors', async () => {
     world = await aWorld({ secretKeys: ['password'] })
     const csi = {
       readOnly: true,
@@ -56,7 +56,7 @@ describe('publishing', () => {
     await world.start(only)
     await anAttachment()
     const errorOf = async () => (await world.attachment('left'))?.status?.attachError
-    await world.until(async () => (await errorOf()) !== undefined, 'the complaint')
+    await world.until(async () => (await errorOf()) !== undefined, 'the error')
     expect(await errorOf()).toMatchObject({ message: expect.stringContaining('secret login in namespace default') })
     expect(publishes()).toEqual([])
 
@@ -72,20 +72,20 @@ describe('publishing', () => {
         effect: { do: 'fail', code: 'UNAUTHENTICATED', message: 'not hunter-two' },
       },
     ])
-    await world.until(async () => (await errorOf())?.errorCode === 16, 'the refusal')
+    await world.until(async () => (await errorOf())?.errorCode === 16, 'the rejection')
     expect((await errorOf())?.message).toBe('rpc error: code = Unauthenticated desc = not ***stripped***')
     await world.until(() => attached(), 'the attachment')
     expect(publishes().at(-1)?.request).toMatchObject({ readonly: true, volumeContext: { tier: 'gold' } })
     expect(JSON.stringify(await world.attachments())).not.toContain('hunter')
   })
 
-  it('SYS-18 waits for the driver to be on the node, and goes on when it is', async () => {
+  it('SYS-18 waits until the CSINode has the driver', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.client.delete(csiNodeKind, { name: 'left' })
     const process = await world.start(only)
     await anAttachment()
-    await world.until(async () => (await world.attachment('left'))?.status?.attachError, 'the complaint')
+    await world.until(async () => (await world.attachment('left'))?.status?.attachError, 'the error')
     await world.settle()
     expect(process.standing(attachmentOn('left'))).toMatchObject({
       is: 'stuck',
@@ -98,20 +98,20 @@ describe('publishing', () => {
     expect(await attached()).toBe(true)
   })
 
-  it('SYS-18 refuses a volume that is being deleted', async () => {
+  it('SYS-18 rejects a volume that is being deleted', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.client.delete(persistentVolumeKind, { name: 'data' })
     await world.start(only)
     await anAttachment()
-    await world.until(async () => (await world.attachment('left'))?.status?.attachError, 'the complaint')
+    await world.until(async () => (await world.attachment('left'))?.status?.attachError, 'the error')
     expect((await world.attachment('left'))?.status?.attachError?.message).toBe(
       'PersistentVolume "data" is marked for deletion',
     )
     expect(publishes()).toEqual([])
   })
 
-  it('SYS-18 tries again, later and later, and says that the driver may still be at work where it may', async () => {
+  it('SYS-18 retries with backoff and unpublishes after an uncertain error', async () => {
     world = await aWorld()
     await world.aVolume()
     world.fake.script.setRules([
@@ -120,13 +120,13 @@ describe('publishing', () => {
     const process = await world.start(only)
     await anAttachment()
     await world.until(() => process.standing(attachmentOn('left'))?.failures === 4, 'four tries')
-    expect(process.standing(attachmentOn('left'))?.because).toContain('(the driver may still be at work)')
+    expect(process.standing(attachmentOn('left'))?.because).toContain('(the driver may still be working on it)')
     await deleteAttachment()
-    await world.until(() => isGone(), 'the end, unpublished to be sure')
+    await world.until(() => isGone(), 'the unpublish')
     expect(world.fake.record.calls.at(-1)?.method).toBe('ControllerUnpublishVolume')
   })
 
-  it('SYS-18 leaves the old node first where a node was made anew under its name', async () => {
+  it('SYS-18 unpublishes from the old node ID when a node was recreated', async () => {
     world = await aWorld({ nodes: [{ id: 'id-left' }, { id: 'id-new' }] })
     await world.aVolume()
     world.fake.script.setRules([
@@ -142,12 +142,12 @@ describe('publishing', () => {
     await world.until(() => attached(), 'the attachment')
     expect(world.publishedOn()).toEqual(['id-new'])
     await deleteAttachment()
-    await world.until(() => isGone(), 'the end')
+    await world.until(() => isGone(), 'the attachment to be deleted')
   })
 })
 
 describe('unpublishing', () => {
-  it('SYS-18 works when the node is gone: by the name it was published with', async () => {
+  it('SYS-18 uses the saved node ID when the node was deleted', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start(only)
@@ -155,11 +155,11 @@ describe('unpublishing', () => {
     await world.until(() => attached(), 'the attachment')
     await world.client.delete(csiNodeKind, { name: 'left' })
     await deleteAttachment()
-    await world.until(() => isGone(), 'the end')
+    await world.until(() => isGone(), 'the attachment to be deleted')
     expect(world.publishedOn()).toEqual([])
   })
 
-  it('SYS-18 shows why it fails, and keeps the attachment until it succeeds', async () => {
+  it('SYS-18 saves the error and keeps the attachment until it succeeds', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start(only)
@@ -173,16 +173,16 @@ describe('unpublishing', () => {
       },
     ])
     await deleteAttachment()
-    await world.until(async () => (await world.attachment('left'))?.status?.detachError, 'the complaint')
+    await world.until(async () => (await world.attachment('left'))?.status?.detachError, 'the error')
     expect((await world.attachment('left'))?.status).toMatchObject({
       attached: true,
       detachError: { message: 'rpc error: code = Internal desc = stuck screw' },
     })
-    await world.until(() => isGone(), 'the end')
+    await world.until(() => isGone(), 'the attachment to be deleted')
     expect(world.publishedOn()).toEqual([])
   })
 
-  it('SYS-18 does not call the driver about an attachment it never published', async () => {
+  it('SYS-18 makes no call for an attachment that was never published', async () => {
     world = await aWorld()
     await world.aVolume()
     await anAttachment('left', { finalizers: ['example.com/other'] })
@@ -192,20 +192,20 @@ describe('unpublishing', () => {
     expect(world.fake.record.calls.filter(({ volume }) => volume === 'data')).toEqual([])
   })
 
-  it('SYS-18 says so where the finalizer of someone else keeps the attachment', async () => {
+  it('SYS-18 marks the attachment as detached if another finalizer keeps it', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start(only)
     await anAttachment('left', { finalizers: ['example.com/other'] })
     await world.until(() => attached(), 'the attachment')
     await deleteAttachment()
-    await world.until(async () => (await world.attachment('left'))?.status?.attached === false, 'the word')
+    await world.until(async () => (await world.attachment('left'))?.status?.attached === false, 'the status')
     expect((await world.attachment('left'))?.metadata.finalizers).toEqual(['example.com/other'])
     expect((await world.attachment('left'))?.status).toEqual({ attached: false })
     expect(world.publishedOn()).toEqual([])
   })
 
-  it('SYS-18 holds the volume object until its last attachment is gone', async () => {
+  it('SYS-18 keeps the finalizer on the volume until its last attachment is deleted', async () => {
     world = await aWorld()
     await world.aVolume()
     await world.start(only)
@@ -217,13 +217,13 @@ describe('unpublishing', () => {
     await world.settle()
     expect((await world.volume())?.metadata.finalizers).toEqual([FINALIZER])
     await deleteAttachment()
-    await world.until(async () => (await world.volume()) === undefined, 'the end of the volume')
+    await world.until(async () => (await world.volume()) === undefined, 'the volume to be deleted')
     expect(world.publishedOn()).toEqual([])
   })
 })
 
-describe('a driver that has nothing to publish', () => {
-  it('SYS-18 has its volumes attached by saying so, and detached by letting them go', async () => {
+describe('a driver without PUBLISH_UNPUBLISH_VOLUME', () => {
+  it('SYS-18 has its attachments marked as attached without a call', async () => {
     world = await aWorld({ controller: ['CREATE_DELETE_VOLUME'] })
     await world.aVolume()
     await world.start(only)
@@ -235,17 +235,17 @@ describe('a driver that has nothing to publish', () => {
     expect(publishes()).toEqual([])
   })
 
-  it('SYS-18 lets go of attachments from the days when it had', async () => {
+  it('SYS-18 has finalizers of an earlier driver version removed', async () => {
     world = await aWorld({ controller: ['CREATE_DELETE_VOLUME'] })
     await world.aVolume()
     await anAttachment('left', { finalizers: [FINALIZER] })
     await world.start(only)
     await deleteAttachment()
-    await world.until(() => isGone(), 'the end')
+    await world.until(() => isGone(), 'the attachment to be deleted')
   })
 })
 
-it('SYS-18 attachments of other drivers are left alone', async () => {
+it('SYS-18 ignores attachments of other drivers', async () => {
   world = await aWorld()
   await world.aVolume()
   await world.start(only)
@@ -259,7 +259,7 @@ it('SYS-18 attachments of other drivers are left alone', async () => {
   expect(theirs?.metadata.finalizers).toBeUndefined()
 })
 
-it('SYS-18 a volume described in the attachment itself is attached too', async () => {
+it('SYS-18 attaches an inline volume', async () => {
   world = await aWorld()
   await world.aVolume()
   await world.start(only)
@@ -274,8 +274,8 @@ it('SYS-18 a volume described in the attachment itself is attached too', async (
   await world.until(() => attached(), 'the attachment')
   expect(world.publishedOn()).toEqual(['id-left'])
   await anAttachment('right') // of the volume's own object, and the same storage
-  await world.until(async () => (await world.attachment('right'))?.status?.attachError, 'the refusal')
+  await world.until(async () => (await world.attachment('right'))?.status?.attachError, 'the rejection')
   await deleteAttachment()
-  await world.until(() => attached('right'), 'the next')
+  await world.until(() => attached('right'), 'the next attachment')
   expect(world.publishedOn()).toEqual(['id-right'])
 })

@@ -1,6 +1,5 @@
-// The attacher of one CSI driver, as two controllers: attachments that are to be published or unpublished, and volumes
-// that wait for their last attachment before they may go. Runs in the control plane's process or alone beside any
-// Kubernetes server. Where a leader is elected, it is made anew for every term.
+// The attacher of one CSI driver (external-attacher), as two controllers: one publishes and unpublishes attachments, one
+// removes the attacher's finalizer from deleted volumes. Where a leader is elected, an instance is created for every term.
 import { csiNodeKind } from '../../../api/kinds/csi-node/csi-node.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
@@ -27,7 +26,7 @@ import { volumeOf } from './attachment-volume.ts'
 import { type AttacherOptions, attacherSettings } from './options.ts'
 import { reconcileAttachment } from './reconcile-attachment.ts'
 import { releaseVolume } from './release-volume.ts'
-import { VolumeTurns } from './volume-turns.ts'
+import { VolumeLocks } from './volume-locks.ts'
 
 export interface AttacherDeps extends ControllerDeps {
   readonly driver: CsiDriver
@@ -38,7 +37,7 @@ export interface AttacherDeps extends ControllerDeps {
 
 export interface Attacher {
   readonly queues: readonly WorkQueue[]
-  /** Settles when the last attachment in work has. */
+  /** Settles when the last running reconcile has. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -57,13 +56,13 @@ export function createAttacher(deps: AttacherDeps): Attacher {
     attachments: caches.of(volumeAttachmentKind),
     volumes: caches.of(persistentVolumeKind),
     csiNodes: caches.of(csiNodeKind),
-    turns: new VolumeTurns(),
+    locks: new VolumeLocks(),
   }
   const { attachments, volumes, csiNodes } = context
   indexAttachments(attachments)
   indexVolumes(volumes)
 
-  // One that runs alone has the names that are charted already.
+  // A process with one driver uses external-attacher's queue names, which dashboards already chart.
   const queueName = (alone: string, among: string) => (options.isOneOfSeveral ? `${facts.name}-${among}` : alone)
   const { workers, backoff } = settings
   const common = { clock, random, log, metrics, workers, backoff }
@@ -73,13 +72,13 @@ export function createAttacher(deps: AttacherDeps): Attacher {
     sources: [
       source({
         cache: attachments,
-        keysOf: (attachment) => attachmentsConcernedBy(attachment, context),
-        matters: isAnotherWish,
+        keysOf: (attachment) => affectedAttachments(attachment, context),
+        matters: isStateChanged,
       }),
-      source({ cache: volumes, keysOf: (volume) => ownAttachmentsOf(volume, context), matters: isAnotherVolume }),
+      source({ cache: volumes, keysOf: (volume) => ownAttachmentsOf(volume, context), matters: isDeletionChanged }),
       source({
         cache: csiNodes,
-        keysOf: ({ metadata: { name = '' } }) =>
+        keysOf: ({ metadata: { name } }) =>
           attachmentsOnNode(attachments, name)
             .filter((one) => isOwn(one, context))
             .map(keyOfObject),
@@ -95,7 +94,7 @@ export function createAttacher(deps: AttacherDeps): Attacher {
       source({
         cache: volumes,
         keysOf: (volume) => [keyOfObject(volume)],
-        matters: isAnotherVolume,
+        matters: isDeletionChanged,
         concerns: isBeingDeleted,
       }),
       source({ cache: attachments, keysOf: volumeNamesOf, matters: () => false }),
@@ -112,8 +111,8 @@ export function createAttacher(deps: AttacherDeps): Attacher {
 
 const isOwn = ({ spec }: Attachment, { facts }: AttacherContext): boolean => spec.attacher === facts.name
 
-/** Also the others of a volume that may be on one node only: they may have waited for this one to go. */
-function attachmentsConcernedBy(attachment: Attachment, context: AttacherContext): string[] {
+/** For a single-node volume also its other attachments: they may wait for this one to be deleted. */
+function affectedAttachments(attachment: Attachment, context: AttacherContext): string[] {
   if (!isOwn(attachment, context)) return []
   const volume = volumeOf(attachment, context)
   if (!volume || !isSingleNode(volume.spec)) return [keyOfObject(attachment)]
@@ -122,12 +121,12 @@ function attachmentsConcernedBy(attachment: Attachment, context: AttacherContext
 }
 
 const ownAttachmentsOf = ({ metadata }: Volume, context: AttacherContext): string[] =>
-  attachmentsOfVolume(context.attachments, metadata.name ?? '')
+  attachmentsOfVolume(context.attachments, metadata.name)
     .filter((one) => isOwn(one, context))
     .map(keyOfObject)
 
-/** What the attacher itself writes on the way, its errors above all, does not cut a backoff short. */
-const isAnotherWish = (next: Attachment, old: Attachment): boolean =>
+/** The attacher's own writes, such as errors, must not reset its backoff. */
+const isStateChanged = (next: Attachment, old: Attachment): boolean =>
   isBeingDeleted(next) !== isBeingDeleted(old) || isAttached(next) !== isAttached(old)
 
-const isAnotherVolume = (next: Volume, old: Volume): boolean => isBeingDeleted(next) !== isBeingDeleted(old)
+const isDeletionChanged = (next: Volume, old: Volume): boolean => isBeingDeleted(next) !== isBeingDeleted(old)

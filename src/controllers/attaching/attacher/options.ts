@@ -1,17 +1,17 @@
-// What an attacher can be told, and what it does when it is not. The defaults are those operators know.
+// The settings of an attacher. The defaults are those of external-attacher.
 import type { Backoff } from '../../../runtime/backoff.ts'
 
 export interface AttacherOptions {
-  /** How long the driver may take for one call. Default 15 s. */
+  /** Timeout of one driver call. Default 15 s. */
   readonly timeoutMs?: number
-  /** Between two tries for one attachment: from, doubling, to. Default 1 s and 5 min. */
+  /** Backoff between two attempts for one attachment: initial and maximum delay. Default 1 s and 5 min. */
   readonly retryIntervalStartMs?: number
   readonly retryIntervalMaxMs?: number
-  /** Attachments worked on at once. Default 100. */
+  /** Attachments reconciled at once. Default 100. */
   readonly workers?: number
-  /** What to say of volumes that name no file system. Default: nothing. */
+  /** The fsType of volumes that name none. Default: empty. */
   readonly defaultFsType?: string
-  /** There are attachers of other drivers in this process: its queues carry the driver's name. Default false. */
+  /** The process runs attachers of several drivers: queue names include the driver's name. Default false. */
   readonly isOneOfSeveral?: boolean
 }
 

@@ -1,19 +1,19 @@
-// What an attachment needs from its attacher. Pure. The finalizer says that the volume may be published: it is there
-// before the driver is asked, and goes only when the driver has said that it is not published any more.
+// Plans the next step of an attachment. Pure. The finalizer means that the volume may be published: it is added before
+// ControllerPublishVolume and removed only after ControllerUnpublishVolume has succeeded.
 //
-//                    wanted                                  being deleted
-//   finalizer        publish until attached                  unpublish
-//   no finalizer     publish; also what only looks attached  done, and said so
-//   driver that has nothing to publish: attached by saying so; a finalizer of earlier days is let go
+//                    exists                                   being deleted
+//   finalizer        publish until attached                   unpublish
+//   no finalizer     publish, even if the status is attached  mark as detached
+//   driver without PUBLISH_UNPUBLISH_VOLUME: mark as attached; remove a finalizer left by an earlier driver version
 import { type Attachment, isAttached, isBeingDeleted } from '../attachment-index.ts'
 
 export type AttachmentAction =
   | { readonly do: 'nothing' }
   | { readonly do: 'publish' }
   | { readonly do: 'unpublish' }
-  | { readonly do: 'sayAttached' }
-  | { readonly do: 'sayDetached' }
-  | { readonly do: 'letGo' }
+  | { readonly do: 'markAttached' }
+  | { readonly do: 'markDetached' }
+  | { readonly do: 'removeFinalizer' }
 
 export function planAttachment(
   attachment: Attachment,
@@ -21,9 +21,9 @@ export function planAttachment(
 ): AttachmentAction {
   const isHeld = attachment.metadata.finalizers?.includes(finalizer) ?? false
   if (isBeingDeleted(attachment)) {
-    if (isHeld) return { do: canPublish ? 'unpublish' : 'letGo' }
-    return { do: canPublish && isAttached(attachment) ? 'sayDetached' : 'nothing' }
+    if (isHeld) return { do: canPublish ? 'unpublish' : 'removeFinalizer' }
+    return { do: canPublish && isAttached(attachment) ? 'markDetached' : 'nothing' }
   }
-  if (!canPublish) return { do: isAttached(attachment) ? 'nothing' : 'sayAttached' }
+  if (!canPublish) return { do: isAttached(attachment) ? 'nothing' : 'markAttached' }
   return { do: isAttached(attachment) && isHeld ? 'nothing' : 'publish' }
 }

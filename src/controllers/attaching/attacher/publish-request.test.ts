@@ -10,29 +10,29 @@ const facts = (...names: ControllerCapability[]) => ({ controller: new Set(names
 const modeOf = (accessModes: string[], ...names: ControllerCapability[]) =>
   publishFacts(aSpec({ accessModes }), facts(...names), '').volumeCapability.accessMode?.mode
 
-describe('a volume in the words of its driver', () => {
+describe('publishFacts', () => {
   it.each([
     [['ReadWriteOnce'], Mode.SINGLE_NODE_WRITER, Mode.SINGLE_NODE_MULTI_WRITER],
     [['ReadWriteOncePod'], Mode.SINGLE_NODE_WRITER, Mode.SINGLE_NODE_SINGLE_WRITER],
     [['ReadOnlyMany'], Mode.MULTI_NODE_READER_ONLY, Mode.MULTI_NODE_READER_ONLY],
     [['ReadWriteOnce', 'ReadWriteMany'], Mode.MULTI_NODE_MULTI_WRITER, Mode.MULTI_NODE_MULTI_WRITER],
-  ])('SYS-18 %s is said by the widest mode the driver knows', (modes, plain, toldApart) => {
+  ])('SYS-18 maps %s to the widest access mode of the driver', (modes, plain, multiWriter) => {
     expect(modeOf(modes)).toBe(plain)
-    expect(modeOf(modes, 'SINGLE_NODE_MULTI_WRITER')).toBe(toldApart)
+    expect(modeOf(modes, 'SINGLE_NODE_MULTI_WRITER')).toBe(multiWriter)
   })
 
-  it('SYS-18 modes that cannot be said are refused', () => {
+  it('SYS-18 rejects access modes that CSI cannot express', () => {
     expect(() => modeOf(['ReadOnlyMany', 'ReadWriteOnce'])).toThrow('CSI does not support')
     expect(() => modeOf(['ReadWriteOncePod', 'ReadWriteOnce'])).toThrow('cannot be combined')
     expect(() => modeOf([])).toThrow('unsupported access modes: none')
   })
 
-  it('SYS-18 it is read-only only for a driver that can publish so', () => {
+  it('SYS-18 sets readonly only for a driver with PUBLISH_READONLY', () => {
     expect(publishFacts(aSpec(), facts(), '').readonly).toBe(false)
     expect(publishFacts(aSpec(), facts('PUBLISH_READONLY'), '').readonly).toBe(true)
   })
 
-  it('SYS-18 a block volume has no file system, and a file system that is not named is the default one', () => {
+  it('SYS-18 omits the file system of a block volume and applies the default fsType', () => {
     const { volumeCapability: block } = publishFacts(aSpec({ volumeMode: 'Block' }), facts(), 'ext4')
     expect(block.accessType).toEqual({ case: 'block', value: {} })
     const { volumeCapability: mount } = publishFacts(aSpec({ mountOptions: ['noatime'] }), facts(), 'ext4')

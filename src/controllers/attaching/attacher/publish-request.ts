@@ -1,10 +1,9 @@
-// An attachment in the driver's words: which volume, for which use. Facts only; credentials and calls are
-// reconcile-attachment.ts.
+// Converts a volume spec into the fields of ControllerPublishVolume. Pure; secrets and calls are reconcile-attachment.ts.
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import type { PersistentVolumeSpec } from '../../../api/kinds/volume/volume-schema.ts'
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapabilitySchema } from '../../../csi/gen/csi_pb.js'
 import type { DriverFacts } from '../../../csi/index.ts'
-import { modesConflict } from './trouble.ts'
+import { modesConflict } from './attach-error.ts'
 
 type Capability = MessageInitShape<typeof VolumeCapabilitySchema>
 
@@ -15,7 +14,7 @@ export interface PublishFacts {
   readonly volumeContext: Readonly<Record<string, string>>
 }
 
-/** Throws a Trouble when the volume's access modes cannot be said. */
+/** Throws an AttachError if CSI cannot express the volume's access modes. */
 export function publishFacts(
   spec: Readonly<PersistentVolumeSpec>,
   { controller }: Pick<DriverFacts, 'controller'>,
@@ -35,11 +34,11 @@ export function publishFacts(
   }
 }
 
-/** A volume may offer several modes; the driver is told the widest. */
-function accessModeOf(modes: ReadonlySet<string>, tellsPodsApart: boolean): Mode {
+/** Of several access modes, the widest. */
+function accessModeOf(modes: ReadonlySet<string>, hasSingleNodeMultiWriter: boolean): Mode {
   if (modes.has('ReadWriteOncePod')) {
     if (modes.size > 1) throw modesConflict('ReadWriteOncePod cannot be combined with other access modes on one volume')
-    return tellsPodsApart ? Mode.SINGLE_NODE_SINGLE_WRITER : Mode.SINGLE_NODE_WRITER
+    return hasSingleNodeMultiWriter ? Mode.SINGLE_NODE_SINGLE_WRITER : Mode.SINGLE_NODE_WRITER
   }
   if (modes.has('ReadWriteMany')) return Mode.MULTI_NODE_MULTI_WRITER
   if (modes.has('ReadOnlyMany')) {
@@ -48,6 +47,7 @@ function accessModeOf(modes: ReadonlySet<string>, tellsPodsApart: boolean): Mode
     }
     return Mode.MULTI_NODE_READER_ONLY
   }
-  if (modes.has('ReadWriteOnce')) return tellsPodsApart ? Mode.SINGLE_NODE_MULTI_WRITER : Mode.SINGLE_NODE_WRITER
+  if (modes.has('ReadWriteOnce'))
+    return hasSingleNodeMultiWriter ? Mode.SINGLE_NODE_MULTI_WRITER : Mode.SINGLE_NODE_WRITER
   throw modesConflict(`unsupported access modes: ${[...modes].join(', ') || 'none'}`)
 }

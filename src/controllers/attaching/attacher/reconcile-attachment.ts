@@ -1,34 +1,34 @@
-// Moves one attachment closer to what it says: published while it is wanted, unpublished before it goes. Intent before
-// effect: the finalizers on volume and attachment are saved before the driver is asked, so whatever dies, the next
-// process knows what may be published.
+// Reconciles one VolumeAttachment: publishes it, or unpublishes it when it is being deleted. Intent before effect: the
+// finalizers on volume and attachment are saved before the driver is called, so that after a crash the next process
+// knows what may be published. The plan is plan-attachment.ts.
 
 import type { Stored } from '../../../api/kind.ts'
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
 import type { PersistentVolume } from '../../../api/kinds/volume/volume-schema.ts'
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
 import type { VolumeAttachment } from '../../../api/kinds/volume-attachment/volume-attachment-schema.ts'
-import { ApiError } from '../../../api/status-error.ts'
+import { ApiError, isConflict, isNotFound } from '../../../api/status-error.ts'
 import type { CommitWrite } from '../../../client/index.ts'
 import { CsiError, isUncertain, redactCredentials } from '../../../csi/index.ts'
 import { backOff, done, NotLeaderError, type Outcome, stuck } from '../../../runtime/index.ts'
 import { NODE_ID } from '../../../volumes/attachment-names.ts'
 import { type Credentials, readCredentials } from '../../../volumes/credentials.ts'
 import { type Attachment, isBeingDeleted } from '../attachment-index.ts'
+import {
+  AttachError,
+  attachedElsewhere,
+  nodeUnknown,
+  notOfDriver,
+  volumeBeingDeleted,
+  volumeLost,
+  volumeMissing,
+  volumeReplaced,
+} from './attach-error.ts'
 import type { AttacherContext } from './attacher-context.ts'
 import { type AttachmentVolume, otherHolder, volumeOf } from './attachment-volume.ts'
 import { planAttachment } from './plan-attachment.ts'
 import { type PublishFacts, publishFacts } from './publish-request.ts'
-import { saveAttached, saveDetached, saveError, withoutFinalizer } from './save-status.ts'
-import {
-  attachedElsewhere,
-  nodeUnknown,
-  notOfDriver,
-  Trouble,
-  volumeGoing,
-  volumeLost,
-  volumeMissing,
-  volumeReplaced,
-} from './trouble.ts'
+import { removeFinalizer, saveAttached, saveDetached, saveError } from './save-status.ts'
 
 export async function reconcileAttachment(
   name: string,
@@ -38,24 +38,23 @@ export async function reconcileAttachment(
 ): Promise<Outcome> {
   const attachment = context.attachments.get(name)
   if (!attachment || attachment.spec.attacher !== context.facts.name) return done
-  const volume = turnOf(attachment, context)
-  if (!context.turns.take(volume, name)) return stuck(`another attachment of volume ${volume} is being worked on`)
+  const volume = lockKeyOf(attachment, context)
+  if (!context.locks.tryLock(volume, name)) return stuck(`another attachment of volume ${volume} is in progress`)
   try {
-    return await act(attachment, context, signal)
+    return await apply(attachment, context, signal)
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done // deleted meanwhile
-    if (error instanceof ApiError && error.code === 409)
-      return backOff('the attachment or its volume changed meanwhile')
+    if (isNotFound(error)) return done
+    if (isConflict(error)) return backOff('the attachment or its volume changed during the reconcile')
     throw error
   } finally {
-    for (const other of context.turns.release(volume)) wake(other)
+    for (const other of context.locks.release(volume)) wake(other)
   }
 }
 
-const turnOf = (attachment: Attachment, context: AttacherContext): string =>
+const lockKeyOf = (attachment: Attachment, context: AttacherContext): string =>
   volumeOf(attachment, context)?.spec.csi?.volumeHandle ?? attachment.spec.source.persistentVolumeName ?? ''
 
-async function act(attachment: Attachment, context: AttacherContext, signal: AbortSignal): Promise<Outcome> {
+async function apply(attachment: Attachment, context: AttacherContext, signal: AbortSignal): Promise<Outcome> {
   const action = planAttachment(attachment, context)
   switch (action.do) {
     case 'nothing':
@@ -64,12 +63,12 @@ async function act(attachment: Attachment, context: AttacherContext, signal: Abo
       return publish(attachment, context, signal)
     case 'unpublish':
       return unpublish(attachment, context, signal)
-    case 'sayAttached':
+    case 'markAttached':
       return saveAttached(attachment, {}, context)
-    case 'sayDetached':
+    case 'markDetached':
       return saveDetached(attachment, context)
-    case 'letGo':
-      return withoutFinalizer(attachment, context)
+    case 'removeFinalizer':
+      return removeFinalizer(attachment, context)
   }
 }
 
@@ -78,9 +77,9 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
   try {
     const { volume, request, nodeId } = preparePublish(attachment, context)
     credentials = await credentialsFor(volume, context, signal)
-    await leaveOtherNode(attachment, request.volumeId, nodeId, credentials, context, signal)
+    await unpublishFromOldNode(attachment, request.volumeId, nodeId, credentials, context, signal)
     const held = await saveIntent(attachment, volume, nodeId, context)
-    if (isBeingDeleted(held)) return backOff('it is to be detached instead')
+    if (isBeingDeleted(held)) return backOff('the attachment is being deleted: detach it instead')
 
     const { timeoutMs } = context.settings
     context.election?.assertStillLeader()
@@ -90,11 +89,11 @@ async function publish(attachment: Attachment, context: AttacherContext, signal:
     )
     return await saveAttached(held, answer.publishContext, context)
   } catch (error) {
-    return failed('attachError', attachment, error, { credentials, signal }, context)
+    return saveFailure('attachError', attachment, error, { credentials, signal }, context)
   }
 }
 
-/** Everything that can be known before anything is changed. Throws a Trouble. */
+/** Checks the preconditions of a publish. Throws an AttachError. */
 function preparePublish(
   attachment: Attachment,
   context: AttacherContext,
@@ -106,7 +105,7 @@ function preparePublish(
     const name = source.persistentVolumeName ?? ''
     throw context.volumes.get(name) ? volumeReplaced(name) : volumeMissing(name)
   }
-  if (volume.object && isBeingDeleted(volume.object)) throw volumeGoing(volume.name)
+  if (volume.object && isBeingDeleted(volume.object)) throw volumeBeingDeleted(volume.name)
   if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
   const nodeId = nodeIdIn(nodeName, context)
   if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
@@ -115,8 +114,8 @@ function preparePublish(
   return { volume, nodeId, request: publishFacts(volume.spec, facts, settings.defaultFsType) }
 }
 
-/** A node that was made anew under its old name is another one to the driver, and the volume may be on the old one. */
-async function leaveOtherNode(
+/** A node recreated under its old name has another node ID, and the volume may still be published on the old one. */
+async function unpublishFromOldNode(
   attachment: Attachment,
   volumeId: string,
   nodeId: string,
@@ -132,7 +131,7 @@ async function leaveOtherNode(
   await driver.controller.controllerUnpublishVolume({ volumeId, nodeId: before, secrets }, { timeoutMs, signal })
 }
 
-/** From here on the volume counts as published, until the driver has said that it is not. */
+/** From here on the volume counts as published until the driver has unpublished it. */
 async function saveIntent(
   attachment: Attachment,
   { object }: AttachmentVolume,
@@ -141,11 +140,11 @@ async function saveIntent(
 ): Promise<Attachment> {
   const writes: CommitWrite[] = []
   if (object && !object.metadata.finalizers?.includes(finalizer)) {
-    const { name = '', uid } = object.metadata
+    const { name, uid } = object.metadata
     const body = { metadata: { uid, finalizers: [finalizer] } }
     writes.push({ do: 'patch', kind: persistentVolumeKind, ref: { name }, patch: { type: 'strategic', body } })
   }
-  const { name = '', uid, finalizers, annotations } = attachment.metadata
+  const { name, uid, finalizers, annotations } = attachment.metadata
   if (!finalizers?.includes(finalizer) || annotations?.[NODE_ID] !== nodeId) {
     const body = { metadata: { uid, finalizers: [finalizer], annotations: { [NODE_ID]: nodeId } } }
     writes.push({ do: 'patch', kind: volumeAttachmentKind, ref: { name }, patch: { type: 'strategic', body } })
@@ -172,18 +171,18 @@ async function unpublish(attachment: Attachment, context: AttacherContext, signa
     const volume = volumeOf(attachment, context)
     if (!volume) throw volumeLost(source.persistentVolumeName ?? '')
     if (volume.spec.csi?.driver !== facts.name) throw notOfDriver(`volume ${volume.name}`, facts.name)
-    // The name it was published with; the node may be gone, or another one by now.
+    // The node ID at publish time: the node may have been deleted or recreated since.
     const nodeId = attachment.metadata.annotations?.[NODE_ID] ?? nodeIdIn(nodeName, context)
     if (nodeId === undefined) throw nodeUnknown(nodeName, facts.name)
-    credentials = await credentialsForLeaving(volume, context, signal)
+    credentials = await credentialsForUnpublish(volume, context, signal)
     election?.assertStillLeader()
     await driver.controller.controllerUnpublishVolume(
       { volumeId: volume.spec.csi.volumeHandle, nodeId, secrets: credentials },
       { timeoutMs: settings.timeoutMs, signal },
     )
-    return await withoutFinalizer(attachment, context)
+    return await removeFinalizer(attachment, context)
   } catch (error) {
-    return failed('detachError', attachment, error, { credentials, signal }, context)
+    return saveFailure('detachError', attachment, error, { credentials, signal }, context)
   }
 }
 
@@ -199,8 +198,8 @@ async function credentialsFor(
   return name ? readCredentials(client, { namespace, name }, signal) : {}
 }
 
-/** A secret that is gone does not keep a volume attached for ever: the driver says whether it can do without. */
-async function credentialsForLeaving(
+/** A deleted secret must not keep a volume attached for ever: the driver decides whether it needs one. */
+async function credentialsForUnpublish(
   volume: AttachmentVolume,
   context: AttacherContext,
   signal: AbortSignal,
@@ -213,20 +212,20 @@ async function credentialsForLeaving(
   }
 }
 
-/** Written on the attachment, for people and for whoever waits for it. */
-async function failed(
+/** Saves the error in the attachment's status. */
+async function saveFailure(
   field: 'attachError' | 'detachError',
   attachment: Attachment,
   error: unknown,
   { credentials, signal }: { readonly credentials: Credentials; readonly signal: AbortSignal },
   context: AttacherContext,
 ): Promise<Outcome> {
-  const isOurOwn = error instanceof ApiError || error instanceof NotLeaderError || signal.aborted
-  if (isOurOwn || !(error instanceof Error)) throw error // says nothing about the volume
+  const isUnrelated = error instanceof ApiError || error instanceof NotLeaderError || signal.aborted
+  if (isUnrelated || !(error instanceof Error)) throw error // not a response of the driver
   const text = error instanceof CsiError ? error.rpcText : error.message
   const message = redactCredentials(text, credentials)
   await saveError(field, attachment, { message, code: error instanceof CsiError ? error.code : undefined }, context)
-  if (error instanceof Trouble && error.isStuck) return stuck(message)
-  const mayGoOn = error instanceof CsiError && isUncertain(error)
-  return backOff(mayGoOn ? `${message} (the driver may still be at work)` : message)
+  if (error instanceof AttachError && error.isStuck) return stuck(message)
+  const isPending = error instanceof CsiError && isUncertain(error)
+  return backOff(isPending ? `${message} (the driver may still be working on it)` : message)
 }

@@ -1,7 +1,7 @@
-// Lets go of a volume that is being deleted once no attachment of it is left: until then its object tells the attacher
-// what to unpublish.
+// Removes the attacher's finalizer from a volume that is being deleted, once no attachment of it is left: until then the
+// attacher needs its volumeHandle to unpublish.
 import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
-import { ApiError } from '../../../api/status-error.ts'
+import { isConflict, isNotFound } from '../../../api/status-error.ts'
 import type { ObjectKey } from '../../../client/index.ts'
 import { backOff, done, type Outcome, stuck } from '../../../runtime/index.ts'
 import { attachmentsOfVolume, isBeingDeleted } from '../attachment-index.ts'
@@ -18,8 +18,8 @@ export async function releaseVolume(name: ObjectKey, context: AttacherContext): 
     await client.patch(persistentVolumeKind, { name }, { type: 'strategic', body })
     return done
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return done
-    if (error instanceof ApiError && error.code === 409) return backOff('the volume changed meanwhile')
+    if (isNotFound(error)) return done
+    if (isConflict(error)) return backOff('the volume changed during the reconcile')
     throw error
   }
 }

@@ -1,7 +1,7 @@
-// How far an attachment has come, written where everyone looks for it. All writes name the uid: attachments are called
-// the same every time, and what is known of one must not be said of the next.
+// Writes the status of a VolumeAttachment. All writes name the uid: attachments have deterministic names, and the state of
+// one must not be written to its successor.
 import { volumeAttachmentKind } from '../../../api/kinds/volume-attachment/volume-attachment.ts'
-import { ApiError } from '../../../api/status-error.ts'
+import { ApiError, isNotFound } from '../../../api/status-error.ts'
 import { done, type Outcome } from '../../../runtime/index.ts'
 import type { Attachment } from '../attachment-index.ts'
 import type { AttacherContext } from './attacher-context.ts'
@@ -19,12 +19,12 @@ export const saveDetached = (attachment: Attachment, context: AttacherContext): 
   saveStatus(attachment, { attached: false, attachmentMetadata: null, detachError: null }, context)
 
 /**
- * The driver holds nothing any more. Without the finalizer the object goes; if someone else's keeps it, it says that the
- * volume is detached.
+ * The driver has unpublished the volume. Without the finalizer the object is deleted; if another finalizer keeps it, its
+ * status becomes detached.
  */
-export async function withoutFinalizer(attachment: Attachment, context: AttacherContext): Promise<Outcome> {
+export async function removeFinalizer(attachment: Attachment, context: AttacherContext): Promise<Outcome> {
   const { client, attachments, finalizer } = context
-  const { name = '', uid, finalizers = [] } = attachment.metadata
+  const { name, uid, finalizers = [] } = attachment.metadata
   const body = { metadata: { uid, '$deleteFromPrimitiveList/finalizers': [finalizer] } }
   const left = await client.patch(volumeAttachmentKind, { name }, { type: 'strategic', body })
   if (finalizers.length <= 1) return done
@@ -32,7 +32,7 @@ export async function withoutFinalizer(attachment: Attachment, context: Attacher
   return saveDetached(left, context)
 }
 
-const MESSAGE_BYTES_MAX = 1_024 // the server takes no longer ones
+const MESSAGE_BYTES_MAX = 1_024 // the API server rejects longer messages
 
 export async function saveError(
   field: 'attachError' | 'detachError',
@@ -40,32 +40,32 @@ export async function saveError(
   { message, code }: { readonly message: string; readonly code: number | undefined },
   context: AttacherContext,
 ): Promise<void> {
-  const known = context.attachments.get(attachment.metadata.name ?? '')?.status?.[field]
-  const text = shortened(message)
-  const isNews = known?.message !== text || code !== undefined
-  if (!isNews) return // a wait that is still the same
+  const known = context.attachments.get(attachment.metadata.name)?.status?.[field]
+  const text = truncate(message)
+  const isNew = known?.message !== text || code !== undefined
+  if (!isNew) return // the same wait as before
   const time = `${new Date(context.clock.nowMs()).toISOString().slice(0, 19)}Z`
   try {
     await saveStatus(attachment, { [field]: { time, message: text, errorCode: code ?? null } }, context)
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error // the next try says it again
+    if (!(error instanceof ApiError)) throw error // the next attempt writes it again
   }
 }
 
 async function saveStatus(attachment: Attachment, status: object, { client, attachments }: AttacherContext) {
-  const { name = '', uid } = attachment.metadata
+  const { name, uid } = attachment.metadata
   const body = { metadata: { uid }, status }
   try {
     attachments.learn(
       await client.patch(volumeAttachmentKind, { name }, { type: 'merge', body }, { subresource: 'status' }),
     )
   } catch (error) {
-    if (!(error instanceof ApiError && error.code === 404)) throw error // it is gone: nothing left to say
+    if (!isNotFound(error)) throw error
   }
   return done
 }
 
-function shortened(message: string): string {
+function truncate(message: string): string {
   const bytes = Buffer.from(message)
   if (bytes.length <= MESSAGE_BYTES_MAX) return message
   const cut = bytes.subarray(0, MESSAGE_BYTES_MAX - 4).toString('utf8')

@@ -1,4 +1,4 @@
-// What a node's object says about attaching: whether it answers, whether it is out of service, and what it has mounted.
+// The state of a node that attach and detach depend on: ready, out of service, and its mounted volumes. Pure.
 import type { Node } from '../../api/kinds/node/node-schema.ts'
 import {
   attachedVolumeNameOf,
@@ -6,7 +6,7 @@ import {
   OUT_OF_SERVICE_TAINT,
   parseAttachedVolumeName,
 } from '../../volumes/attachment-names.ts'
-import { type Attachment, isMadeFor, type Volume } from './attachment-index.ts'
+import { type Attachment, belongsTo, type Volume } from './attachment-index.ts'
 
 export const isReady = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false
@@ -15,25 +15,25 @@ export const isOutOfService = (node: Readonly<Node> | undefined): boolean =>
   node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false
 
 /**
- * An object that someone made anew in the agent's absence says nothing yet, also not that nothing is mounted. One that
- * was there before the attachment, and never said a word, has no agent that could mount.
+ * A Node object recreated while its agent was down has no status yet, so its volumes may still be mounted. A node that is
+ * older than the attachment and never reported a status has no agent that could have mounted it.
  */
-export const isMadeAnew = (node: Readonly<Node>, { metadata }: Attachment): boolean =>
+export const isRecreated = (node: Readonly<Node>, { metadata }: Attachment): boolean =>
   !hasReported(node) && (node.metadata.creationTimestamp ?? '') > (metadata.creationTimestamp ?? '')
 
 export const hasReported = ({ status }: Readonly<Node>): boolean =>
   status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason !== NEVER_UPDATED) ?? false
 
-/** What a node that does not report is called after a while. */
+/** The reason that node-lifecycle sets on a node that never reported a status. */
 const NEVER_UPDATED = 'NodeStatusNeverUpdated'
 
-/** Node agents report a volume before they mount it and until they have unmounted it. */
+/** Node agents list a volume in volumesInUse before they mount it and until they have unmounted it. */
 export const isMounted = (node: Readonly<Node>, volumeName: string | undefined): boolean =>
   volumeName !== undefined && (node.status?.volumesInUse?.includes(volumeName) ?? false)
 
 /**
- * What an attachment's volume is called on its node. If the volume's object is gone, or is another of its name, its handle
- * is only known from what the node itself says about it.
+ * The name of an attachment's volume in the node's status. If the PersistentVolume was deleted or recreated, the handle is
+ * known only from that status.
  */
 export function attachedVolumeName(
   attachment: Attachment,
@@ -41,7 +41,7 @@ export function attachedVolumeName(
   node: Readonly<Node> | undefined,
 ): string | undefined {
   const { attacher, nodeName } = attachment.spec
-  if (volume?.spec?.csi && isMadeFor(attachment, volume))
+  if (volume?.spec?.csi && belongsTo(attachment, volume))
     return attachedVolumeNameOf({ driver: attacher, handle: volume.spec.csi.volumeHandle })
   const { volumesInUse = [], volumesAttached = [] } = node?.status ?? {}
   return [...volumesInUse, ...volumesAttached.map(({ name }) => name)].find((name) => {
@@ -50,8 +50,8 @@ export function attachedVolumeName(
   })
 }
 
-/** Nothing else about a node decides when a volume may leave it. */
-export const isAnotherNodeState = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
+/** The fields of a node that decide when a volume may be detached. */
+export const isNodeStateChanged = (next: Readonly<Node>, old: Readonly<Node>): boolean =>
   isReady(next) !== isReady(old) ||
   hasReported(next) !== hasReported(old) ||
   isOutOfService(next) !== isOutOfService(old) ||
