@@ -23,6 +23,23 @@ it('docs/README.md links every page', () => {
   expect(pages.filter((page) => page.startsWith('docs/') && page !== 'docs/README.md' && !linked.has(page))).toEqual([])
 })
 
+it('every source file that the documentation names exists', () => {
+  const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map((name) => `/src/${name}`)
+  const others = ['test', 'bench', 'examples', 'scripts'].flatMap((dir) =>
+    readdirSync(join(ROOT, dir), { recursive: true, encoding: 'utf8' }).map((name) => `/${dir}/${name}`),
+  )
+  const files = [...sources, ...others]
+  const missing = pages
+    .filter((page) => page !== 'CHANGELOG.md')
+    .flatMap((page) =>
+      [...read(page).matchAll(/`([\w./-]+\.m?ts)\b[^`]*`/g)]
+        .map(([, name]) => name!)
+        .filter((name) => !files.some((file) => file.endsWith(`/${name}`)))
+        .map((name) => `${page}: ${name}`),
+    )
+  expect(missing).toEqual([])
+})
+
 it(`the README has at most ${README_LINES_MAX} lines`, () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
