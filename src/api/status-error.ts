@@ -100,11 +100,11 @@ export const noSuchPath = (): ApiError =>
 const hasReason = (error: unknown, code: number, reason: string): boolean =>
   error instanceof ApiError && error.code === code && error.reason === reason
 
-/** 404 without an object's name: the server does not serve this kind, or a proxy answered. Says nothing about any object. */
+/** 404 without the name of an object: the server does not serve the kind, or a proxy responded. The object may exist. */
 export const isNotServed = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && !error.details?.name
 
-/** 404 that names the object: it does not exist. */
+/** 404 with the name of the object: it does not exist. */
 export const isNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404 && Boolean(error.details?.name)
 
@@ -114,7 +114,7 @@ export const isConflict = (error: unknown): boolean => hasReason(error, 409, 'Co
 /** 409: an object of this name exists. */
 export const isAlreadyExists = (error: unknown): boolean => hasReason(error, 409, 'AlreadyExists')
 
-/** 403: the user lacks the right, or admission (a quota, for example) rejected the request. */
+/** 403: the user is not authorized, or admission (a quota, for example) rejected the request. */
 export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403
 
 /** 410: the resourceVersion or continue token is older than the server's history. */
@@ -122,6 +122,12 @@ export const isExpired = (error: unknown): boolean => error instanceof ApiError 
 
 /** 422: the object failed validation. */
 export const isInvalid = (error: unknown): boolean => error instanceof ApiError && error.code === 422
+
+/** 401: the server did not accept the credentials. */
+export const isUnauthorized = (error: unknown): boolean => error instanceof ApiError && error.code === 401
+
+/** 503: the server cannot be reached, or cannot handle requests now. A write may have been done. */
+export const isUnavailable = (error: unknown): boolean => error instanceof ApiError && error.code === 503
 
 export const methodNotAllowed = (): ApiError =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource')
@@ -241,3 +247,5 @@ export const versionTooLarge = (requested: number, newest: number): ApiError =>
   })
 
 export const timedOut = (why: string): ApiError => new ApiError(504, 'Timeout', why)
+
+export const requestAborted = (): ApiError => new ApiError(499, 'ClientClosedRequest', 'the caller aborted the request')

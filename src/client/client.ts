@@ -1,6 +1,6 @@
-// How everything but the API server itself reaches objects: one interface, two implementations. in-process.ts calls
-// the server's verbs directly and shares its frozen objects; http-client.ts speaks to any Kubernetes API server.
-// Objects carry no apiVersion and kind; the Kind that is passed says them. What is returned is frozen.
+// The client interface, by which every component reads and writes objects. http/http-client.ts implements it for any
+// Kubernetes API server, ../apiserver/in-process/client.ts for components in the process of our own.
+// Objects have no apiVersion and kind, because each call names the Kind. Returned objects are frozen.
 import type { Kind, KubeObject, Stored } from '../api/kind.ts'
 import { ApiError } from '../api/status-error.ts'
 
@@ -17,7 +17,7 @@ export interface ListRequest {
   readonly fieldSelector?: string
   readonly limit?: number
   readonly continueToken?: string
-  /** Absent: the newest. '0': whatever the server has at hand. */
+  /** Absent: the newest state. '0': any state the server has cached. */
   readonly resourceVersion?: string
   readonly signal?: AbortSignal
 }
@@ -32,11 +32,11 @@ export interface WatchRequest {
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** Changes after this version; absent: the current state first. */
+  /** Changes after this version. Absent: the current state first. */
   readonly resourceVersion?: string
   /** The current state as added events, then a bookmark with `endsInitialEvents`, then changes. */
   readonly sendInitialEvents?: boolean
-  /** The server ends the stream after this long. */
+  /** The server ends the watch after this time. */
   readonly timeoutSeconds?: number
   readonly signal: AbortSignal
 }
@@ -67,9 +67,8 @@ export interface DeleteRequest {
 }
 
 /**
- * One write of a commit. Each is conditional the way its verb is: an update by its resourceVersion, a create by its name.
- * Later ones see what earlier ones did; a second write of one object cannot name the version the first will make, so
- * let it be a patch.
+ * One write of a commit, conditional as its verb is: an update on its resourceVersion, a create on its name. Later writes
+ * see the effect of earlier ones. A second write of an object must be a patch: the resourceVersion is not known yet.
  */
 export type CommitWrite =
   | { readonly do: 'create'; readonly kind: Kind; readonly object: KubeObject; readonly subresource?: 'binding' }
@@ -89,7 +88,7 @@ export type CommitWrite =
       readonly resourceVersion?: string
     }
 
-/** Every failure is an ApiError (src/api/status-error.ts), also when the server could not be reached (503, reason ServiceUnavailable). */
+/** Every failure is an ApiError (src/api/status-error.ts), also if the server cannot be reached (503). */
 export interface Client {
   get<T extends KubeObject>(
     kind: Kind<T>,
@@ -98,11 +97,11 @@ export interface Client {
   ): Promise<Readonly<Stored<T>>>
   list<T extends KubeObject>(kind: Kind<T>, request?: ListRequest): Promise<ObjectList<T>>
   /**
-   * With a subresource ('binding', 'eviction') the object is the body of that subresource, and is returned as it was
-   * sent: without uid and resourceVersion, whatever the type says.
+   * With a subresource ('binding', 'eviction') the object is the body of that subresource, and is returned as sent:
+   * without uid and resourceVersion, whatever the type says.
    */
   create<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
-  /** Conditional when the object carries a resourceVersion. */
+  /** Conditional if the object has a resourceVersion. */
   update<T extends KubeObject>(kind: Kind<T>, object: Readonly<T>, options?: WriteOptions): Promise<Readonly<Stored<T>>>
   patch<T extends KubeObject>(
     kind: Kind<T>,
@@ -110,28 +109,27 @@ export interface Client {
     patch: Patch,
     options?: WriteOptions,
   ): Promise<Readonly<Stored<T>>>
-  /** The object as it was left: gone, or marked as going. */
+  /** The object if it still exists, marked for deletion; undefined if it is gone. */
   delete<T extends KubeObject>(
     kind: Kind<T>,
     ref: ObjectRef,
     request?: DeleteRequest,
   ): Promise<Readonly<Stored<T>> | undefined>
-  /** Ends when the server ends it or the signal fires; throws ApiError 410 when the version is too old. */
+  /** Ends when the server ends it or on abort; throws 410 (`isExpired`) if the resourceVersion is too old. */
   watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncIterable<WatchEvent<T>>
   /**
-   * The writes in the given order, at most COMMIT_WRITES_MAX: as one transaction where the server can (ours), else one by one, stopping at the
-   * first that fails.
-   * Either way every caller must be right after a crash between any two of them.
-   * Returns what the whole commit left behind of each write's object; undefined when it is gone.
-   * An error says by `failedWrite(error)` which write it was.
+   * Does at most COMMIT_WRITES_MAX writes in order: as one transaction on our own server, else one by one until one fails.
+   * Callers must be correct in both cases, and after a crash between any two writes.
+   * Returns the object of each write after the whole commit; undefined if it is gone.
+   * `failedWrite(error)` is the index of the write that failed.
    */
   commit(
     writes: readonly CommitWrite[],
     options?: { fieldManager?: string; signal?: AbortSignal },
   ): Promise<readonly (Readonly<Stored> | undefined)[]>
-  /** Whether commit is one transaction. */
+  /** Whether a commit is one transaction. */
   commitsAtomically(): Promise<boolean>
-  /** Whether the server serves this kind; a yes is remembered, a no is asked again. */
+  /** Whether the server serves this kind. Only a positive answer is cached. */
   serves(kind: Kind): Promise<boolean>
 }
 
@@ -145,7 +143,7 @@ export function commitWriteFailed(error: unknown, index: number): unknown {
   return failure
 }
 
-/** Which write of a commit an error is about, counted from 0; undefined when it is about none in particular. */
+/** The index of the write of a commit that failed; undefined if the error is not about a single write. */
 export function failedWrite(error: unknown): number | undefined {
   if (!(error instanceof ApiError)) return undefined
   const cause = error.details?.causes?.find(({ reason }) => reason === 'CommitWriteFailed')

@@ -1,43 +1,46 @@
-// A commit on a server that cannot do it as one transaction: the writes in order, each on its own, up to the first
-// that fails. What came before it stays.
+// A commit on a server without transactions: single writes in order, until one fails. The writes before it are not undone.
 import type { Stored } from '../api/kind.ts'
 import { type Client, type CommitWrite, commitWriteFailed } from './client.ts'
 
 type Verbs = Pick<Client, 'get' | 'create' | 'update' | 'patch' | 'delete'>
-type Shared = { readonly fieldManager?: string; readonly signal?: AbortSignal }
+type CommitOptions = { readonly fieldManager?: string; readonly signal?: AbortSignal }
 
 export async function commitOneByOne(
   client: Verbs,
   writes: readonly CommitWrite[],
-  shared: Shared = {},
+  options: CommitOptions = {},
 ): Promise<(Readonly<Stored> | undefined)[]> {
-  const left: (Readonly<Stored> | undefined)[] = []
-  for (const [index, one] of writes.entries()) {
+  const objects: (Readonly<Stored> | undefined)[] = []
+  for (const [index, write] of writes.entries()) {
     try {
-      left.push(await single(client, one, shared))
+      objects.push(await writeOne(client, write, options))
     } catch (error) {
       throw commitWriteFailed(error, index)
     }
   }
-  return left
+  return objects
 }
 
-async function single(client: Verbs, one: CommitWrite, shared: Shared): Promise<Readonly<Stored> | undefined> {
-  switch (one.do) {
+async function writeOne(
+  client: Verbs,
+  write: CommitWrite,
+  options: CommitOptions,
+): Promise<Readonly<Stored> | undefined> {
+  switch (write.do) {
     case 'create': {
-      const created = await client.create(one.kind, one.object, { ...shared, subresource: one.subresource })
+      const created = await client.create(write.kind, write.object, { ...options, subresource: write.subresource })
       const { namespace, name } = created.metadata
-      return one.subresource ? client.get(one.kind, { namespace, name }) : created
+      return write.subresource ? client.get(write.kind, { namespace, name }) : created
     }
     case 'update':
-      return client.update(one.kind, one.object, { ...shared, subresource: one.subresource })
+      return client.update(write.kind, write.object, { ...options, subresource: write.subresource })
     case 'patch':
-      return client.patch(one.kind, one.ref, one.patch, { ...shared, subresource: one.subresource })
+      return client.patch(write.kind, write.ref, write.patch, { ...options, subresource: write.subresource })
     case 'delete':
-      return client.delete(one.kind, one.ref, {
-        uid: one.uid,
-        resourceVersion: one.resourceVersion,
-        signal: shared.signal,
+      return client.delete(write.kind, write.ref, {
+        uid: write.uid,
+        resourceVersion: write.resourceVersion,
+        signal: options.signal,
       })
   }
 }

@@ -1,4 +1,4 @@
-// The public names of the client: the interface that every component writes against, and its HTTP implementation.
+// Public names of the client: the interface that every component uses, its HTTP implementation, and connections.
 export type {
   Client,
   CommitWrite,

@@ -1,5 +1,5 @@
-// The name of an object within its kind, as one string: caches and work queues are keyed by it.
-//   shop/orders   an object in a namespace      pv-7   one of the whole cluster
+// The key of an object within its kind, for caches and work queues.
+//   shop/orders   a namespaced object      pv-7   a cluster-scoped object
 import type { KubeObject } from '../api/kind.ts'
 import type { ObjectRef } from './client.ts'
 

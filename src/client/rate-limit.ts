@@ -1,12 +1,13 @@
-// A client that asks the server no more than so often: every request takes a token from a bucket that fills at a steady
-// rate, and waits for its turn when it is empty. Requests are sent in the order they were made.
+// A client with a rate limit: every request takes a token from a bucket that is refilled at a steady rate, and waits if
+// there is none. Requests are sent in the order in which they are made.
+
+import { requestAborted } from '../api/status-error.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Client, CommitWrite } from './client.ts'
-import { aborted } from './http/transport.ts'
 
 export interface RateLimit {
   readonly perSecond: number
-  /** How many may go at once after a quiet time. */
+  /** Maximum number of requests without delay after an idle period. */
   readonly burst: number
 }
 
@@ -14,7 +15,7 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
   let tokens = burst
   let atMs = clock.monotonicMs()
 
-  /** A debt is a place in the line: whoever comes later owes more and waits longer. */
+  /** A negative balance orders the queue: each further request lowers it and so waits longer. */
   async function take(count: number, signal: AbortSignal | undefined): Promise<void> {
     const nowMs = clock.monotonicMs()
     tokens = Math.min(burst, tokens + ((nowMs - atMs) / 1_000) * perSecond)
@@ -25,7 +26,7 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
       await clock.sleep((-tokens / perSecond) * 1_000, signal)
     } catch {
       tokens += count
-      throw aborted()
+      throw requestAborted()
     }
   }
 
@@ -65,7 +66,7 @@ export function rateLimited(client: Client, { perSecond, burst }: RateLimit, clo
       if (writes.length > 0) await take(await requestsOf(writes), options?.signal)
       return client.commit(writes, options)
     },
-    // Asked once each; the answers are remembered.
+    // Not limited, because the results are cached.
     commitsAtomically: () => client.commitsAtomically(),
     serves: (kind) => client.serves(kind),
   }

@@ -1,17 +1,18 @@
-// Where an API server is and how to be let in: what kubeconfig.ts and in-cluster.ts find out, and http-client.ts uses.
+// The address of an API server and the credentials for it. kubeconfig.ts and in-cluster.ts create a Connection;
+// ../http/transport.ts uses it.
 
 export interface Connection {
-  /** `https://10.0.0.1:6443`, perhaps with a path below which the API lies; `http://` is for tests and proxies. */
+  /** `https://10.0.0.1:6443`, optionally with a path prefix; `http://` is for tests and proxies. */
   readonly server: string
-  /** PEM of who vouches for the server; absent: those the system trusts. */
+  /** PEM of the CA of the server; absent: the CAs of the system. */
   readonly ca?: string
-  /** Takes anyone for the server. */
+  /** Do not verify the certificate of the server. */
   readonly insecure?: boolean
-  /** The name in the server's certificate, where it is not the host. */
+  /** The name in the certificate of the server, if it is not the host. */
   readonly serverName?: string
-  /** Asked before every request; whatever is costly is remembered inside. */
+  /** Called before every request; the implementation caches. */
   credentials(): Promise<Credentials>
-  /** The server refused these (401): whatever was remembered is to be fetched anew. */
+  /** Called after a 401: drops cached credentials. */
   forgetCredentials?(): void
 }
 

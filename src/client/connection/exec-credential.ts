@@ -1,5 +1,5 @@
-// Credentials from a program that a kubeconfig names (cloud log-ins): run when there are none or they have expired,
-// within a bound of time and output. Requests that come meanwhile wait for the one run.
+// Credentials from the exec plugin of a kubeconfig. The plugin runs if there are no credentials or they have expired, with
+// a limit on time and output. Concurrent requests wait for the same run.
 import { execFile } from 'node:child_process'
 import { resolve } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -14,8 +14,8 @@ export interface ExecConfig {
 
 const EXEC_MS_MAX = 60_000
 const OUTPUT_BYTES_MAX = 1024 * 1024
-/** Renewed this long before the end, so that no request arrives with credentials that just expired. */
-const EARLY_MS = 10_000
+/** Credentials are renewed this long before they expire, so that they do not expire on the way to the server. */
+const RENEW_EARLY_MS = 10_000
 
 export function execCredential(config: ExecConfig, { clock, dir }: { clock: Clock; dir: string }) {
   let known: { credentials: Credentials; expiresAtMs: number } | undefined
@@ -25,8 +25,11 @@ export function execCredential(config: ExecConfig, { clock, dir }: { clock: Cloc
     const { status } = JSON.parse(await output(config, dir))
     const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = status ?? {}
     if (!token && !(cert && key)) throw new Error(`${config.command} printed neither a token nor a certificate`)
+    // Without undefined keys, because kubeconfig.ts spreads this over the certificate of the user.
     const credentials = { ...(token ? { token } : {}), ...(cert && key ? { cert, key } : {}) }
-    const expiresAtMs = expirationTimestamp ? Date.parse(expirationTimestamp) - EARLY_MS : Number.POSITIVE_INFINITY
+    const expiresAtMs = expirationTimestamp
+      ? Date.parse(expirationTimestamp) - RENEW_EARLY_MS
+      : Number.POSITIVE_INFINITY
     known = { credentials, expiresAtMs }
     return credentials
   }
@@ -46,7 +49,7 @@ export function execCredential(config: ExecConfig, { clock, dir }: { clock: Cloc
 }
 
 function output({ command, args = [], env = [], apiVersion }: ExecConfig, dir: string): Promise<string> {
-  if (!command) throw new Error('exec in the kubeconfig names no command')
+  if (!command) throw new Error('exec in the kubeconfig has no command')
   const program = command.includes('/') ? resolve(dir, command) : command
   const info = { kind: 'ExecCredential', apiVersion, spec: { interactive: false } }
   const environment = {
@@ -56,10 +59,10 @@ function output({ command, args = [], env = [], apiVersion }: ExecConfig, dir: s
   }
   const limits = { timeout: EXEC_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX, env: environment }
   return new Promise((settle, fail) => {
-    // What it printed is not repeated in errors: it may hold the secret.
+    // The error does not contain the output, which may have a secret.
     const child = execFile(program, [...args], limits, (error, stdout) => {
       if (!error) settle(stdout)
-      else fail(new Error(`${command} failed to give credentials (exit ${error.code ?? error.signal ?? 'unknown'})`))
+      else fail(new Error(`${command} returned no credentials (exit ${error.code ?? error.signal ?? 'unknown'})`))
     })
     child.stdin?.end()
   })

@@ -1,4 +1,4 @@
-// Which API server a provisioner works for: a kubeconfig that was named, $KUBECONFIG, or the cluster it runs in.
+// Finds the API server of a component: from the given kubeconfig, $KUBECONFIG, or the cluster it runs in.
 import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -7,7 +7,7 @@ import { type Connection, inClusterConnection, isInCluster, kubeconfigConnection
 
 export interface FoundServer {
   readonly connection: Connection
-  /** The namespace we are at home in. */
+  /** The namespace of the context or of the pod. */
   readonly namespace: string
 }
 
@@ -25,9 +25,7 @@ export async function findServer(
     return { connection, namespace: connection.namespace }
   }
   if (!isInCluster(env)) {
-    throw new UsageError(
-      'No server to work for: name a kubeconfig by --kubeconfig or $KUBECONFIG, or run in a cluster.',
-    )
+    throw new UsageError('No API server: give a kubeconfig with --kubeconfig or $KUBECONFIG, or run in a cluster.')
   }
   const namespace = await readFile(NAMESPACE_FILE, 'utf8').catch(() => '')
   return { connection: await inClusterConnection({ clock, env }), namespace: namespace.trim() || 'default' }

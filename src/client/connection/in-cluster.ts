@@ -1,5 +1,5 @@
-// The connection of a program that runs in a pod: the address from the environment, the CA and a token from files.
-// The token is renewed on disk by the kubelet, so it is read again now and then.
+// The connection of a program in a pod: the address from the environment, the CA and the service account token from files.
+// The kubelet renews the token, so the file is reread.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -21,7 +21,7 @@ export async function inClusterConnection(options: InClusterOptions): Promise<Co
   const { clock, env, dir = SERVICE_ACCOUNT_DIR } = options
   if (!isInCluster(env)) {
     throw new Error(
-      'Not running in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set. Give a kubeconfig.',
+      'Not running in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set. Use a kubeconfig.',
     )
   }
   const host = env.KUBERNETES_SERVICE_HOST!

@@ -118,7 +118,7 @@ echo "{\\"status\\":{\\"token\\":\\"$1-$X-$n\\",\\"expirationTimestamp\\":\\"${e
       () => expect.fail('it succeeded'),
       (reason) => reason,
     )
-    expect(error.message).toBe('sh failed to give credentials (exit 3)')
+    expect(error.message).toBe('sh returned no credentials (exit 3)')
   })
 
   it('says what is missing or not supported', async () => {

@@ -1,5 +1,5 @@
-// Reads a kubeconfig: the context that is asked for, or the current one, as a Connection. Relative paths in it are
-// relative to the file. Programs it names for credentials are exec-credential.ts.
+// Reads a context of a kubeconfig as a Connection. Relative paths in it are relative to the file. exec-credential.ts runs
+// exec plugins.
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -15,7 +15,7 @@ export interface KubeconfigOptions {
 }
 
 export interface KubeconfigConnection extends Connection {
-  /** The namespace the context names, or `default`. */
+  /** The namespace of the context, or `default`. */
   readonly namespace: string
 }
 
@@ -23,10 +23,10 @@ type Yaml = typeof import('yaml')
 
 export async function kubeconfigConnection({ path, context, clock }: KubeconfigOptions): Promise<KubeconfigConnection> {
   const loaded: Yaml & { readonly default?: Yaml } = await import('yaml')
-  const { parse } = loaded.default ?? loaded // bundled, the whole module is its default export
+  const { parse } = loaded.default ?? loaded // in the bundle, the module is its default export
   const config = asRecord(parse(await readFile(path, 'utf8')))
   const contextName = context ?? text(config['current-context'])
-  if (!contextName) throw new Error(`${path} has no current-context: name one of its contexts`)
+  if (!contextName) throw new Error(`${path} has no current-context: set it, or choose a context`)
   const chosen = named(config, 'contexts', 'context', contextName, path)
   const cluster = named(config, 'clusters', 'cluster', text(chosen.cluster), path)
   const user = text(chosen.user) ? named(config, 'users', 'user', text(chosen.user), path) : {}
@@ -45,9 +45,9 @@ export async function kubeconfigConnection({ path, context, clock }: KubeconfigO
   return {
     server: server.replace(/\/+$/, ''),
     namespace: text(chosen.namespace) || 'default',
-    ...(ca ? { ca } : {}),
-    ...(cluster['insecure-skip-tls-verify'] === true ? { insecure: true } : {}),
-    ...(serverName ? { serverName } : {}),
+    ca,
+    insecure: cluster['insecure-skip-tls-verify'] === true,
+    serverName: serverName || undefined,
     ...(await credentialsOf(user, { path, clock, pem })),
   }
 }
@@ -58,7 +58,7 @@ interface UserContext {
   pem(from: Record<string, unknown>, field: string): Promise<string | undefined>
 }
 
-/** A token in the file wins over one in another file, a program is asked when neither is there. */
+/** In order of precedence: token, tokenFile, exec. */
 async function credentialsOf(
   user: Record<string, unknown>,
   { path, clock, pem }: UserContext,
@@ -79,9 +79,9 @@ async function credentialsOf(
       forgetCredentials: () => program.forget(),
     }
   }
-  for (const refused of ['auth-provider', 'username', 'as']) {
-    if (user[refused])
-      throw new Error(`${path}: user field "${refused}" is not supported; use a certificate, a token or exec`)
+  for (const field of ['auth-provider', 'username', 'as']) {
+    if (user[field])
+      throw new Error(`${path}: user field "${field}" is not supported; use a certificate, a token or exec`)
   }
   return { credentials: async () => certificate }
 }
@@ -91,7 +91,7 @@ function named(config: Record<string, unknown>, list: string, field: string, nam
   const found = entries.find((entry) => entry.name === name)
   if (!found)
     throw new Error(
-      `${path} has no ${field} called "${name}"; it has ${entries.map((entry) => `"${text(entry.name)}"`).join(', ') || 'none'}`,
+      `${path} has no ${field} "${name}"; it has ${entries.map((entry) => `"${text(entry.name)}"`).join(', ') || 'none'}`,
     )
   return asRecord(found[field])
 }

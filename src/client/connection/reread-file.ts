@@ -1,15 +1,15 @@
-// A file that others rewrite (a token that is renewed): read at most once a minute. While it cannot be read, what it
-// last said still stands.
+// A file that another program rewrites, such as a renewed token: read at most once a minute. If it cannot be read, the last
+// content is used.
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../base/clock.ts'
 
-const REREAD_MS = 60_000
+const REREAD_INTERVAL_MS = 60_000
 
 export function rereadFile(path: string, clock: Clock): () => Promise<string> {
   let text: string | undefined
   let readMs = 0
   return async () => {
-    if (text !== undefined && clock.monotonicMs() - readMs < REREAD_MS) return text
+    if (text !== undefined && clock.monotonicMs() - readMs < REREAD_INTERVAL_MS) return text
     try {
       text = await readFile(path, 'utf8')
     } catch (error) {

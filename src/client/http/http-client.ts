@@ -1,11 +1,11 @@
-// The client of any Kubernetes API server, ours or another: the verbs as HTTP requests. http-transport.ts carries them,
-// http-watch.ts reads watches, kubeconfig.ts and in-cluster.ts say where the server is.
+// The client of any Kubernetes API server: verbs as HTTP requests. transport.ts sends them, wire.ts encodes and decodes,
+// watch.ts reads watches, served-versions.ts chooses the version, ../connection has the address and credentials.
 //
-// Retried: answers 429 and 503 that say when to come back, and reads whose connection broke. A write whose connection
-// broke may have happened; it fails with 503 and the caller looks again.
+// Responses 429 and 503 with Retry-After are retried, and reads whose connection broke. A write whose connection broke may
+// have been done: it fails with 503, and the caller must read the object again.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
-import { ApiError, isNotServed } from '../../api/status-error.ts'
+import { ApiError, isNotServed, isUnauthorized, isUnavailable } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import { deepFreeze } from '../../base/freeze.ts'
 import type {
@@ -20,30 +20,31 @@ import type {
 } from '../client.ts'
 import { commitOneByOne } from '../commit-one-by-one.ts'
 import type { Connection } from '../connection/connection.ts'
-import { createTransport, type HttpResponse, type Transport, type TransportRequest } from './transport.ts'
+import { createServedVersions } from './served-versions.ts'
+import { createTransport, type HttpResponse, type TransportRequest } from './transport.ts'
 import { readWatch, WATCH_SILENCE_MS } from './watch.ts'
-import { apiVersionOf, errorOfStatus, plainObject } from './wire.ts'
+import { apiVersionOf, errorOfResponse, parseResponse, plainObject, type WireObject } from './wire.ts'
 
 export interface HttpClientOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** For one try of anything but a watch. Default 60 s. */
+  /** Limit for one attempt of any request but a watch. Default 60 s. */
   readonly timeoutMs?: number
-  /** A watch that says nothing for this long is dead. Default 150 s. */
+  /** A watch without data for this long counts as broken. Default 150 s. */
   readonly watchSilenceMs?: number
-  /** Who we are in audit logs and managed fields: `stowage-provisioner`. */
+  /** Name in audit logs and managed fields, such as `stowage-provisioner`. */
   readonly userAgent?: string
-  /** Told of every answer. */
   readonly observer?: RequestObserver
 }
 
 export interface RequestObserver {
+  /** Called after every attempt; `code` 0 means that there was no response. */
   completed(request: { verb: string; resource: string; code: number; seconds: number }): void
 }
 
 export interface HttpClient extends Client {
   sockets(): number
-  /** Closes the connections that are kept open. */
+  /** Closes the keep-alive connections. */
   close(): void
 }
 
@@ -54,10 +55,10 @@ const COMMITS = '/apis/stowage.dev/v1'
 export function httpClient(options: HttpClientOptions): HttpClient {
   const { connection, clock, observer, watchSilenceMs = WATCH_SILENCE_MS } = options
   const transport = createTransport(options)
-  const versions = createVersions(transport)
+  const versions = createServedVersions(transport)
   let commits: boolean | undefined
 
-  async function send(verb: string, kind: Kind | undefined, request: TransportRequest): Promise<any> {
+  async function send(verb: string, kind: Kind | undefined, request: TransportRequest): Promise<WireObject> {
     const isRead = request.method === 'GET'
     for (let tries = 0; ; tries++) {
       const startedMs = clock.monotonicMs()
@@ -65,28 +66,28 @@ export function httpClient(options: HttpClientOptions): HttpClient {
         const seconds = (clock.monotonicMs() - startedMs) / 1_000
         observer?.completed({ verb, resource: kind?.plural ?? '', code, seconds })
       }
-      let answer: HttpResponse
+      let response: HttpResponse
       try {
-        answer = await transport.call(request)
+        response = await transport.call(request)
       } catch (error) {
         observe(error instanceof ApiError ? error.code : 0)
-        // A connection kept from earlier may have been closed by the other side; a new one tells.
-        if (isRead && tries === 0 && error instanceof ApiError && error.code === 503) continue
+        // The server may have closed a keep-alive connection: try once with a new one.
+        if (isRead && tries === 0 && isUnavailable(error)) continue
         throw error
       }
-      observe(answer.status)
-      if (answer.status === 401) connection.forgetCredentials?.()
-      const waitMs = retryAfterMs(answer)
-      if (waitMs === undefined || tries >= RETRIES_MAX) return understoodOf(kind, answer)
+      observe(response.status)
+      if (response.status === 401) connection.forgetCredentials?.()
+      const waitMs = retryAfterMs(response)
+      if (waitMs === undefined || tries >= RETRIES_MAX) return bodyOf(kind, response)
       await clock.sleep(waitMs, request.signal).catch(() => {
-        throw errorOf(answer)
+        throw errorOfResponse(response)
       })
     }
   }
 
-  function understoodOf(kind: Kind | undefined, answer: HttpResponse): any {
+  function bodyOf(kind: Kind | undefined, response: HttpResponse): WireObject {
     try {
-      return understood(answer)
+      return parseResponse(response)
     } catch (error) {
       if (kind && isNotServed(error)) versions.forget(kind)
       throw error
@@ -96,13 +97,13 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   const pathOf = async (kind: Kind, ref: Partial<ObjectRef>, subresource = ''): Promise<string> => {
     const version = await versions.of(kind)
     const root = kind.group ? `/apis/${kind.group}/${version}` : `/api/${version}`
-    const home = kind.namespaced && ref.namespace ? `/namespaces/${encodeURIComponent(ref.namespace)}` : ''
+    const scope = kind.namespaced && ref.namespace ? `/namespaces/${encodeURIComponent(ref.namespace)}` : ''
     const name = ref.name ? `/${encodeURIComponent(ref.name)}` : ''
-    return `${root}${home}/${kind.plural}${name}${subresource ? `/${subresource}` : ''}`
+    return `${root}${scope}/${kind.plural}${name}${subresource ? `/${subresource}` : ''}`
   }
   const wireObject = async (kind: Kind, object: Readonly<KubeObject>): Promise<string> =>
     JSON.stringify({ apiVersion: apiVersionOf(kind, await versions.of(kind)), kind: kind.kind, ...object })
-  const received = <T extends KubeObject>(wire: any): Readonly<Stored<T>> => deepFreeze(plainObject<T>(wire))
+  const received = <T extends KubeObject>(wire: WireObject): Readonly<Stored<T>> => deepFreeze(plainObject<T>(wire))
 
   async function* watch<T extends KubeObject>(kind: Kind<T>, request: WatchRequest): AsyncGenerator<WatchEvent<T>> {
     const { signal } = request
@@ -123,10 +124,10 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       const path = (await pathOf(kind, { namespace: request.namespace })) + query
       const incoming = await transport.open({ method: 'GET', path, signal })
       code = incoming.statusCode ?? 0
-      if (code !== 200) throw errorOf(await wholeAnswer(incoming))
+      if (code !== 200) throw errorOfResponse(await readError(incoming))
       yield* readWatch<T>({ incoming, kind, server: connection.server, clock, silenceMs: watchSilenceMs, signal })
     } catch (error) {
-      if (error instanceof ApiError && error.code === 401) connection.forgetCredentials?.()
+      if (isUnauthorized(error)) connection.forgetCredentials?.()
       if (isNotServed(error)) versions.forget(kind)
       if (!signal.aborted) throw error
     } finally {
@@ -139,25 +140,25 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     }
   }
 
-  async function create(kind: Kind, object: Readonly<KubeObject>, write: WriteOptions = {}): Promise<any> {
+  async function create(kind: Kind, object: Readonly<KubeObject>, write: WriteOptions = {}): Promise<WireObject> {
     const { namespace, name } = object.metadata
     const ref = write.subresource ? { namespace, name } : { namespace }
     const path = (await pathOf(kind, ref, write.subresource)) + writeQuery(write)
     const body = write.subresource
       ? JSON.stringify({ ...SUBRESOURCE_BODIES[write.subresource], ...object })
       : await wireObject(kind, object)
-    const answer = await send('POST', kind, { method: 'POST', path, body, signal: write.signal })
-    return write.subresource ? object : received(answer)
+    const created = await send('POST', kind, { method: 'POST', path, body, signal: write.signal })
+    return write.subresource ? object : received(created)
   }
 
-  async function update(kind: Kind, object: Readonly<KubeObject>, write: WriteOptions = {}): Promise<any> {
+  async function update(kind: Kind, object: Readonly<KubeObject>, write: WriteOptions = {}): Promise<WireObject> {
     const { namespace, name } = object.metadata
     const path = (await pathOf(kind, { namespace, name }, write.subresource)) + writeQuery(write)
     const body = await wireObject(kind, object)
     return received(await send('PUT', kind, { method: 'PUT', path, body, signal: write.signal }))
   }
 
-  async function patch(kind: Kind, ref: ObjectRef, change: Patch, write: WriteOptions = {}): Promise<any> {
+  async function patch(kind: Kind, ref: ObjectRef, change: Patch, write: WriteOptions = {}): Promise<WireObject> {
     const force = change.type === 'apply' && change.force ? 'true' : undefined
     const manager =
       change.type === 'apply' ? (write.fieldManager ?? options.userAgent ?? 'stowage') : write.fieldManager
@@ -169,12 +170,12 @@ export function httpClient(options: HttpClientOptions): HttpClient {
     return received(await send('PATCH', kind, { method: 'PATCH', path, body, headers, signal: write.signal }))
   }
 
-  async function remove(kind: Kind, ref: ObjectRef, request: DeleteRequest = {}): Promise<any> {
+  async function remove(kind: Kind, ref: ObjectRef, request: DeleteRequest = {}): Promise<WireObject> {
     const path = await pathOf(kind, ref)
     const body = JSON.stringify(deleteOptionsOf(request))
-    const answer = await send('DELETE', kind, { method: 'DELETE', path, body, signal: request.signal })
-    // Some kinds answer a Status, some the object: as it was, if it is gone, or as it stays for now.
-    return staysForNow(answer) ? received(answer) : undefined
+    const deleted = await send('DELETE', kind, { method: 'DELETE', path, body, signal: request.signal })
+    // The response is a Status, the last state of a removed object, or an object that is marked for deletion.
+    return stillExists(deleted) ? received(deleted) : undefined
   }
 
   async function commitsAtomically(): Promise<boolean> {
@@ -183,7 +184,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       const { resources = [] } = await send('GET', undefined, { method: 'GET', path: COMMITS })
       commits = resources.some(({ name }: { name: string }) => name === 'commits')
     } catch (error) {
-      if (!(error instanceof ApiError && error.code === 404)) throw error
+      if (!isNotServed(error)) throw error
       commits = false
     }
     return commits === true
@@ -200,23 +201,23 @@ export function httpClient(options: HttpClientOptions): HttpClient {
         throw error
       },
     )
-    return (results as any[]).map((object) => (object ? received<any>(object) : undefined))
+    return (results as WireObject[]).map((object) => (object ? received(object) : undefined))
   }
 
-  async function wireWrite(one: CommitWrite): Promise<object> {
-    const apiVersion = apiVersionOf(one.kind, await versions.of(one.kind))
-    const ref = 'ref' in one ? one.ref : one.object.metadata
-    const common = { verb: one.do, apiVersion, resource: one.kind.plural, namespace: ref.namespace, name: ref.name }
-    switch (one.do) {
+  async function wireWrite(write: CommitWrite): Promise<object> {
+    const apiVersion = apiVersionOf(write.kind, await versions.of(write.kind))
+    const ref = 'ref' in write ? write.ref : write.object.metadata
+    const common = { verb: write.do, apiVersion, resource: write.kind.plural, namespace: ref.namespace, name: ref.name }
+    switch (write.do) {
       case 'create':
       case 'update':
-        return { ...common, subresource: one.subresource, body: one.object }
+        return { ...common, subresource: write.subresource, body: write.object }
       case 'patch': {
-        const force = one.patch.type === 'apply' && one.patch.force === true
-        return { ...common, subresource: one.subresource, patchType: one.patch.type, force, body: one.patch.body }
+        const force = write.patch.type === 'apply' && write.patch.force === true
+        return { ...common, subresource: write.subresource, patchType: write.patch.type, force, body: write.patch.body }
       }
       case 'delete':
-        return { ...common, body: deleteOptionsOf(one) }
+        return { ...common, body: deleteOptionsOf(write) }
     }
   }
 
@@ -238,7 +239,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
       return {
         items: (items ?? []).map(received),
         resourceVersion: metadata.resourceVersion,
-        ...(metadata.continue ? { continueToken: metadata.continue } : {}),
+        continueToken: metadata.continue || undefined,
       }
     },
     create,
@@ -255,7 +256,7 @@ export function httpClient(options: HttpClientOptions): HttpClient {
   return client
 }
 
-function staysForNow({ kind, metadata, spec }: any): boolean {
+function stillExists({ kind, metadata, spec }: WireObject): boolean {
   if (kind === 'Status' || !metadata?.deletionTimestamp) return false
   return metadata.finalizers?.length > 0 || metadata.deletionGracePeriodSeconds > 0 || spec?.finalizers?.length > 0
 }
@@ -264,7 +265,7 @@ const PATCH_MEDIA = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
-  apply: 'application/apply-patch+yaml', // JSON is YAML
+  apply: 'application/apply-patch+yaml', // the body is JSON, which is valid YAML
 } as const
 
 const SUBRESOURCE_BODIES: Readonly<Record<string, object>> = {
@@ -294,26 +295,7 @@ function queryOf(parameters: Readonly<Record<string, string | number | boolean |
 const writeQuery = ({ fieldManager, dryRun }: WriteOptions, more: Record<string, string | undefined> = {}): string =>
   queryOf({ fieldManager, dryRun: dryRun ? 'All' : undefined, ...more })
 
-function understood(answer: HttpResponse): any {
-  if (answer.status < 200 || answer.status > 299) throw errorOf(answer)
-  try {
-    return JSON.parse(answer.text)
-  } catch {
-    throw new ApiError(502, 'BadGateway', `the answer is no JSON: ${answer.text.slice(0, 100)}`)
-  }
-}
-
-function errorOf({ status, text }: HttpResponse): ApiError {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    // a proxy's page, or nothing
-  }
-  return errorOfStatus(value, status, text)
-}
-
-/** Undefined when this answer is final. */
+/** Undefined if the response is final. */
 function retryAfterMs({ status, headers }: HttpResponse): number | undefined {
   if (status !== 429 && status !== 503) return undefined
   const seconds = Number(headers['retry-after'])
@@ -323,45 +305,11 @@ function retryAfterMs({ status, headers }: HttpResponse): number | undefined {
 
 const ERROR_BYTES_MAX = 1024 * 1024
 
-async function wholeAnswer(incoming: IncomingMessage): Promise<HttpResponse> {
+async function readError(incoming: IncomingMessage): Promise<HttpResponse> {
   let text = ''
   for await (const chunk of incoming) {
     text += chunk
     if (text.length > ERROR_BYTES_MAX) break
   }
   return { status: incoming.statusCode ?? 0, headers: incoming.headers, text }
-}
-
-/**
- * Which version of a kind the server has: the first of ours that it serves. What is missing may be installed later, and
- * what was there may have been switched off: then it is asked for again.
- */
-function createVersions(transport: Transport) {
-  const found = new Map<string, string>()
-  const idOf = ({ group, plural }: Kind) => `${group}/${plural}`
-  const find = async (kind: Kind): Promise<string | undefined> => {
-    const known = found.get(idOf(kind))
-    if (known) return known
-    for (const version of kind.versions) {
-      if (!(await ask(transport, kind, version))) continue
-      found.set(idOf(kind), version)
-      return version
-    }
-    return undefined
-  }
-  return {
-    find,
-    forget: (kind: Kind) => void found.delete(idOf(kind)),
-    /** Kinds with one version need no question; the answer to the request itself will tell. */
-    of: async (kind: Kind): Promise<string> =>
-      kind.versions.length === 1 ? kind.versions[0]! : ((await find(kind)) ?? kind.versions[0]!),
-  }
-}
-
-async function ask(transport: Transport, { group, plural }: Kind, version: string): Promise<boolean> {
-  const path = group ? `/apis/${group}/${version}` : `/api/${version}`
-  const answer = await transport.call({ method: 'GET', path })
-  if (answer.status === 404) return false
-  const { resources = [] } = understood(answer)
-  return resources.some(({ name }: { name: string }) => name === plural)
 }

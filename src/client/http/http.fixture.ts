@@ -1,4 +1,4 @@
-// For tests: the api server on a real HTTPS port, and a client that reaches it there.
+// For tests: the API server of server.fixture.ts on a real HTTPS port, and an HTTP client for it.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ export async function createHttpFixture(
     pki,
     connection,
     listener,
-    /** On the same port, after the listener was stopped. */
+    /** Listens on the same port again, after the listener was stopped. */
     async listenAgain() {
       again = await listen(listener.port)
     },

@@ -1,5 +1,4 @@
-// Cuts a stream of bytes into lines as they come, each given once it is complete. A line that never ends is an error
-// rather than memory without bound.
+// Splits a stream of bytes into lines. A line that is too long is an error, so that memory stays bounded.
 
 export class LineTooLongError extends Error {
   override readonly name = 'LineTooLongError'
@@ -14,7 +13,7 @@ export class LineSplitter {
     this.#bytesMax = bytesMax
   }
 
-  /** The lines that `chunk` completes, without their newline; empty ones are left out. */
+  /** The lines that `chunk` completes, without newlines and without empty lines. */
   push(chunk: Buffer): string[] {
     const lines: string[] = []
     let from = 0
@@ -27,7 +26,7 @@ export class LineSplitter {
     return lines
   }
 
-  /** What came after the last newline. */
+  /** The text after the last newline. */
   rest(): string {
     return this.#take(Buffer.alloc(0))
   }

@@ -1,9 +1,9 @@
-// Carries requests to an API server over kept-open connections: one try, bounded in time and size. What the answers
-// mean is http-client.ts; a failure to get one is an ApiError 503 here.
+// Sends one request to an API server over keep-alive connections, once, with limits on time and size. A request without a
+// response fails with ApiError 503. http-client.ts interprets responses and retries.
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { createSecureContext } from 'node:tls'
-import { ApiError, timedOut, unavailable } from '../../api/status-error.ts'
+import { ApiError, requestAborted, timedOut, unavailable } from '../../api/status-error.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Connection, Credentials } from '../connection/connection.ts'
 
@@ -17,9 +17,9 @@ export interface TransportRequest {
 }
 
 export interface Transport {
-  /** The whole answer. */
+  /** The complete response. */
   call(request: TransportRequest): Promise<HttpResponse>
-  /** The answer once its head is there; the caller reads or destroys it. */
+  /** The response once its headers have arrived; the caller reads or destroys it. */
   open(request: TransportRequest): Promise<IncomingMessage>
   /** Sockets in use or kept for the next request. */
   sockets(): number
@@ -35,14 +35,14 @@ export interface HttpResponse {
 export interface TransportOptions {
   readonly connection: Connection
   readonly clock: Clock
-  /** For a whole answer; for the head of a stream. Default 60 s. */
+  /** Limit for a complete response, or for the headers of a stream. Default 60 s. */
   readonly timeoutMs?: number
   readonly userAgent?: string
 }
 
 const TIMEOUT_MS = 60_000
 const KEEP_ALIVE_PROBE_MS = 15_000
-const ANSWER_BYTES_MAX = 512 * 1024 * 1024 // a larger list is refused: ask for it in pages
+const RESPONSE_BYTES_MAX = 512 * 1024 * 1024 // a larger list must be requested in pages
 const SOCKETS_MAX = 512
 
 export function createTransport(options: TransportOptions): Transport {
@@ -54,36 +54,39 @@ export function createTransport(options: TransportOptions): Transport {
     ...(connection.serverName ? { servername: connection.serverName } : {}),
     ...(connection.insecure ? { rejectUnauthorized: false } : {}),
   }
-  const kept = {
+  const keepAlive = {
     keepAlive: true,
     keepAliveMsecs: KEEP_ALIVE_PROBE_MS,
     maxSockets: SOCKETS_MAX,
     scheduling: 'lifo' as const,
   }
-  const place = {
+  const address = {
     protocol: base.protocol,
     hostname: base.hostname.replace(/^\[|\]$/g, ''),
     port: base.port || (isPlain ? 80 : 443),
   }
   const pathPrefix = base.pathname.replace(/\/$/, '')
-  // Connections carry the client's certificate: another one needs other connections.
+  // The client certificate belongs to the connection, so a new certificate needs new connections.
   let agent: { cert: string | undefined; agent: HttpAgent | HttpsAgent } | undefined
   const agentFor = ({ cert, key }: Credentials) => {
     if (agent && agent.cert === cert) return agent.agent
-    // Idle ones are closed; those in use, watches above all, go on to their end.
+    // Idle connections are closed; those in use, watches for example, continue until they end.
     for (const idle of Object.values(agent?.agent.freeSockets ?? {}).flat()) idle?.destroy()
-    // Certificates are read once, not for every connection.
+    // One secure context: certificates are parsed once, not for every connection.
     const secureContext = () => createSecureContext({ ...trust, ...(cert ? { cert, key } : {}) })
-    const made = isPlain ? new HttpAgent(kept) : new HttpsAgent({ ...kept, ...tls, secureContext: secureContext() })
-    // All its connections go to one server with one identity; by default each request spells both out, certificates included.
-    made.getName = () => connection.server
-    agent = { cert, agent: made }
-    return made
+    const created = isPlain
+      ? new HttpAgent(keepAlive)
+      : new HttpsAgent({ ...keepAlive, ...tls, secureContext: secureContext() })
+    // All connections of the agent have the same server and identity. The default name of a connection contains both,
+    // with the certificates, and would be built for every request.
+    created.getName = () => connection.server
+    agent = { cert, agent: created }
+    return created
   }
 
   async function open(request: TransportRequest): Promise<IncomingMessage> {
     const { method, path, headers = {}, body, signal } = request
-    if (signal?.aborted) throw aborted()
+    if (signal?.aborted) throw requestAborted()
     let credentials: Credentials
     try {
       credentials = await connection.credentials()
@@ -93,7 +96,7 @@ export function createTransport(options: TransportOptions): Transport {
     const start = isPlain ? httpRequest : httpsRequest
     return new Promise((resolve, reject) => {
       const outgoing: ClientRequest = start({
-        ...place,
+        ...address,
         method,
         path: pathPrefix + path,
         agent: agentFor(credentials),
@@ -107,9 +110,9 @@ export function createTransport(options: TransportOptions): Transport {
           ...headers,
         },
       })
-      const abort = () => outgoing.destroy(aborted())
+      const abort = () => outgoing.destroy(requestAborted())
       const cancelTimeout = clock.after(timeoutMs, () =>
-        outgoing.destroy(timedOut(`${connection.server} did not answer within ${timeoutMs / 1_000} s`)),
+        outgoing.destroy(timedOut(`${connection.server} did not respond within ${timeoutMs / 1_000} s`)),
       )
       const finished = () => {
         cancelTimeout()
@@ -118,7 +121,7 @@ export function createTransport(options: TransportOptions): Transport {
       signal?.addEventListener('abort', abort, { once: true })
       outgoing.once('response', (incoming) => {
         finished()
-        incoming.on('error', () => {}) // whoever reads it learns of it; nobody else must fall over it
+        incoming.on('error', () => {}) // the reader gets the error; without a listener it would end the process
         resolve(incoming)
       })
       outgoing.once('error', (error) => {
@@ -132,9 +135,9 @@ export function createTransport(options: TransportOptions): Transport {
   async function call(request: TransportRequest): Promise<HttpResponse> {
     const incoming = await open(request)
     const { signal } = request
-    const abort = () => incoming.destroy(aborted())
+    const abort = () => incoming.destroy(requestAborted())
     const cancelTimeout = clock.after(timeoutMs, () =>
-      incoming.destroy(timedOut(`the answer of ${connection.server} did not end within ${timeoutMs / 1_000} s`)),
+      incoming.destroy(timedOut(`the response of ${connection.server} was not complete within ${timeoutMs / 1_000} s`)),
     )
     signal?.addEventListener('abort', abort, { once: true })
     try {
@@ -143,12 +146,12 @@ export function createTransport(options: TransportOptions): Transport {
       for await (const chunk of incoming) {
         chunks.push(chunk as Buffer)
         size += (chunk as Buffer).length
-        if (size > ANSWER_BYTES_MAX) {
+        if (size > RESPONSE_BYTES_MAX) {
           incoming.destroy()
           throw new ApiError(
             413,
             'RequestEntityTooLarge',
-            `the answer is larger than ${ANSWER_BYTES_MAX} bytes; ask in pages`,
+            `the response is larger than ${RESPONSE_BYTES_MAX} bytes; request the list in pages`,
           )
         }
       }
@@ -172,11 +175,8 @@ export function createTransport(options: TransportOptions): Transport {
   }
 }
 
-export const aborted = (): ApiError =>
-  new ApiError(499, 'ClientClosedRequest', 'the request was given up by its caller')
-
 export function unreachable(error: unknown, server: string): ApiError {
   if (error instanceof ApiError) return error
   const { code, message } = error as NodeJS.ErrnoException
-  return unavailable(`${server} could not be reached: ${code ?? message}`)
+  return unavailable(`cannot reach ${server}: ${code ?? message}`)
 }

@@ -1,5 +1,5 @@
-// A watch over HTTP: one JSON event per line of an answer that does not end. A connection that says nothing for too
-// long is taken for dead: servers send bookmarks about once a minute.
+// Reads a watch over HTTP: one JSON event per line of a response that does not end. A connection without data for too long
+// counts as broken: servers send bookmarks about once a minute.
 import type { IncomingMessage } from 'node:http'
 import type { Kind, KubeObject } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
@@ -8,10 +8,10 @@ import { deepFreeze } from '../../base/freeze.ts'
 import type { WatchEvent } from '../client.ts'
 import { LineSplitter } from './line-splitter.ts'
 import { unreachable } from './transport.ts'
-import { errorOfStatus, plainObject } from './wire.ts'
+import { errorOfStatus, plainObject, type WireObject } from './wire.ts'
 
 export const WATCH_SILENCE_MS = 150_000
-const LINE_BYTES_MAX = 16 * 1024 * 1024 // no server stores objects a tenth as large
+const LINE_BYTES_MAX = 16 * 1024 * 1024 // more than ten times the largest object that servers store
 
 export interface WatchStreamOptions {
   readonly incoming: IncomingMessage
@@ -27,18 +27,18 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
   const lines = new LineSplitter(LINE_BYTES_MAX)
   const stop = () => incoming.destroy()
   let cancelSilence = () => {}
-  const heard = () => {
+  const restartSilenceTimer = () => {
     cancelSilence()
     cancelSilence = clock.after(silenceMs, () =>
-      incoming.destroy(new Error(`the watch was silent for ${silenceMs / 1_000} s`)),
+      incoming.destroy(new Error(`the watch sent nothing for ${silenceMs / 1_000} s`)),
     )
   }
   signal.addEventListener('abort', stop, { once: true })
   try {
     if (signal.aborted) return
-    heard()
+    restartSilenceTimer()
     for await (const chunk of incoming) {
-      heard()
+      restartSilenceTimer()
       for (const line of lines.push(chunk as Buffer)) {
         const event = eventOf<T>(line)
         if (event) yield event
@@ -56,13 +56,13 @@ export async function* readWatch<T extends KubeObject>(options: WatchStreamOptio
 
 const TYPES = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
 
-/** Undefined for kinds of events nobody has heard of yet. */
+/** Undefined for unknown types of events. */
 function eventOf<T extends KubeObject>(line: string): WatchEvent<T> | undefined {
-  let event: { type: string; object: any }
+  let event: { type: string; object: WireObject }
   try {
     event = JSON.parse(line)
   } catch {
-    throw new ApiError(502, 'BadGateway', `the watch sent a line that is no JSON: ${line.slice(0, 100)}`)
+    throw new ApiError(502, 'BadGateway', `the watch sent a line that is not JSON: ${line.slice(0, 100)}`)
   }
   const { type, object } = event
   if (type === 'ERROR') throw errorOfStatus(object, 500)

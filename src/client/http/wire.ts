@@ -1,22 +1,47 @@
-// Between objects as we hold them and as they travel: the kind is said on the wire and left out within.
+// Objects and errors as JSON over HTTP. On the wire objects have apiVersion and kind; in the program they do not.
 import type { Kind, KubeObject, Stored } from '../../api/kind.ts'
 import { ApiError } from '../../api/status-error.ts'
+import type { HttpResponse } from './transport.ts'
 
 export const apiVersionOf = ({ group }: Kind, version: string): string => (group ? `${group}/${version}` : version)
 
-export function plainObject<T extends KubeObject>(wire: any): Stored<T> {
+/** Parsed JSON of a response: an object, a list or a Status. */
+// biome-ignore lint/suspicious/noExplicitAny: the server's JSON is trusted to have the shape of its kind
+export type WireObject = any
+
+export function plainObject<T extends KubeObject>(wire: WireObject): Stored<T> {
   const { kind: _, apiVersion: __, ...object } = wire
   return object
 }
 
-/** A failure answer as the error it stands for, also when a proxy in between wrote it and it is no Status. */
-export function errorOfStatus(status: unknown, httpCode: number, text = ''): ApiError {
-  if (typeof status === 'object' && status !== null && (status as any).kind === 'Status') {
-    const { code = httpCode, reason = 'Unknown', message = '', details, metadata } = status as any
-    return new ApiError(code, reason, message || `the server answered ${code}`, details, metadata?.continue)
+/** The body of a successful response; throws the error of a failed one. */
+export function parseResponse(response: HttpResponse): WireObject {
+  if (response.status < 200 || response.status > 299) throw errorOfResponse(response)
+  try {
+    return JSON.parse(response.text)
+  } catch {
+    throw new ApiError(502, 'BadGateway', `the response is not JSON: ${response.text.slice(0, 100)}`)
+  }
+}
+
+export function errorOfResponse({ status, text }: HttpResponse): ApiError {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // an HTML page of a proxy, or nothing
+  }
+  return errorOfStatus(value, status, text)
+}
+
+/** The error of a failed request. Without a Status, the response comes from a proxy. */
+export function errorOfStatus(status: WireObject, httpCode: number, text = ''): ApiError {
+  if (status?.kind === 'Status') {
+    const { code = httpCode, reason = 'Unknown', message, details, metadata } = status
+    return new ApiError(code, reason, message || `the server responded with ${code}`, details, metadata?.continue)
   }
   const reason = REASONS[httpCode] ?? 'Unknown'
-  return new ApiError(httpCode, reason, `the server answered ${httpCode}: ${text.slice(0, 200) || 'no text'}`)
+  return new ApiError(httpCode, reason, `the server responded with ${httpCode}: ${text.slice(0, 200) || 'no text'}`)
 }
 
 const REASONS: Readonly<Record<number, string>> = {
