@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock, systemRandom } from '../src/base/clock.ts'
 import { silentLog } from '../src/base/log.ts'
-import { runNode } from '../src/cli/node.ts'
+import { runNode } from '../src/cli/commands/node/run.ts'
 import { type RunningServer, startServer } from './helpers/server.ts'
 
 const PODS = '/api/v1/namespaces/default/pods'

@@ -1,9 +1,10 @@
-// Runs one command and says how it ended: 0 done, 1 failed, 2 used wrongly, 130 interrupted. People get a sentence, not a stack.
+// Runs one command and returns its exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted. Errors are printed as
+// one sentence, without a stack trace.
 import { CommanderError } from 'commander'
 import { UsageError } from '../base/usage-error.ts'
-import { Unsuccessful } from './flags.ts'
+import type { ProgramDeps } from './command.ts'
+import { ExitError } from './flags/common.ts'
 import { createProgram } from './program.ts'
-import type { ProgramDeps } from './program-deps.ts'
 
 export interface CommandLineDeps extends ProgramDeps {
   /** Writes to standard error. */
@@ -23,8 +24,8 @@ export async function runCommandLine(argv: readonly string[], deps: CommandLineD
     await program.parseAsync([...argv])
     return 0
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2 // commander has said why
-    if (error instanceof Unsuccessful) return error.exitCode
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2 // commander has printed the reason
+    if (error instanceof ExitError) return error.exitCode
     const message = error instanceof Error ? error.message : String(error)
     deps.writeError(`stowage: ${message}\n`)
     return error instanceof UsageError ? 2 : 1

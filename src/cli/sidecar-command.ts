@@ -1,11 +1,11 @@
 // The command of a component beside a CSI driver: its flags, and what they all read alike.
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { type ListenAddress, parseListen } from '../base/listen-address.ts'
-import type { Logger } from '../base/log.ts'
 import { UsageError } from '../base/usage-error.ts'
 import type { SidecarRun, SidecarSettings } from '../processes/run-sidecar.ts'
-import type { ProgramDeps } from './program-deps.ts'
-import { addFlags, type FlagTable, wrong } from './typed-flags.ts'
+import { type ProgramDeps, processDeps } from './command.ts'
+import { logLevelOption } from './flags/common.ts'
+import { addFlags, type FlagTable, wrong } from './flags/typed.ts'
 
 export interface SidecarCommand<Settings extends SidecarSettings> {
   readonly name: string
@@ -21,21 +21,20 @@ export interface SidecarCommand<Settings extends SidecarSettings> {
 
 export function addSidecar<Settings extends SidecarSettings>(
   program: Command,
-  { clock, random, signal }: ProgramDeps,
-  logLevels: readonly string[],
+  deps: ProgramDeps,
   sidecar: SidecarCommand<Settings>,
 ): void {
   const command = program.command(sidecar.name).summary(sidecar.summary).description(sidecar.description)
   addFlags(command, sidecar.flags)
   command
-    .addOption(new Option('--log-level <level>', 'how much to log (to standard error)').choices([...logLevels]))
-    .option('-v, --v <number>', 'the same by number: 4 and more is debug (default: 2)')
+    .addOption(logLevelOption())
+    .option('-v, --v <number>', 'log level as a number: debug from 4 (default: 2)')
     .addHelpText('after', `\nExample:\n  stowage ${sidecar.name} ${sidecar.example}\n`)
     .action(async (given) => {
       const settings = sidecar.read(given)
-      const [run, { createLog }] = await Promise.all([sidecar.load(), import('../runtime/log.ts')])
-      const log: Logger = createLog(given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info'))
-      await run({ settings, clock, random, log, signal, env: process.env })
+      const run = await sidecar.load()
+      const logLevel = given.logLevel ?? (Number(given.v ?? 2) >= 4 ? 'debug' : 'info')
+      await run({ settings, ...(await processDeps(deps, logLevel)) })
     })
 }
 

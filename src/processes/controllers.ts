@@ -53,7 +53,7 @@ export interface ControllersOptions {
   /** Whether the scheduler reserves capacity that is promised to a pod and not yet reported as used. Default true. */
   readonly capacityReservation?: boolean
   /** How fast volumes of each driver may be changed. Absent: without limit. */
-  readonly pace?: ThrottleOptions
+  readonly throttle?: ThrottleOptions
   /** Provisioners that run in this process. */
   readonly inProcess: readonly Provisioner[]
   readonly drivers: readonly DriverEndpoint[]
@@ -108,7 +108,7 @@ export function prepareControllers(
   options: ControllersOptions,
   registry: Registry,
 ): (deps: TermDeps) => readonly Runnable[] {
-  const { names = CONTROLLERS, gates, capacityReservation = true, pace, inProcess, drivers, connect } = options
+  const { names = CONTROLLERS, gates, capacityReservation = true, throttle, inProcess, drivers, connect } = options
   const attachingMetrics = createAttachingMetrics(registry)
   const bindingMetrics = createBindingMetrics(registry)
   const provisioningMetrics = createProvisioningMetrics(registry)
@@ -150,7 +150,7 @@ export function prepareControllers(
       ...drivers.map(({ up, address, node }) => ({
         async run(signal: AbortSignal) {
           await up
-          await runDriverSocket({ ...deps, address, node, gates, csiMetrics, driverMetrics, pace, connect }, signal)
+          await runDriverSocket({ ...deps, address, node, gates, csiMetrics, driverMetrics, throttle, connect }, signal)
         },
       })),
     ]

@@ -21,7 +21,7 @@ export interface DriverSocketOptions extends ControllerDeps {
   readonly gates: FeatureGates
   readonly csiMetrics: CallObserver
   readonly driverMetrics: DriverMetrics
-  readonly pace?: ThrottleOptions
+  readonly throttle?: ThrottleOptions
   readonly election?: LeaderElection
   /** Default: a unix socket. */
   readonly connect?: Connect
@@ -38,7 +38,7 @@ const CAPACITY_WORKERS = 10
 const CHANGE_WORKERS = 100
 
 export async function runDriverSocket(options: DriverSocketOptions, signal: AbortSignal): Promise<void> {
-  const { address, node: nodeName, clock, log, csiMetrics, pace, connect = connectDriver, ...deps } = options
+  const { address, node: nodeName, clock, log, csiMetrics, throttle, connect = connectDriver, ...deps } = options
   const driver = connect({ address, clock, log, metrics: csiMetrics })
   try {
     const met = await meetDriver(driver, { clock, log, signal, nodeName, retry: 'always' }).catch((error) => {
@@ -56,7 +56,7 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
     }
     const controllers = createDriverControllers(
       { ...deps, clock, log, ...met, driver: serializeCalls(driver) },
-      partsFor(met, pace),
+      partsFor(met, throttle),
     )
     try {
       await controllers.run(signal)
@@ -68,7 +68,7 @@ export async function runDriverSocket(options: DriverSocketOptions, signal: Abor
   }
 }
 
-function partsFor({ facts, node }: MetDriver, pace: ThrottleOptions | undefined): DriverParts {
+function partsFor({ facts, node }: MetDriver, throttle: ThrottleOptions | undefined): DriverParts {
   return {
     provisioning: facts.controller.has('CREATE_DELETE_VOLUME')
       ? {
@@ -79,7 +79,7 @@ function partsFor({ facts, node }: MetDriver, pace: ThrottleOptions | undefined)
         }
       : undefined,
     attaching: { isOneOfSeveral: true },
-    volumeChanges: { workers: CHANGE_WORKERS, pace },
+    volumeChanges: { workers: CHANGE_WORKERS, throttle },
     capacity: facts.controller.has('GET_CAPACITY')
       ? { namespace: CAPACITY_NAMESPACE, workers: CAPACITY_WORKERS, isOneOfSeveral: true }
       : undefined,

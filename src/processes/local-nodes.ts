@@ -37,7 +37,7 @@ export interface NodesReady {
 }
 
 /** Also those of earlier starts that are not started now. */
-export type NodesTold = NodesReady & { readonly idle: readonly string[] }
+export type StartedNodes = NodesReady & { readonly idle: readonly string[] }
 
 export interface RunningNodes {
   readonly drivers: readonly DriverEndpoint[]

@@ -34,7 +34,7 @@ import { type DriverEndpoint, runControllers } from './controllers.ts'
 import { markIdleNodes } from './idle-nodes.ts'
 import { directoryClass, introduceLocalDriver } from './initial-objects.ts'
 import { buildKubeconfig } from './kubeconfig.ts'
-import { type NodesTold, startNodes } from './local-nodes.ts'
+import { type StartedNodes, startNodes } from './local-nodes.ts'
 import { openStore, parseStore, type TlsFiles } from './open-store.ts'
 
 export interface ServeOptions {
@@ -63,22 +63,22 @@ export interface ServeOptions {
   /** Whether the scheduler holds back capacity that is promised and not yet reported. */
   readonly capacityReservation: boolean
   /** How fast volumes of each driver may be changed. */
-  readonly pace: ThrottleOptions | undefined
+  readonly throttle: ThrottleOptions | undefined
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** The API answers. */
+  /** The API server is ready. */
   onReady(ready: Ready): void
-  /** The nodes take pods. */
-  onNodes(nodes: NodesTold): void
+  /** All nodes are ready. */
+  onNodes(nodes: StartedNodes): void
 }
 
 export interface Ready {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDir: string
-  /** How many are coming up. */
+  /** How many nodes are starting. */
   readonly nodes: number
 }
 
@@ -177,7 +177,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         const isShared = place.is === 'etcd'
         parts.controllers = runControllers({
           ...common,
-          pace: options.pace,
+          throttle: options.throttle,
           isShared,
           gates,
           capacityReservation,

@@ -34,15 +34,15 @@ export interface VolumeChangeDeps extends ControllerDeps {
 export interface DriverChangeOptions extends VolumeChangeOptions {
   readonly expanding?: ExpandingOptions
   readonly modifying?: ModifyingOptions
-  readonly pace?: ThrottleOptions
+  readonly throttle?: ThrottleOptions
 }
 
 export function createVolumeChanges(deps: VolumeChangeDeps): VolumeChangeControllers {
   const { options = {}, node, gates, modifyingMetrics, ...rest } = deps
   const { facts } = rest
-  const { expanding = {}, modifying, pace: paceOptions, ...common } = options
+  const { expanding = {}, modifying, throttle: throttleOptions, ...common } = options
   // Shared by both: an edit of size and attributes counts as one change.
-  const throttle = paceOptions && createChangeThrottle(deps.clock, paceOptions)
+  const throttle = throttleOptions && createChangeThrottle(deps.clock, throttleOptions)
   const changesAttributes = gates.enabled('VolumeAttributesClass') || gates.enabled('VolumeProvisionedIO')
   const changes = [
     // Size before attributes: a larger volume may allow attributes that a smaller one does not.

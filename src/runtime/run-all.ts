@@ -42,7 +42,7 @@ export function withRecorders(
       const recording = new AbortController()
       const sending = recorders.map((recorder) => recorder.run(recording.signal))
       try {
-        await runAll(controllers, signal)
+        await Promise.all(controllers.map((controller) => controller.run(signal)))
       } finally {
         recording.abort()
         await Promise.all(sending)

@@ -1,0 +1,29 @@
+// `stowage backup`: flags, help and output. What runs is backup.ts.
+
+import type { AddCommand } from '../../command.ts'
+import { dataDirOption, outputOption, parseDataDir, pkiDirOption } from '../../flags/common.ts'
+
+export const addBackup: AddCommand = (program, deps) => {
+  program
+    .command('backup')
+    .summary('back up the objects and credentials of the server on this machine')
+    .description(
+      'Copies a consistent snapshot of the embedded store and the credentials into a new directory that a server can be ' +
+        'started on. The server may keep running. The contents of volumes are not copied. The backup contains secrets; ' +
+        'only its owner can read it.',
+    )
+    .requiredOption('--to <dir>', 'directory to create')
+    .addOption(dataDirOption())
+    .addOption(pkiDirOption())
+    .addOption(outputOption())
+    .addHelpText('after', '\nExample:\n  stowage backup --to /var/backups/stowage/$(date +%F)\n')
+    .action(async (flags) => {
+      const { backUp } = await import('./backup.ts')
+      const backup = await backUp({ dataDir: parseDataDir(flags.dataDir), pkiDir: flags.pkiDir, to: flags.to })
+      deps.write(
+        flags.output === 'json'
+          ? `${JSON.stringify(backup)}\n`
+          : `Backed up to ${backup.to}: ${backup.storeBytes} bytes of objects, ${backup.files.length - 1} other files.\n`,
+      )
+    })
+}

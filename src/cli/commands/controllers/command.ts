@@ -1,0 +1,32 @@
+// `stowage controllers`: flags and help. What runs is run.ts.
+import { type AddCommand, processDeps } from '../../command.ts'
+import { changeBudgetOption, changeCooldownOption } from '../../flags/change-throttle.ts'
+import { addRemoteOptions, driverSocketOption, kubeconfigOption } from '../../flags/common.ts'
+
+export const addControllers: AddCommand = (program, deps) => {
+  const command = program
+    .command('controllers')
+    .summary('run the controllers against any Kubernetes API server')
+    .description(
+      'Runs the controllers of `stowage up` in a process of its own. On a cluster with a kube-controller-manager, leave ' +
+        'out the controllers it runs already.',
+    )
+    .addOption(kubeconfigOption())
+    .option(
+      '--controllers <names>',
+      'controllers to run, separated by commas (default: all but scheduler: attaching,binding,capacity-cleanup,ephemeral,garbage,namespaces,node-lifecycle,protection,quota)',
+    )
+    .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeAttributesClass=false', '')
+    .addOption(driverSocketOption())
+    .addOption(changeBudgetOption())
+    .addOption(changeCooldownOption())
+  addRemoteOptions(command)
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage controllers --kubeconfig ~/.kube/config --controllers binding,protection\n',
+    )
+    .action(async (flags) => {
+      const { runRemoteControllers } = await import('./run.ts')
+      await runRemoteControllers(flags, await processDeps(deps, flags.logLevel))
+    })
+}

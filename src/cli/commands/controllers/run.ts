@@ -1,0 +1,47 @@
+// Runs `stowage controllers`: the controllers of `stowage up` in a process of their own, against any API server.
+import { parseFeatureGates } from '../../../api/feature-gates.ts'
+import { asUsageError, UsageError } from '../../../base/usage-error.ts'
+import {
+  CONTROLLERS,
+  CONTROLLERS_LEASE,
+  type ControllerName,
+  prepareControllers,
+} from '../../../processes/controllers.ts'
+import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
+import type { ProcessDeps } from '../../../runtime/index.ts'
+import { type ChangeThrottleFlags, parseChangeThrottle } from '../../flags/change-throttle.ts'
+import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
+
+export interface RemoteControllersFlags extends RemoteFlags, LeaseFlags, ChangeThrottleFlags {
+  /** Separated by commas. */
+  readonly controllers?: string
+  readonly driverSocket?: readonly string[]
+  readonly featureGates?: string
+}
+
+export async function runRemoteControllers(flags: RemoteControllersFlags, deps: ProcessDeps): Promise<void> {
+  const names = parseControllers(flags.controllers)
+  const gates = asUsageError(() => parseFeatureGates(flags.featureGates), '--feature-gates')
+  const drivers = [...new Set(flags.driverSocket)].map((address) => ({ address }))
+  const options = { names, gates, throttle: parseChangeThrottle(flags), inProcess: [], drivers }
+  await runRemote(
+    {
+      lease: CONTROLLERS_LEASE,
+      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      about: { controllers: names },
+      prepare: (registry) => prepareControllers(options, registry),
+    },
+    flags,
+    deps,
+  )
+}
+
+/** A cluster has a scheduler already; ours runs only if it is named. */
+const DEFAULT_CONTROLLERS = CONTROLLERS.filter((name) => name !== 'scheduler')
+
+export function parseControllers(text = DEFAULT_CONTROLLERS.join(',')): ControllerName[] {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !CONTROLLERS.some((one) => one === name))
+  if (unknown === undefined) return [...new Set(names as ControllerName[])]
+  throw new UsageError(`--controllers ${JSON.stringify(unknown)}: expected some of ${CONTROLLERS.join(', ')}`)
+}

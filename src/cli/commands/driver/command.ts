@@ -1,0 +1,56 @@
+// `stowage driver`: flags, help and output. What runs is run.ts.
+import { Option } from 'commander'
+import { type AddCommand, processDeps } from '../../command.ts'
+import { collect, logLevelOption, outputOption } from '../../flags/common.ts'
+
+export const addDriver: AddCommand = (program, deps) => {
+  program
+    .command('driver')
+    .summary('serve the local CSI driver')
+    .description(
+      'Serves the CSI driver local.csi.stowage.dev on a unix socket. Its volumes are files in a pool directory, attached ' +
+        'as loop devices, each with its own file system and IO limits. Without root they are plain directories.',
+    )
+    .requiredOption('--endpoint <address>', 'socket to serve on, such as unix:///run/stowage/csi.sock')
+    .requiredOption('--node-id <name>', 'name of this node')
+    .requiredOption('--pool <dir>', 'directory for the volumes')
+    .option('--pool-size <size>', 'total size of all volumes, such as 10Gi (default: the size of the disk)')
+    .addOption(
+      new Option('--backend <name>', 'how volumes are stored').choices(['auto', 'loop', 'directory']).default('auto'),
+    )
+    .option('--topology-key <key>', 'node label that names the node of a volume', 'local.csi.stowage.dev/node')
+    .option(
+      '--workload-cgroup <path>',
+      'cgroup whose processes IO limits apply to, * and ** allowed; may be repeated',
+      collect,
+    )
+    .option('--metrics-address <host:port>', 'serve /metrics here')
+    .addOption(logLevelOption().default('info'))
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage driver --endpoint unix:///run/stowage/csi.sock --node-id $(hostname) --pool /var/lib/stowage/pool --pool-size 10Gi\n',
+    )
+    .action(async (flags) => {
+      const { runDriver } = await import('./run.ts')
+      const { clock, log, signal } = await processDeps(deps, flags.logLevel)
+      await runDriver(
+        { ...flags, workloadCgroup: flags.workloadCgroup ?? [] },
+        {
+          clock,
+          signal,
+          log,
+          onReady: ({ backend, shortcomings, poolBytes, metricsPort }) => {
+            const { endpoint, pool, output } = flags
+            if (output === 'json') {
+              return deps.write(`${JSON.stringify({ endpoint, backend, shortcomings, poolBytes, metricsPort })}\n`)
+            }
+            const notes = shortcomings.map((text) => `  note        ${text}\n`).join('')
+            deps.write(
+              `The local CSI driver is ready.\n  endpoint    ${endpoint}\n  pool        ${pool}\n  backend     ${backend}\n${notes}`,
+            )
+          },
+        },
+      )
+    })
+}

@@ -1,0 +1,134 @@
+// The growth of one claim: asks for the size, on condition that the claim is as it was seen, and follows it.
+// What to ask for and what an answer means is grow-plan.ts.
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { eventKind } from '../../../api/kinds/event/event.ts'
+import { podKind } from '../../../api/kinds/pod/pod.ts'
+import { compareQuantities } from '../../../api/quantity.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import { type Client, keyOfObject, type ObjectRef } from '../../../client/index.ts'
+import { claimsOfPod } from '../../../volumes/claims-of-pod.ts'
+import type { ClaimWork, Ended, Standing } from '../../bulk/index.ts'
+import { type GrowPlan, lookAtGrowth, planGrowth, type Wish } from './plan.ts'
+import { GROW_RECORD, recordOf, textOfRecord } from './record.ts'
+
+type Claim = Readonly<PersistentVolumeClaim>
+
+const WRITER = 'stowage-grow'
+/** Somebody else changes the claim all the time, and we must not go by what is no longer so. */
+const CONFLICTS_MAX = 10
+
+export interface GrowingClaim extends ClaimWork {
+  /** As it was when the command began. */
+  readonly plan: GrowPlan
+}
+
+export function growingClaim(claim: Claim, wish: Wish, client: Client): GrowingClaim {
+  const { namespace = '', name = '' } = claim.metadata
+  const ref = { namespace, name }
+  const plan = planGrowth(claim, wish)
+  let to = 'to' in plan ? plan.to : ''
+
+  return {
+    key: keyOfObject(claim),
+    plan,
+    async start(signal) {
+      for (let conflicts = 0; ; conflicts++) {
+        const now = await client.get(persistentVolumeClaimKind, ref, { signal })
+        const { uid, resourceVersion: version = '' } = now.metadata
+        if (uid !== claim.metadata.uid) return { is: 'failed', says: 'it was deleted and made anew' }
+        const next = planGrowth(now, wish)
+        if ('to' in next) to = next.to
+        switch (next.do) {
+          case 'refuse':
+            return { is: 'failed', says: next.because }
+          case 'nothing':
+            return hasAlready(next)
+          case 'follow':
+            return { version }
+        }
+        try {
+          return { version: (await ask(client, now, next, { signal })).metadata.resourceVersion ?? '' }
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.code !== 409 || conflicts >= CONFLICTS_MAX) throw error
+        }
+      }
+    },
+    async look(now) {
+      const standing = lookAtGrowth(now, to)
+      return standing.is === 'waits for a node' ? whoGrowsTheFileSystem(client, now!, to) : standing
+    },
+    explain: () => latestWarning(client, ref),
+  }
+}
+
+export const hasAlready = ({ from }: { readonly from: string }): Ended => ({
+  is: 'nothing',
+  says: `has ${from} already`,
+})
+
+/** Whether the server would take it, without doing it. */
+export const tryGrowth = (client: Client, claim: Claim, plan: Extract<GrowPlan, { do: 'grow' }>): Promise<Claim> =>
+  ask(client, claim, plan, { dryRun: true })
+
+function ask(
+  client: Client,
+  { metadata: { namespace = '', name = '', uid, resourceVersion } }: Claim,
+  { to, record }: Extract<GrowPlan, { do: 'grow' }>,
+  options: { readonly dryRun?: boolean; readonly signal?: AbortSignal },
+): Promise<Claim> {
+  const annotations = record === undefined ? {} : { [GROW_RECORD]: record && textOfRecord(record) }
+  const body = {
+    metadata: { uid, resourceVersion, annotations },
+    spec: { resources: { requests: { storage: to } } },
+  }
+  const patch = { type: 'merge', body } as const
+  return client.patch(persistentVolumeClaimKind, { namespace, name }, patch, { fieldManager: WRITER, ...options })
+}
+
+/** The whole set has grown: what a later run does is something new. */
+export async function closeRecord(client: Client, ref: ObjectRef): Promise<void> {
+  const claim = await client.get(persistentVolumeClaimKind, ref)
+  const record = recordOf(claim)
+  if (record === undefined || record === 'unreadable' || record.closed) return
+  const { uid } = claim.metadata
+  const body = { metadata: { uid, annotations: { [GROW_RECORD]: textOfRecord({ ...record, closed: true }) } } }
+  await client.patch(persistentVolumeClaimKind, ref, { type: 'merge', body }, { fieldManager: WRITER })
+}
+
+/** The storage has grown. Its file system does when a pod uses it; without one there is nothing to wait for. */
+async function whoGrowsTheFileSystem(client: Client, claim: Claim, to: string): Promise<Standing> {
+  const key = keyOfObject(claim)
+  const { namespace = '' } = claim.metadata
+  try {
+    const { items } = await client.list(podKind, { namespace })
+    const user = items.find(
+      (pod) =>
+        claimsOfPod(pod).includes(key) &&
+        pod.spec?.nodeName &&
+        pod.status?.phase !== 'Succeeded' &&
+        pod.status?.phase !== 'Failed',
+    )
+    if (user) return { is: 'working', says: `node ${user.spec?.nodeName} is to grow its file system` }
+    const size = claim.status?.allocatedResources?.storage ?? claim.spec?.resources?.requests?.storage ?? to
+    if (compareQuantities(size, to) < 0) return { is: 'failed', says: afterThisOne(size, to) }
+    return { is: 'done', says: `grown to ${size} in the storage; its file system follows when a pod next uses it` }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return { is: 'working', says: 'its file system is to grow on a node' } // not ours to see who uses it
+  }
+}
+
+/** A growth before this one is half done, and only a pod can end it. */
+const afterThisOne = (size: string, to: string): string =>
+  `the storage was grown to ${size} before, and ${to} follows when a pod has used the volume and its file system has ${size}; it goes on without us`
+
+async function latestWarning(client: Client, { namespace = '', name }: ObjectRef): Promise<string | undefined> {
+  const fieldSelector = `involvedObject.name=${name},type=Warning`
+  const { items } = await client.list(eventKind, { namespace, fieldSelector })
+  const latest = items.reduce<(typeof items)[number] | undefined>(
+    (best, one) => (!best || (one.lastTimestamp ?? '') >= (best.lastTimestamp ?? '') ? one : best),
+    undefined,
+  )
+  return latest?.message
+}

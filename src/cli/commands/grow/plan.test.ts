@@ -1,0 +1,196 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { compareQuantities } from '../../../api/quantity.ts'
+import { lookAtGrowth, planGrowth } from './plan.ts'
+import { GROW_RECORD, textOfRecord } from './record.ts'
+
+interface Given {
+  request?: string
+  capacity?: string
+  phase?: string
+  tried?: string
+  state?: string
+  conditions?: Record<string, string>
+  record?: Parameters<typeof textOfRecord>[0] | string
+  deleting?: boolean
+}
+
+/** Bound, with 10Gi, unless said otherwise. */
+function aClaim({ request = '10Gi', capacity = '10Gi', phase = 'Bound', ...given }: Given = {}): PersistentVolumeClaim {
+  const record = typeof given.record === 'string' ? given.record : given.record && textOfRecord(given.record)
+  return {
+    metadata: {
+      namespace: 'shop',
+      name: 'data',
+      ...(record ? { annotations: { [GROW_RECORD]: record } } : {}),
+      ...(given.deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+    },
+    spec: { resources: { requests: { storage: request } } },
+    status: {
+      phase: phase as 'Bound',
+      capacity: { storage: capacity },
+      ...(given.tried ? { allocatedResources: { storage: given.tried } } : {}),
+      ...(given.state ? { allocatedResourceStatuses: { storage: given.state as never } } : {}),
+      conditions: Object.entries(given.conditions ?? {}).map(([type, message]) => ({ type, status: 'True', message })),
+    },
+  } as PersistentVolumeClaim
+}
+
+const by = (size: string, ...interrupted: string[]) => ({ by: size, run: 'now', goesOn: [...interrupted, 'now'] })
+
+describe('growing a claim to a size', () => {
+  it.each<[string, Given, object]>([
+    ['asks for it', {}, { do: 'grow', from: '10Gi', to: '20Gi' }],
+    ['follows what was asked for before', { request: '20Gi' }, { do: 'follow', to: '20Gi' }],
+    ['has nothing to do where the volume has it', { request: '20Gi', capacity: '20Gi' }, { do: 'nothing' }],
+    ['has nothing to do where it has more', { request: '30Gi', capacity: '30Gi' }, { do: 'nothing', from: '30Gi' }],
+    [
+      'goes on where the node is not done, though the size is there',
+      { request: '20Gi', capacity: '20Gi', state: 'NodeResizeInProgress' },
+      { do: 'follow' },
+    ],
+    ['has nothing to do where only the request is smaller', { capacity: '50Gi' }, { do: 'nothing', from: '50Gi' }],
+    ['refuses what waits for its volume', { phase: 'Pending' }, { do: 'refuse', because: /it is Pending/ }],
+    ['refuses what is being deleted', { deleting: true }, { do: 'refuse', because: /being deleted/ }],
+    [
+      'never lowers what was asked for and is not there yet',
+      { request: '30Gi' },
+      { do: 'refuse', because: /asks for 30Gi already/ },
+    ],
+  ])('PLUS-13 %s', (_what, given, plan) => {
+    const because = (plan as { because?: RegExp }).because
+    expect(planGrowth(aClaim(given), { to: '20Gi' })).toMatchObject(
+      because ? { ...plan, because: expect.stringMatching(because) } : plan,
+    )
+  })
+
+  it('PLUS-13 takes away what an interrupted --by had on record, whatever it is', () => {
+    expect(planGrowth(aClaim({ record: { run: 'x', by: '1Gi', to: '11Gi' } }), { to: '20Gi' })).toMatchObject({
+      record: null,
+    })
+    expect(planGrowth(aClaim({ record: '{' }), { to: '20Gi' })).toMatchObject({ record: null })
+    expect(planGrowth(aClaim(), { to: '20Gi' })).not.toHaveProperty('record')
+  })
+})
+
+describe('growing a claim by a size', () => {
+  it.each([
+    [{}, '5Gi', '15Gi'],
+    [{ request: '20Gi', capacity: '10Gi' }, '5Gi', '25Gi'],
+    [{ request: '10Gi', capacity: '50Gi' }, '5Gi', '55Gi'],
+    [{ request: '10G', capacity: '10G' }, '5G', '15G'],
+    [{ request: '1Gi', capacity: '1Gi' }, '512Mi', '1536Mi'],
+  ])('PLUS-13 counts from what it has or asks for, %j by %s', (given, size, to) => {
+    expect(planGrowth(aClaim(given), by(size))).toMatchObject({ do: 'grow', to, record: { run: 'now', by: size, to } })
+  })
+
+  it('PLUS-13 an interrupted run goes on to the size on record', () => {
+    const record = { run: 'before', by: '5Gi', to: '15Gi' }
+    const plan = (given: Given) => planGrowth(aClaim({ ...given, record }), by('5Gi', 'before'))
+    expect(plan({ request: '15Gi' })).toMatchObject({ do: 'follow', to: '15Gi' })
+    expect(plan({ request: '15Gi', capacity: '15Gi' })).toMatchObject({ do: 'nothing' })
+    expect(plan({ request: '10Gi' }), 'taken back by its user').toMatchObject({ do: 'grow', to: '15Gi', record })
+  })
+
+  it('PLUS-13 a claim of which the interrupted run had closed the record already is not grown again', () => {
+    const record = { run: 'before', by: '5Gi', to: '15Gi', closed: true } as const
+    const grown = aClaim({ request: '15Gi', capacity: '15Gi', record })
+    expect(planGrowth(grown, by('5Gi', 'before'))).toMatchObject({ do: 'nothing' })
+    expect(planGrowth(grown, by('5Gi'))).toMatchObject({ do: 'grow', to: '20Gi' })
+  })
+
+  it('PLUS-13 does not count from a size that was refused, and does from one that is on its way', () => {
+    const wanted = { request: '60Gi', tried: '60Gi' }
+    expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInfeasible' }), by('5Gi'))).toMatchObject({
+      do: 'refuse',
+      because: 'it asks for 60Gi, which cannot be had; lower its request first',
+    })
+    expect(planGrowth(aClaim({ ...wanted, state: 'ControllerResizeInProgress' }), by('5Gi'))).toMatchObject({
+      do: 'grow',
+      to: '65Gi',
+    })
+  })
+
+  it('PLUS-13 refuses another size while a run is interrupted, and a record that is none', () => {
+    const record = { run: 'before', by: '5Gi', to: '15Gi' }
+    expect(planGrowth(aClaim({ record }), by('6Gi', 'before'))).toMatchObject({
+      because: expect.stringContaining('growing it by 5Gi, to 15Gi, was interrupted'),
+    })
+    for (const text of ['', 'x', '{}', 'null', '{"run":"a","by":"b","to":"c"}']) {
+      expect(planGrowth(aClaim({ record: text || ' ' }), by('6Gi')).do).toBe('refuse')
+    }
+  })
+
+  it('PLUS-13 never asks for less than there is, whatever the claim is like', () => {
+    const size = fc.integer({ min: 1, max: 100 }).map((n) => `${n}Gi`)
+    const wish = fc.oneof(
+      size.map((to) => ({ to })),
+      size.map((one) => by(one, 'before')),
+    )
+    const record = fc.option(
+      fc.record({ run: fc.constantFrom('before', 'other'), by: size, to: size }, { requiredKeys: ['run', 'by', 'to'] }),
+      { nil: undefined },
+    )
+    fc.assert(
+      fc.property(size, size, record, wish, (request, capacity, of, wanted) => {
+        const plan = planGrowth(aClaim({ request, capacity, ...(of ? { record: of } : {}) }), wanted)
+        if (plan.do === 'grow') expect(compareQuantities(plan.to, request)).toBeGreaterThan(0)
+        if (plan.do === 'nothing') expect(compareQuantities(plan.to, capacity)).toBeLessThanOrEqual(0)
+      }),
+    )
+  })
+})
+
+describe('how far a claim is', () => {
+  const failed = { ControllerResizeError: 'no room', NodeResizeError: 'no tools' }
+  it.each<[string, Given, object]>([
+    ['nobody has begun', {}, { is: 'working', says: 'asked for' }],
+    [
+      'the driver is at work',
+      { state: 'ControllerResizeInProgress' },
+      { is: 'working', says: 'the storage is growing' },
+    ],
+    [
+      'the driver failed and is asked again',
+      { state: 'ControllerResizeInProgress', conditions: failed },
+      { is: 'working', says: 'tried again: no room' },
+    ],
+    [
+      'the driver cannot',
+      { state: 'ControllerResizeInfeasible', tried: '20Gi', conditions: failed },
+      { is: 'failed', says: 'no room' },
+    ],
+    [
+      'the driver could not do more, and has not been asked for this yet',
+      { state: 'ControllerResizeInfeasible', tried: '90Gi', conditions: failed },
+      { is: 'working' },
+    ],
+    [
+      'the node cannot',
+      { state: 'NodeResizeInfeasible', tried: '20Gi', conditions: failed },
+      { is: 'failed', says: 'no tools' },
+    ],
+    ['the node is to grow it', { state: 'NodeResizePending' }, { is: 'waits for a node' }],
+    [
+      'the node is to grow it, by an old resizer',
+      { conditions: { FileSystemResizePending: 'x' } },
+      { is: 'waits for a node' },
+    ],
+    [
+      'the node is at work',
+      { state: 'NodeResizeInProgress' },
+      { is: 'working', says: 'the node is growing its file system' },
+    ],
+    ['it has the size', { capacity: '20Gi' }, { is: 'done', says: 'grown to 20Gi' }],
+    ['it has more', { capacity: '21Gi' }, { is: 'done', says: 'grown to 21Gi' }],
+    ['its user took it back', { request: '12Gi' }, { is: 'failed', says: 'its request was lowered to 12Gi meanwhile' }],
+    ['it is being deleted', { deleting: true }, { is: 'failed', says: 'it is being deleted' }],
+  ])('PLUS-13 tells when %s', (_what, given, standing) => {
+    expect(lookAtGrowth(aClaim({ request: '20Gi', ...given }), '20Gi')).toMatchObject(standing)
+  })
+
+  it('PLUS-13 tells when it is gone', () => {
+    expect(lookAtGrowth(undefined, '20Gi')).toEqual({ is: 'failed', says: 'it was deleted' })
+  })
+})

@@ -1,0 +1,485 @@
+// Growing sets of claims against the real API server without a socket; the test plays the controller.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import { podKind } from '../../../api/kinds/pod/pod.ts'
+import { unavailable } from '../../../api/status-error.ts'
+import { inProcessClient, SYSTEM_USER } from '../../../apiserver/index.ts'
+import { createServerFixture, type ServerFixture } from '../../../apiserver/server.fixture.ts'
+import type { Client } from '../../../client/index.ts'
+import { ExitError } from '../../flags/common.ts'
+import { type GrowFlags, readRequest } from './command.ts'
+import { GROW_RECORD } from './record.ts'
+import { growClaims } from './run.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+
+let trial: ServerFixture
+let client: Client
+/** What the controller makes of a claim that asks for more. Default: it grows. */
+let controller: (name: string, wanted: string) => object | undefined
+let over: AbortController
+let playing: Promise<void>
+
+beforeEach(async () => {
+  trial = await createServerFixture()
+  client = inProcessClient(trial.server.objects, SYSTEM_USER)
+  await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+    metadata: { name: 'grows' },
+    provisioner: 'd.example.com',
+    allowVolumeExpansion: true,
+  })
+  controller = (_name, storage) => ({ capacity: { storage } })
+  over = new AbortController()
+  playing = playController()
+})
+afterEach(async () => {
+  over.abort()
+  await playing
+  await trial.store.close()
+})
+
+async function playController(): Promise<void> {
+  const seen = new Map<string, string>()
+  for await (const event of client.watch(persistentVolumeClaimKind, { signal: over.signal })) {
+    if (event.type === 'bookmark' || event.type === 'deleted') continue
+    const { metadata, spec, status } = event.object
+    const wanted = spec?.resources?.requests?.storage ?? ''
+    if (status?.phase !== 'Bound' || wanted === status.capacity?.storage) continue
+    if (seen.get(metadata.name!) === wanted) continue
+    seen.set(metadata.name!, wanted)
+    const next = controller(metadata.name!, wanted)
+    if (next) await setStatus(metadata.name!, next)
+  }
+}
+
+const setStatus = async (name: string, status: object) => {
+  const answer = await trial.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+  expect(answer.status, answer.text).toBe(200)
+}
+
+const aClaim = async (name: string, { size = '10Gi', labels = { app: 'db' }, className = 'grows' } = {}) => {
+  const spec = {
+    accessModes: ['ReadWriteOnce'],
+    storageClassName: className,
+    resources: { requests: { storage: size } },
+  }
+  const answer = await trial.post(CLAIMS, { metadata: { name, labels }, spec })
+  expect(answer.status, answer.text).toBe(201)
+  await setStatus(name, { phase: 'Bound', capacity: { storage: size } })
+}
+const claim = async (name: string) => (await trial.get(`${CLAIMS}/${name}`)).json
+const requestOf = async (name: string) => (await claim(name)).spec.resources.requests.storage
+const recordOf = async (name: string) => JSON.parse((await claim(name)).metadata.annotations?.[GROW_RECORD] ?? 'null')
+
+let rolls = 0
+const random = () => ((++rolls * 48_271) % 2_147_483_647) / 2_147_483_647
+
+interface Run {
+  code: number
+  out: string
+}
+
+function grow(
+  flags: Partial<GrowFlags> & { names?: string[] },
+  { signal = new AbortController().signal, through = client, write = (_text: string): unknown => '' } = {},
+): Promise<Run> {
+  let out = ''
+  const { names = [], ...rest } = flags
+  const defaults = { parallel: '1', interval: '0s', timeout: '10m', maxFailures: '0', output: 'text' }
+  const request = { ...readRequest(names, { ...defaults, ...rest }), namespace: 'default' }
+  const tell = (text: string) => {
+    out += text
+    write(text)
+  }
+  const deps = { clock: trial.clock, random, signal, env: {}, terminal: undefined, write: tell }
+  return growClaims(through, request, deps).then(
+    () => ({ code: 0, out }),
+    (error) => {
+      if (error instanceof ExitError) return { code: error.exitCode, out }
+      throw error
+    },
+  )
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let turn = 0; turn < 2_000; turn++) {
+    if (await condition()) return
+    await trial.clock.nextTurn()
+  }
+  throw new Error('what was waited for did not come')
+}
+
+describe('stowage grow', () => {
+  it('PLUS-13 grows one claim to a size and says how it goes', async () => {
+    await aClaim('orders')
+    const { code, out } = await grow({ names: ['orders'], to: '20Gi' })
+    expect(code).toBe(0)
+    expect(await requestOf('orders')).toBe('20Gi')
+    expect(out).toContain('default/orders: grown to 20Gi\n')
+    expect(out).toContain('orders  10Gi  20Gi  grown\n\nThe claim has the size that was asked for.\n')
+  })
+
+  it('PLUS-13 grows all claims with a label, in the order of their numbers, one at a time', async () => {
+    for (const name of ['db-10', 'db-2', 'db-1']) await aClaim(name)
+    await aClaim('other', { labels: { app: 'web' } })
+    const order: string[] = []
+    controller = (name, storage) => {
+      order.push(name)
+      return { capacity: { storage } }
+    }
+    expect((await grow({ selector: 'app=db', to: '20Gi' })).code).toBe(0)
+    expect(order).toEqual(['db-1', 'db-2', 'db-10'])
+    expect(await requestOf('other')).toBe('10Gi')
+  })
+
+  it('PLUS-13 --parallel grows so many at a time, never more', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e']
+    for (const name of names) await aClaim(name)
+    controller = () => undefined
+    const running = grow({ selector: 'app=db', to: '20Gi', parallel: '2' })
+    const growing = async () => {
+      const sizes = await Promise.all(names.map(requestOf))
+      return names.filter((_, index) => sizes[index] === '20Gi')
+    }
+    await until(async () => (await growing()).length === 2)
+    for (let turn = 0; turn < 50; turn++) await trial.clock.nextTurn()
+    expect(await growing()).toEqual(['a', 'b'])
+    controller = (_name, storage) => ({ capacity: { storage } })
+    for (const name of ['a', 'b']) await setStatus(name, { capacity: { storage: '20Gi' } })
+    expect((await running).code).toBe(0)
+    expect(await growing()).toEqual(names)
+  })
+
+  it('PLUS-13 --interval leaves time between two starts', async () => {
+    for (const name of ['a', 'b']) await aClaim(name)
+    const running = grow({ selector: 'app=db', to: '20Gi', parallel: '2', interval: '1m' })
+    await until(async () => (await requestOf('a')) === '20Gi')
+    for (let turn = 0; turn < 50; turn++) await trial.clock.nextTurn()
+    expect(await requestOf('b')).toBe('10Gi')
+    await trial.clock.advance(60_000)
+    expect((await running).code).toBe(0)
+    expect(await requestOf('b')).toBe('20Gi')
+  })
+
+  it('PLUS-13 stops at the first failure, says why, and goes on when it is run again', async () => {
+    for (const name of ['a', 'b', 'c']) await aClaim(name)
+    const infeasible = (storage: string) => ({
+      allocatedResources: { storage },
+      allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' },
+      conditions: [{ type: 'ControllerResizeError', status: 'True', message: 'the pool has 5Gi left' }],
+    })
+    controller = (name, storage) => (name === 'b' ? infeasible(storage) : { capacity: { storage } })
+    const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
+    expect(code).toBe(1)
+    expect(out).toContain('default/b: FAILED: the pool has 5Gi left')
+    expect(out).toContain('c      10Gi  20Gi  not begun  stopped after failures before it')
+    expect(out).toContain(
+      '1 of 3 claims have the size that was asked for, 1 failed. Run the same command again to go on.',
+    )
+    expect(await requestOf('c')).toBe('10Gi')
+
+    await setStatus('b', { allocatedResourceStatuses: null, conditions: null, capacity: { storage: '20Gi' } })
+    const again = await grow({ selector: 'app=db', to: '20Gi' })
+    expect(again.code).toBe(0)
+    expect(again.out).toContain('a      20Gi  20Gi  unchanged')
+    expect(await requestOf('c')).toBe('20Gi')
+  })
+
+  it('PLUS-13 --max-failures goes on past so many', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await aClaim(name)
+    controller = (name, storage) =>
+      'ac'.includes(name)
+        ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } }
+        : { capacity: { storage } }
+    const { code, out } = await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })
+    expect(code).toBe(1)
+    expect(await Promise.all(['a', 'b', 'c', 'd'].map(requestOf))).toEqual(['20Gi', '20Gi', '20Gi', '10Gi'])
+    expect(out).toContain('the node cannot make it 20Gi')
+  })
+
+  it('PLUS-13 changes nothing where the server would refuse one of them', async () => {
+    await aClaim('a')
+    await aClaim('b', { className: 'fixed' })
+    const { code, out } = await grow({ selector: 'app=db', to: '20Gi' })
+    expect(code).toBe(1)
+    expect(out).toContain('the storageclass that provisions the pvc must support resize')
+    expect(out).toContain('nothing was changed, because others cannot grow')
+    expect(await requestOf('a')).toBe('10Gi')
+    expect((await grow({ selector: 'app=db', to: '20Gi', maxFailures: '1' })).code, 'unless told to go on').toBe(1)
+    expect(await requestOf('a')).toBe('20Gi')
+  })
+
+  it('PLUS-13 --dry-run asks the server and changes nothing', async () => {
+    await aClaim('a')
+    await aClaim('b', { size: '30Gi' })
+    const before = trial.store.revision
+    const { code, out } = await grow({ selector: 'app=db', to: '20Gi', dryRun: true })
+    expect(code).toBe(0)
+    expect(out).toBe(
+      '\nCLAIM  FROM  TO    RESULT      WHY\na      10Gi  20Gi  would grow\nb      30Gi  20Gi  unchanged   has 30Gi already\n',
+    )
+    const quota = { metadata: { name: 'q' }, spec: { hard: { 'requests.storage': '45Gi' } } }
+    await trial.post('/api/v1/namespaces/default/resourcequotas', quota)
+    const refused = await grow({ names: ['a'], to: '20Gi', dryRun: true })
+    expect(refused.code).toBe(1)
+    expect(refused.out).toContain('refused  persistentvolumeclaims "a" is forbidden: exceeded quota: q')
+    expect(trial.store.revision).toBeLessThan(before + 10)
+    expect(await requestOf('a')).toBe('10Gi')
+  })
+
+  it('PLUS-13 --output json is one document', async () => {
+    await aClaim('a')
+    const { out } = await grow({ names: ['a'], to: '20Gi', output: 'json' })
+    expect(JSON.parse(out)).toEqual({
+      dryRun: false,
+      claims: [
+        { namespace: 'default', name: 'a', from: '10Gi', to: '20Gi', result: 'grown', message: 'grown to 20Gi' },
+      ],
+    })
+  })
+
+  it('PLUS-13 a claim that takes too long has failed, with the last warning there was', async () => {
+    await aClaim('a')
+    controller = () => undefined
+    const { uid } = (await claim('a')).metadata
+    await trial.post('/api/v1/namespaces/default/events', {
+      metadata: { name: 'e' },
+      involvedObject: { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'a', uid },
+      type: 'Warning',
+      reason: 'VolumeResizeFailed',
+      message: 'the driver is not there',
+    })
+    const running = grow({ names: ['a'], to: '20Gi', timeout: '5m' })
+    await until(async () => (await requestOf('a')) === '20Gi')
+    const { code, out } = await trial.advanceUntilSettled(running)
+    expect(code).toBe(1)
+    expect(out).toContain('FAILED: not done within 300 s (asked for; the driver is not there); it goes on without us')
+  })
+
+  it('PLUS-13 does not wait for a node where no pod uses the claim, and does where one does', async () => {
+    await aClaim('idle')
+    await aClaim('busy')
+    controller = (_name, storage) => ({
+      allocatedResources: { storage },
+      allocatedResourceStatuses: { storage: 'NodeResizePending' },
+    })
+    const idle = await grow({ names: ['idle'], to: '20Gi' })
+    expect(idle).toMatchObject({ code: 0 })
+    expect(idle.out).toContain('grown to 20Gi in the storage; its file system follows when a pod next uses it')
+
+    await client.create(podKind, {
+      metadata: { namespace: 'default', name: 'user' },
+      spec: {
+        nodeName: 'n1',
+        containers: [{ name: 'c', image: 'i' }],
+        volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'busy' } }],
+      },
+    } as never)
+    let ended = false
+    const busy = grow({ names: ['busy'], to: '20Gi' })
+    void busy.then(() => {
+      ended = true
+    })
+    await until(async () => (await claim('busy')).status.allocatedResourceStatuses !== undefined)
+    for (let turn = 0; turn < 50; turn++) await trial.clock.nextTurn()
+    expect(ended).toBe(false)
+    await setStatus('busy', { capacity: { storage: '20Gi' }, allocatedResourceStatuses: null })
+    expect((await busy).out).toContain('default/busy: node n1 is to grow its file system\ndefault/busy: grown to 20Gi')
+  })
+
+  it('PLUS-13 does not take a growth that a pod has yet to end for the one it asked for', async () => {
+    await aClaim('idle')
+    controller = () => ({
+      allocatedResources: { storage: '15Gi' },
+      allocatedResourceStatuses: { storage: 'NodeResizePending' },
+    })
+    const { code, out } = await grow({ names: ['idle'], to: '20Gi' })
+    expect(code).toBe(1)
+    expect(out).toContain(
+      'FAILED: the storage was grown to 15Gi before, and 20Gi follows when a pod has used the volume',
+    )
+  })
+
+  it('PLUS-13 waits for a server that is out of reach, and asks once', async () => {
+    await aClaim('a')
+    let refusals = 0
+    let patches = 0
+    // The first time the answer is lost after the write, the second time nobody is there.
+    const through: Client = {
+      ...client,
+      get: async (kind, ref, options) => {
+        if (refusals === 1) {
+          refusals++
+          throw unavailable('nobody is there')
+        }
+        return client.get(kind, ref, options)
+      },
+      patch: async (kind, ref, patch, options) => {
+        const done = await client.patch(kind, ref, patch, options)
+        if (options?.dryRun) return done
+        patches++
+        if (refusals++ === 0) throw unavailable('the connection broke')
+        return done
+      },
+    }
+    const { code, out } = await trial.advanceUntilSettled(grow({ names: ['a'], by: '5Gi' }, { through }))
+    expect(code).toBe(0)
+    expect(await requestOf('a')).toBe('15Gi')
+    expect(patches).toBe(2) // the size, and the end of its record
+    expect(out).toContain('the server cannot be asked just now (the connection broke)')
+  })
+
+  it('PLUS-13 does not overwrite what somebody else asks for at the same moment', async () => {
+    await aClaim('a')
+    let isFirst = true
+    const through: Client = {
+      ...client,
+      patch: async (kind, ref, patch, options) => {
+        if (!options?.dryRun && isFirst) {
+          isFirst = false
+          await trial.patch(`${CLAIMS}/a`, { spec: { resources: { requests: { storage: '30Gi' } } } }, 'merge')
+        }
+        return client.patch(kind, ref, patch, options)
+      },
+    }
+    const { out } = await grow({ names: ['a'], to: '20Gi' }, { through })
+    expect(await requestOf('a')).toBe('30Gi')
+    expect(out).toMatch(/unchanged|asks for 30Gi already/)
+  })
+
+  it('PLUS-13 a claim that is deleted, or made anew, has failed', async () => {
+    await aClaim('a')
+    controller = () => undefined
+    const running = grow({ names: ['a'], to: '20Gi' })
+    await until(async () => (await requestOf('a')) === '20Gi')
+    await trial.patch(`${CLAIMS}/a`, { metadata: { finalizers: null } }, 'merge')
+    await trial.delete(`${CLAIMS}/a`)
+    expect((await running).out).toMatch(/FAILED: it (was|is being) deleted/)
+  })
+
+  it.each<[string, Partial<GrowFlags> & { names?: string[] }, RegExp]>([
+    ['no claim of that name', { names: ['ghost'], to: '1Gi' }, /There is no claim ghost in namespace default/],
+    [
+      'no claim with those labels',
+      { selector: 'app=ghost', to: '1Gi' },
+      /No claim in namespace default has the labels/,
+    ],
+    ['names and labels', { names: ['a'], selector: 'a=b', to: '1Gi' }, /not both/],
+    ['neither', { to: '1Gi' }, /Which claims/],
+    ['labels that are none', { selector: '!!', to: '1Gi' }, /--selector "!!"/],
+    ['labels that select everything', { selector: ' ', to: '1Gi' }, /would select every claim/],
+  ])('PLUS-13 says what is wrong: %s', async (_what, flags, words) => {
+    await expect(grow(flags)).rejects.toThrow(words)
+  })
+
+  it.each<[Partial<GrowFlags>, RegExp]>([
+    [{}, /Give --to or --by/],
+    [{ to: '1Gi', by: '1Gi' }, /not both/],
+    [{ to: 'big' }, /--to "big": expected a size/],
+    [{ to: '0' }, /expected a size above 0/],
+    [{ by: '-1Gi' }, /nothing is ever lowered by growing/],
+    [{ to: '1Gi', parallel: '0' }, /--parallel "0": expected a whole number from 1/],
+    [{ to: '1Gi', maxFailures: '-1' }, /--max-failures/],
+    [{ to: '1Gi', timeout: 'soon' }, /--timeout "soon": expected a duration/],
+  ])('PLUS-13 refuses the flags %j', async (flags, words) => {
+    expect(() => grow({ names: ['a'], ...flags })).toThrow(words)
+  })
+})
+
+describe('stowage grow --by', () => {
+  it('PLUS-13 grows once per run', async () => {
+    for (const name of ['a', 'b']) await aClaim(name)
+    expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(0)
+    expect([await requestOf('a'), await requestOf('b')]).toEqual(['15Gi', '15Gi'])
+    expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(0)
+    expect([await requestOf('a'), await requestOf('b')]).toEqual(['20Gi', '20Gi'])
+  })
+
+  it('PLUS-13 interrupted at any write and run again, every claim has grown exactly once', async () => {
+    const names = ['a', 'b', 'c']
+    for (let point = 1; ; point++) {
+      for (const name of names) await aClaim(`${name}-${point}`, { labels: { app: `db-${point}` } })
+      const stop = new AbortController()
+      let writes = 0
+      // The command dies right after this write: it sees no answer and does nothing more.
+      const through: Client = {
+        ...client,
+        patch: async (kind, ref, patch, options) => {
+          if (options?.dryRun) return client.patch(kind, ref, patch, options)
+          if (++writes > point) return new Promise(() => {})
+          const done = await client.patch(kind, ref, patch, options)
+          if (writes < point) return done
+          stop.abort()
+          return new Promise(() => {})
+        },
+      }
+      const selector = `app=db-${point}`
+      let said = ''
+      const isDead = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()))
+      const first = grow({ selector, by: '5Gi' }, { through, write: (text) => (said += text) })
+      if ((await Promise.race([first, isDead]))?.code === 0) {
+        expect(writes, 'three sizes, three records').toBe(6)
+        break
+      }
+      await until(async () => (await claim(`a-${point}`)).status.capacity.storage === '15Gi')
+      if (point > 3) expect(said, 'what has grown was told before it was noted').toContain('All 3 claims have the size')
+      if (point < 6) {
+        const again = await grow({ selector, by: '5Gi' })
+        expect(again.out, `after write ${point}`).toContain('A run was interrupted before: going on with it.')
+        expect(again.code).toBe(0)
+      }
+      for (const name of names) {
+        expect(await requestOf(`${name}-${point}`), `after write ${point}`).toBe('15Gi')
+        expect(await recordOf(`${name}-${point}`)).toMatchObject({ closed: true })
+      }
+      expect((await grow({ selector, by: '5Gi' })).code, 'a new run grows again').toBe(0)
+      for (const name of names) expect(await requestOf(`${name}-${point}`)).toBe('20Gi')
+    }
+  })
+
+  it('PLUS-13 after a failure that its user took back, the same command asks for the same size again', async () => {
+    for (const name of ['a', 'b']) await aClaim(name)
+    controller = (name, storage) =>
+      name === 'b'
+        ? { allocatedResources: { storage }, allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } }
+        : { capacity: { storage } }
+    expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(1)
+    await trial.patch(`${CLAIMS}/b`, { spec: { resources: { requests: { storage: '10Gi' } } } }, 'merge')
+    await setStatus('b', { allocatedResources: null, allocatedResourceStatuses: null })
+    controller = (_name, storage) => ({ capacity: { storage } })
+    playing = Promise.all([playing, playController()]).then(() => {})
+    expect((await grow({ selector: 'app=db', by: '5Gi' })).code).toBe(0)
+    expect([await requestOf('a'), await requestOf('b')]).toEqual(['15Gi', '15Gi'])
+  })
+
+  it('PLUS-13 refuses another amount while a run is interrupted; --to settles it', async () => {
+    await aClaim('a')
+    controller = () => undefined
+    const stop = new AbortController()
+    const first = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
+    await until(async () => (await requestOf('a')) === '15Gi')
+    stop.abort()
+    expect((await first).code).toBe(130)
+    const other = await grow({ names: ['a'], by: '7Gi' })
+    expect(other.out).toContain(
+      'growing it by 5Gi, to 15Gi, was interrupted; run that again first, or say the size by --to',
+    )
+    await setStatus('a', { capacity: { storage: '15Gi' } })
+    controller = (_name, storage) => ({ capacity: { storage } })
+    expect((await grow({ names: ['a'], to: '18Gi' })).code).toBe(0)
+    expect(await recordOf('a')).toBeNull()
+  })
+
+  it('PLUS-13 --to settles a run that was interrupted after the claim had grown', async () => {
+    await aClaim('a')
+    controller = () => undefined
+    const stop = new AbortController()
+    const first = grow({ names: ['a'], by: '5Gi' }, { signal: stop.signal })
+    await until(async () => (await requestOf('a')) === '15Gi')
+    stop.abort()
+    await first
+    await setStatus('a', { capacity: { storage: '15Gi' } })
+    expect((await grow({ names: ['a'], to: '15Gi' })).code).toBe(0)
+    expect((await grow({ names: ['a'], by: '7Gi', dryRun: true })).code).toBe(0)
+  })
+})

@@ -1,0 +1,214 @@
+// `stowage grow`: asks the server about every claim first, then grows them and follows each to its end, and says what came
+// of it. Nothing is written where too many would be refused.
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { ApiError } from '../../../api/status-error.ts'
+import type { Clock, Random } from '../../../base/clock.ts'
+import { randomUuid } from '../../../base/identifiers.ts'
+import { findServer } from '../../../client/connection/find-server.ts'
+import { type Client, httpClient, refOfKey } from '../../../client/index.ts'
+import { createCache } from '../../../runtime/index.ts'
+import {
+  ASKED_AT_ONCE,
+  type ClaimResult,
+  type ClaimSetDeps,
+  countOf,
+  INTERRUPTED,
+  inLanes,
+  plainProgress,
+  runClaims,
+  selectClaims,
+  silentProgress,
+  tableOf,
+  terminalProgress,
+} from '../../bulk/index.ts'
+import { ExitError } from '../../flags/common.ts'
+import { closeRecord, type GrowingClaim, growingClaim, hasAlready, tryGrowth } from './grow-claim.ts'
+import type { Wish } from './plan.ts'
+import { openRuns } from './record.ts'
+
+export interface GrowRequest {
+  readonly names: readonly string[]
+  readonly selector?: string
+  /** Absent: the one of the kubeconfig. */
+  readonly namespace?: string
+  readonly kubeconfig?: string
+  readonly size: { readonly to: string } | { readonly by: string }
+  readonly parallel: number
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  readonly failuresMax: number
+  readonly isDryRun: boolean
+  readonly output: 'text' | 'json'
+}
+
+export async function runGrow(request: GrowRequest, deps: ClaimSetDeps): Promise<void> {
+  const { connection, namespace } = await findServer(request.kubeconfig, deps)
+  const client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-grow' })
+  try {
+    await growClaims(client, { ...request, namespace: request.namespace ?? namespace }, deps)
+  } finally {
+    client.close()
+  }
+}
+
+type Request = GrowRequest & { readonly namespace: string }
+
+/** Throws ExitError where not all of them have grown. */
+export async function growClaims(client: Client, request: Request, deps: ClaimSetDeps): Promise<void> {
+  const claims = await selectClaims(client, request)
+  const goesOn = openRuns(claims)
+  const wish = wishOf(request, goesOn, deps.random)
+  const works = claims.map((claim) => growingClaim(claim, wish, client))
+  if (request.output === 'text' && 'by' in wish && goesOn.length > 0) {
+    deps.write('A run was interrupted before: going on with it.\n')
+  }
+  const refusals = await refusalsOf(client, works, claims)
+  const isHopeless = refusals.length > request.failuresMax
+  const results =
+    request.isDryRun || isHopeless
+      ? works.map((work) => refusals.find(({ key }) => key === work.key) ?? notBegun(work, request))
+      : await growAll(client, works, refusals, request, deps)
+  const isWhole = countOf(results, 'done', 'nothing') === results.length
+  deps.write(request.output === 'json' ? jsonOf(works, results, request) : textOf(works, results, request))
+  // After it was said: whoever saw nothing of it may run the same again without growing anything twice.
+  if (isWhole && ('by' in wish || goesOn.length > 0) && !request.isDryRun)
+    await closeRecords(client, results, deps.clock)
+  if (deps.signal.aborted && !isWhole) throw new ExitError(INTERRUPTED)
+  if (request.isDryRun ? refusals.length > 0 : !isWhole) throw new ExitError(1)
+}
+
+function wishOf({ size }: Request, interrupted: readonly string[], random: Random): Wish {
+  if ('to' in size) return size
+  const run = interrupted[0] ?? randomUuid(random)
+  return { ...size, run, goesOn: [...interrupted, run] }
+}
+
+/** What would fail at once, found out before anything is changed. */
+async function refusalsOf(
+  client: Client,
+  works: readonly GrowingClaim[],
+  claims: readonly Readonly<PersistentVolumeClaim>[],
+): Promise<ClaimResult[]> {
+  const found = await inLanes(works, ASKED_AT_ONCE, async ({ key, plan }, index): Promise<ClaimResult | undefined> => {
+    if (plan.do === 'refuse') return { key, is: 'failed', says: plan.because }
+    if (plan.do !== 'grow') return undefined
+    try {
+      await tryGrowth(client, claims[index]!, plan)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      if (error.code === 409) return undefined // it has changed since; it is looked at again when it is its turn
+      if (error.code === 429 || error.code >= 500) throw error
+      return { key, is: 'failed', says: error.message }
+    }
+  })
+  return found.filter((one) => one !== undefined)
+}
+
+function notBegun({ key, plan }: GrowingClaim, { isDryRun }: Request): ClaimResult {
+  if (plan.do === 'nothing') return { key, ...hasAlready(plan) }
+  if (!isDryRun) return { key, is: 'untouched', says: 'nothing was changed, because others cannot grow' }
+  const says = plan.do === 'follow' ? 'is growing already, and would be followed' : 'would grow'
+  return { key, is: 'untouched', says }
+}
+
+async function growAll(
+  client: Client,
+  works: readonly GrowingClaim[],
+  refusals: readonly ClaimResult[],
+  request: Request,
+  deps: ClaimSetDeps,
+): Promise<ClaimResult[]> {
+  const { namespace, failuresMax } = request
+  const { clock, random, signal } = deps
+  const refused = new Map(refusals.map((one) => [one.key, one]))
+  const progress = progressOf(request, deps, works.length)
+  for (const refusal of refusals) progress.ended(refusal)
+  // Not by selector: a claim that loses its labels must not look deleted.
+  const claims = createCache({ client, kind: persistentVolumeClaimKind, namespace, clock, random })
+  const over = new AbortController()
+  const watching = claims.run(over.signal)
+  try {
+    const able = works.filter(({ key }) => !refused.has(key))
+    const left = failuresMax - refusals.length
+    const results = await runClaims(able, { ...request, claims, failuresMax: left, clock, signal, progress })
+    const byKey = new Map(results.map((one) => [one.key, one]))
+    return works.map(({ key }) => refused.get(key) ?? byKey.get(key)!)
+  } finally {
+    over.abort()
+    await watching
+  }
+}
+
+function progressOf({ output }: Request, { terminal, write }: ClaimSetDeps, total: number) {
+  if (output === 'json') return silentProgress
+  return terminal ? terminalProgress({ ...terminal, write }, total) : plainProgress(write)
+}
+
+const CLOSE_TRIES_MAX = 5
+const CLOSE_RETRY_MS = 1_000
+
+/** The whole set has grown: what a later run does is something new. */
+async function closeRecords(client: Client, results: readonly ClaimResult[], clock: Clock): Promise<void> {
+  const close = async ({ key }: ClaimResult) => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await closeRecord(client, refOfKey(key))
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        if (error.code === 404) return
+        if (error.code === 403 || tries >= CLOSE_TRIES_MAX) {
+          const text = `That ${key} has grown could not be noted on it (${error.message}): the next --by finds it grown and does nothing.`
+          throw new Error(text)
+        }
+      }
+      await clock.sleep(CLOSE_RETRY_MS)
+    }
+  }
+  await inLanes(results, ASKED_AT_ONCE, close)
+}
+
+const RESULT_NAMES: Record<ClaimResult['is'], string> = {
+  done: 'grown',
+  nothing: 'unchanged',
+  failed: 'failed',
+  unfinished: 'unfinished',
+  untouched: 'not begun',
+}
+
+function rowOf({ plan }: GrowingClaim, { key, is, says }: ClaimResult, { isDryRun }: Request) {
+  const { namespace = '', name } = refOfKey(key)
+  const to = 'to' in plan ? plan.to : null
+  const result = isDryRun && is === 'untouched' ? says : isDryRun && is === 'failed' ? 'refused' : RESULT_NAMES[is]
+  return { namespace, name, from: plan.from, to, result, message: says }
+}
+
+function jsonOf(works: readonly GrowingClaim[], results: readonly ClaimResult[], request: Request): string {
+  const claims = works.map((work, index) => rowOf(work, results[index]!, request))
+  return `${JSON.stringify({ dryRun: request.isDryRun, claims }, null, 2)}\n`
+}
+
+function textOf(works: readonly GrowingClaim[], results: readonly ClaimResult[], request: Request): string {
+  const rows = works.map((work, index) => rowOf(work, results[index]!, request))
+  const isExplained = request.isDryRun || countOf(results, 'done', 'nothing') < results.length
+  const table = tableOf([
+    ['CLAIM', 'FROM', 'TO', 'RESULT', ...(isExplained ? ['WHY'] : [])],
+    ...rows.map(({ name, from, to, result, message }) => [
+      name,
+      from,
+      to ?? '-',
+      result,
+      ...(isExplained ? [result === message ? '' : message] : []),
+    ]),
+  ])
+  return `\n${table}${request.isDryRun ? '' : `\n${sentenceOf(results)}\n`}`
+}
+
+function sentenceOf(results: readonly ClaimResult[]): string {
+  const good = countOf(results, 'done', 'nothing')
+  const all = results.length === 1 ? 'The claim has' : `All ${results.length} claims have`
+  if (good === results.length) return `${all} the size that was asked for.`
+  const again = 'Run the same command again to go on.'
+  return `${good} of ${results.length} claims have the size that was asked for, ${countOf(results, 'failed')} failed. ${again}`
+}

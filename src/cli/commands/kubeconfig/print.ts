@@ -1,0 +1,42 @@
+// `stowage kubeconfig`: the login of a built-in identity, from the credentials in the data directory.
+import { dirname, join } from 'node:path'
+import { loadOrCreatePki } from '../../../apiserver/index.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { readTextIfPresent } from '../../../base/files.ts'
+import { DEFAULT_LISTEN } from '../../../base/listen-address.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import { buildKubeconfig } from '../../../processes/kubeconfig.ts'
+
+export interface PrintKubeconfigOptions {
+  readonly dataDir: string
+  /** Where the credentials are, if not in the data directory. */
+  readonly pkiDir?: string
+  readonly user: 'admin' | 'viewer'
+  readonly server: string | undefined
+  readonly clock: Clock
+}
+
+export async function printKubeconfig({
+  dataDir,
+  pkiDir = join(dataDir, 'pki'),
+  user,
+  server,
+  clock,
+}: PrintKubeconfigOptions): Promise<string> {
+  if ((await readTextIfPresent(join(pkiDir, 'ca.crt'))) === undefined) {
+    throw new UsageError(
+      `There are no credentials in ${pkiDir}: no server has been started there. Run "stowage up" first, or name its directory with --data-dir or --pki-dir.`,
+    )
+  }
+  const pki = await loadOrCreatePki({ dir: pkiDir, clock })
+  // Credentials usually lie in the data directory of the server they are for.
+  const url =
+    server ?? (await lastServer(dirname(pkiDir))) ?? (await lastServer(dataDir)) ?? `https://${DEFAULT_LISTEN}`
+  return buildKubeconfig({ server: url, caCert: pki.caCert, credential: pki[user] })
+}
+
+/** Where the server listened when it last wrote the administrator's kubeconfig. */
+async function lastServer(dataDir: string): Promise<string | undefined> {
+  const text = await readTextIfPresent(join(dataDir, 'admin.kubeconfig'))
+  return /^\s*server: "?(https:\/\/[^"\s]+)"?\s*$/m.exec(text ?? '')?.[1]
+}

@@ -1,0 +1,210 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { lookAtMove, type Operation, planMove } from './plan.ts'
+import { MIGRATE_RECORD, type MigrateRecord, recordOf, textOfRecord } from './record.ts'
+import { selectBackward, selectForward } from './select.ts'
+
+interface Parts {
+  name?: string
+  className?: string
+  record?: MigrateRecord | string
+  phase?: string
+  status?: object
+  metadata?: object
+}
+const aClaim = ({ name = 'c', className, record, phase = 'Bound', status = {}, metadata = {} }: Parts = {}): any => ({
+  metadata: {
+    namespace: 'shop',
+    name,
+    uid: name,
+    ...(record === undefined
+      ? {}
+      : { annotations: { [MIGRATE_RECORD]: typeof record === 'string' ? record : textOfRecord(record) } }),
+    ...metadata,
+  },
+  spec: { ...(className === undefined ? {} : { volumeAttributesClassName: className }) },
+  status: { phase, ...status },
+})
+const RECORD: MigrateRecord = { id: 'm-1', from: 'silver', to: 'gold' }
+const FORWARD: Operation = { ...RECORD, isUndo: false }
+const UNDO: Operation = { ...RECORD, isUndo: true }
+
+describe('the plan for a claim of a migration', () => {
+  it('PLUS-4 a claim of the class it is about is moved, and remembers where it came from', () => {
+    expect(planMove(aClaim({ className: 'silver' }), FORWARD)).toEqual({ do: 'move', to: 'gold', record: RECORD })
+  })
+
+  it('PLUS-4 one that this operation has moved is followed, and one that somebody else has changed is left alone', () => {
+    expect(planMove(aClaim({ className: 'gold', record: RECORD }), FORWARD)).toEqual({ do: 'follow', to: 'gold' })
+    expect(planMove(aClaim({ className: 'gold' }), FORWARD)).toMatchObject({ do: 'leave' })
+    expect(planMove(aClaim({ className: 'bronze', record: RECORD }), FORWARD)).toEqual({
+      do: 'leave',
+      because: 'its class is bronze by now; left alone',
+    })
+  })
+
+  it('PLUS-4 undo brings back what the operation has moved, and nothing else', () => {
+    expect(planMove(aClaim({ className: 'gold', record: RECORD }), UNDO)).toEqual({
+      do: 'move',
+      to: 'silver',
+      record: { ...RECORD, undo: true },
+    })
+    expect(planMove(aClaim({ className: 'silver', record: { ...RECORD, undo: true } }), UNDO)).toEqual({
+      do: 'follow',
+      to: 'silver',
+    })
+    for (const record of [undefined, { ...RECORD, id: 'm-2' }, 'not ours']) {
+      expect(planMove(aClaim({ className: 'gold', ...(record ? { record } : {}) }), UNDO)).toMatchObject({
+        do: 'leave',
+      })
+    }
+    expect(planMove(aClaim({ className: 'bronze', record: RECORD }), UNDO)).toMatchObject({ do: 'leave' })
+  })
+
+  it('PLUS-4 a claim without a volume, or on its way out, is refused', () => {
+    expect(planMove(aClaim({ className: 'silver', phase: 'Pending' }), FORWARD)).toMatchObject({
+      do: 'refuse',
+      because: expect.stringContaining('it is Pending'),
+    })
+    const metadata = { deletionTimestamp: '2026-01-01T00:00:00Z' }
+    expect(planMove(aClaim({ className: 'silver', metadata }), FORWARD)).toMatchObject({ do: 'refuse' })
+  })
+})
+
+describe('how far a claim is', () => {
+  const modify = (status: string, target = 'gold') => ({
+    modifyVolumeStatus: { status, targetVolumeAttributesClassName: target },
+  })
+  const error = { conditions: [{ type: 'ModifyVolumeError', status: 'True', message: 'iops too high' }] }
+  const current = (name: string) => ({ currentVolumeAttributesClassName: name })
+  const look = (status: object, className = 'gold', to = 'gold') => lookAtMove(aClaim({ className, status }), to)
+
+  it.each([
+    ['just asked for', current('silver'), 'working', 'asked for'],
+    ['about something earlier', { ...current('silver'), ...modify('Infeasible', 'bronze') }, 'working', 'asked for'],
+    ['waiting', { ...current('silver'), ...modify('Pending') }, 'working', 'it cannot begin yet'],
+    [
+      'at the driver',
+      { ...current('silver'), ...modify('InProgress') },
+      'working',
+      'the driver is changing its volume',
+    ],
+    ['tried again', { ...modify('InProgress'), ...error }, 'working', 'tried again: iops too high'],
+    ['refused', { ...modify('Infeasible'), ...error }, 'failed', 'iops too high; its volume is as it was'],
+    [
+      'refused in a sentence',
+      { ...modify('Infeasible'), conditions: [{ type: 'ModifyVolumeError', message: 'No such tier.' }] },
+      'failed',
+      'No such tier; its volume is as it was',
+    ],
+    ['refused without a word', modify('Infeasible'), 'failed', 'the driver refuses the class; its volume is as it was'],
+    [
+      'there, not settled',
+      { ...current('gold'), ...modify('InProgress') },
+      'working',
+      'the driver is changing its volume',
+    ],
+    ['there', current('gold'), 'done', 'gold is in effect'],
+  ])('PLUS-4 %s', (_, status, is, says) => {
+    expect(look(status)).toEqual({ is, says })
+  })
+
+  it('PLUS-4 back at no class it has arrived as soon as nothing is being tried', () => {
+    expect(look(modify('InProgress'), '', '')).toMatchObject({ is: 'working' })
+    expect(look(modify('Infeasible'), '', '')).toEqual({ is: 'done', says: 'no class is in effect' })
+  })
+
+  it('PLUS-4 a claim that went, or went another way, has failed', () => {
+    expect(lookAtMove(undefined, 'gold')).toEqual({ is: 'failed', says: 'it was deleted' })
+    expect(look({}, 'bronze')).toMatchObject({ is: 'failed', says: expect.stringContaining('bronze by somebody else') })
+  })
+})
+
+describe('the claims of an operation', () => {
+  const names = (choice: { claims: readonly any[] } | undefined) => choice?.claims.map(({ metadata }) => metadata.name)
+
+  it('PLUS-4 are all that have the class, in the order of their numbers', () => {
+    const claims = ['db-10', 'db-2'].map((name) => aClaim({ name, className: 'silver' }))
+    const choice = selectForward([...claims, aClaim({ name: 'x', className: 'gold' })], { ...RECORD, newId: 'm-9' })
+    expect([names(choice), choice.operation.id, choice.goesOn]).toEqual([['db-2', 'db-10'], 'm-9', false])
+  })
+
+  it('PLUS-4 an operation that was interrupted goes on under its id; one that ended well does not', () => {
+    const rest = aClaim({ name: 'b', className: 'silver' })
+    const begun = (record: MigrateRecord) => [aClaim({ name: 'a', className: 'gold', record }), rest]
+    const open = selectForward(begun(RECORD), { ...RECORD, newId: 'm-9' })
+    expect([names(open), open.operation.id, open.goesOn]).toEqual([['a', 'b'], 'm-1', true])
+    const closed = selectForward(begun({ ...RECORD, closed: true }), { ...RECORD, newId: 'm-9' })
+    expect([names(closed), closed.operation.id, closed.goesOn]).toEqual([['b'], 'm-9', false])
+  })
+
+  it('PLUS-4 no class and the empty one are the same', () => {
+    const claims = [aClaim({ name: 'a' }), aClaim({ name: 'b', className: '' }), aClaim({ name: 'c', className: 'x' })]
+    expect(names(selectForward(claims, { from: '', to: 'gold', newId: 'm-9' }))).toEqual(['a', 'b'])
+  })
+
+  it('PLUS-4 to undo are those with its record; where several operations could be meant, all are named', () => {
+    const claims = [
+      aClaim({ name: 'a', className: 'gold', record: { ...RECORD, closed: true } }),
+      aClaim({ name: 'b', className: 'gold' }),
+      aClaim({ name: 'c', className: 'gold', record: { ...RECORD, id: 'm-2', from: 'bronze' } }),
+    ]
+    expect(names(selectBackward(claims, { id: 'm-1' }))).toEqual(['a'])
+    expect(names(selectBackward(claims, { from: 'bronze' }))).toEqual(['c'])
+    expect(selectBackward(claims, { id: 'm-3' })).toBeUndefined()
+    expect(() => selectBackward(claims, {})).toThrow(
+      /choose one:\n {2}--operation m-1 {3}1 claim from silver to gold\n {2}--operation m-2 {3}1 claim from bronze to gold/,
+    )
+  })
+})
+
+describe('the record on a claim', () => {
+  it('PLUS-4 is read as it was written; anything else there is none', () => {
+    const text = fc.string()
+    const record = fc
+      .record({ id: text, from: text, to: text })
+      .chain((one) => fc.constantFrom<MigrateRecord>(one, { ...one, undo: true }, { ...one, closed: true }))
+    fc.assert(fc.property(record, (one) => void expect(recordOf(aClaim({ record: one }))).toEqual(one)))
+    fc.assert(fc.property(fc.oneof(text, fc.json()), (other) => void recordOf(aClaim({ record: other }))))
+    for (const other of ['', 'x', 'null', '[]', '{"id":1,"from":"a","to":"b"}']) {
+      expect(recordOf(aClaim({ record: other }))).toBeUndefined()
+    }
+  })
+
+  it('PLUS-4 however often an operation is interrupted and run again, forward and back, every claim is where it began, without a record', () => {
+    const CLASSES = ['silver', 'gold', 'bronze']
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom(...CLASSES), { minLength: 1, maxLength: 6 }),
+        fc.array(fc.nat(6), { maxLength: 5 }),
+        (start, interruptions) => {
+          let claims = start.map((className, index) => aClaim({ name: `c-${index}`, className }))
+          /** So many claims of the set are moved before the run is interrupted. */
+          const run = (operation: Operation, set: readonly any[], upTo: number) => {
+            for (const claim of set.slice(0, upTo)) {
+              const plan = planMove(claim, operation)
+              if (plan.do !== 'move') continue
+              const { name } = claim.metadata
+              const moved = aClaim({ name, className: plan.to, record: plan.record })
+              claims = claims.map((one) => (one.metadata.name === name ? moved : one))
+            }
+          }
+          for (const [turn, upTo] of [...interruptions, 6].entries()) {
+            const choice = selectForward(claims, { from: 'silver', to: 'gold', newId: `m-${turn}` })
+            run(choice.operation, choice.claims, upTo)
+          }
+          const ids = new Set(claims.flatMap((claim) => recordOf(claim)?.id ?? []))
+          expect(ids.size).toBe(start.includes('silver') ? 1 : 0)
+          expect(claims.map(({ spec }) => spec.volumeAttributesClassName)).toEqual(
+            start.map((className) => (className === 'silver' ? 'gold' : className)),
+          )
+          for (const upTo of [...interruptions, 6]) {
+            const choice = selectBackward(claims, {})
+            if (choice) run(choice.operation, choice.claims, upTo)
+          }
+          expect(claims.map(({ spec }) => spec.volumeAttributesClassName)).toEqual(start)
+        },
+      ),
+    )
+  })
+})

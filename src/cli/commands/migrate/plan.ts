@@ -1,0 +1,74 @@
+// What `stowage migrate` does with one claim, and how far that is. Pure: the claim as it is goes in.
+// Which claims those are is migrate-select.ts, writing the class is migrate-claim.ts.
+//   forward   its class is FROM: write TO      TO, by this operation: follow      another: not ours any more
+//   undo      its class is TO: write FROM      FROM: follow                       another: not ours any more
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import type { Standing } from '../../bulk/index.ts'
+import { type MigrateRecord, recordOf } from './record.ts'
+
+type Claim = Readonly<PersistentVolumeClaim>
+
+/** An operation: all claims it has moved carry its id. */
+export interface Operation {
+  readonly id: string
+  /** '' is no class. */
+  readonly from: string
+  readonly to: string
+  readonly isUndo: boolean
+}
+
+export type MovePlan =
+  /** Give it this class, and this record of it. */
+  | { readonly do: 'move'; readonly to: string; readonly record: MigrateRecord }
+  /** It has been given that class before. */
+  | { readonly do: 'follow'; readonly to: string }
+  /** Somebody else has decided otherwise, and that stays. */
+  | { readonly do: 'leave'; readonly because: string }
+  | { readonly do: 'refuse'; readonly because: string }
+
+export function planMove(claim: Claim, { id, from, to, isUndo }: Operation): MovePlan {
+  const [start, end] = isUndo ? [to, from] : [from, to]
+  if (claim.metadata.deletionTimestamp) return { do: 'refuse', because: 'it is being deleted' }
+  const record = recordOf(claim)
+  const isOurs = record?.id === id
+  const className = classOf(claim)
+  if (isUndo && !isOurs) return { do: 'leave', because: 'another operation has moved it since; left alone' }
+  if (className === start) {
+    const phase = claim.status?.phase ?? 'Pending'
+    if (phase !== 'Bound') {
+      return { do: 'refuse', because: `it is ${phase}, and only a claim that has its volume can change its class` }
+    }
+    return { do: 'move', to: end, record: { id, from, to, ...(isUndo ? { undo: true } : {}) } }
+  }
+  if (className === end && isOurs) return { do: 'follow', to: end }
+  return { do: 'leave', because: `its class is ${shown(className)} by now; left alone` }
+}
+
+/** How far a claim is on its way to a class. */
+export function lookAtMove(claim: Claim | undefined, to: string): Standing {
+  if (!claim) return { is: 'failed', says: 'it was deleted' }
+  if (claim.metadata.deletionTimestamp) return { is: 'failed', says: 'it is being deleted' }
+  const className = classOf(claim)
+  if (className !== to) {
+    return { is: 'failed', says: `its class was changed to ${shown(className)} by somebody else; left alone` }
+  }
+  const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus, conditions = [] } = claim.status ?? {}
+  const said = conditions.find(({ type }) => type === 'ModifyVolumeError')?.message
+  const { status, targetVolumeAttributesClassName: target = '' } = modifyVolumeStatus ?? {}
+  // Some controllers leave behind what was once tried where no class is wanted any more.
+  const isIdle = status === undefined || (to === '' && status !== 'InProgress')
+  if (current === to && isIdle) return { is: 'done', says: `${shown(to)} is in effect` }
+  if (target === to && status === 'Infeasible') {
+    return { is: 'failed', says: `${withoutStop(said ?? 'the driver refuses the class')}; its volume is as it was` }
+  }
+  if (target !== to || status === undefined) return { is: 'working', says: 'asked for' }
+  if (status === 'Pending') return { is: 'working', says: said ?? 'it cannot begin yet' }
+  return { is: 'working', says: said ? `tried again: ${said}` : 'the driver is changing its volume' }
+}
+
+export const classOf = ({ spec }: Claim): string => spec?.volumeAttributesClassName ?? ''
+
+export const shown = (className: string): string => className || 'no class'
+
+/** A driver's sentence, to go on after it. */
+const withoutStop = (text: string): string => text.replace(/\.$/, '')

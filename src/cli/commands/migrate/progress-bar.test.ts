@@ -1,0 +1,58 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { barLine, barProgress, inWords } from './progress-bar.ts'
+
+describe('the bar of a migration', () => {
+  it('PLUS-4 shows how much has ended, what failed, and how long it will take', () => {
+    expect(barLine({ total: 500, ended: 250, failed: 2, atWork: 31, elapsedMs: 50_000 }, 100)).toBe(
+      `[${'█'.repeat(15)}${'░'.repeat(15)}]  50 %  250 of 500, 2 failed, 31 at work, about 50 s left`,
+    )
+    expect(barLine({ total: 3, ended: 3, failed: 0, atWork: 0, elapsedMs: 900 }, 100)).toBe(
+      `[${'█'.repeat(30)}] 100 %  3 of 3`,
+    )
+  })
+
+  it('PLUS-4 never fills a line, however narrow the terminal', () => {
+    const counts = fc.record({
+      total: fc.nat(100_000),
+      ended: fc.nat(100_000),
+      failed: fc.nat(1_000),
+      atWork: fc.nat(1_000),
+      elapsedMs: fc.nat(10 ** 9),
+    })
+    fc.assert(
+      fc.property(counts, fc.integer({ min: 20, max: 300 }), ({ total, ended, ...rest }, columns) => {
+        const line = barLine({ total, ended: Math.min(ended, total), ...rest }, columns)
+        expect(line.length).toBeLessThan(columns)
+      }),
+    )
+  })
+
+  it('PLUS-4 stands below the claims that have ended, and is drawn ten times a second at most', () => {
+    let nowMs = 0
+    let text = ''
+    const bar = barProgress({ write: (part) => (text += part), columns: () => 80 }, 3, { monotonicMs: () => nowMs })
+    for (let index = 0; index < 50; index++) {
+      bar.working('shop/a', `step ${index}`)
+      nowMs += 1
+    }
+    expect(text.split('0 of 3').length - 1).toBe(1)
+    text = ''
+    bar.ended({ key: 'shop/a', is: 'done', says: 'gold is in effect' })
+    bar.ended({ key: 'shop/b', is: 'failed', says: 'no\nroom' })
+    bar.finish()
+    expect(text).toContain('\r\u001b[2Kshop/a: gold is in effect\n[')
+    expect(text).toContain('\r\u001b[2Kshop/b: FAILED: no room\n[')
+    expect(text.endsWith('\n')).toBe(true)
+  })
+
+  it('PLUS-4 says times in words', () => {
+    expect([900, 89_000, 100_000, 3_600_000, 7_800_000].map(inWords)).toEqual([
+      '1 s',
+      '89 s',
+      '2 min',
+      '60 min',
+      '2 h 10 min',
+    ])
+  })
+})

@@ -1,0 +1,260 @@
+// `stowage migrate`: moves the claims of one attributes class to another, so many a second, follows each to its end, pauses
+// when too many fail, and goes back on request. The state is on the claims (migrate-record.ts): any machine can go on.
+import { volumeAttributesClassKind } from '../../../api/kinds/attributes-class/attributes-class.ts'
+import type { VolumeAttributesClass } from '../../../api/kinds/attributes-class/attributes-class-schema.ts'
+import { persistentVolumeClaimKind } from '../../../api/kinds/claim/claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/kinds/claim/claim-schema.ts'
+import { persistentVolumeKind } from '../../../api/kinds/volume/volume.ts'
+import { ApiError, isNotServed } from '../../../api/status-error.ts'
+import type { Random } from '../../../base/clock.ts'
+import { randomUuid } from '../../../base/identifiers.ts'
+import { findServer } from '../../../client/connection/find-server.ts'
+import { type Client, httpClient, type ObjectKey, refOfKey } from '../../../client/index.ts'
+import { type Cache, createCache } from '../../../runtime/index.ts'
+import {
+  ASKED_AT_ONCE,
+  type ClaimResult,
+  type ClaimSetDeps,
+  countOf,
+  type Ended,
+  INTERRUPTED,
+  inLanes,
+  type Progress,
+  plainProgress,
+  runClaims,
+  silentProgress,
+} from '../../bulk/index.ts'
+import { ExitError } from '../../flags/common.ts'
+import { closeRecord, dropRecord, endOf, type MovingClaim, movingClaim, tryMove } from './migrate-claim.ts'
+import { lookAtMove, type Operation, planMove, shown } from './plan.ts'
+import { barProgress } from './progress-bar.ts'
+import { recordOf } from './record.ts'
+import { jsonOf, type Migration, nothingToMove, openingOf, textOf } from './report.ts'
+import { type Choice, selectBackward, selectForward, withLabels } from './select.ts'
+
+export interface MigrateRequest {
+  readonly direction:
+    | { readonly is: 'forward'; readonly from: string; readonly to: string }
+    | { readonly is: 'undo'; readonly id?: string; readonly from?: string; readonly to?: string }
+  /** Absent: the one of the kubeconfig. */
+  readonly namespace?: string
+  readonly inAllNamespaces: boolean
+  readonly selector?: string
+  readonly kubeconfig?: string
+  readonly parallel: number
+  /** As it was written, such as 5/s. */
+  readonly rate: string
+  readonly intervalMs: number
+  readonly timeoutMs: number
+  readonly failuresMax: number
+  readonly isDryRun: boolean
+  readonly output: 'text' | 'json'
+}
+
+const VOLUMES_PAGE = 500
+
+export async function runMigrate(request: MigrateRequest, deps: ClaimSetDeps): Promise<void> {
+  const { connection, namespace } = await findServer(request.kubeconfig, deps)
+  const client = httpClient({ connection, clock: deps.clock, userAgent: 'stowage-migrate' })
+  const scope = request.inAllNamespaces ? undefined : (request.namespace ?? namespace)
+  try {
+    await migrateClaims(client, request, scope, deps)
+  } finally {
+    client.close()
+  }
+}
+
+/** Throws ExitError where not all of them have arrived. */
+export async function migrateClaims(
+  client: Client,
+  request: MigrateRequest,
+  namespace: string | undefined,
+  deps: ClaimSetDeps,
+): Promise<void> {
+  const { clock, random, signal } = deps
+  if (request.direction.is === 'forward')
+    await readClass(client, request.direction.to) // before anything else can go wrong
+  else await client.list(persistentVolumeClaimKind, { ...(namespace ? { namespace } : {}), limit: 1 })
+  const claims = createCache({
+    client,
+    kind: persistentVolumeClaimKind,
+    ...(namespace ? { namespace } : {}),
+    clock,
+    random,
+  })
+  const over = new AbortController()
+  const watching = claims.run(over.signal)
+  try {
+    if (!(await claims.whenSynced(signal))) throw new ExitError(INTERRUPTED)
+    const chosen = choose(withLabels(claims.list(), request.selector), request, random)
+    if (chosen) await migrate(client, chosen, claims, request, deps)
+    else deps.write(nothingToMove(request))
+  } finally {
+    over.abort()
+    await watching
+  }
+}
+
+function choose(
+  claims: readonly Readonly<PersistentVolumeClaim>[],
+  { direction }: MigrateRequest,
+  random: Random,
+): Choice | undefined {
+  if (direction.is === 'forward') {
+    const choice = selectForward(claims, { ...direction, newId: `m-${randomUuid(random).slice(0, 8)}` })
+    return choice.claims.length > 0 ? choice : undefined
+  }
+  const choice = selectBackward(claims, direction)
+  if (choice) return choice
+  throw new Error('No claim here says that such an operation has moved it: there is nothing to undo.')
+}
+
+async function migrate(
+  client: Client,
+  { operation, claims: chosen, goesOn }: Choice,
+  claims: Cache<PersistentVolumeClaim>,
+  request: MigrateRequest,
+  deps: ClaimSetDeps,
+): Promise<void> {
+  const { isDryRun, output, failuresMax } = request
+  const works = chosen.map((claim) => movingClaim(claim, operation, client))
+  const known = await knownEnds(client, works, operation, request)
+  const isHopeless = countOf([...known.values()], 'failed') > failuresMax
+  const migration = (results: readonly ClaimResult[]): Migration => ({
+    operation,
+    works,
+    results,
+    request,
+    goesOn,
+    hasMoved:
+      countOf(results, 'done', 'unfinished') > 0 || works.some(({ key }) => isMoved(claims.get(key), operation)),
+  })
+  if (output === 'text' && !isDryRun && !isHopeless) deps.write(openingOf(migration([...known.values()])))
+  const results =
+    isDryRun || isHopeless
+      ? works.map(({ key }) => known.get(key) ?? notBegun(key, request))
+      : await moveAll(works, known, claims, request, deps)
+  const hasArrived = countOf(results, 'done', 'nothing') === results.length
+  const unsettled = isDryRun ? undefined : await settleRecords(client, results, operation, hasArrived)
+  deps.write(output === 'json' ? jsonOf(migration(results)) : textOf(migration(results)))
+  if (unsettled) {
+    throw new Error(`What has arrived could not be noted on all claims (${unsettled}): run the same command again.`)
+  }
+  if (deps.signal.aborted && !hasArrived) throw new ExitError(INTERRUPTED)
+  if (isDryRun ? countOf(results, 'failed') > 0 : !hasArrived) throw new ExitError(1)
+}
+
+const isMoved = (claim: Readonly<PersistentVolumeClaim> | undefined, { id }: Operation): boolean =>
+  claim !== undefined && recordOf(claim)?.id === id
+
+const notBegun = (key: ObjectKey, { isDryRun }: MigrateRequest): ClaimResult => ({
+  key,
+  is: 'untouched',
+  says: isDryRun ? '' : 'nothing was changed, because others cannot be moved',
+})
+
+/** Claims of which it is known before the start how they end: they have arrived, are not ours, or cannot be moved. */
+async function knownEnds(
+  client: Client,
+  works: readonly MovingClaim[],
+  operation: Operation,
+  { isDryRun }: MigrateRequest,
+): Promise<Map<ObjectKey, ClaimResult>> {
+  const wanted = operation.isUndo ? operation.from : operation.to
+  const target = wanted === '' ? undefined : await readClass(client, wanted)
+  const driverOf = target ? await driversOfVolumes(client) : () => undefined
+  const ends = await inLanes(works, ASKED_AT_ONCE, async ({ key, claim }): Promise<ClaimResult | undefined> => {
+    const plan = planMove(claim, operation)
+    const end = endOf(plan) ?? (plan.do === 'follow' ? arrived(claim, wanted) : undefined)
+    if (end) return { key, ...end }
+    if (plan.do !== 'move') return undefined
+    const driver = driverOf(claim.spec?.volumeName ?? '')
+    if (target && driver !== undefined && driver !== target.driverName) {
+      const says = `its volume is of the driver ${driver}, and ${shown(wanted)} is a class of ${target.driverName}`
+      return { key, is: 'failed', says }
+    }
+    const refusal = isDryRun ? await tryMove(client, claim, plan) : undefined
+    return refusal && { key, ...refusal }
+  })
+  return new Map(ends.flatMap((end) => (end ? [[end.key, end]] : [])))
+}
+
+/** In an earlier run. */
+function arrived(claim: Readonly<PersistentVolumeClaim>, wanted: string): Ended | undefined {
+  const standing = lookAtMove(claim, wanted)
+  return standing.is === 'done' ? { is: 'nothing', says: `${standing.says} already` } : undefined
+}
+
+async function readClass(client: Client, name: string): Promise<Readonly<VolumeAttributesClass>> {
+  try {
+    return await client.get(volumeAttributesClassKind, { name })
+  } catch (error) {
+    if (isNotServed(error)) {
+      throw new Error('The server does not serve VolumeAttributesClasses; switch them on there (--runtime-config).')
+    }
+    if (error instanceof ApiError && error.code === 404) {
+      throw new Error(`There is no VolumeAttributesClass ${name}; create it first (kubectl get vac lists them).`)
+    }
+    throw error
+  }
+}
+
+/** By the name of the volume; nothing where it is not known. Without the right to see volumes their controllers decide. */
+async function driversOfVolumes(client: Client): Promise<(volumeName: string) => string | undefined> {
+  const drivers = new Map<string, string>()
+  try {
+    for (let continueToken: string | undefined; ; ) {
+      const page = await client.list(persistentVolumeKind, { limit: VOLUMES_PAGE, continueToken })
+      for (const { metadata, spec } of page.items) if (spec?.csi) drivers.set(metadata.name ?? '', spec.csi.driver)
+      continueToken = page.continueToken
+      if (!continueToken) break
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError && error.code === 403)) throw error
+  }
+  return (volumeName) => drivers.get(volumeName)
+}
+
+async function moveAll(
+  works: readonly MovingClaim[],
+  known: ReadonlyMap<ObjectKey, ClaimResult>,
+  claims: Cache<PersistentVolumeClaim>,
+  request: MigrateRequest,
+  { clock, signal, terminal, write }: ClaimSetDeps,
+): Promise<ClaimResult[]> {
+  const bar =
+    terminal && request.output === 'text' ? barProgress({ ...terminal, write }, works.length, clock) : undefined
+  const progress: Progress = bar ?? (request.output === 'json' ? silentProgress : plainProgress(write))
+  for (const end of known.values()) progress.ended(end)
+  const left = works.filter(({ key }) => !known.has(key))
+  const failuresMax = request.failuresMax - countOf([...known.values()], 'failed')
+  try {
+    const results = await runClaims(left, { ...request, claims, failuresMax, clock, signal, progress })
+    const byKey = new Map(results.map((one) => [one.key, one]))
+    return works.map(({ key }) => known.get(key) ?? byKey.get(key)!)
+  } finally {
+    bar?.finish()
+  }
+}
+
+/**
+ * Back: the record goes with each claim. Forward: all are closed once all have arrived, and until then none is. Answers what
+ * went wrong, if anything.
+ */
+async function settleRecords(
+  client: Client,
+  results: readonly ClaimResult[],
+  operation: Operation,
+  hasArrived: boolean,
+): Promise<string | undefined> {
+  if (!operation.isUndo && !hasArrived) return undefined
+  const settle = operation.isUndo ? dropRecord : closeRecord
+  const settled = results.filter(({ is }) => is === 'done' || is === 'nothing')
+  try {
+    await inLanes(settled, ASKED_AT_ONCE, ({ key }) => settle(client, refOfKey(key), operation))
+    return undefined
+  } catch (error) {
+    if (error instanceof ApiError) return error.message
+    throw error
+  }
+}

@@ -1,0 +1,138 @@
+import { Command } from 'commander'
+import { describe, expect, it } from 'vitest'
+import { manualClock } from '../../../base/manual-clock.ts'
+import { createProgram } from '../../program.ts'
+import { runCommandLine } from '../../run.ts'
+import { readProvisionerSettings } from './command.ts'
+
+const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
+
+/** As the command line gives them to the command. */
+function parse(...args: string[]) {
+  const command = createProgram(deps).commands.find((one) => one.name() === 'provisioner')!
+  const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
+  for (const option of command.options) parser.addOption(option)
+  return readProvisionerSettings(parser.parse(args, { from: 'user' }).opts())
+}
+
+describe('the flags of stowage provisioner', () => {
+  it('PROV-9 mean, when they are not given, what they mean to every external provisioner', () => {
+    const { gates, ...settings } = parse()
+    expect(settings).toEqual({
+      csiAddress: '/run/csi/socket',
+      timeout: 10_000,
+      kubeconfig: '',
+      master: '',
+      kubeApiQps: 5,
+      kubeApiBurst: 10,
+      workerThreads: 100,
+      retryIntervalStart: 1_000,
+      retryIntervalMax: 300_000,
+      volumeNamePrefix: 'pvc',
+      volumeNameUuidLength: -1,
+      strictTopology: false,
+      immediateTopology: true,
+      extraCreateMetadata: false,
+      defaultFstype: '',
+      controllerPublishReadonly: false,
+      preventVolumeModeConversion: true,
+      cloningProtectionThreads: 1,
+      capacity: undefined,
+      capacityForImmediateBinding: false,
+      capacityOwnerrefLevel: 1,
+      capacityPollInterval: 60_000,
+      capacityThreads: 1,
+      kubeApiCapacityBurst: 5,
+      kubeApiCapacityQps: 1,
+      snapshotOrphanSweepInterval: 300_000,
+      provisionerSecretDir: '',
+      nodeDeployment: false,
+      nodeDeploymentImmediateBinding: true,
+      nodeDeploymentBaseDelay: 20_000,
+      nodeDeploymentMaxDelay: 60_000,
+      leaderElection: false,
+      leaderElectionNamespace: '',
+      leaderElectionLeaseDuration: 15_000,
+      leaderElectionRenewDeadline: 10_000,
+      leaderElectionRetryPeriod: 5_000,
+      metricsPath: '/metrics',
+      monitoring: undefined,
+    })
+    expect(gates.enabled('VolumeAttributesClass') && gates.enabled('VolumeProvisionedIO')).toBe(true)
+  })
+
+  it('PROV-9 are read as deployments write them', () => {
+    const settings = parse(
+      ...['--csi-address=/csi/csi.sock', '--timeout=1m30s', '--leader-election', '--strict-topology=true'],
+      ...[
+        '--immediate-topology=false',
+        '--kube-api-qps=-1',
+        '--volume-name-uuid-length',
+        '12',
+        '--http-endpoint',
+        ':8080',
+      ],
+      ...['--snapshot-orphan-sweep-interval=0', '--feature-gates=Topology=true,VolumeAttributesClass=false'],
+    )
+    expect(settings).toMatchObject({
+      csiAddress: '/csi/csi.sock',
+      timeout: 90_000,
+      leaderElection: true,
+      strictTopology: true,
+      immediateTopology: false,
+      kubeApiQps: -1,
+      volumeNameUuidLength: 12,
+      snapshotOrphanSweepInterval: 0,
+      monitoring: { host: '0.0.0.0', port: 8080 },
+    })
+    expect(settings.gates.enabled('VolumeAttributesClass')).toBe(false)
+  })
+
+  it.each([
+    [['--timeout', 'soon'], 'expected a duration such as'],
+    [['--timeout', '0'], 'expected a duration'],
+    [['--worker-threads', '0'], 'expected a whole number of 1 or more'],
+    [['--worker-threads', '1.5'], 'expected a whole number'],
+    [['--kube-api-qps', '0'], 'expected a number above 0, or -1'],
+    [['--leader-election=maybe'], 'expected true or false'],
+    [['--volume-name-uuid-length', '0'], 'expected -1, or 1 or more'],
+    [['--volume-name-prefix='], 'expected a text that is not empty'],
+    [['--http-endpoint', 'nowhere'], 'expected HOST:PORT'],
+    [['--http-endpoint', ':1', '--metrics-address', ':2'], 'not both'],
+    [['--metrics-path', 'metrics'], 'expected a path'],
+    [['--node-deployment', '--leader-election'], 'exclude each other'],
+    [['--feature-gates', 'CrossNamespaceVolumeDataSource=true'], 'is always false here'],
+    [['--feature-gates', 'Nope=true'], 'unknown feature gate "Nope"'],
+  ])('SYS-12 %j is refused with what would be right', (args, message) => {
+    expect(() => parse(...args)).toThrowError(
+      expect.objectContaining({ name: 'UsageError', message: expect.stringContaining(message) }),
+    )
+  })
+
+  it.each([
+    [['--provisioner-secret-dir', '/nonexistent-stowage'], 'Cannot read credentials from /nonexistent-stowage'],
+    [['--kubeconfig', '/nonexistent-stowage'], 'Cannot use the kubeconfig /nonexistent-stowage'],
+  ])('SYS-12 %j ends the program with exit code 2', async (args, message) => {
+    let complaint = ''
+    const code = await runCommandLine(['node', 'stowage', 'provisioner', '--log-level', 'silent', ...args], {
+      ...deps,
+      writeError: (text) => {
+        complaint += text
+      },
+    })
+    expect(code).toBe(2)
+    expect(complaint).toContain(message)
+  })
+
+  it('CAP-20 take the words of the design document for how capacity is published', () => {
+    const published = (flags: Record<string, unknown>) => readProvisionerSettings(flags).capacity
+    expect(published({ enableCapacity: true })).toBe('central')
+    expect(published({ enableCapacity: 'central' })).toBe('central')
+    expect(published({ enableCapacity: 'true', nodeDeployment: true })).toBe('local')
+    expect(published({ enableCapacity: 'local', nodeDeployment: true })).toBe('local')
+    expect(published({ enableCapacity: 'false' })).toBeUndefined()
+    expect(() => published({ enableCapacity: 'local' })).toThrow('needs --node-deployment')
+    expect(() => published({ enableCapacity: 'central', nodeDeployment: true })).toThrow('exclude each other')
+    expect(() => published({ enableCapacity: 'some' })).toThrow('expected true, false, central or local')
+  })
+})

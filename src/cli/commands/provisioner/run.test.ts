@@ -1,0 +1,237 @@
+// The whole program against a real server and a driver behind a real socket.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { ALL_KINDS } from '../../../api/kinds/index.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { type Logger, silentLog } from '../../../base/log.ts'
+import type { Client } from '../../../client/index.ts'
+import { createBindingControllers } from '../../../controllers/binding/index.ts'
+import { createProtectionControllers } from '../../../controllers/protection/index.ts'
+import type { FakeSettings } from '../../../csi/fake/index.ts'
+import { createCacheSet } from '../../../runtime/index.ts'
+import { startProgramTrial } from '../../program.fixture.ts'
+import { readProvisionerSettings } from './command.ts'
+import { runProvisioner } from './run.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+const DRIVER = 'fake.stowage.example'
+const PATIENCE = { timeout: 20_000, interval: 20 }
+
+interface RunOptions {
+  readonly driver?: Partial<FakeSettings>
+  readonly flags?: Record<string, string>
+  readonly log?: Logger
+}
+
+async function start({ driver = {}, flags = {}, log = silentLog }: RunOptions = {}) {
+  const program = await startProgramTrial()
+  const { trial, client, kubeconfig, signal } = program
+  const { fake, endpoint } = await program.serveFakeDriver(driver)
+  program.runs(runOthers(client, signal))
+  const settings = readProvisionerSettings({
+    csiAddress: endpoint,
+    kubeconfig,
+    retryIntervalStart: '10ms',
+    kubeApiQps: '-1',
+    ...flags,
+  })
+  const clock = systemClock()
+  const running = program.runs(runProvisioner({ settings, clock, random: Math.random, log, signal, env: {} }))
+  return { trial, client, fake, running, stop: program.abort }
+}
+
+/** What else a cluster has: those who bind claims, and those who let go of what is deleted. */
+async function runOthers(client: Client, signal: AbortSignal): Promise<void> {
+  const deps = { client, clock: systemClock(), random: Math.random, log: silentLog }
+  const caches = createCacheSet(deps)
+  const others = [
+    createBindingControllers({ ...deps, caches, inProcess: [] }),
+    createProtectionControllers({ ...deps, caches }),
+  ]
+  await Promise.all(others.map((one) => one.run(signal)))
+  await caches.stop()
+}
+
+type Trial = Awaited<ReturnType<typeof start>>['trial']
+const aClass = (trial: Trial, name: string, parameters: object = {}) =>
+  trial.post(CLASSES, { metadata: { name }, provisioner: DRIVER, parameters })
+async function aSecretClass(trial: Trial, name: string, password = 'x-y-z'): Promise<void> {
+  await trial.post('/api/v1/namespaces/default/secrets', { metadata: { name: 'creds' }, stringData: { password } })
+  await aClass(trial, name, {
+    'csi.storage.k8s.io/secret-name': 'creds',
+    'csi.storage.k8s.io/secret-namespace': 'default',
+  })
+}
+const aClaim = (trial: Trial, name: string, storageClassName: string, more: object = {}) =>
+  trial.post(CLAIMS, {
+    metadata: { name },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      storageClassName,
+      ...more,
+    },
+  })
+const untilBound = (trial: Trial, name: string) =>
+  vi.waitFor(async () => {
+    const { json } = await trial.get(`${CLAIMS}/${name}`)
+    expect(json.status.phase).toBe('Bound')
+    return json
+  }, PATIENCE)
+const untilGone = (trial: Trial, path: string) =>
+  vi.waitFor(async () => expect((await trial.get(path)).status).toBe(404), PATIENCE)
+
+describe('stowage provisioner', () => {
+  it('PROV-9 PROV-19 makes the volumes of two classes, each as its class says, and deletes them with their claims', async () => {
+    const pools = [
+      { name: 'ssd', capacityBytes: 2 ** 40 },
+      { name: 'tape', capacityBytes: 2 ** 40 },
+    ]
+    const { trial, fake } = await start({ driver: { pools } })
+    await aClass(trial, 'fast', { pool: 'ssd' })
+    await aClass(trial, 'slow', { pool: 'tape' })
+    await aClaim(trial, 'a', 'fast')
+    await aClaim(trial, 'b', 'slow')
+    const [a] = await Promise.all([untilBound(trial, 'a'), untilBound(trial, 'b')])
+    expect(
+      Object.values(fake.state.volumes)
+        .map(({ pool }) => pool)
+        .sort(),
+    ).toEqual(['ssd', 'tape'])
+    const { json: volume } = await trial.get(`/api/v1/persistentvolumes/${a.spec.volumeName}`)
+    expect(volume.spec.csi).toMatchObject({ driver: DRIVER })
+    expect(volume.metadata.annotations['pv.kubernetes.io/provisioned-by']).toBe(DRIVER)
+
+    await trial.delete(`${CLAIMS}/a`)
+    await untilGone(trial, `/api/v1/persistentvolumes/${a.spec.volumeName}`)
+    expect(Object.values(fake.state.volumes).map(({ pool }) => pool)).toEqual(['tape'])
+    expect(fake.record.overlaps).toEqual([])
+  })
+
+  it('PROV-16 lets no credential out: not into objects, events, logs or metrics', async () => {
+    const secret = 'hunter2-of-the-storage'
+    const lines: string[] = []
+    const write = (fields: object, message: string) => void lines.push(JSON.stringify([asWritten(fields), message]))
+    const log = { debug: write, info: write, warn: write, error: write }
+    const { trial, client, fake } = await start({
+      driver: { secretKeys: ['password'] },
+      log,
+      flags: { httpEndpoint: '127.0.0.1:0' },
+    })
+    const careless = (method: string) =>
+      ({
+        method,
+        times: 2,
+        effect: { do: 'fail', code: 'UNAUTHENTICATED', message: `bad password ${secret}!` },
+      }) as const
+    fake.script.setRules([careless('CreateVolume'), careless('DeleteVolume')])
+    await aSecretClass(trial, 'fast', secret)
+    await aClaim(trial, 'orders', 'fast')
+    const claim = await untilBound(trial, 'orders')
+    const volumePath = `/api/v1/persistentvolumes/${claim.spec.volumeName}`
+    const { json: volume } = await trial.get(volumePath)
+    expect(JSON.stringify(volume.metadata.annotations)).not.toContain('creds')
+    const dumpBefore = await everything(client)
+    await trial.delete(`${CLAIMS}/orders`)
+    await untilGone(trial, volumePath)
+    expect(fake.record.calls.filter(({ secretsGiven }) => secretsGiven.includes('password'))).toHaveLength(6)
+    await vi.waitFor(async () => {
+      const told = (await everything(client)).filter((text) => text.includes('bad password'))
+      expect(told.some((text) => text.includes('VolumeFailedDelete'))).toBe(true)
+      expect(told.some((text) => text.includes('ProvisioningFailed'))).toBe(true)
+    }, PATIENCE)
+
+    const url = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]).find(Boolean)!
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    expect(metrics).toContain('csi_sidecar_operations_seconds_count{driver_name="fake.stowage.example"')
+    expect(metrics).toMatch(/controller_persistentvolumeclaim_provision_failed_total\{.*\} 2/)
+    const encoded = Buffer.from(secret).toString('base64')
+    for (const text of [...dumpBefore, ...(await everything(client)), ...lines, metrics]) {
+      expect(text).not.toContain(secret)
+      expect(text).not.toContain(encoded)
+    }
+  })
+
+  it('PROV-16 says what is missing when the class that named the credentials is gone, and goes on when it is back', async () => {
+    const { trial, fake } = await start({ driver: { secretKeys: ['password'] } })
+    await aSecretClass(trial, 'fast')
+    await aClaim(trial, 'orders', 'fast')
+    const { spec } = await untilBound(trial, 'orders')
+    await trial.delete(`${CLASSES}/fast`)
+    await trial.delete(`${CLAIMS}/orders`)
+    await vi.waitFor(async () => {
+      const { json } = await trial.get('/api/v1/namespaces/default/events')
+      const messages = json.items.map(({ message }: { message: string }) => message).join()
+      expect(messages).toContain('No credentials were sent, because its class "fast" is gone')
+    }, PATIENCE)
+    expect(Object.keys(fake.state.volumes)).toHaveLength(1)
+    expect((await trial.get(`/api/v1/persistentvolumes/${spec.volumeName}`)).status).toBe(200)
+    await aSecretClass(trial, 'fast')
+    await untilGone(trial, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    expect(fake.state.volumes).toEqual({})
+  })
+
+  it('PROV-16 needs no class to delete with the credentials it was given itself', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'stowage-credentials-'))
+    onTestFinished(() => rm(dir, { recursive: true }))
+    await writeFile(join(dir, 'password'), 'own-password')
+    const { trial, fake } = await start({
+      driver: { secretKeys: ['password'] },
+      flags: { provisionerSecretDir: dir },
+    })
+    await aClass(trial, 'fast')
+    await aClaim(trial, 'orders', 'fast')
+    const { spec } = await untilBound(trial, 'orders')
+    await trial.delete(`${CLASSES}/fast`)
+    await trial.delete(`${CLAIMS}/orders`)
+    await untilGone(trial, `/api/v1/persistentvolumes/${spec.volumeName}`)
+    expect(fake.state.volumes).toEqual({})
+  })
+
+  it('SYS-8 works only while it leads, and says whether it is well', async () => {
+    const lines: string[] = []
+    const log = { ...silentLog, info: (fields: object) => void lines.push(JSON.stringify(fields)) }
+    const { trial } = await start({ log, flags: { leaderElection: 'true', httpEndpoint: '127.0.0.1:0' } })
+    await aClass(trial, 'fast')
+    await aClaim(trial, 'orders', 'fast')
+    await untilBound(trial, 'orders')
+    const lease = await trial.get(`/apis/coordination.k8s.io/v1/namespaces/default/leases/${DRIVER}`)
+    expect(lease.json.spec.holderIdentity).not.toBe('')
+    const url = lines.map((line) => /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]).find(Boolean)!
+    expect((await fetch(`${url}/healthz/leader-election`)).status).toBe(200)
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('leader_election_master_status')
+    expect((await fetch(`${url}/nope`)).status).toBe(404)
+  })
+
+  it('PROV-9 ends with a clear message beside a driver that makes no volumes', async () => {
+    const { running } = await start({ driver: { controller: ['GET_CAPACITY'] } })
+    await expect(running).rejects.toThrow(
+      /fake\.stowage\.example at .*csi\.sock cannot create volumes: .*CREATE_DELETE_VOLUME/,
+    )
+  })
+
+  it('SYS-8 stops when it is told to, also while it waits for its driver', async () => {
+    const { running, stop } = await start({ flags: { csiAddress: '/nonexistent-stowage/csi.sock' } })
+    stop()
+    await expect(running).resolves.toBeUndefined()
+  })
+})
+
+/** Every object but secrets, as text. */
+async function everything(client: Client): Promise<string[]> {
+  const kinds = ALL_KINDS.filter((kind) => !kind.isReview && !kind.isForeign && kind.kind !== 'Secret')
+  const lists = await Promise.all(kinds.map((kind) => client.list(kind)))
+  return lists.flatMap(({ items }) => items.map((item) => JSON.stringify(item)))
+}
+
+/** Errors have no fields of their own to JSON; a log writes their message and stack. */
+const asWritten = (fields: object): object =>
+  Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [
+      key,
+      value instanceof Error ? { message: value.message, stack: value.stack } : value,
+    ]),
+  )

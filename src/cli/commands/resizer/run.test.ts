@@ -1,0 +1,211 @@
+import { create } from '@bufbuild/protobuf'
+import { Command } from 'commander'
+import { describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../../base/clock.ts'
+import { manualClock } from '../../../base/manual-clock.ts'
+import type { FakeRule, FakeSettings } from '../../../csi/fake/index.ts'
+import { CreateVolumeRequestSchema } from '../../../csi/gen/csi_pb.js'
+import { startProgramTrial } from '../../program.fixture.ts'
+import { createProgram } from '../../program.ts'
+import { readResizerSettings } from './command.ts'
+import { runResizer } from './run.ts'
+
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims'
+const VOLUMES = '/api/v1/persistentvolumes'
+const DRIVER = 'fake.stowage.example'
+const GI = 1024 ** 3
+const PATIENCE = { timeout: 20_000, interval: 20 }
+
+interface RunOptions {
+  readonly driver?: Partial<FakeSettings>
+  readonly flags?: Record<string, string>
+  readonly env?: Record<string, string>
+  readonly rules?: readonly FakeRule[]
+}
+
+async function start({ driver = {}, flags = {}, env = {}, rules = [] }: RunOptions = {}) {
+  const program = await startProgramTrial()
+  const { trial, kubeconfig, signal } = program
+  const { fake, endpoint } = await program.serveFakeDriver(driver)
+  fake.script.setRules(rules)
+  const settings = readResizerSettings({
+    csiAddress: endpoint,
+    kubeconfig,
+    retryIntervalStart: '10ms',
+    kubeApiQps: '-1',
+    ...flags,
+  })
+  const lines: { fields: any; message: string }[] = []
+  const write = (fields: object, message: string) => void lines.push({ fields, message })
+  const log = { debug: write, info: write, warn: write, error: write }
+  const clock = systemClock()
+  const running = program.runs(runResizer({ settings, clock, random: Math.random, log, signal, env }))
+
+  /** A claim of 1Gi, bound to a volume of the driver, that asks for 2Gi. */
+  async function aGrowingClaim(name: string, zone?: string): Promise<void> {
+    await trial.post('/apis/storage.k8s.io/v1/storageclasses', {
+      metadata: { name: 'growing' },
+      provisioner: DRIVER,
+      allowVolumeExpansion: true,
+    })
+    const request = create(CreateVolumeRequestSchema, {
+      name,
+      capacityRange: { requiredBytes: BigInt(GI) },
+      volumeCapabilities: [{ accessMode: { mode: 1 }, accessType: { case: 'mount', value: {} } }],
+    })
+    const { volume } = await fake.controller.createVolume(request, { signal })
+    const resources = (storage: string) => ({ resources: { requests: { storage } } })
+    const common = { accessModes: ['ReadWriteOnce'], storageClassName: 'growing' }
+    const { json } = await trial.post(CLAIMS, {
+      metadata: { name },
+      spec: { ...common, volumeName: `pv-${name}`, ...resources('1Gi') },
+    })
+    await trial.post(VOLUMES, {
+      metadata: { name: `pv-${name}` },
+      spec: {
+        ...common,
+        capacity: { storage: '1Gi' },
+        claimRef: { namespace: 'default', name, uid: json.metadata.uid },
+        csi: { driver: DRIVER, volumeHandle: volume!.volumeId },
+        ...(zone ? { nodeAffinity: { required: { nodeSelectorTerms: [inZone(zone)] } } } : {}),
+      },
+    })
+    const status = { phase: 'Bound', capacity: { storage: '1Gi' } }
+    await trial.patch(`${CLAIMS}/${name}/status`, { status }, 'merge')
+    const { status: code } = await trial.patch(`${CLAIMS}/${name}`, { spec: resources('2Gi') }, 'merge')
+    expect(code).toBe(200)
+  }
+
+  const untilPending = (name: string) =>
+    vi.waitFor(async () => {
+      const { json } = await trial.get(`${CLAIMS}/${name}`)
+      expect(json.status.allocatedResourceStatuses?.storage).toBe('NodeResizePending')
+    }, PATIENCE)
+  return { trial, fake, running, lines, aGrowingClaim, untilPending, stop: program.abort }
+}
+
+const inZone = (zone: string) => ({ matchExpressions: [{ key: 'zone', operator: 'In', values: [zone] }] })
+
+describe('stowage resizer', () => {
+  it('REX-1 SYS-5 grows volumes of any server’s claims, tells people, and shows its metrics', async () => {
+    const { trial, lines, aGrowingClaim, untilPending } = await start({ flags: { httpEndpoint: '127.0.0.1:0' } })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    expect((await trial.get(`${VOLUMES}/pv-orders`)).json.spec.capacity).toEqual({ storage: '2Gi' })
+    await vi.waitFor(async () => {
+      const { items } = (await trial.get('/api/v1/events')).json
+      const told = items.map(({ reason, source }: any) => `${source.component}: ${reason}`)
+      expect(told).toEqual(
+        expect.arrayContaining([
+          `external-resizer ${DRIVER}: Resizing`,
+          `external-resizer ${DRIVER}: FileSystemResizeRequired`,
+        ]),
+      )
+    }, PATIENCE)
+    const { monitoring } = lines.find(({ message }) => message === 'started')!.fields
+    const text = await (await fetch(`${monitoring}/metrics`)).text()
+    expect(text).toMatch(/csi_sidecar_operations_seconds_count\{.*\/csi.v1.Controller\/ControllerExpandVolume.*\} 1/)
+    expect(text).toContain(`workqueue_depth{name="${DRIVER}-pvc"}`)
+    expect((await fetch(`${monitoring}/healthz/leader-election`)).status).toBe(200)
+  })
+
+  it('REX-8 SYS-8 of several only the leader works, under the lease that other resizers take', async () => {
+    const { trial, aGrowingClaim, untilPending } = await start({ flags: { leaderElection: 'true' } })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    const { status } = await trial.get(
+      '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example',
+    )
+    expect(status).toBe(200)
+  })
+
+  it('REX-1 on every node one changes the volumes that only its node reaches, under a lease of that node', async () => {
+    const segments = { zone: 'a' }
+    const driver = { pools: [{ name: 'pool', capacityBytes: 100 * GI, segments }], nodes: [{ id: 'node-1', segments }] }
+    const flags = { nodeDeployment: 'true', leaderElection: 'true' }
+    const { trial, fake, aGrowingClaim, untilPending } = await start({ driver, flags, env: { NODE_NAME: 'node-1' } })
+    await aGrowingClaim('elsewhere', 'b')
+    await aGrowingClaim('here', 'a')
+    await untilPending('here')
+    const asked = fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')
+    expect(asked).toHaveLength(1)
+    const { status } = await trial.get(
+      '/apis/coordination.k8s.io/v1/namespaces/default/leases/external-resizer-fake-stowage-example-node-1',
+    )
+    expect(status).toBe(200)
+    const nameless = await start({ driver, flags })
+    await expect(nameless.running).rejects.toThrow(/--node-deployment needs the name of the node/)
+  })
+
+  it('SYS-7 waits for a driver that goes away while it is asked what it is', async () => {
+    const effect = { do: 'fail', code: 'UNAVAILABLE' } as const
+    const rules = [{ method: 'ControllerGetCapabilities', times: 1, effect }]
+    const { aGrowingClaim, untilPending, lines } = await start({ rules })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    expect(lines.map(({ message }) => message)).toContain(
+      'the CSI driver does not describe itself; retrying every second',
+    )
+  })
+
+  it('REX-1 (20) says what the driver lacks, and ends', async () => {
+    const cannot = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'], node: [] } })
+    await expect(cannot.running).rejects.toThrow(/fake\.stowage\.example at .* EXPAND_VOLUME/)
+    const alone = await start({ driver: { plugin: [] } })
+    await expect(alone.running).rejects.toThrow(/does not report the capability CONTROLLER_SERVICE/)
+  })
+
+  it('REX-1 (20) works with a driver that grows volumes on their nodes only', async () => {
+    const { fake, aGrowingClaim, untilPending } = await start({ driver: { controller: ['CREATE_DELETE_VOLUME'] } })
+    await aGrowingClaim('orders')
+    await untilPending('orders')
+    expect(fake.record.calls.filter(({ method }) => method === 'ControllerExpandVolume')).toEqual([])
+  })
+})
+
+describe('the flags of stowage resizer', () => {
+  const deps = { clock: manualClock(), random: () => 0.5, signal: new AbortController().signal, write: () => {} }
+  /** As the command line gives them to the command. */
+  function parse(...args: string[]) {
+    const command = createProgram(deps).commands.find((one) => one.name() === 'resizer')!
+    const parser = new Command().exitOverride().configureOutput({ writeErr: () => {} })
+    for (const option of command.options) parser.addOption(option)
+    return readResizerSettings(parser.parse(args, { from: 'user' }).opts())
+  }
+
+  it('REX-1 mean, when they are not given, what they mean to the external resizer', () => {
+    expect(parse()).toMatchObject({
+      csiAddress: '/run/csi/socket',
+      timeout: 10_000,
+      kubeApiQps: 5,
+      kubeApiBurst: 10,
+      workers: 10,
+      retryIntervalStart: 1_000,
+      retryIntervalMax: 300_000,
+      handleVolumeInuseError: true,
+      checkCapacity: false,
+      leaderElection: false,
+      leaderElectionLeaseDuration: 15_000,
+      leaderElectionRenewDeadline: 10_000,
+      leaderElectionRetryPeriod: 5_000,
+      metricsPath: '/metrics',
+      monitoring: undefined,
+    })
+  })
+
+  it('REX-1 take what deployments of the external resizer give', () => {
+    const settings = parse(
+      ...['--csi-address=/csi/csi.sock', '--leader-election', '--workers=100', '--resync-period=5m', '--v=5'],
+      ...['--handle-volume-inuse-error=false', '--feature-gates=AnnotateFsResize=true', '--http-endpoint=:8080'],
+    )
+    expect(settings).toMatchObject({ workers: 100, leaderElection: true, handleVolumeInuseError: false })
+    expect(settings.monitoring).toMatchObject({ port: 8080 })
+  })
+
+  it('SYS-10 refuse what makes no sense, by name', () => {
+    expect(() => parse('--workers=none')).toThrow(/^--workers "none": expected a whole number of 1 or more$/)
+    expect(() => parse('--http-endpoint=:1', '--metrics-address=:2')).toThrow(/not both/)
+    expect(() => parse('--metrics-path=metrics')).toThrow(/--metrics-path/)
+    expect(() => parse('--feature-gates=AnnotateFsResize=false')).toThrow(/always true here/)
+  })
+})

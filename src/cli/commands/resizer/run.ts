@@ -1,0 +1,60 @@
+// Runs `stowage resizer`: expands the volumes of a CSI driver and modifies their attributes. The process around it is
+// processes/run-sidecar.ts; its flags are resizer-flags.ts.
+import { hostname } from 'node:os'
+import { canExpand } from '../../../controllers/expanding/index.ts'
+import { createModifyingMetrics } from '../../../controllers/modifying/index.ts'
+import type { DriverFacts } from '../../../csi/index.ts'
+import type { DriverMetrics, DriverParts } from '../../../processes/driver-controllers.ts'
+import { runSidecar, type SidecarRun } from '../../../processes/run-sidecar.ts'
+import type { ResizerSettings } from './command.ts'
+
+export async function runResizer(run: SidecarRun<ResizerSettings>): Promise<void> {
+  await runSidecar(run, {
+    userAgent: 'stowage-resizer',
+    createMetrics: (registry): DriverMetrics => ({ modifying: createModifyingMetrics(registry) }),
+    leaseName: ({ facts, node }) => `external-resizer-${leaseNameOf(facts.name)}${node ? `-${node.name}` : ''}`,
+    partsFor({ facts }) {
+      checkCanChange(facts, run.settings.csiAddress)
+      return resizerParts(run.settings)
+    },
+  })
+}
+
+export function checkCanChange(facts: DriverFacts, address: string): void {
+  const driver = `The CSI driver ${facts.name} at ${address}`
+  if (!facts.plugin.has('CONTROLLER_SERVICE')) {
+    throw new Error(
+      `${driver} does not report the capability CONTROLLER_SERVICE. Run the resizer beside one that does.`,
+    )
+  }
+  if (canExpand(facts) || facts.controller.has('MODIFY_VOLUME')) return
+  throw new Error(
+    `${driver} cannot change volumes: it reports the capability EXPAND_VOLUME neither for the controller nor for nodes, ` +
+      'nor MODIFY_VOLUME. Run no resizer beside it.',
+  )
+}
+
+export function resizerParts(settings: ResizerSettings): DriverParts {
+  const common = {
+    timeoutMs: settings.timeout,
+    slowRetryMs: settings.retryIntervalMax,
+    handlesInUse: settings.handleVolumeInuseError,
+  }
+  return {
+    instance: hostname(),
+    volumeChanges: {
+      workers: settings.workers,
+      retryIntervalStartMs: settings.retryIntervalStart,
+      retryIntervalMaxMs: settings.retryIntervalMax,
+      throttle: settings.throttle,
+      expanding: { ...common, checksCapacity: settings.checkCapacity },
+      modifying: { ...common, extraModifyMetadata: settings.extraModifyMetadata },
+    },
+  }
+}
+
+/** As the upstream external-resizer derives it, so that the two never work at the same time. */
+function leaseNameOf(driverName: string): string {
+  const name = driverName.replace(/[^a-zA-Z0-9-]/g, '-')
+  return name.endsWith('-') ? `${name}X` : name
+}

@@ -1,0 +1,27 @@
+// `stowage scheduler`: flags and help. What runs is run.ts.
+import { type AddCommand, processDeps } from '../../command.ts'
+import { addRemoteOptions, capacityReservationOption, kubeconfigOption } from '../../flags/common.ts'
+
+export const addScheduler: AddCommand = (program, deps) => {
+  const command = program
+    .command('scheduler')
+    .summary('schedule pods by their volumes, against any Kubernetes API server')
+    .description('Runs the scheduler of `stowage up` in a process of its own.')
+    .addOption(kubeconfigOption())
+    .option(
+      '--scheduler-names <names>',
+      'schedule pods with these spec.schedulerName, separated by commas (default: default-scheduler,stowage-scheduler)',
+    )
+    .addOption(capacityReservationOption())
+    .option('--bind-timeout-seconds <seconds>', 'how long a pod waits for its volumes before it is rescheduled', '600')
+    .option('--feature-gates <gates>', 'enable or disable features, e.g. CSIStorageCapacity=false', '')
+  addRemoteOptions(command)
+    .addHelpText(
+      'after',
+      '\nExample:\n  stowage scheduler --kubeconfig ~/.kube/config --scheduler-names stowage-scheduler\n',
+    )
+    .action(async (flags) => {
+      const { runScheduler } = await import('./run.ts')
+      await runScheduler(flags, await processDeps(deps, flags.logLevel))
+    })
+}

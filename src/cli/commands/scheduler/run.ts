@@ -1,0 +1,63 @@
+// `stowage scheduler`: the scheduler of `stowage up` in a process of its own, against any Kubernetes API server. Where
+// several run, one works. The ephemeral-volume controller is not part of it: every cluster has one.
+import { parseFeatureGates } from '../../../api/feature-gates.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import { type RemoteFlags, runRemote } from '../../../processes/run-remote.ts'
+import type { ProcessDeps } from '../../../runtime/index.ts'
+import { createScheduler, createSchedulerMetrics, SCHEDULER_NAMES } from '../../../scheduler/index.ts'
+import { type LeaseFlags, parseLeaseDuration } from '../../flags/lease-duration.ts'
+
+export interface SchedulerFlags extends RemoteFlags, LeaseFlags {
+  /** As --scheduler-names gives them, separated by commas. */
+  readonly schedulerNames?: string
+  readonly capacityReservation?: string
+  readonly bindTimeoutSeconds?: string
+  readonly featureGates?: string
+}
+
+/** Held by the scheduler that works. */
+const SCHEDULER_LEASE = 'stowage-scheduler'
+
+export async function runScheduler(flags: SchedulerFlags, deps: ProcessDeps): Promise<void> {
+  const settings = parseSchedulerFlags(flags)
+  await runRemote(
+    {
+      lease: SCHEDULER_LEASE,
+      leaseTimes: parseLeaseDuration(flags.leaderElectionLeaseDuration),
+      about: { schedulers: settings.schedulerNames },
+      prepare(registry) {
+        const schedulerMetrics = createSchedulerMetrics(registry)
+        return (deps) => [createScheduler({ ...deps, schedulerMetrics, ...settings })]
+      },
+    },
+    flags,
+    deps,
+  )
+}
+
+export function parseSchedulerFlags(flags: Partial<SchedulerFlags>) {
+  const { capacityReservation = 'on', bindTimeoutSeconds = '600', featureGates = '' } = flags
+  const names = (flags.schedulerNames ?? SCHEDULER_NAMES.join(',')).split(',').map((name) => name.trim())
+  if (names.some((name) => name === '')) {
+    throw new UsageError(`--scheduler-names ${JSON.stringify(flags.schedulerNames)}: expected names, by comma`)
+  }
+  if (capacityReservation !== 'on' && capacityReservation !== 'off') {
+    throw new UsageError(`--capacity-reservation ${JSON.stringify(capacityReservation)}: expected on or off`)
+  }
+  const seconds = Number(bindTimeoutSeconds)
+  if (!(Number.isInteger(seconds) && seconds >= 0) || bindTimeoutSeconds.trim() === '') {
+    throw new UsageError(
+      `--bind-timeout-seconds ${JSON.stringify(bindTimeoutSeconds)}: expected a whole number, 0 or more`,
+    )
+  }
+  try {
+    return {
+      schedulerNames: names,
+      capacityReservation: capacityReservation === 'on',
+      bindTimeoutMs: seconds * 1_000,
+      gates: parseFeatureGates(featureGates),
+    }
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}

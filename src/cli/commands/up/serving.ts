@@ -1,0 +1,133 @@
+// The flags, help and output that `stowage up` and `stowage server` share. What runs is processes/serve.ts.
+import { type Command, Option } from 'commander'
+import { EXPANSION_QUOTAS } from '../../../api/kind.ts'
+import { formatQuantity, quantityFromBytes } from '../../../api/quantity.ts'
+import { stowageVersion } from '../../../apiserver/version.ts'
+import { DEFAULT_LISTEN, parseListen } from '../../../base/listen-address.ts'
+import { UsageError } from '../../../base/usage-error.ts'
+import type { StartedNodes } from '../../../processes/local-nodes.ts'
+import type { Ready } from '../../../processes/serve.ts'
+import { type ProgramDeps, processDeps } from '../../command.ts'
+import { parseChangeThrottle } from '../../flags/change-throttle.ts'
+import {
+  dataDirOption,
+  defaultDataDir,
+  logLevelOption,
+  outputOption,
+  parseDataDir,
+  parsePoolSize,
+  pkiDirOption,
+} from '../../flags/common.ts'
+
+interface Serving {
+  readonly name: string
+  readonly summary: string
+  readonly description: string
+  readonly controllers: boolean
+}
+
+export function addServing(program: Command, deps: ProgramDeps, serving: Serving): Command {
+  const { name, summary, description, controllers } = serving
+  return program
+    .command(name)
+    .summary(summary)
+    .description(description)
+    .addOption(dataDirOption())
+    .option('--store <url>', 'use etcd instead of the embedded store: etcd://HOST:PORT[,HOST:PORT…][/PREFIX]')
+    .option('--etcd-ca <file>', 'certificate authority of etcd, for etcds://')
+    .option('--etcd-cert <file>', 'client certificate for etcd')
+    .option('--etcd-key <file>', 'key of the client certificate')
+    .addOption(pkiDirOption())
+    .option('--listen <host:port>', 'address to serve the API on', DEFAULT_LISTEN)
+    .option('--feature-gates <gates>', 'enable or disable features, e.g. VolumeProvisionedIO=false', '')
+    .addOption(
+      new Option(
+        '--expansion-quota <size>',
+        'what quota charges after a lowered expansion, see docs/explanation/quota.md',
+      )
+        .choices(EXPANSION_QUOTAS)
+        .default('high-water-mark'),
+    )
+    .option('--runtime-config <versions>', 'enable or disable API versions, e.g. storage.k8s.io/v1alpha1=false', '')
+    .option('--history-minutes <minutes>', 'how long old revisions are kept for watches and paged lists', '5')
+    .addOption(logLevelOption().default('info'))
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `\nExample:\n  stowage ${name} --listen 127.0.0.1:7443 &\n  kubectl --kubeconfig ${defaultDataDir()}/admin.kubeconfig get namespaces\n`,
+    )
+    .action(async (flags) => {
+      const historyMinutes = Number(flags.historyMinutes)
+      if (!(historyMinutes > 0))
+        throw new UsageError(`--history-minutes ${JSON.stringify(flags.historyMinutes)}: expected a number above 0`)
+      const { serve } = await import('../../../processes/serve.ts')
+      const { clock, random, log, signal } = await processDeps(deps, flags.logLevel)
+      const isJson = flags.output === 'json'
+      await serve({
+        dataDir: parseDataDir(flags.dataDir),
+        store: flags.store,
+        etcdTls: { ca: flags.etcdCa, cert: flags.etcdCert, key: flags.etcdKey },
+        pkiDir: flags.pkiDir,
+        listen: parseListen(flags.listen),
+        featureGates: flags.featureGates,
+        expansionQuota: flags.expansionQuota,
+        runtimeConfig: flags.runtimeConfig,
+        historyMinutes,
+        volumesDir: flags.volumesDir,
+        driverSockets: flags.driverSocket ?? [],
+        nodes: flags.nodes === undefined ? undefined : parseNodeCount(flags.nodes),
+        poolBytes: parsePoolSize(flags.poolSize),
+        runCommands: flags.runCommands === true,
+        capacityReservation: flags.capacityReservation !== 'off',
+        throttle: parseChangeThrottle(flags),
+        controllers,
+        clock,
+        random,
+        log,
+        signal,
+        onReady: (ready) => {
+          const startMs = Math.round(performance.now())
+          deps.write(isJson ? `${JSON.stringify({ ...ready, startMs })}\n` : readyText(ready, startMs))
+        },
+        onNodes: (nodes) => {
+          const startMs = Math.round(performance.now())
+          deps.write(isJson ? `${JSON.stringify({ nodes, startMs })}\n` : nodesText(nodes, startMs))
+        },
+      })
+    })
+}
+
+function readyText({ url, kubeconfig, dataDir, nodes }: Ready, startMs: number): string {
+  const starting = nodes > 0 ? `  nodes       ${nodes}, starting\n` : ''
+  return (
+    `Stowage ${stowageVersion} is ready (${startMs} ms).\n` +
+    `  API         ${url}\n  kubeconfig  ${kubeconfig}\n  data        ${dataDir}\n${starting}` +
+    `\nTry it:\n  export KUBECONFIG=${shellWord(kubeconfig)}\n  kubectl get ${nodes > 0 ? 'nodes' : 'namespaces'}\n`
+  )
+}
+
+/** A word for the shell, quoted if it must be. */
+const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+
+function nodesText({ names, backend, poolBytes, shortcomings, idle }: StartedNodes, startMs: number): string {
+  const kept = backend === 'loop' ? 'loop devices' : 'directories'
+  const notes = [...shortcomings, ...idleNotes(idle)].map((text) => `  note        ${text}\n`).join('')
+  const size = formatQuantity(quantityFromBytes(poolBytes))
+  return `\nNodes ready (${startMs} ms).\n  nodes       ${names.join(', ')}\n  storage     ${kept}, ${size} each\n${notes}`
+}
+
+function idleNotes(idle: readonly string[]): string[] {
+  if (idle.length === 0) return []
+  const count = idle.at(-1)!.split('-').at(-1)
+  return [`Nodes of an earlier start that do not run now: ${idle.join(', ')}. --nodes ${count} starts them again.`]
+}
+
+/** All nodes run in one process. */
+const NODES_MAX = 100
+
+function parseNodeCount(text: string): number {
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count <= NODES_MAX) return count
+  throw new UsageError(`--nodes ${JSON.stringify(text)}: expected a number from 0 to ${NODES_MAX}`)
+}

@@ -1,0 +1,14 @@
+import { describe, expect, it } from 'vitest'
+import { parseLeaseDuration } from './lease-duration.ts'
+
+describe('--leader-election-lease-duration', () => {
+  it('SYS-8 is 15 seconds unless given, of which a leader has ten to renew it', () => {
+    expect(parseLeaseDuration()).toEqual({ leaseMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 })
+    expect(parseLeaseDuration('3s')).toEqual({ leaseMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 })
+  })
+
+  it('SYS-10 refuses what is no duration, or too short for a leader to get through', () => {
+    expect(() => parseLeaseDuration('soon')).toThrow(/lease-duration "soon": expected a duration of 3s or more/)
+    expect(() => parseLeaseDuration('2s')).toThrow(/3s or more/)
+  })
+})
