@@ -36,7 +36,7 @@ export const ageOf = (timestamp: string | undefined, nowMs: number): string =>
   timestamp ? shortDuration(nowMs - Date.parse(timestamp)) : '<unknown>'
 
 /** 59s, 3m20s, 45m, 5h10m, 3d4h, 80d, 2y30d, 9y: the format of kubectl. */
-export function shortDuration(ms: number): string {
+function shortDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000)
   if (seconds < -1) return '<invalid>'
   if (seconds < 0) return '0s'

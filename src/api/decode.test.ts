@@ -56,7 +56,7 @@ describe('decode', () => {
     ['blob', 'aGVs\nbG8=', 'aGVsbG8='],
     ['port', 80, 80],
     ['port', 'http', 'http'],
-  ])('writes %s %j canonically as %j', (field, given, stored) => {
+  ])('decodes %s %j to the canonical %j', (field, given, stored) => {
     expect(decodeOuter({ [field]: given }).object).toHaveProperty(field, stored)
   })
 
@@ -74,12 +74,12 @@ describe('decode', () => {
     [{ blob: 'not base64!' }, 'blob: illegal base64 data'],
     [[], 'body: expected an object, got a list'],
     [{ one: [] }, 'one: expected an object, got a list'],
-  ])('SYS-10 refuses %j and says where and why', (value, message) => {
+  ])('SYS-10 rejects %j with path and reason', (value, message) => {
     expect(() => decodeOuter(value)).toThrow(DecodeError)
     expect(() => decodeOuter(value)).toThrow(message)
   })
 
-  it('of a part of an object fills in nothing and keeps what is empty', () => {
+  it('adds nothing to a partial object and keeps its empty values', () => {
     const value = { title: '', size: '1024Ki', items: [{ count: 0 }], labels: {}, at: null }
     expect(decode(outer, value, [], { partial: true }).object).toEqual({
       title: '',
@@ -89,30 +89,30 @@ describe('decode', () => {
     })
   })
 
-  it('names unknown fields by path, and ignores those it is told to', () => {
+  it('reports unknown fields by path, except the ignored ones', () => {
     const { unknown, object: decoded } = decode(outer, { kind: 'X', extra: { a: 1 }, items: [{ nam: 'x' }] }, ['kind'])
     expect(unknown.toSorted()).toEqual(['extra', 'items[0].nam'])
     expect(decoded).toEqual({ items: [{ name: '' }] })
   })
 
-  it('writes fields in the order of the declaration and map keys in the order of the alphabet', () => {
+  it('returns fields in the order of the declaration and map keys in alphabetical order', () => {
     const one = decodeOuter({ labels: { b: '2', a: '1' }, title: 't' }).object
     const two = decodeOuter({ title: 't', labels: { a: '1', b: '2' } }).object
     expect(JSON.stringify(one)).toBe(JSON.stringify(two))
   })
 
-  it('SYS-10 keeps `__proto__` a key like any other', () => {
+  it('SYS-10 treats `__proto__` as an ordinary key', () => {
     const { object: decoded } = decodeOuter(JSON.parse('{"labels":{"__proto__":"x"},"__proto__":{"title":"no"}}'))
     expect(Object.keys(decoded.labels ?? {})).toEqual(['__proto__'])
     expect(decoded.title).toBeUndefined()
     expect(({} as { title?: unknown }).title).toBeUndefined()
   })
 
-  it('SYS-10 refuses objects of absurdly many items', () => {
+  it('SYS-10 rejects objects with too many items', () => {
     expect(() => decodeOuter({ items: Array(300_000).fill(null) })).toThrow('more than 250000')
   })
 
-  it('counts every key it met, so that a difference to the text means duplicates', () => {
+  it('counts every key, so that a difference to the text reveals duplicates', () => {
     fc.assert(
       fc.property(fc.object({ maxDepth: 4 }), (value) => {
         const text = JSON.stringify({ any: value, title: 'x' })
@@ -121,7 +121,7 @@ describe('decode', () => {
     )
   })
 
-  it('is idempotent: what it made decodes to itself', () => {
+  it('is idempotent', () => {
     const anInner = fc.record(
       { name: fc.string(), count: fc.integer({ min: -5, max: 5 }), on: fc.boolean() },
       { requiredKeys: [] },
@@ -145,7 +145,7 @@ describe('decode', () => {
   })
 })
 
-describe('what was decoded before', () => {
+describe('decode with a known object', () => {
   const known = Object.freeze({
     title: 'a',
     items: Object.freeze([Object.freeze({ name: 'x' })]),
@@ -153,7 +153,7 @@ describe('what was decoded before', () => {
     any: Object.freeze({ k: [1] }),
   })
 
-  it('SYS-4 is taken as it is where the value has the very same, and the rest is decoded', () => {
+  it('SYS-4 reuses identical parts and decodes the rest', () => {
     const value = { ...known, title: 'b', one: { ...known.one, count: 2 } }
     const { object, unknown } = decode(outer, value, [], { known })
     expect(object).toEqual({ title: 'b', items: [{ name: 'x' }], one: { name: 'y', count: 2 }, any: { k: [1] } })
@@ -162,14 +162,14 @@ describe('what was decoded before', () => {
     expect(object.one).not.toBe(known.one)
   })
 
-  it('SYS-4 counts only in its own place', () => {
+  it('SYS-4 reuses a part only at the same path', () => {
     const value = { ...known, items: known.one }
     expect(() => decode(outer, value, [], { known })).toThrow(DecodeError)
     expect(() => decode(outer, { ...known, one: { name: 7 } }, [], { known })).toThrow(DecodeError)
     expect(decode(outer, { ...known, one: { ...known.one, other: 1 } }, [], { known }).unknown).toEqual(['one.other'])
   })
 
-  it('SYS-4 changes nothing about the result', () => {
+  it('SYS-4 gives the same result as without it', () => {
     const values = fc.record({
       title: fc.string(),
       one: fc.record({ name: fc.string(), count: fc.integer({ min: 0, max: 9 }) }),

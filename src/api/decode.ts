@@ -2,6 +2,7 @@
 // Drops and reports unknown fields; drops nulls and empty optional values; checks times, quantities and base64 and
 // rewrites them canonically. Whether values are allowed is decided by validation (kinds/).
 import { LruCache } from '../base/lru-cache.ts'
+import { setOwn } from './json-value.ts'
 import { canonicalQuantity } from './quantity.ts'
 import type { Field, MapType, ObjectType, Scalar, Type } from './schema.ts'
 
@@ -292,13 +293,6 @@ function isEmpty(type: Type, value: unknown): boolean {
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** Sets an own property whatever its name: `__proto__` is a legal key of a ConfigMap. */
-export function setOwn(object: Record<string, unknown>, name: string, value: unknown): void {
-  if (name === '__proto__')
-    Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
-  else object[name] = value
-}
 
 function countOwnKeys(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0

@@ -20,16 +20,16 @@ export interface FieldError {
   readonly message: string
 }
 
-const CAUSES: Record<FieldErrorType, { reason: string; words: string }> = {
-  Required: { reason: 'FieldValueRequired', words: 'Required value' },
-  Invalid: { reason: 'FieldValueInvalid', words: 'Invalid value' },
-  NotSupported: { reason: 'FieldValueNotSupported', words: 'Unsupported value' },
-  Forbidden: { reason: 'FieldValueForbidden', words: 'Forbidden' },
-  Duplicate: { reason: 'FieldValueDuplicate', words: 'Duplicate value' },
-  TooLong: { reason: 'FieldValueTooLong', words: 'Too long' },
-  TooMany: { reason: 'FieldValueTooMany', words: 'Too many' },
-  NotFound: { reason: 'FieldValueNotFound', words: 'Not found' },
-  TypeInvalid: { reason: 'FieldValueTypeInvalid', words: 'Invalid value' },
+const CAUSES: Record<FieldErrorType, { reason: string; text: string }> = {
+  Required: { reason: 'FieldValueRequired', text: 'Required value' },
+  Invalid: { reason: 'FieldValueInvalid', text: 'Invalid value' },
+  NotSupported: { reason: 'FieldValueNotSupported', text: 'Unsupported value' },
+  Forbidden: { reason: 'FieldValueForbidden', text: 'Forbidden' },
+  Duplicate: { reason: 'FieldValueDuplicate', text: 'Duplicate value' },
+  TooLong: { reason: 'FieldValueTooLong', text: 'Too long' },
+  TooMany: { reason: 'FieldValueTooMany', text: 'Too many' },
+  NotFound: { reason: 'FieldValueNotFound', text: 'Not found' },
+  TypeInvalid: { reason: 'FieldValueTypeInvalid', text: 'Invalid value' },
 }
 
 export const causeReason = (type: FieldErrorType): string => CAUSES[type].reason
@@ -78,7 +78,7 @@ export class FieldErrors {
 
   #add(type: FieldErrorType, field: string, detail: string, ...value: [unknown?]): void {
     if (this.list.length >= FIELD_ERRORS_MAX) return
-    const parts = [CAUSES[type].words]
+    const parts = [CAUSES[type].text]
     if (value.length > 0) parts.push(show(value[0]))
     if (detail) parts.push(detail)
     this.list.push({ type, field, message: parts.join(': ') })

@@ -15,7 +15,7 @@ describe('parseJson', () => {
     )
   })
 
-  it('SYS-10 refuses with a place whatever JSON.parse refuses, and nothing else', () => {
+  it('SYS-10 rejects exactly what JSON.parse rejects, with a position', () => {
     const almostJson = fc
       .tuple(
         fc.json(),
@@ -56,28 +56,28 @@ describe('parseJson', () => {
     ['"a\\x"', 'an escape sequence that does not exist at line 1, column 3 (offset 2)'],
     ['"a\tb"', 'a control character that must be escaped at line 1, column 3 (offset 2)'],
     ['\ufeff{}', 'expected a value but found "\ufeff" at line 1, column 1 (offset 0)'],
-  ])('SYS-10 says what is wrong with %j', (text, because) => {
+  ])('SYS-10 explains the error in %j', (text, because) => {
     expect(() => parseJson(text)).toThrow(`invalid JSON: ${because}`)
   })
 
-  it('quotes no more of the body than one character', () => {
+  it('quotes at most one character of the body', () => {
     expect(() => parseJson('{"password": "hunter2" oops}')).not.toThrow(/hunter2|oops/)
   })
 
-  it('SYS-10 refuses bytes that are not UTF-8 and says where', () => {
+  it('SYS-10 rejects bytes that are not UTF-8, with their position', () => {
     const body = Buffer.concat([bytes('{"ä":"'), Buffer.from([0xff]), bytes('€"}')])
     expect(() => parseJson(body)).toThrow('the body is not valid UTF-8 at byte 7')
     expect(() => parseJson(Buffer.from([0x22, 0xc3, 0x22]))).toThrow('at byte 1')
   })
 
-  it('SYS-10 refuses deep nesting before anything can overflow', () => {
+  it('SYS-10 rejects deep nesting before it can overflow the stack', () => {
     expect(parseJson(nested(JSON_DEPTH_MAX))).toBeDefined()
     expect(() => parseJson(nested(JSON_DEPTH_MAX + 1))).toThrow(`nested more than ${JSON_DEPTH_MAX} deep`)
     expect(() => parseJson('{"a":'.repeat(2_000_000))).toThrow('nested more than')
     expect(() => parseJson('[[1]]', { depthMax: 1 })).toThrow('nested more than 1 deep')
   })
 
-  it('counts depth, not brackets: strings and siblings do not nest', () => {
+  it('counts depth and not brackets: strings and siblings do not nest', () => {
     expect(parseJson(JSON.stringify('['.repeat(5000)))).toHaveLength(5000)
     expect(parseJson(`[${Array(5000).fill('[]').join()}]`)).toHaveLength(5000)
     expect(parseJson('["\\\\","\\"[[["]', { depthMax: 1 })).toEqual(['\\', '"[[['])
@@ -92,7 +92,7 @@ describe('parseJson', () => {
 })
 
 describe('countKeys', () => {
-  it('is the number of pairs in the value when no key is repeated', () => {
+  it('is the number of pairs in the value if there are no duplicates', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value, null, 1)
@@ -102,7 +102,7 @@ describe('countKeys', () => {
     )
   })
 
-  it('is larger than that when a key is repeated', () => {
+  it('is larger than that if there are duplicates', () => {
     const { value, keyCount } = decodeJson('{"a":":","b":{"c":1,"c":2},"a":3}')
     expect(keyCount).toBe(5)
     expect(pairsIn(value)).toBe(3)
@@ -129,11 +129,11 @@ describe('findDuplicateKeys', () => {
     ['{"spec":{"x":1},"spec":{"x":2}}', ['spec']],
     ['{"__proto__":1,"__proto__":2}', ['__proto__']],
     ['{"a,\\"b":1,"a,\\"b":2}', ['a,"b']],
-  ])('in %j: %j', (text, paths) => {
+  ])('finds in %j: %j', (text, paths) => {
     expect(findDuplicateKeys(text)).toEqual(paths)
   })
 
-  it('finds some exactly when there are more pairs in the text than in the value', () => {
+  it('finds duplicates exactly if the text has more pairs than the value', () => {
     const text = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', ':', '"'), fc.jsonValue())).map((pairs) => {
       const members = pairs.map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`)
       return `{"spec": {${members.join(' , ')}}}`
@@ -145,7 +145,7 @@ describe('findDuplicateKeys', () => {
     )
   })
 
-  it('stops after a bounded number of findings', () => {
+  it('stops after DUPLICATE_KEYS_MAX duplicates', () => {
     const members = Array.from({ length: 1000 }, (_, i) => `"k${i}":0,"k${i}":1`)
     expect(findDuplicateKeys(`{${members}}`)).toHaveLength(DUPLICATE_KEYS_MAX)
   })

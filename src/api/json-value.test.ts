@@ -6,7 +6,7 @@ const json = (text: string): JsonObject => JSON.parse(text)
 const anyJson = fc.jsonValue() as fc.Arbitrary<JsonValue>
 
 describe('setOwn and ownValue', () => {
-  it('treat every key alike, whatever objects inherit', () => {
+  it('treat inherited names as ordinary keys', () => {
     for (const key of ['a', '__proto__', 'constructor', 'toString']) {
       const object: Record<string, number> = {}
       expect(ownValue(object, key)).toBeUndefined()
@@ -31,7 +31,7 @@ describe('jsonEquals', () => {
     expect(jsonEquals(json('{"toString":1}'), json('{"x":1}'))).toBe(false)
   })
 
-  it('agrees with comparing the texts of two values', () => {
+  it('agrees with comparing the JSON texts of two values', () => {
     fc.assert(fc.property(anyJson, (value) => jsonEquals(value, json(JSON.stringify(value)))))
     fc.assert(
       fc.property(anyJson, anyJson, (a, b) => {
@@ -42,7 +42,7 @@ describe('jsonEquals', () => {
   })
 })
 
-it('isDeeperThan counts objects and lists inside one another', () => {
+it('isDeeperThan counts nested objects and lists', () => {
   expect(isDeeperThan('a', 0)).toBe(false)
   expect(isDeeperThan([], 0)).toBe(true)
   expect(isDeeperThan([{ a: [] }, []], 3)).toBe(false)

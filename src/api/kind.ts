@@ -47,13 +47,13 @@ export interface Column<T> {
   cell(object: T, context: ColumnContext): string | number | boolean | null
 }
 
-export interface ColumnContext {
+interface ColumnContext {
   readonly nowMs: number
   /** All rows if the response is a list: a class is marked "(default)" by comparison with the others. */
   readonly siblings?: readonly KubeObject[]
 }
 
-export interface StatusRules<T> {
+interface StatusRules<T> {
   /** Whether a write to /status also updates labels, annotations and finalizers (most kinds do). */
   readonly acceptsMetadata: boolean
   /** Keeps the status that is sent with a create (a node registers with its status). */

@@ -12,7 +12,7 @@ export function dns1123LabelProblems(value: string): NameProblems {
   return [
     ...problems,
     mismatch({
-      says: "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+      rule: "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
       examples: ['my-name', '123-abc'],
       pattern: DNS_1123_LABEL_PATTERN,
     }),
@@ -30,7 +30,7 @@ export function dns1035LabelProblems(value: string): NameProblems {
   return [
     ...problems,
     mismatch({
-      says: "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+      rule: "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
       examples: ['my-name', 'abc-123'],
       pattern: DNS_1035_LABEL_PATTERN,
     }),
@@ -63,7 +63,7 @@ export function labelValueProblems(value: string): NameProblems {
   return [
     ...problems,
     mismatch({
-      says: "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+      rule: "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
       examples: ['MyValue', 'my_value', '12345'],
       pattern: `(${KEY_NAME_PATTERN})?`,
     }),
@@ -76,7 +76,7 @@ export function configMapKeyProblems(value: string): NameProblems {
   if (!CONFIG_MAP_KEY.test(value)) {
     problems.push(
       mismatch({
-        says: "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+        rule: "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
         examples: ['key.name', 'KEY_NAME', 'key-name'],
         pattern: CONFIG_MAP_KEY_PATTERN,
       }),
@@ -123,7 +123,7 @@ export function cIdentifierProblems(value: string): NameProblems {
   if (C_IDENTIFIER.test(value)) return NONE
   return [
     mismatch({
-      says: "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+      rule: "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
       examples: ['my_name', 'MY_NAME', 'MyName'],
       pattern: C_IDENTIFIER_PATTERN,
     }),
@@ -170,7 +170,7 @@ const DATE_TIME =
 const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 const WRONG_KEY_NAME = mismatch({
-  says: "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+  rule: "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
   examples: ['MyName', 'my.name', '123-abc'],
   pattern: KEY_NAME_PATTERN,
 })
@@ -184,7 +184,7 @@ function subdomainProblems(value: string, unit: LengthUnit): NameProblems {
   return [
     ...problems,
     mismatch({
-      says: "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+      rule: "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
       examples: ['example.com'],
       pattern: DNS_1123_SUBDOMAIN_PATTERN,
     }),
@@ -197,6 +197,6 @@ type LengthUnit = 'characters' | 'bytes'
 const tooLong = (value: string, lengthMax: number, unit: LengthUnit): NameProblems =>
   Buffer.byteLength(value) > lengthMax ? [`must be no more than ${lengthMax} ${unit}`] : NONE
 
-function mismatch({ says, examples, pattern }: { says: string; examples: string[]; pattern: string }): string {
-  return `${says} (e.g. ${examples.map((example) => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`
+function mismatch({ rule, examples, pattern }: { rule: string; examples: string[]; pattern: string }): string {
+  return `${rule} (e.g. ${examples.map((example) => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { FieldErrors } from './field-errors.ts'
 import { ipFamilyOf, validateCIDR, validateIP } from './network-addresses.ts'
 
-const isGood = (rule: (text: string, field: string, errors: FieldErrors) => void, text: string) => {
+const isValid = (rule: (text: string, field: string, errors: FieldErrors) => void, text: string) => {
   const errors = new FieldErrors()
   rule(text, 'x', errors)
   return !errors.any
@@ -15,7 +15,7 @@ describe('network addresses', () => {
     ['10.0.0.256', false],
     ['fe80::1%eth0', false],
     ['', false],
-  ])('%s is an address: %s', (text, good) => expect(isGood(validateIP, text)).toBe(good))
+  ])('%s is a valid IP address: %s', (text, valid) => expect(isValid(validateIP, text)).toBe(valid))
 
   it.each([
     ['10.0.0.0/24', true],
@@ -26,9 +26,9 @@ describe('network addresses', () => {
     ['10.0.0.0/', false],
     ['10.0.0.0/24/1', false],
     ['10.0.0.0/-1', false],
-  ])('%s is a range: %s', (text, good) => expect(isGood(validateCIDR, text)).toBe(good))
+  ])('%s is a valid CIDR: %s', (text, valid) => expect(isValid(validateCIDR, text)).toBe(valid))
 
-  it('know their family', () => {
+  it('have an IP family', () => {
     expect(['10.0.0.0/24', '::1', 'here'].map(ipFamilyOf)).toEqual([4, 6, 0])
   })
 })

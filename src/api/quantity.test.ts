@@ -16,7 +16,7 @@ import {
 
 describe('canonicalQuantity', () => {
   it.each([
-    // the largest suffix that leaves a whole number
+    // the largest suffix with an integer mantissa
     ['1000M', '1G'],
     ['160000', '160k'],
     ['1234567M', '1234567M'],
@@ -33,7 +33,7 @@ describe('canonicalQuantity', () => {
     ['1.5Gi', '1536Mi'],
     ['0.5Mi', '512Ki'],
     ['.0001k', '100m'],
-    // binary below 1024, or with a fraction left over, is printed in decimal
+    // binary below 1024, or with a fraction, is formatted as decimal
     ['0.5Ki', '512'],
     ['100.035Ki', '102435840m'],
     ['0.05Gi', '53687091200m'],
@@ -62,7 +62,7 @@ describe('canonicalQuantity', () => {
     ['9223372036854775807Ki', '9223372036854775807'],
     ['12E', '12E'],
     ['1000E', '1000E'],
-    // texts that count as canonical as they stand
+    // texts that are canonical as they are
     ['1.125', '1.125'],
     ['1.500', '1.500'],
     ['1E6', '1E6'],
@@ -74,9 +74,9 @@ describe('canonicalQuantity', () => {
     ['1E5', '100e3'],
     ['+2048Ki', '2Mi'],
     ['+5Pi', '5Pi'],
-    // the wire allows white space around a quantity
+    // white space around a quantity is allowed
     [' 1Gi\n', '1Gi'],
-  ])('prints %j as %j', (given, canonical) => {
+  ])('formats %j as %j', (given, canonical) => {
     expect(canonicalQuantity(given)).toBe(canonical)
   })
 
@@ -121,20 +121,20 @@ describe('parseQuantity', () => {
     ['1e1001', wrongSuffix],
     ['1e999999999999', wrongSuffix],
     ['9'.repeat(257), /^quantities must be no more than 256 characters$/],
-  ])('refuses %j', (given, message) => {
+  ])('rejects %j', (given, message) => {
     expect(() => parseQuantity(given)).toThrow(message)
     expect(isQuantity(given)).toBe(false)
   })
 
-  it.each([Number.NaN, Number.POSITIVE_INFINITY])('refuses the number %d', (given) => {
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('rejects the number %d', (given) => {
     expect(isQuantity(given)).toBe(false)
   })
 
-  it.each([null, undefined, true, {}, ['1']])('does not take %j for a quantity', (given) => {
+  it.each([null, undefined, true, {}, ['1']])('rejects %j as a quantity', (given) => {
     expect(isQuantity(given)).toBe(false)
   })
 
-  it('gives the same answer however many other texts were read in between', () => {
+  it('gives the same result after the cache was cleared', () => {
     const before = canonicalQuantity('1536Mi')
     for (let i = 0; i < 10_000; i++) parseQuantity(`${i}k`)
     expect(canonicalQuantity('1536Mi')).toBe(before)
@@ -211,7 +211,7 @@ describe('quantityToBytes', () => {
   })
 })
 
-it('quantityIsInteger and quantitySign look at the amount, not the text', () => {
+it('quantityIsInteger and quantitySign use the amount, not the text', () => {
   expect(['1', '1Ki', '1000m', '1e-1', '1m'].map(quantityIsInteger)).toEqual([true, true, true, false, false])
   expect(['-1m', '0Gi', '1n'].map(quantitySign)).toEqual([-1, 0, 1])
 })

@@ -11,12 +11,12 @@ export interface Quantity {
   readonly text?: string
 }
 
-export type QuantityFormat = 'decimal' | 'binary' | 'exponent'
+type QuantityFormat = 'decimal' | 'binary' | 'exponent'
 
 /** A value from an object, or the result of an earlier computation. */
 export type QuantityLike = string | number | Quantity
 
-export class QuantityError extends Error {
+class QuantityError extends Error {
   override readonly name = 'QuantityError'
 }
 

@@ -58,11 +58,11 @@ describe('parseLabelSelector', () => {
     ['x=-a', 'invalid label value: "-a": a valid label must be'],
     [`x=${'a'.repeat(64)}`, 'must be no more than 63 bytes'],
     ['x\u00a0=a', 'invalid label key'],
-  ])('SYS-10 refuses %j', (text, because) => {
+  ])('SYS-10 rejects %j', (text, because) => {
     expect(() => parseLabelSelector(text)).toThrow(because)
   })
 
-  it('gives back what it printed', () => {
+  it('parses the formatted selector to the same selector', () => {
     fc.assert(
       fc.property(labelSelectorText, (text) => {
         const printed = formatLabelSelector(parseLabelSelector(text))
@@ -71,7 +71,7 @@ describe('parseLabelSelector', () => {
     )
   })
 
-  it('never fails with anything but a SelectorError', () => {
+  it('fails only with a SelectorError', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'xy=!(), <>in') }), (text) => {
         try {
@@ -117,7 +117,7 @@ describe('matchesLabels', () => {
     expect(matchesLabels(parseLabelSelector(text), labels as Record<string, string>)).toBe(matches)
   })
 
-  it('takes an object without labels for one with no label', () => {
+  it('treats an object without labels as one with empty labels', () => {
     expect(matchesLabels(parseLabelSelector('!x'), undefined)).toBe(true)
     expect(matchesLabels(parseLabelSelector('x'), null)).toBe(false)
   })
@@ -152,7 +152,7 @@ describe('labelSelectorFromObject', () => {
     [{ key: 'x', operator: 'Exists', values: ['a'] }, 'values set must be empty'],
     [{ key: '', operator: 'Exists' }, 'invalid label key: ""'],
     [{ key: 'x', operator: 'In', values: ['a b'] }, 'invalid label value: "a b"'],
-  ])('refuses %j', (expression, because) => {
+  ])('rejects %j', (expression, because) => {
     expect(() => labelSelectorFromObject({ matchExpressions: [expression] })).toThrow(because)
   })
 })
@@ -183,11 +183,11 @@ describe('field selectors', () => {
     ['a===b', "unescaped character in value: '='"],
     ['a=\\x', 'invalid escape sequence: \\x'],
     ['a=b\\', 'invalid escape sequence: \\'],
-  ])('SYS-10 refuses %j', (text, because) => {
+  ])('SYS-10 rejects %j', (text, because) => {
     expect(() => parseFieldSelector(text)).toThrow(because)
   })
 
-  it('match on equality, a missing value being empty', () => {
+  it('match on equality and treat a missing value as empty', () => {
     const fields = { 'metadata.name': 'a', 'status.phase': 'Bound' } as Record<string, string>
     const matches = (text: string) => matchesFields(parseFieldSelector(text), (field) => fields[field])
     expect(matches('metadata.name=a,status.phase!=Failed')).toBe(true)
@@ -197,13 +197,13 @@ describe('field selectors', () => {
     expect(matches('spec.nodeName!=')).toBe(false)
   })
 
-  it('tell what they pin a field to', () => {
+  it('return the required value of a field', () => {
     const requirements = parseFieldSelector('metadata.name=a,status.phase!=Failed')
     expect(fieldPinnedBy(requirements, 'metadata.name')).toBe('a')
     expect(fieldPinnedBy(requirements, 'status.phase')).toBeUndefined()
   })
 
-  it('survive printing and parsing, whatever the value', () => {
+  it('are preserved by formatting and parsing', () => {
     const requirement = fc.record({
       field: fc.stringMatching(/^[a-z.]+$/),
       operator: fc.constantFrom('=' as const, '!=' as const),

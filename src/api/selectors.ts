@@ -9,7 +9,7 @@ export interface LabelRequirement {
   readonly values: readonly string[]
 }
 
-export type LabelOperator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<'
+type LabelOperator = '=' | '!=' | 'in' | 'notin' | 'exists' | '!' | '>' | '<'
 
 export interface LabelSelector {
   /** All must be met; sorted by key. An empty list selects everything. */

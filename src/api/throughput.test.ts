@@ -23,7 +23,7 @@ describe('normalizeThroughput', () => {
     expect(normalizeThroughput(written)).toBe(stored)
   })
 
-  it('PIO-1 says the same when it is asked again', () => {
+  it('PIO-1 is idempotent', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 50n), (amount) => {
         const once = normalizeThroughput(String(amount))
@@ -32,7 +32,7 @@ describe('normalizeThroughput', () => {
     )
   })
 
-  it('PIO-1 never answers between nothing and one mebibyte per second for a whole number', () => {
+  it('PIO-1 never returns an integer between 0 and 1Mi', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1 }), (amount) => {
         expect(quantityToBytes(normalizeThroughput(String(amount)))).toBeGreaterThanOrEqual(1_048_576n)

@@ -40,16 +40,16 @@ describe('parseYaml', () => {
     ['a: *nowhere', 'Unresolved alias'],
     ['{"a": 1,, }', /^invalid YAML: /],
     ['a: &a {b: *a}', 'invalid YAML: '],
-  ])('SYS-10 refuses %j', async (text, because) => {
+  ])('SYS-10 rejects %j', async (text, because) => {
     await expect(parseYaml(text)).rejects.toThrow(because)
     await expect(parseYaml(text)).rejects.toHaveProperty('name', 'YamlError')
   })
 
-  it('SYS-10 refuses what is not UTF-8', async () => {
+  it('SYS-10 rejects bytes that are not UTF-8', async () => {
     await expect(parseYaml(Buffer.from([0x61, 0x3a, 0xff]))).rejects.toThrow('the body is not valid UTF-8')
   })
 
-  it('SYS-10 survives bodies made to exhaust it', async () => {
+  it('SYS-10 rejects bodies that exhaust resources', async () => {
     const levels = [
       'a: &a [x,x,x,x,x,x,x,x,x]',
       ...[...'bcdefghi'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`),
@@ -63,7 +63,7 @@ describe('parseYaml', () => {
     await expect(parseYaml('- a\n'.repeat(50_000))).rejects.toThrow('more than 100000 tokens; send it as JSON instead')
   })
 
-  it('takes long text in few tokens', async () => {
+  it('accepts long text in few tokens', async () => {
     const text = `data: |\n${'  line\n'.repeat(50_000)}`
     expect(await read(text)).toEqual({ data: 'line\n'.repeat(50_000) })
   })
@@ -78,7 +78,7 @@ describe('parseYaml', () => {
     expect((await parseYaml(text)).duplicateKeys).toEqual(duplicateKeys)
   })
 
-  it('lets the last of duplicate keys count', async () => {
+  it('uses the last of duplicate keys', async () => {
     expect(await read('a: 1\na: 2\n')).toEqual({ a: 2 })
   })
 
@@ -96,13 +96,13 @@ describe('printYaml', () => {
     )
   })
 
-  it('quotes what some parsers would not take for a string', async () => {
+  it('quotes strings that YAML 1.1 parsers would not read as strings', async () => {
     expect(await printYaml(['yes', '1e3', '0644', 'null', '12:30', ''])).toBe(
       ['- "yes"', '- "1e3"', '- "0644"', '- "null"', '- "12:30"', '- ""', ''].join('\n'),
     )
   })
 
-  it('is undone by parseYaml', async () => {
+  it('is the inverse of parseYaml', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (given) => {
         const value: JsonValue = JSON.parse(JSON.stringify(given)) // JSON has no negative zero

@@ -19,15 +19,15 @@ function conflictsOf(run: () => unknown): string[] {
   return []
 }
 
-/** An object as a set: lists owned item by item have no order of their own. */
+/** An object without the order of lists that are owned item by item. */
 const unordered = ({ parts, tags, ...rest }: Config) => ({
   ...rest,
   parts: parts?.toSorted((a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)),
   tags: tags?.toSorted(),
 })
 
-describe('apply, whatever is applied', () => {
-  it('leaves an object that has all of it, and a manager that owns all of it', () => {
+describe('apply (properties)', () => {
+  it('results in an object that contains the configuration and a manager that owns all of it', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (first, config) => {
         const { object, entries } = nothing.applyAs('other', first).applyAs('me', config, { force: true })
@@ -39,7 +39,7 @@ describe('apply, whatever is applied', () => {
     )
   })
 
-  it('changes nothing the second time, not even a time', () => {
+  it('changes nothing when applied again, not even the timestamp', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (first, config) => {
         const once = nothing.applyAs('other', first).applyAs('me', config, { force: true })
@@ -50,7 +50,7 @@ describe('apply, whatever is applied', () => {
     )
   })
 
-  it('never conflicts with a manager of other fields, and going leaves the others as they were', () => {
+  it('never conflicts with a manager of other fields, and an empty configuration keeps the fields of others', () => {
     fc.assert(
       fc.property(disjointConfigs, ([mine, theirs]) => {
         const before = nothing.applyAs('they', theirs)
@@ -61,7 +61,7 @@ describe('apply, whatever is applied', () => {
     )
   })
 
-  it('comes to the same in either order, if the fields are different ones', () => {
+  it('gives the same result in either order if the fields are disjoint', () => {
     fc.assert(
       fc.property(disjointConfigs, ([a, b]) => {
         const one = nothing.applyAs('a', a).applyAs('b', b)
@@ -72,7 +72,7 @@ describe('apply, whatever is applied', () => {
     )
   })
 
-  it('moves from one configuration to the next as if the first had never been', () => {
+  it('moves from one configuration to the next as if the first had never been applied', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (first, second) => {
         const moved = nothing.applyAs('me', first).applyAs('me', second)
@@ -83,7 +83,7 @@ describe('apply, whatever is applied', () => {
     )
   })
 
-  it('conflicts exactly over what others own and would lose', () => {
+  it('conflicts exactly over the fields of other managers that would change', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (theirs, mine) => {
         const before = nothing.applyAs('they', theirs)
@@ -103,7 +103,7 @@ describe('apply, whatever is applied', () => {
 })
 
 describe('apply', () => {
-  it('refuses to change what another manager owns, and names the field', () => {
+  it('rejects a change of a field that another manager owns, and names the field', () => {
     const machine = Owned.createdBy('maker', { colour: 'red', parts: [{ name: 'arm', weight: 1 }] })
     const config = { colour: 'blue', parts: [{ name: 'arm', weight: 2 }] }
     expect(conflictsOf(() => machine.applyAs('me', config))).toEqual([
@@ -116,7 +116,7 @@ describe('apply', () => {
     })
   })
 
-  it('shares a field with whoever has set it to the same value', () => {
+  it('shares a field with a manager that has set it to the same value', () => {
     const shared = nothing.applyAs('a', { colour: 'red' }).applyAs('b', { colour: 'red' })
     expect(shared.owners).toEqual({ 'a Apply': { 'f:colour': {} }, 'b Apply': { 'f:colour': {} } })
     const left = shared.applyAs('a', {})
@@ -124,7 +124,7 @@ describe('apply', () => {
     expect(left.applyAs('b', {}).object.colour).toBeUndefined()
   })
 
-  it('removes what it set and does not set any more, and nothing that anyone else set', () => {
+  it('removes fields that it no longer sets, but not those that other managers set', () => {
     const machine = nothing
       .applyAs('me', { labels: { a: '1', b: '2' }, parts: [{ name: 'arm', weight: 1 }, { name: 'leg' }] })
       .applyAs('other', { parts: [{ name: 'leg', weight: 5 }] })
@@ -132,35 +132,35 @@ describe('apply', () => {
     expect(machine.object).toMatchObject({ labels: { a: '1' }, parts: [{ name: 'leg', weight: 5 }] })
   })
 
-  it('keeps what an update added inside something it gives up', () => {
+  it('keeps fields that an update added below a field that it no longer sets', () => {
     const machine = nothing.applyAs('me', { engine: { fuel: 'oil' } })
     const updated = machine.updateAs('other', { ...machine.object, engine: { fuel: 'oil', power: 3 } })
     expect(updated.applyAs('me', {}).object.engine).toEqual({ power: 3 })
   })
 
-  /** As if the server had added it by itself. */
+  /** Adds the fields without an owner, as server-side defaulting does. */
   const withUnowned = ({ object, entries, steps }: Owned, more: Config) =>
     new Owned({ ...object, ...more }, entries, steps)
 
-  it('what the server added inside an object goes with it', () => {
+  it('removes fields that the server added together with their parent', () => {
     const machine = withUnowned(nothing.applyAs('me', { engine: { fuel: 'oil' } }), {
       engine: { fuel: 'oil', power: 3 },
     })
     expect(machine.applyAs('me', { colour: 'red' }).object).not.toHaveProperty('engine')
   })
 
-  it('what the server added beside what others own stays', () => {
+  it('keeps fields that the server added beside fields of other managers', () => {
     const owned = nothing.applyAs('me', { labels: { a: '1' } }).applyAs('other', { labels: { b: '2' } })
     const machine = withUnowned(owned, { labels: { a: '1', b: '2', added: '3' } })
     expect(machine.applyAs('me', {}).object.labels).toEqual({ b: '2', added: '3' })
   })
 
-  it('follows the order of the configuration and leaves the others where they were', () => {
+  it('uses the order of the configuration and keeps other items in place', () => {
     const machine = nothing.applyAs('other', { tags: ['a', 'b', 'c', 'd'] }).applyAs('me', { tags: ['d', 'x', 'b'] })
     expect(machine.object.tags).toEqual(['a', 'c', 'd', 'x', 'b'])
   })
 
-  it('replaces as a whole what is owned as a whole', () => {
+  it('replaces atomic values as a whole', () => {
     const machine = nothing.applyAs('me', { settings: { a: '1' }, order: ['x'], joint: { from: 'p' } })
     const { object } = machine.applyAs('me', { settings: { b: '2' }, order: ['y'], joint: { to: 'q' } })
     expect(object).toMatchObject({ settings: { b: '2' }, order: ['y'], joint: { to: 'q' } })
@@ -168,7 +168,7 @@ describe('apply', () => {
     expect(object.joint).not.toHaveProperty('from')
   })
 
-  it('an empty map is owned, and adds nothing', () => {
+  it('owns an empty map, which adds nothing', () => {
     const machine = nothing.applyAs('me', { labels: {} })
     expect(machine.owners).toEqual({ 'me Apply': { 'f:labels': {} } })
     expect(machine.object.labels).toBeUndefined()

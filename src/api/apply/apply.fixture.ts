@@ -17,7 +17,7 @@ const part = object('test.Part', '', {
 })
 const joint = object('test.Joint', '', { from: opt(1, string, ''), to: opt(2, string, '') }, { atomic: true })
 
-export const machine = object('test.Machine', '', {
+const machine = object('test.Machine', '', {
   metadata: req(1, objectMeta, ''),
   colour: opt(2, string, ''),
   size: ptr(3, int32, ''),

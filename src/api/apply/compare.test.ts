@@ -6,7 +6,7 @@ import { compare } from './compare.ts'
 const between = (before: object, after: object) => compare(machinePlace, before, after)
 
 describe('compare', () => {
-  it('finds nothing between equal objects', () => {
+  it('finds no difference between equal objects', () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
         expect(between(config, structuredClone(config))).toEqual({ removed: {}, modified: {}, added: {} })
@@ -14,7 +14,7 @@ describe('compare', () => {
     )
   })
 
-  it('what is added one way is removed the other way', () => {
+  it('is symmetric: fields added in one direction are removed in the other', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, (a, b) => {
         const there = between(a, b)
@@ -25,7 +25,7 @@ describe('compare', () => {
     )
   })
 
-  it('looks into objects, maps, sets and keyed items, and at everything else as a whole', () => {
+  it('descends into objects, maps, sets and keyed items, and compares all other values as a whole', () => {
     const before = {
       colour: 'red',
       labels: { a: '1', b: '2' },
@@ -55,14 +55,14 @@ describe('compare', () => {
     })
   })
 
-  it('an optional object comes into being with a node of its own, one that is always there does not', () => {
+  it('reports a new optional object as a member, but not an object that is always present', () => {
     expect(between({}, { engine: { fuel: 'oil' }, metadata: { labels: { a: '1' } } }).added).toEqual({
       'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } },
       'f:engine': { '.': {}, 'f:fuel': {} },
     })
   })
 
-  it('a key that is left out counts as its default', () => {
+  it('treats an absent key field as its default', () => {
     const tools = (grip: object) => ({ parts: [{ name: 'arm', tools: [{ id: 1, ...grip }] }] })
     expect(between(tools({}), tools({ grip: 'right' })).removed).toEqual({})
     expect(between(tools({}), tools({ grip: 'left' })).removed).toMatchObject({
@@ -70,7 +70,7 @@ describe('compare', () => {
     })
   })
 
-  it('items that share a key are one, and change as a whole', () => {
+  it('treats items with the same key as one value', () => {
     const twins = (weight: number) => ({
       parts: [
         { name: 'arm', weight: 1 },

@@ -22,20 +22,20 @@ const anySet: fc.Arbitrary<FieldSet> = fc
   )
 
 describe('field sets', () => {
-  it('a node with something below it belongs to the set only if it says so', () => {
+  it('a node with children is a member only with the child "."', () => {
     const set = { 'f:labels': { '.': {}, 'f:app': {} }, 'f:spec': { 'f:size': {} } }
     expect(pathsOf(set)).toEqual([['f:labels'], ['f:labels', 'f:app'], ['f:spec', 'f:size']])
     expect(hasPath(set, ['f:labels'])).toBe(true)
     expect(hasPath(set, ['f:spec'])).toBe(false)
   })
 
-  it('the difference takes away a field alone, not what is below it', () => {
+  it('the difference removes a path only, not the paths below it', () => {
     const set = { 'f:labels': { '.': {}, 'f:app': {} } }
     expect(difference(set, { 'f:labels': {} })).toEqual({ 'f:labels': { 'f:app': {} } })
     expect(difference(set, { 'f:labels': { 'f:app': {} } })).toEqual({ 'f:labels': {} })
   })
 
-  it('union, intersection and difference are those of the paths', () => {
+  it('union, intersection and difference equal those of the paths', () => {
     const texts = (set: FieldSet) =>
       pathsOf(set)
         .map((path) => path.join(' '))
@@ -52,7 +52,7 @@ describe('field sets', () => {
     )
   })
 
-  it('what comes out unchanged is the same set', () => {
+  it('an operation that changes nothing returns its input', () => {
     const set = { 'f:labels': { '.': {}, 'f:app': {} } }
     expect(difference(set, { 'f:labels': { 'f:other': {} }, 'f:spec': {} })).toBe(set)
     expect(union(set, EMPTY)).toBe(set)
@@ -60,7 +60,7 @@ describe('field sets', () => {
 })
 
 describe('field sets from clients', () => {
-  it('come back as they were sent', () => {
+  it('are returned as they were sent', () => {
     fc.assert(
       fc.property(anySet, (set) => {
         expect(decodeFieldsV1(JSON.parse(JSON.stringify(set)))).toEqual(set)
@@ -68,22 +68,22 @@ describe('field sets from clients', () => {
     )
   })
 
-  it('have their list keys and values written one way', () => {
+  it('have their list keys and values in canonical form', () => {
     expect(
       decodeFieldsV1({ 'f:p': { 'k:{ "protocol": "\\u0054CP", "containerPort":80}': { '.': {} } }, 'v:"\\u003c"': {} }),
     ).toEqual({ 'f:p': { 'k:{"containerPort":80,"protocol":"TCP"}': {} }, 'v:"<"': {} })
   })
 
   it.each([
-    ['an element of no kind', { spec: {} }],
-    ['a key that is no object', { 'k:[1]': {} }],
-    ['a key that is no JSON', { 'k:{name}': {} }],
-    ['a value that is no JSON', { 'v:red': {} }],
-    ['an index that is no number', { 'i:first': {} }],
-    ['a node that is no object', { 'f:spec': true }],
+    ['an element without a prefix', { spec: {} }],
+    ['a key that is not an object', { 'k:[1]': {} }],
+    ['a key that is not JSON', { 'k:{name}': {} }],
+    ['a value that is not JSON', { 'v:red': {} }],
+    ['an index that is not a number', { 'i:first': {} }],
+    ['a node that is not an object', { 'f:spec': true }],
     ['a list', []],
-    ['a tree without end', JSON.parse(`${'{"f:a":'.repeat(200)}{}${'}'.repeat(200)}`)],
-  ])('are none at all with %s', (_, value) => {
+    ['a tree that is too deep', JSON.parse(`${'{"f:a":'.repeat(200)}{}${'}'.repeat(200)}`)],
+  ])('are rejected with %s', (_, value) => {
     expect(decodeFieldsV1(value)).toBeUndefined()
   })
 })

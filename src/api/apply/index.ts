@@ -1,10 +1,9 @@
 // Public entry of apply/: field sets, managedFields, and how writes change an object and the ownership of its fields.
-export { type Applied, type ApplyOptions, applyConfig, type Conflict, ConflictError } from './apply-config.ts'
+export { applyConfig, ConflictError } from './apply-config.ts'
 export { configProblems } from './config-problems.ts'
-export type { FieldSet } from './field-set.ts'
 export { hasPath } from './field-set.ts'
 export { LAST_APPLIED, LAST_APPLIED_MANAGER, lastAppliedFields, lastAppliedText } from './last-applied.ts'
-export { type Entry, readEntries, type Writer } from './managers.ts'
+export { type Entry, readEntries } from './managers.ts'
 export { describePath } from './path-element.ts'
-export { type ObjectPlace, objectPlace } from './place.ts'
+export { objectPlace } from './place.ts'
 export { type TrackedWrite, trackCreate, trackUpdate } from './track-update.ts'

@@ -25,7 +25,7 @@ export interface ObjectPlace {
   readonly byElement: ReadonlyMap<string, FieldPlace>
 }
 
-export interface FieldPlace {
+interface FieldPlace {
   readonly name: string
   readonly element: string
   /** A function because types may be recursive. */

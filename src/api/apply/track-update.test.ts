@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { anyConfig, nothing, Owned } from './apply.fixture.ts'
 import { intersection } from './field-set.ts'
 
-describe('owners of an object that is updated', () => {
-  it('the creator owns everything but what names the object', () => {
+describe('managedFields after an update', () => {
+  it('the creator owns all fields except those that identify the object', () => {
     const metadata = { name: 'm', uid: 'u', labels: { a: '1' } }
     expect(Owned.createdBy('me', { metadata, colour: 'red' }).owners).toEqual({
       'me Update': { 'f:metadata': { 'f:labels': { '.': {}, 'f:a': {} } }, 'f:colour': {} },
     })
   })
 
-  it('who changes a field takes it from all others', () => {
+  it('a manager that changes a field becomes its only owner', () => {
     const machine = Owned.createdBy('me', { colour: 'red', size: 1 }).applyAs('applier', { colour: 'red' })
     expect(machine.updateAs('other', { colour: 'blue', size: 1 }).owners).toEqual({
       'me Update': { 'f:size': {} },
@@ -19,13 +19,13 @@ describe('owners of an object that is updated', () => {
     })
   })
 
-  it('a field that goes belongs to nobody', () => {
+  it('a removed field has no owner', () => {
     const machine = Owned.createdBy('me', { colour: 'red', size: 1 })
     expect(machine.updateAs('other', { size: 1 }).owners).toEqual({ 'me Update': { 'f:size': {} } })
     expect(machine.updateAs('other', {}).owners).toEqual({})
   })
 
-  it('an update that changes nothing leaves the record as it is, times included', () => {
+  it('an update that changes nothing keeps the entries, including their times', () => {
     fc.assert(
       fc.property(anyConfig, (config) => {
         const machine = Owned.createdBy('me', config)
@@ -34,7 +34,7 @@ describe('owners of an object that is updated', () => {
     )
   })
 
-  it('no field has two owners as long as nobody applies', () => {
+  it('no field has two owners without an apply', () => {
     fc.assert(
       fc.property(anyConfig, anyConfig, anyConfig, (a, b, c) => {
         const { entries } = Owned.createdBy('a', a).updateAs('b', b).updateAs('c', c)
@@ -47,16 +47,16 @@ describe('owners of an object that is updated', () => {
     )
   })
 
-  it('the same client has an entry for each subresource', () => {
+  it('a client has one entry per subresource', () => {
     const { entries } = Owned.createdBy('me', { size: 1 }).updateAs('me', { size: 2 }, 'status')
     expect(entries.map(({ manager, subresource }) => [manager, subresource])).toEqual([['me', 'status']])
   })
 
-  it('an object without a record gets none by an update', () => {
+  it('an object without managedFields gets none by an update', () => {
     expect(nothing.updateAs('me', { size: 1 }).entries).toEqual([])
   })
 
-  it('remembers ten updaters; the oldest of more are one without a name', () => {
+  it('keeps ten updaters and merges older ones into one entry', () => {
     let machine = Owned.createdBy('u00', { colour: 'red' })
     for (let n = 1; n <= 12; n++) {
       const labels = { ...machine.object.labels, [`l${n}`]: 'x' }

@@ -1,5 +1,5 @@
-// Whatever a client sends that has the right types, the rules answer: they never throw. Objects are made at random
-// from the declarations themselves, with names and amounts chosen to hurt.
+// Property test: the rules of a kind never throw for a well-typed object. Objects are generated from the schemas, with
+// names and amounts that are likely to cause trouble.
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../kind.ts'
@@ -33,7 +33,7 @@ const KINDS: readonly Kind[] = [
 
 describe('rules under hostile objects', () => {
   it.each(KINDS.map((kind) => [`${kind.kind} (${kind.group || 'core'})`, kind] as const))(
-    'SYS-10 %s: every object of the right types gets an answer',
+    'SYS-10 %s: validates every well-typed object without throwing',
     (_name, kind) => {
       const bodies = objectsOf(kind.type, 6)
       fc.assert(
@@ -114,7 +114,7 @@ function valuesOf(type: Type, depth: number): Arbitrary<unknown> {
 
 const cache = new Map<string, Arbitrary<object>>()
 
-/** Below `depth` only what must be there is there. */
+/** Below `depth` only required fields are generated. */
 function objectsOf(type: ObjectType, depth: number): Arbitrary<object> {
   const cached = cache.get(`${depth} ${type.name}`)
   if (cached) return cached

@@ -1,4 +1,4 @@
-// Whatever a client sends, as long as its types are right, the rules answer and never throw.
+// Property test for the storage kinds: the rules and columns never throw for a well-typed object.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Kind } from '../kind.ts'
@@ -84,7 +84,7 @@ describe('SYS-10 hostile but well-typed objects', () => {
       'VolumeAttributesClass=false,VolumeProvisionedIO=false,RecoverExpansionFailure=false',
     )
 
-    it(`are judged and shown as ${kind.kind} without a throw`, () => {
+    it(`are validated and shown as ${kind.kind} without throwing`, () => {
       fc.assert(
         fc.property(body, body, gates, (first, second, gates) => {
           const { object } = tryCreate(kind, first, { gates })
@@ -100,7 +100,7 @@ describe('SYS-10 hostile but well-typed objects', () => {
     })
   }
 
-  it('a thousand bad values give a bounded answer', () => {
+  it('a thousand invalid values cause a bounded error', () => {
     const allowedTopologies = Array.from({ length: 1000 }, () => ({}))
     const { errors } = tryCreate(storageClassKind, { metadata: { name: 'x' }, provisioner: 'p', allowedTopologies })
     expect(errors).toHaveLength(100)
@@ -108,7 +108,7 @@ describe('SYS-10 hostile but well-typed objects', () => {
 })
 
 describe('the fields of these kinds', () => {
-  it('SYS-2 all say what they are, for kubectl explain', () => {
+  it('SYS-2 all have a description for kubectl explain', () => {
     const silent: string[] = []
     const visit = (type: Type, path: string): void => {
       if (type.is === 'list') visit(type.item, path)

@@ -15,7 +15,7 @@ export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
   const [item] = containerItems(range)
   if (!item || !pod.spec) return
   const notes: string[] = []
-  const filled = <C extends { name: string; resources?: Container['resources'] }>(container: C, word: string): C => {
+  const filled = <C extends { name: string; resources?: Container['resources'] }>(container: C, type: string): C => {
     const limits = { ...item.default, ...container.resources?.limits }
     const requests = { ...item.defaultRequest, ...container.resources?.requests }
     note('request', requests, container.resources?.requests)
@@ -24,7 +24,7 @@ export function applyPodDefaults(pod: Pod, range: Readonly<LimitRange>): void {
 
     function note(part: string, now: object, before: object = {}): void {
       const added = Object.keys(now).filter((name) => !Object.hasOwn(before, name))
-      if (added.length > 0) notes.push(`${added.sort().join(', ')} ${part} for ${word} ${container.name}`)
+      if (added.length > 0) notes.push(`${added.sort().join(', ')} ${part} for ${type} ${container.name}`)
     }
   }
   const containers = pod.spec.containers.map((container) => filled(container, 'container'))

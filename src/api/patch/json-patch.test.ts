@@ -99,7 +99,7 @@ describe('applyJsonPatch', () => {
       '[{"op":"test","path":"/a","value":{"y":2,"x":1}}]',
       '{"a":{"x":1,"y":2}}',
     ],
-    ['moving to the same place changes nothing', '{"a":1}', '[{"op":"move","from":"/a","path":"/a"}]', '{"a":1}'],
+    ['moving to the same path changes nothing', '{"a":1}', '[{"op":"move","from":"/a","path":"/a"}]', '{"a":1}'],
     [
       'copies are independent',
       '{"a":{"x":1}}',
@@ -119,7 +119,7 @@ describe('applyJsonPatch', () => {
       '{"metadata":{"finalizers":["kubernetes.io/pv-protection"]}}',
     ],
     [
-      'keys that objects inherit are like any other',
+      'inherited names are ordinary keys',
       '{}',
       '[{"op":"add","path":"/__proto__","value":{"a":1}},{"op":"add","path":"/__proto__/b","value":2},{"op":"copy","from":"/__proto__","path":"/constructor"},{"op":"remove","path":"/__proto__"}]',
       '{"constructor":{"a":1,"b":2}}',
@@ -138,7 +138,7 @@ describe('applyJsonPatch', () => {
       'operation 0 (test "/baz"): the value differs',
     ],
     [
-      'A.12 adding inside what is not there',
+      'A.12 adding to an absent container',
       '{"foo":"bar"}',
       '[{"op":"add","path":"/baz/bat","value":"qux"}]',
       'operation 0 (add "/baz/bat"): there is no "baz"',
@@ -149,17 +149,17 @@ describe('applyJsonPatch', () => {
       '[{"op":"test","path":"/~01","value":"10"}]',
       'operation 0 (test "/~01"): the value differs',
     ],
-    ['removing what is not there', '{}', '[{"op":"remove","path":"/a"}]', 'operation 0 (remove "/a"): there is no "a"'],
-    ['replacing what is not there', '{}', '[{"op":"replace","path":"/a","value":1}]', 'there is no "a"'],
+    ['removing an absent value', '{}', '[{"op":"remove","path":"/a"}]', 'operation 0 (remove "/a"): there is no "a"'],
+    ['replacing an absent value', '{}', '[{"op":"replace","path":"/a","value":1}]', 'there is no "a"'],
     [
-      'copying what is not there',
+      'copying an absent value',
       '{}',
       '[{"op":"copy","from":"/a","path":"/b"}]',
       'operation 0 (copy "/a" to "/b"): there is no "a"',
     ],
-    ['moving what is not there', '{}', '[{"op":"move","from":"/a","path":"/a"}]', 'there is no "a"'],
-    ['testing what is not there', '{}', '[{"op":"test","path":"/a","value":1}]', 'there is no "a"'],
-    ['inherited members are not there', '{}', '[{"op":"test","path":"/toString","value":1}]', 'there is no "toString"'],
+    ['moving an absent value', '{}', '[{"op":"move","from":"/a","path":"/a"}]', 'there is no "a"'],
+    ['testing an absent value', '{}', '[{"op":"test","path":"/a","value":1}]', 'there is no "a"'],
+    ['testing an inherited member', '{}', '[{"op":"test","path":"/toString","value":1}]', 'there is no "toString"'],
     [
       'polluting the prototype',
       '{}',
@@ -206,7 +206,7 @@ describe('applyJsonPatch', () => {
       '[{"op":"remove","path":"/a"},{"op":"remove","path":"/a"}]',
       'operation 1 (remove "/a"): there is no "a"',
     ],
-  ])('SYS-10 refuses %s', (_, document, patch, because) => {
+  ])('SYS-10 rejects %s', (_, document, patch, because) => {
     const given = json(document)
     expect(() => applyJsonPatch(given, json(patch))).toThrow(
       expect.objectContaining({ failure: 'inapplicable', message: expect.stringContaining(because) }),
@@ -224,13 +224,13 @@ describe('applyJsonPatch', () => {
     ['[{"op":"copy","path":"/a"}]', 'operation 0: "from" must be a string'],
     ['[{"op":"remove","path":"a"}]', '"path" must be a JSON pointer, empty or starting with "/", not "a"'],
     ['[{"op":"remove","path":"/a~2"}]', '"path" must be a JSON pointer'],
-  ])('SYS-10 refuses %s, which is no patch', (patch, because) => {
+  ])('SYS-10 rejects %s as malformed', (patch, because) => {
     expect(() => applyJsonPatch({}, json(patch))).toThrow(
       expect.objectContaining({ failure: 'malformed', message: expect.stringContaining(because) }),
     )
   })
 
-  it('is bounded in the number of operations', () => {
+  it('bounds the number of operations', () => {
     const patch = Array(3).fill({ op: 'test', path: '', value: {} })
     expect(applyJsonPatch({}, patch, { operationsMax: 3 })).toEqual({})
     expect(() => applyJsonPatch({}, patch, { operationsMax: 2 })).toThrow(
@@ -238,14 +238,14 @@ describe('applyJsonPatch', () => {
     )
   })
 
-  it('is bounded in what copies add up to', () => {
+  it('bounds the total size of copies', () => {
     const doubling = Array(40).fill({ op: 'copy', from: '/a', path: '/a/-' })
     expect(() => applyJsonPatch({ a: ['x'] }, doubling)).toThrow(
       'copying would add more than the allowed 3145728 bytes',
     )
   })
 
-  it('is bounded in depth, however it is reached', () => {
+  it('bounds the depth of the result', () => {
     const nest = JSON.parse('['.repeat(JSON_DEPTH_MAX - 1) + ']'.repeat(JSON_DEPTH_MAX - 1))
     const doubling = Array(60).fill({ op: 'copy', from: '', path: '/0' })
     expect(() => applyJsonPatch([], doubling)).toThrow(/nested more than|copying would add/)
@@ -253,7 +253,7 @@ describe('applyJsonPatch', () => {
     expect(() => applyJsonPatch({ a: nest }, [{ op: 'add', path, value: nest }])).toThrow('nested more than')
   })
 
-  it('applies thousands of operations to a large object, and leaves that object alone', () => {
+  it('applies thousands of operations to a large object without modifying it', () => {
     const labels = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, 'v']))
     const patch = Object.keys(labels).map((key) => ({ op: 'replace', path: `/labels/${key}`, value: 'w' }))
     const result = applyJsonPatch({ labels }, patch) as { labels: typeof labels }
@@ -261,7 +261,7 @@ describe('applyJsonPatch', () => {
     expect(new Set(Object.values(labels))).toEqual(new Set(['v']))
   })
 
-  it('leads from any document to any other, and leaves the first as it was', () => {
+  it('transforms any document into any other without modifying the first', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (from, to) => {
         const before = JSON.stringify(from)
@@ -273,7 +273,7 @@ describe('applyJsonPatch', () => {
 })
 
 describe('pointers', () => {
-  it('survive printing and parsing', () => {
+  it('are preserved by formatting and parsing', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: fc.constantFrom('a', '/', '~', '0', '1') })), (path) => {
         expect(parsePointer(formatPointer(path))).toEqual(path)

@@ -25,7 +25,7 @@ describe('applyMergePatch', () => {
     ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
     // nulls inside lists are values
     ['{"a":[1]}', '{"a":[null,{"b":null}]}', '{"a":[null,{"b":null}]}'],
-    // keys that objects inherit are like any other
+    // inherited names are ordinary keys
     ['{}', '{"__proto__":{"a":1}}', '{"__proto__":{"a":1}}'],
     ['{"__proto__":{"a":1}}', '{"__proto__":{"b":2}}', '{"__proto__":{"a":1,"b":2}}'],
     ['{"__proto__":1}', '{"__proto__":null}', '{}'],
@@ -34,12 +34,12 @@ describe('applyMergePatch', () => {
     expect(JSON.stringify(applyMergePatch(json(document), json(patch)))).toBe(result)
   })
 
-  it('pollutes no prototype', () => {
+  it('does not pollute the prototype', () => {
     applyMergePatch({}, json('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}'))
     expect({}).not.toHaveProperty('polluted')
   })
 
-  it('changes neither document nor patch', () => {
+  it('modifies neither document nor patch', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (document, patch) => {
         const before = JSON.stringify([document, patch])
@@ -49,7 +49,7 @@ describe('applyMergePatch', () => {
     )
   })
 
-  it('applied twice is applied once', () => {
+  it('is idempotent', () => {
     fc.assert(
       fc.property(anyJson, anyJson, (document, patch) => {
         const once = applyMergePatch(document, patch)
@@ -58,7 +58,7 @@ describe('applyMergePatch', () => {
     )
   })
 
-  it('leads from any document to any other that holds no null', () => {
+  it('transforms any document into any other without nulls', () => {
     const noNulls = anyJson.map((value) => applyMergePatch(undefined, value))
     fc.assert(
       fc.property(noNulls, noNulls, (from, to) => {

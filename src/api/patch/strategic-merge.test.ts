@@ -30,18 +30,18 @@ describe('objects', () => {
     ['values are replaced, others kept', { a: 1, b: 2 }, { b: 3, c: 4 }, { a: 1, b: 3, c: 4 }],
     ['maps are merged', { a: { x: 1, y: 2 } }, { a: { y: 3 } }, { a: { x: 1, y: 3 } }],
     ['null removes', { a: 1, b: { c: 1, d: 1 } }, { a: null, b: { c: null } }, { b: { d: 1 } }],
-    ['null for what is not there is nothing', {}, { a: null, b: { c: null, d: { e: null } } }, { b: { d: {} } }],
-    ['a map may take the place of a value', { a: 1 }, { a: { b: 2, c: null } }, { a: { b: 2 } }],
-    ['a value may take the place of a map', { a: { b: 1 } }, { a: 2 }, { a: 2 }],
+    ['null for an absent field changes nothing', {}, { a: null, b: { c: null, d: { e: null } } }, { b: { d: {} } }],
+    ['a map can replace a value', { a: 1 }, { a: { b: 2, c: null } }, { a: { b: 2 } }],
+    ['a value can replace a map', { a: { b: 1 } }, { a: 2 }, { a: 2 }],
     ['unknown lists are replaced', { a: [1, 2] }, { a: [3] }, { a: [3] }],
     ['$patch replace', { a: { x: 1 } }, { a: { $patch: 'replace', y: 2 } }, { a: { y: 2 } }],
-    ['$patch replace where nothing was', {}, { a: { $patch: 'replace', y: 2 } }, { a: { y: 2 } }],
-    ['$patch replace of all', { a: 1 }, { $patch: 'replace', b: { c: null, d: 1 } }, { b: { d: 1 } }],
+    ['$patch replace of an absent field', {}, { a: { $patch: 'replace', y: 2 } }, { a: { y: 2 } }],
+    ['$patch replace of the document', { a: 1 }, { $patch: 'replace', b: { c: null, d: 1 } }, { b: { d: 1 } }],
     ['$patch delete', { a: { x: 1 }, b: 1 }, { a: { $patch: 'delete', x: 2 } }, { a: {}, b: 1 }],
-    ['$patch delete where nothing was', {}, { a: { $patch: 'delete' } }, {}],
-    ['$patch merge is what happens anyway', { a: { x: 1 } }, { a: { $patch: 'merge', y: 2 } }, { a: { x: 1, y: 2 } }],
+    ['$patch delete of an absent field', {}, { a: { $patch: 'delete' } }, {}],
+    ['$patch merge is the default', { a: { x: 1 } }, { a: { $patch: 'merge', y: 2 } }, { a: { x: 1, y: 2 } }],
     [
-      '$retainKeys drops the keys it does not name',
+      '$retainKeys drops all other keys',
       { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } } },
       { strategy: { $retainKeys: ['type'], type: 'Recreate' } },
       { strategy: { type: 'Recreate' } },
@@ -56,7 +56,7 @@ describe('objects', () => {
     expect(merge(document, patch)).toEqual(result)
   })
 
-  it('treat inherited keys like any other', () => {
+  it('treat inherited names as ordinary keys', () => {
     const patch = JSON.parse('{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}')
     expect(JSON.stringify(merge({}, patch))).toBe(JSON.stringify(patch))
     expect({}).not.toHaveProperty('polluted')
@@ -78,19 +78,19 @@ describe('lists merged by key', () => {
 
   it.each([
     [
-      'an item is changed in its place',
+      'an item is changed in place',
       { containers: [{ name: 'web', image: 'web:2' }] },
       { containers: [{ ...web, image: 'web:2' }, log] },
     ],
     [
-      'a new item comes before those the patch does not speak of',
+      'a new item precedes items that are not in the patch',
       { containers: [{ name: 'new', image: 'new:1' }] },
       { containers: [{ name: 'new', image: 'new:1' }, web, log] },
     ],
     ['an item is removed', { containers: [{ $patch: 'delete', name: 'web' }] }, { containers: [log] }],
-    ['removing what is not there is nothing', { containers: [{ $patch: 'delete', name: 'x' }] }, {}],
+    ['removing an absent item changes nothing', { containers: [{ $patch: 'delete', name: 'x' }] }, {}],
     [
-      'an item is removed and another takes its name',
+      'an item is removed and another with its name is added',
       {
         containers: [
           { $patch: 'delete', name: 'web' },
@@ -105,7 +105,7 @@ describe('lists merged by key', () => {
       { containers: [{ name: 'only', image: 'only:1' }] },
     ],
     [
-      'an item may say that it is to be merged',
+      'an item may have $patch merge',
       { containers: [{ name: 'log', $patch: 'merge', image: 'log:2' }] },
       { containers: [web, { ...log, image: 'log:2' }] },
     ],
@@ -130,7 +130,7 @@ describe('lists merged by key', () => {
       },
     ],
     [
-      'a list that was not there is taken, without what only patches contain',
+      'a new list is added without directives',
       {
         volumes: [
           { name: 'data', emptyDir: { sizeLimit: null }, $retainKeys: ['name', 'emptyDir'] },
@@ -141,7 +141,7 @@ describe('lists merged by key', () => {
       { volumes: [{ name: 'data', emptyDir: {} }] },
     ],
     [
-      'a replaced list is taken likewise',
+      'a replaced list is added without directives',
       { tolerations: [{ key: 'y', value: null, $patch: 'merge' }, { $patch: 'replace' }] },
       { tolerations: [{ key: 'y' }] },
     ],
@@ -151,11 +151,11 @@ describe('lists merged by key', () => {
       { containers: [log, web] },
     ],
     [
-      'the order may name items that are not there',
+      'the order may list absent items',
       { '$setElementOrder/containers': [{ name: 'x' }, { name: 'log' }, { name: 'y' }, { name: 'web' }] },
       { containers: [log, web] },
     ],
-    ['an order for a list that is not there is nothing', { '$setElementOrder/volumes': [{ name: 'a' }] }, {}],
+    ['an order for an absent list changes nothing', { '$setElementOrder/volumes': [{ name: 'a' }] }, {}],
   ])('%s', (_, patch, changed) => {
     expect(merge({ spec }, { spec: patch })).toEqual({ spec: { ...spec, ...(changed as object) } })
   })
@@ -175,7 +175,7 @@ describe('lists merged by key', () => {
   })
 })
 
-describe('what kubectl and the controllers send', () => {
+describe('patches of kubectl and controllers', () => {
   const lastApplied = { 'kubectl.kubernetes.io/last-applied-configuration': '{}\n' }
 
   it('apply that removes a container, a label and an env variable, and keeps an injected sidecar', () => {
@@ -324,13 +324,13 @@ describe('what kubectl and the controllers send', () => {
   })
 })
 
-describe('SYS-10 refuses', () => {
+describe('SYS-10 rejects', () => {
   const live = {
     metadata: { finalizers: ['a'] },
     spec: { containers: [{ name: 'web', env: [{ name: 'A' }] }], s: { a: 1 } },
   }
   it.each([
-    ['a patch that is no object', [], 'a strategic merge patch must be an object'],
+    ['a patch that is not an object', [], 'a strategic merge patch must be an object'],
     [
       'an unknown directive',
       { spec: { $patch: 'remove' } },
@@ -364,12 +364,12 @@ describe('SYS-10 refuses', () => {
       'metadata.finalizers is a list of scalars',
     ],
     [
-      'an order that is no list',
+      'an order that is not a list',
       { spec: { '$setElementOrder/containers': {} } },
       'spec.containers has a $setElementOrder that is not a list',
     ],
     [
-      'an order for no list',
+      'an order without a list',
       { spec: { $setElementOrder: [] } },
       'spec has "$setElementOrder", which must have the form $setElementOrder/<list>',
     ],
@@ -379,27 +379,27 @@ describe('SYS-10 refuses', () => {
       'spec.containers has an item without its merge key "name"',
     ],
     [
-      'an item that its order does not name',
+      'an item that is not in its order',
       { spec: { containers: [{ name: 'web' }], '$setElementOrder/containers': [{ name: 'log' }] } },
       'spec.containers has "web" in the patch, but not at the same position in its $setElementOrder',
     ],
     [
-      'items in another order than their order',
+      'items that contradict their order',
       { metadata: { finalizers: ['b', 'a'], '$setElementOrder/finalizers': ['a', 'b'] } },
       'metadata.finalizers has "a" in the patch, but not at the same position in its $setElementOrder',
     ],
     [
-      'a deletion that is no list',
+      'a deletion that is not a list',
       { metadata: { '$deleteFromPrimitiveList/finalizers': 'a' } },
       'metadata.finalizers has a $deleteFromPrimitiveList that is not a list',
     ],
     [
-      '$retainKeys that is no list',
+      '$retainKeys that is not a list',
       { spec: { s: { $retainKeys: 'a' } } },
       'spec.s has a $retainKeys that is not a list',
     ],
     [
-      'a key that $retainKeys does not name',
+      'a key that is not in $retainKeys',
       { spec: { s: { $retainKeys: ['a'], b: 1 } } },
       'spec.s contains "b", which is not listed in its $retainKeys',
     ],
@@ -409,7 +409,7 @@ describe('SYS-10 refuses', () => {
 })
 
 describe('properties', () => {
-  it('applying twice is applying once, directives never leak, and nothing given is changed', () => {
+  it('is idempotent, removes all directives and does not modify its input', () => {
     fc.assert(
       fc.property(aDocument, aPatch, (document, patch) => {
         const before = JSON.stringify([document, patch])
@@ -426,7 +426,7 @@ describe('properties', () => {
     fc.assert(fc.property(aDocument, (document) => jsonEquals(merge(document, {}), document as JsonObject)))
   })
 
-  it('what a patch says of an item, the result says too', () => {
+  it('the result contains all fields of the patch', () => {
     fc.assert(
       fc.property(aDocument, someContainers, (document, containers) => {
         const result = merge(document, { spec: { containers } }) as { spec: { containers: { name: string }[] } }

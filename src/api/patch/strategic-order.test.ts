@@ -20,7 +20,7 @@ describe('orderItems', () => {
 
   const keys = fc.uniqueArray(fc.constantFrom(...'abcdefgh')).map((list) => list.join(''))
 
-  it('keeps every item, the order wanted, and the order before among the rest', () => {
+  it('keeps every item, the order of the patch, and the previous order of the rest', () => {
     fc.assert(
       fc.property(keys, keys, (before, wanted) => {
         const items = [...new Set(before + wanted)].join('')
@@ -33,7 +33,7 @@ describe('orderItems', () => {
     )
   })
 
-  it('applied again, changes nothing', () => {
+  it('is idempotent', () => {
     fc.assert(
       fc.property(keys, keys, (before, wanted) => {
         const once = order([...new Set(before + wanted)].join(''), { wanted, before })

@@ -41,11 +41,11 @@ const read = (fields: Fields, write: (writer: ProtobufWriter) => void) =>
   decodeProtobuf(object('test.Message', '', fields), written(write))
 
 describe('decodeProtobuf', () => {
-  it.each(PROTOBUF_SAMPLES)('SYS-2 reads what $command sends', ({ type, bytes, json }) => {
+  it.each(PROTOBUF_SAMPLES)('SYS-2 decodes the body of $command', ({ type, bytes, json }) => {
     expect(decodeProtobuf(type, decodeEnvelope(bytes).raw)).toEqual(json)
   })
 
-  it('leaves out zero values where zero means none, and keeps them where the field is a pointer', () => {
+  it('omits zero values of non-pointer fields and keeps those of pointer fields', () => {
     const fields = {
       none: opt(1, boolean, ''),
       kept: ptr(2, boolean, ''),
@@ -66,7 +66,7 @@ describe('decodeProtobuf', () => {
     expect(read(fields, () => {})).toEqual({})
   })
 
-  it('leaves required zero values to decode, which fills them in', () => {
+  it('omits required zero values, which decode adds', () => {
     const type = object('test.Message', '', { name: req(1, string, ''), port: req(2, int32, '') })
     const plain = decodeProtobuf(
       type,
@@ -75,7 +75,7 @@ describe('decodeProtobuf', () => {
     expect(decode(type, plain).object).toEqual({ name: '', port: 0 })
   })
 
-  it('leaves out messages with nothing but zeros inside, unless they are pointers', () => {
+  it('omits messages with only zero values, unless they are pointers', () => {
     const inner = object('test.Inner', '', { name: opt(1, string, ''), flag: ptr(2, boolean, '') })
     const fields = { hollow: opt(1, inner, ''), pointer: ptr(2, inner, ''), full: opt(3, inner, '') }
     const value = read(fields, (writer) => {
@@ -110,7 +110,7 @@ describe('decodeProtobuf', () => {
     )
   })
 
-  it('reads numbers of a list one by one, packed, or both', () => {
+  it('decodes lists of numbers one by one, packed, or both', () => {
     const value = read({ ids: opt(1, list(int64), '') }, (writer) => {
       writer.int(1, 0)
       writer.bytesField(1, Buffer.from([1, 2, 0x80, 1]))
@@ -121,7 +121,7 @@ describe('decodeProtobuf', () => {
     expect(flags).toEqual({ flags: [true, false] })
   })
 
-  it('lifts the fields of embedded messages to their siblings', () => {
+  it('inlines the fields of embedded messages', () => {
     const fields = { ...within(1, { name: opt(1, string, '') }), key: req(2, string, ''), size: ptr(3, double, '') }
     const value = read(fields, (writer) => {
       writer.message(1, () => writer.string(1, 'settings'))
@@ -131,7 +131,7 @@ describe('decodeProtobuf', () => {
     expect(value).toEqual({ name: 'settings', key: 'colour', size: 0.5 })
   })
 
-  it('writes times, quantities, bytes and ports as JSON does', () => {
+  it('decodes times, quantities, bytes and ports to their JSON form', () => {
     const fields = {
       time: opt(1, time, ''),
       micro: opt(2, microTime, ''),
@@ -173,7 +173,7 @@ describe('decodeProtobuf', () => {
     })
   })
 
-  it('takes an empty time or empty JSON for none, pointer or not, but the first second of 1970 for a time', () => {
+  it('treats an empty time or empty JSON as absent, but not the first second of 1970', () => {
     const fields = {
       created: opt(1, time, ''),
       deleted: ptr(2, time, ''),
@@ -187,7 +187,7 @@ describe('decodeProtobuf', () => {
     expect(value).toEqual({ epoch: '1970-01-01T00:00:00Z' })
   })
 
-  it('adds up a message that comes in pieces; the last of several values counts', () => {
+  it('merges the parts of a split message; the last value wins', () => {
     const inner = object('test.Inner', '', { a: opt(1, string, ''), b: opt(2, string, '') })
     const value = read({ inner: opt(1, inner, ''), name: opt(2, string, '') }, (writer) => {
       writer.message(1, () => writer.string(1, 'x'))
@@ -201,7 +201,7 @@ describe('decodeProtobuf', () => {
     expect(reset).toEqual({})
   })
 
-  it('skips fields that nobody knows, as newer clients send them', () => {
+  it('skips unknown fields of newer clients', () => {
     const value = read({ name: opt(1, string, '') }, (writer) => {
       writer.string(99, 'new')
       writer.string(1, 'known')
@@ -210,15 +210,15 @@ describe('decodeProtobuf', () => {
     expect(value).toEqual({ name: 'known' })
   })
 
-  it('never reads fields that are not in the binary format', () => {
+  it('does not decode fields without a field number', () => {
     const hidden = persistentVolumeClaim.fields.spec.type as ObjectType
     expect(hidden.fields.allocatedResources?.tag).toBe(0)
     expect(() => decodeProtobuf(hidden, Buffer.from('0200', 'hex'))).toThrow('invalid field key at byte 0')
   })
 })
 
-describe('decodeProtobuf refuses', () => {
-  it('a value of the wrong wire type, and names the field', () => {
+describe('decodeProtobuf rejects', () => {
+  it('a value of the wrong wire type, with the path of the field', () => {
     const bad = written((writer) => writer.message(2, () => writer.message(2, () => writer.int(2, 7))))
     expect(() => decodeProtobuf(persistentVolumeClaim, bad)).toThrow(
       'spec.resources.requests: field 2 before byte 5 has a varint; expected a length and bytes',
@@ -245,7 +245,7 @@ describe('decodeProtobuf refuses', () => {
       'at: 1000000000 nanoseconds are not within one second',
     ],
     [
-      'JSON that is none',
+      'invalid JSON',
       { raw: ptr(1, fieldsV1, '') },
       (writer) => writer.message(1, () => writer.string(1, '{')),
       'raw: invalid JSON',
@@ -279,37 +279,37 @@ describe('decodeProtobuf refuses', () => {
     )
   })
 
-  it('nothing but with a ProtobufError: samples cut short at every byte', () => {
+  it('samples truncated at any byte, only with a ProtobufError', () => {
     for (const { type, bytes } of PROTOBUF_SAMPLES) {
       const { raw } = decodeEnvelope(bytes)
       for (let length = 0; length < bytes.length; length++) {
-        expectReadOrRefused(() => decodeEnvelope(bytes.subarray(0, length)))
-        expectReadOrRefused(() => decodeProtobuf(type, raw.subarray(0, length)))
+        expectDecodedOrRejected(() => decodeEnvelope(bytes.subarray(0, length)))
+        expectDecodedOrRejected(() => decodeProtobuf(type, raw.subarray(0, length)))
       }
     }
   })
 
-  it('nothing but with a ProtobufError: samples with bytes changed, and any bytes at all', () => {
+  it('corrupted samples and arbitrary bytes, only with a ProtobufError', () => {
     const edit = fc.record({ at: fc.nat(), byte: fc.nat(255) })
     fc.assert(
       fc.property(fc.constantFrom(...PROTOBUF_SAMPLES), fc.array(edit, { minLength: 1 }), ({ type, bytes }, edits) => {
         const changed = Buffer.from(decodeEnvelope(bytes).raw)
         for (const { at, byte } of edits) changed[at % changed.length] = byte
-        expectReadOrRefused(() => decodeProtobuf(type, changed))
+        expectDecodedOrRejected(() => decodeProtobuf(type, changed))
       }),
       { numRuns: 1_000 },
     )
     fc.assert(
       fc.property(fc.constantFrom(...ALL_KINDS), fc.uint8Array({ maxLength: 64 }), ({ type }, bytes) => {
-        expectReadOrRefused(() => decodeProtobuf(type, bytes))
-        expectReadOrRefused(() => decodeProtobuf(pod, bytes))
+        expectDecodedOrRejected(() => decodeProtobuf(type, bytes))
+        expectDecodedOrRejected(() => decodeProtobuf(pod, bytes))
       }),
       { numRuns: 1_000 },
     )
   })
 })
 
-function expectReadOrRefused(read: () => unknown): void {
+function expectDecodedOrRejected(read: () => unknown): void {
   try {
     read()
   } catch (error) {

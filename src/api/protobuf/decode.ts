@@ -1,8 +1,9 @@
 // Decodes a protobuf message into the data that the equivalent JSON contains, as input for ../decode.ts.
 // Encoders write the zero values of all non-pointer fields, so a zero value there is omitted, as is a message that contains
 // nothing else. Unknown fields are skipped, because clients may be newer than the server.
-import { setOwn, zeroOf } from '../decode.ts'
+import { zeroOf } from '../decode.ts'
 import { decodeJson, JsonError } from '../json-scan.ts'
+import { setOwn } from '../json-value.ts'
 import type { Field, ListType, MapType, ObjectType, Scalar, Type } from '../schema.ts'
 import { isPointer, type WireFields, wireFieldsOf } from './fields.ts'
 import { LENGTH_DELIMITED, ProtobufError, ProtobufReader } from './reader.ts'

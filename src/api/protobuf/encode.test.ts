@@ -11,7 +11,7 @@ import { decodeEnvelope } from './envelope.ts'
 import { ProtobufError } from './reader.ts'
 import { PROTOBUF_SAMPLES } from './samples.ts'
 
-/** Every message of every kind, so that each of their fields is met. */
+/** All message types of all kinds, so that every field is covered. */
 const TYPES = new Set<ObjectType>()
 for (const { type } of ALL_KINDS) collect(type)
 for (const type of [deleteOptions, eviction, binding]) collect(type)
@@ -26,11 +26,11 @@ function collect(type: Type): void {
 }
 
 describe('encodeProtobuf', () => {
-  it.each(PROTOBUF_SAMPLES)('writes the bytes of $command', ({ type, bytes, json }) => {
+  it.each(PROTOBUF_SAMPLES)('encodes the bytes of $command', ({ type, bytes, json }) => {
     expect(encodeProtobuf(type, json)).toEqual(decodeEnvelope(bytes).raw)
   })
 
-  it('loses nothing of any object of any type', () => {
+  it('is lossless for all objects of all types', () => {
     expect(TYPES.size).toBeGreaterThan(200)
     for (const type of TYPES) {
       const round = fc.property(objectOf(type, 0), (value) => {
@@ -42,7 +42,7 @@ describe('encodeProtobuf', () => {
     }
   })
 
-  it('writes what, cut short, is read or refused with a ProtobufError', () => {
+  it('produces bytes that, truncated, decode or fail with a ProtobufError', () => {
     for (const type of TYPES) {
       const cut = fc.property(objectOf(type, 0), fc.nat(), (value, length) => {
         const bytes = encodeProtobuf(type, value)
@@ -57,7 +57,7 @@ describe('encodeProtobuf', () => {
   })
 })
 
-// Values in canonical form. What is empty stands only where it means something: pointers, items, required fields.
+// Values in canonical form: empty values only in pointers, items and required fields.
 
 const TEXT = fc.string({ unit: 'grapheme', maxLength: 8 })
 const TIME = fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true })
@@ -84,7 +84,7 @@ function fieldOf(field: Field, depth: number): fc.Arbitrary<unknown> {
 const isNothing = (value: unknown): boolean =>
   value === '' || value === 0 || value === false || (typeof value === 'object' && Object.keys(value!).length === 0)
 
-/** Whether a message has nothing in it but what its absence would mean. */
+/** Whether a message equals an absent one. */
 function isBlank(type: ObjectType, value: object): boolean {
   const object = decode(type, value).object as object
   const pointers = Object.entries(type.fields).filter(([, field]) => field.keepsEmpty && !field.required)
@@ -101,7 +101,7 @@ function plainOf(type: Type, depth: number): fc.Arbitrary<unknown> {
     case 'map':
       return fc.dictionary(fc.oneof(TEXT, fc.constant('__proto__')), plainOf(type.value, depth), { maxKeys: 3 })
     case 'json':
-      // As JSON writes it: there is no negative zero in it.
+      // JSON has no negative zero.
       return fc
         .dictionary(TEXT, fc.jsonValue({ maxDepth: 2 }), { noNullPrototype: true })
         .map((value) => JSON.parse(JSON.stringify(value)))

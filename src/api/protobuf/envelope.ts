@@ -28,8 +28,8 @@ export function decodeEnvelope(bytes: Uint8Array): ProtobufEnvelope {
     seen.add(reader.number)
     if (reader.number === 1) type = readTypeMeta(reader.message())
     else if (reader.number === 2) raw = reader.bytes()
-    else if (reader.number === 3) refuse('contentEncoding', reader.string(), '')
-    else refuse('contentType', reader.string(), PROTOBUF_MEDIA)
+    else if (reader.number === 3) checkSupported('contentEncoding', reader.string(), '')
+    else checkSupported('contentType', reader.string(), PROTOBUF_MEDIA)
   }
   if (seen.size === 0) throw new ProtobufError('the envelope is empty')
   return { ...type, raw }
@@ -46,7 +46,7 @@ function readTypeMeta(message: ProtobufReader): { apiVersion: string; kind: stri
   return { apiVersion, kind }
 }
 
-function refuse(field: string, value: string, supported: string): void {
+function checkSupported(field: string, value: string, supported: string): void {
   if (value === '' || value === supported) return
   throw new ProtobufError(`the envelope has ${field} ${JSON.stringify(value.slice(0, 100))}, which is not supported`)
 }

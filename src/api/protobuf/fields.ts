@@ -2,7 +2,7 @@
 // in protobuf (see `within` in ../schema.ts) are grouped under the number of that message.
 import type { Field, ObjectType } from '../schema.ts'
 
-export type WireField =
+type WireField =
   | { readonly is: 'field'; readonly name: string; readonly field: Field }
   | { readonly is: 'embedded'; readonly fields: WireFields }
 

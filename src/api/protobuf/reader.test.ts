@@ -4,7 +4,7 @@ import { ProtobufError, ProtobufReader } from './reader.ts'
 import { createProtobufWriter, type ProtobufWriter } from './writer.ts'
 
 const reader = (hex: string): ProtobufReader => new ProtobufReader(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
-/** At its first field. */
+/** A reader at its first field. */
 const field = (hex: string): ProtobufReader => {
   const message = reader(hex)
   expect(message.next()).toBe(true)
@@ -19,7 +19,7 @@ const written = (write: (writer: ProtobufWriter) => void): ProtobufReader => {
 }
 
 describe('protobuf reader', () => {
-  it('reads the specification’s own examples', () => {
+  it('reads the examples of the specification', () => {
     expect(field('08 96 01').int32()).toBe(150)
     expect(field('12 07 74657374696e67').string()).toBe('testing')
     const inner = field('1a 03 08 96 01').message()
@@ -28,7 +28,7 @@ describe('protobuf reader', () => {
     expect(field('32 06 03 8e02 9ea705').packed('int32')).toEqual([3, 270, 86_942])
   })
 
-  it('reads back every number, text and run of bytes that the writer writes', () => {
+  it('reads all numbers, texts and bytes of the writer', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (value) => {
         expect(written((writer) => writer.int(3, value)).int64()).toBe(value)
@@ -48,12 +48,12 @@ describe('protobuf reader', () => {
     )
   })
 
-  it('takes a negative int32 in ten bytes or in five', () => {
+  it('reads a negative int32 of ten or five bytes', () => {
     expect(field('08 ffffffffffffffffff01').int32()).toBe(-1)
     expect(field('08 ffffffff0f').int32()).toBe(-1)
   })
 
-  it('refuses whole numbers that would lose digits, and int32 out of range', () => {
+  it('rejects integers outside the safe range and int32 out of range', () => {
     expect(field('08 ffffffffffffff0f').int64()).toBe(Number.MAX_SAFE_INTEGER)
     expect(field('08 81808080808080f0ff01').int64()).toBe(Number.MIN_SAFE_INTEGER)
     const outside = 'is outside -9007199254740991 to 9007199254740991'
@@ -64,7 +64,7 @@ describe('protobuf reader', () => {
   })
 
   it.each([
-    ['a varint without end', () => field('08 80').int64(), 'the varint at byte 1 is incomplete'],
+    ['an incomplete varint', () => field('08 80').int64(), 'the varint at byte 1 is incomplete'],
     ['nothing after the key', () => field('08').int64(), 'the varint at byte 1 is incomplete'],
     ['a varint of eleven bytes', () => field('08 8080808080808080808001').int64(), 'does not fit into 64 bits'],
     ['a varint of 65 bits', () => field('08 ffffffffffffffffff02').int64(), 'does not fit into 64 bits'],
@@ -73,13 +73,13 @@ describe('protobuf reader', () => {
     ['a length beyond the end', () => field('12 05 61').string(), 'at byte 2 has length 5, but only 1 bytes are left'],
     ['a negative length', () => field('12 ffffffffffffffffff01').bytes(), 'has length -1'],
     ['a message beyond its parent', () => field('12 02 12 05').message(), undefined],
-    ['eight bytes that are five', () => field('09 0000000000').double(), 'has length 8'],
+    ['a truncated fixed64', () => field('09 0000000000').double(), 'has length 8'],
     ['the wrong wire type', () => field('10 01').string(), 'field 2 before byte 1 has a varint; expected a length'],
     ['text that is not UTF-8', () => field('12 02 c328').string(), 'the text at byte 2 is not valid UTF-8'],
     ['a group', () => field('0b 0c').skip(), 'has wire type 3; groups and other wire types are not supported'],
     ['the end of a group', () => field('0c').skip(), 'has wire type 4'],
     ['a wire type that does not exist', () => field('0f').skip(), 'has wire type 7'],
-  ])('refuses %s', (_, read, message) => {
+  ])('rejects %s', (_, read, message) => {
     if (message) {
       expect(read).toThrow(ProtobufError)
       expect(read).toThrow(message)
@@ -90,11 +90,11 @@ describe('protobuf reader', () => {
     }
   })
 
-  it('takes a replacement character that is meant', () => {
+  it('accepts a replacement character in the text', () => {
     expect(field('12 03 efbfbd').string()).toBe('\ufffd')
   })
 
-  it('steps over fields of every wire type', () => {
+  it('skips fields of every wire type', () => {
     const message = reader('08 9601  11 0000000000000000  1a 01 ff  25 00000000  28 07')
     for (const _ of [1, 2, 3, 4]) {
       message.next()

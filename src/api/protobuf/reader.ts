@@ -7,8 +7,8 @@ export class ProtobufError extends Error {
   override readonly name = 'ProtobufError'
 }
 
-export const VARINT = 0
-export const FIXED64 = 1
+const VARINT = 0
+const FIXED64 = 1
 export const LENGTH_DELIMITED = 2
 const FIXED32 = 5
 

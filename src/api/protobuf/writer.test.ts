@@ -18,8 +18,8 @@ const encode = (fields: readonly Tree[]): Buffer => {
 }
 
 describe('protobuf writer', () => {
-  it('writes the bytes of the specification’s own examples', () => {
-    // Field 2, the string "testing"; and field 3, a message that holds it.
+  it('writes the examples of the specification', () => {
+    // Field 2, the string "testing"; and field 3, a message that contains it.
     expect(encode([{ number: 2, value: 'testing' }]).toString('hex')).toBe('120774657374696e67')
     expect(encode([{ number: 3, value: [{ number: 2, value: 'testing' }] }]).toString('hex')).toBe(
       '1a09120774657374696e67',
@@ -31,7 +31,7 @@ describe('protobuf writer', () => {
     expect(encode([{ number: 25, value: [] }]).toString('hex')).toBe('ca0100')
   })
 
-  it('writes what can be read back, however deep and long', () => {
+  it('writes messages of any depth and length that can be read back', () => {
     const { tree } = fc.letrec<{ tree: Tree }>((tie) => ({
       tree: fc.record({
         number: fc.integer({ min: 1, max: 100 }),
@@ -50,14 +50,14 @@ describe('protobuf writer', () => {
     )
   })
 
-  it('grows beyond any buffer it began with', () => {
+  it('grows its buffer', () => {
     const long = 'x'.repeat(20_000)
     const fields = [{ number: 1, value: [{ number: 2, value: [{ number: 3, value: long }] }] }]
     expect(readLike(fields, encode(fields))).toEqual(fields)
   })
 })
 
-/** Reads with the expected tree as schema, since the format does not tell strings from messages. */
+/** Uses the expected tree as the schema, because the format does not distinguish strings from messages. */
 function readLike(expected: readonly Tree[], bytes: Buffer): Tree[] {
   let at = 0
   const varint = (): number => {

@@ -24,7 +24,7 @@ export function createProtobufWriter(): ProtobufWriter {
   let buffer = Buffer.allocUnsafe(1024)
   let end = 0
 
-  const makeRoom = (bytes: number): void => {
+  const reserve = (bytes: number): void => {
     if (end + bytes <= buffer.length) return
     const larger = Buffer.allocUnsafe(Math.max(buffer.length * 2, end + bytes))
     buffer.copy(larger, 0, 0, end)
@@ -32,7 +32,7 @@ export function createProtobufWriter(): ProtobufWriter {
   }
   /** Seven bits per byte, lowest first; the high bit is set on all but the last byte. */
   const varint = (value: number): void => {
-    makeRoom(VARINT_BYTES_MAX)
+    reserve(VARINT_BYTES_MAX)
     let low = value >>> 0
     let high = Math.floor(value / 2 ** 32) >>> 0
     while (high > 0 || low > 0x7f) {
@@ -55,30 +55,30 @@ export function createProtobufWriter(): ProtobufWriter {
     },
     double(number, value) {
       tag(number, FIXED64)
-      makeRoom(8)
+      reserve(8)
       end = buffer.writeDoubleLE(value, end)
     },
     string(number, value) {
       tag(number, LENGTH_DELIMITED)
       const length = Buffer.byteLength(value)
       varint(length)
-      makeRoom(length)
+      reserve(length)
       end += buffer.write(value, end)
     },
     bytesField(number, value) {
       tag(number, LENGTH_DELIMITED)
       varint(value.length)
-      makeRoom(value.length)
+      reserve(value.length)
       buffer.set(value, end)
       end += value.length
     },
     message(number, write) {
       tag(number, LENGTH_DELIMITED)
-      makeRoom(1)
+      reserve(1)
       const start = ++end
       write()
       const length = end - start
-      makeRoom(LENGTH_BYTES_MAX) // before `end` is moved back: growing the buffer copies only up to `end`
+      reserve(LENGTH_BYTES_MAX) // before `end` is moved back: growing the buffer copies only up to `end`
       buffer.copyWithin(start - 1 + varintBytes(length), start, end)
       end = start - 1
       varint(length)

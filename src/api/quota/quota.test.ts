@@ -11,7 +11,7 @@ const CLAIMS = { group: '', plural: 'persistentvolumeclaims' }
 const PODS = { group: '', plural: 'pods' }
 const usage = (kind: typeof CLAIMS, object: object) => textOf(usageOf(kind, { metadata: {}, ...object }))
 
-describe('what an object uses', () => {
+describe('the usage of an object', () => {
   it.each([
     ['5G', '10G', '10G'],
     ['10G', '5G', '10G'],
@@ -27,7 +27,7 @@ describe('what an object uses', () => {
     expect(usage(CLAIMS, { spec })['requests.storage']).toBe(expected)
   })
 
-  it('PIO-7 iops are charged at what is provided until less is confirmed; a claim that asks for none is charged none', () => {
+  it('PIO-7 charges the provided iops until the driver confirms less; a claim without a request is not charged', () => {
     const iops = (requests: object, status: object) =>
       usage(CLAIMS, { spec: { resources: { requests: { storage: '1Gi', ...requests } } }, status })['limits.iops']
     const capacity = { iops: '500' }
@@ -38,7 +38,7 @@ describe('what an object uses', () => {
     expect(iops({}, { capacity })).toBeUndefined()
   })
 
-  it('SYS-10 a sum that no binary amount can hold is written so that it is read back whole', () => {
+  it('SYS-10 formats a sum above the binary maximum so that it is parsed without loss', () => {
     const claim = (name: string) => ({ metadata: { name }, spec: { resources: { requests: { storage: '7Ei' } } } })
     const hard = { 'requests.storage': '1e30' }
     const counted = textOf(tally({ hard }, ['requests.storage'], () => [claim('a'), claim('b'), claim('c')]))
@@ -47,7 +47,7 @@ describe('what an object uses', () => {
     expect(textOf(QuotaAccount.of(quota).used)).toEqual(counted)
   })
 
-  it('REX-4 names that look alike are not its keys', () => {
+  it('REX-4 ignores similar key names', () => {
     const spec = { storageClassName: 'gold', resources: { requests: { storage: '1Gi' } } }
     expect(Object.keys(usage(CLAIMS, { metadata: {}, spec })).sort()).toEqual([
       'count/persistentvolumeclaims',
@@ -60,7 +60,7 @@ describe('what an object uses', () => {
     expect(kindsOfKeys(foreign)).toEqual([])
   })
 
-  it('SYS-4 every key that an object counts for leads back to its kind, for every kind that is served', () => {
+  it('SYS-4 maps every key of an object back to its kind, for all kinds', () => {
     const claim = {
       metadata: {},
       spec: { storageClassName: 'x', resources: { requests: { storage: '1', iops: '1', throughput: '1Mi' } } },
@@ -79,7 +79,7 @@ describe('what an object uses', () => {
     }
   })
 
-  it('SYS-4 a pod uses what runs together, or the most demanding of what comes before', () => {
+  it('SYS-4 charges a pod for its containers or its largest init container', () => {
     const container = (name: string, cpu: string, more: object = {}) => ({
       name,
       resources: { requests: { cpu } },
@@ -96,7 +96,7 @@ describe('what an object uses', () => {
   })
 })
 
-describe('which objects a quota counts', () => {
+describe('the scopes of a quota', () => {
   const NAMES = ['class1', 'class2', 'class3', 'class4']
   const claim = (spec?: string, current?: string, target?: string) => ({
     metadata: {},
@@ -115,7 +115,7 @@ describe('which objects a quota counts', () => {
       object,
     )
 
-  it('VAC-10 (73) by operator, on a claim without class and on one with three', () => {
+  it('VAC-10 (73) match by operator, for a claim without a class and one with three', () => {
     const without = claim('', undefined, '')
     expect(['DoesNotExist', 'Exists'].map((operator) => matches(operator, undefined, without))).toEqual([true, false])
     expect(['In', 'NotIn'].map((operator) => matches(operator, ['class1'], without))).toEqual([false, true])
@@ -128,7 +128,7 @@ describe('which objects a quota counts', () => {
     expect(matches('NotIn', NAMES, moving)).toBe(false)
   })
 
-  it('VAC-10 In asks for one that is listed, NotIn for one that is not, and both are never false together', () => {
+  it('VAC-10 In matches a listed class, NotIn an unlisted one, and at least one of them always matches', () => {
     const name = fc.option(fc.constantFrom('', ...NAMES), { nil: undefined })
     const values = fc.uniqueArray(fc.constantFrom(...NAMES), { minLength: 1 })
     fc.assert(
@@ -146,7 +146,7 @@ describe('which objects a quota counts', () => {
     )
   })
 
-  it('VAC-10 scopes of pods never hold of claims, nor those of claims of pods, and of other kinds none', () => {
+  it('VAC-10 scopes of pods do not match claims, those of claims do not match pods, and none matches other kinds', () => {
     const scopes = [
       'Terminating',
       'NotTerminating',
@@ -163,7 +163,7 @@ describe('which objects a quota counts', () => {
   })
 })
 
-describe('charging write by write', () => {
+describe('incremental charging', () => {
   const KEYS = [
     'persistentvolumeclaims',
     'requests.storage',
@@ -201,7 +201,7 @@ describe('charging write by write', () => {
     status: it.allocated ? { allocatedResources: { storage: it.allocated } } : {},
   })
 
-  it('REX-4 VAC-10 PIO-7 gives what counting everything gives, and never exceeds but by a status', () => {
+  it('REX-4 VAC-10 PIO-7 equals a full recount and exceeds the limit only by a status write', () => {
     fc.assert(
       fc.property(selector, fc.array(step, { maxLength: 30 }), fc.boolean(), (operator, steps, isNew) => {
         const values = operator === 'In' || operator === 'NotIn' ? { values: ['gold'] } : {}

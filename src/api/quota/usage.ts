@@ -27,7 +27,7 @@ const COUNTED_BY_NAME = ['persistentvolumeclaims', 'configmaps', 'secrets', 'res
 
 export const isCountedByName = (key: string): boolean => COUNTED_BY_NAME.includes(key)
 
-export const ONE = parseQuantity('1')
+const ONE = parseQuantity('1')
 export const ZERO = parseQuantity('0')
 
 const NOTHING: Usage = new Map()

@@ -31,7 +31,7 @@ describe('a volume attributes class', () => {
     ['parameters: Invalid value: "": field can not be empty.', { parameters: { '': 'x' } }],
     ['parameters: Too long: may not be more than 512 bytes', { parameters: manyParameters(513) }],
     ['parameters: Too long: may not be more than 262144 bytes', { parameters: { k: 'x'.repeat(256 * 1024) } }],
-  ])('VAC-1 refuses: %s', (message, fields) => {
+  ])('VAC-1 rejects: %s', (message, fields) => {
     expect(tryCreate(kind, aClass(fields)).errors).toEqual([message])
   })
 
@@ -45,21 +45,21 @@ describe('a volume attributes class', () => {
     expect(tryUpdate(kind, stored, change).errors).toEqual([message])
   })
 
-  it('VAC-1 (56) refuses a driver whose name none can have', () => {
+  it('VAC-1 (56) rejects an invalid driver name', () => {
     const { errors } = tryCreate(kind, aClass({ driverName: 'no driver!' }))
     expect(errors).toEqual([
       expect.stringMatching(/^driverName: Invalid value: "no driver!": name part must consist of/),
     ])
   })
 
-  it('VAC-1 may change its metadata', () => {
+  it('VAC-1 accepts changes of its metadata', () => {
     const { errors } = tryUpdate(kind, tryCreate(kind, aClass()).object, (draft) => {
       draft.metadata.finalizers = ['kubernetes.io/vac-protection']
     })
     expect(errors).toEqual([])
   })
 
-  it('is shown with its driver', () => {
+  it('has a table row with its driver', () => {
     expect(kind.columns.map(({ name }) => name)).toEqual(['Name', 'DriverName', 'Age'])
     const { object } = tryCreate(kind, aClass())
     expect(kind.columns.map((column) => column.cell(object, { nowMs: 0 }))).toEqual([

@@ -12,11 +12,11 @@ const fromClaim = { kind: 'PersistentVolumeClaim', name: 'original' }
 const fromSnapshot = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'monday' }
 const fromElsewhere = { apiGroup: 'example.com', kind: 'Backup', name: 'b1' }
 
-describe('what a claim is filled from', () => {
+describe('the data source of a claim', () => {
   it.each([
     ['a claim', fromClaim],
     ['a snapshot', fromSnapshot],
-  ])('%s named in either field is named in both', (_what, source) => {
+  ])('%s in either field is copied to the other', (_what, source) => {
     for (const field of ['dataSource', 'dataSourceRef']) {
       const { object, errors } = create({ [field]: source })
       expect(errors).toEqual([])
@@ -25,7 +25,7 @@ describe('what a claim is filled from', () => {
     }
   })
 
-  it('anything else must be named in dataSourceRef: in dataSource alone it is dropped', () => {
+  it('any other source is dropped from dataSource without dataSourceRef', () => {
     expect(create({ dataSource: fromElsewhere }).object.spec).not.toHaveProperty('dataSource')
     expect(create({ dataSource: fromElsewhere }).object.spec).not.toHaveProperty('dataSourceRef')
     expect(create({ dataSourceRef: fromElsewhere }).object.spec?.dataSource).toEqual(fromElsewhere)
@@ -48,11 +48,11 @@ describe('what a claim is filled from', () => {
       'spec: Invalid value: "spec.dataSource": must match dataSourceRef',
       { dataSource: fromClaim, dataSourceRef: fromSnapshot },
     ],
-  ])('refuses: %s', (message, spec) => {
+  ])('rejects: %s', (message, spec) => {
     expect(create(spec).errors).toContain(message)
   })
 
-  it('refuses an API group that is no domain name', () => {
+  it('rejects an API group that is not a DNS subdomain', () => {
     const { errors } = create({ dataSourceRef: { ...fromElsewhere, apiGroup: 'Ex ample' } })
     expect(
       errors.filter((error) => error.startsWith('spec.dataSourceRef.apiGroup: Invalid value: "Ex ample"')),
@@ -62,14 +62,14 @@ describe('what a claim is filled from', () => {
   it.each([
     ['a snapshot', fromSnapshot],
     ['anything else', fromElsewhere],
-  ])('an update by a client that knows only dataSource changes nothing about %s', (_what, source) => {
+  ])('an update by a client that sends only dataSource does not change %s', (_what, source) => {
     const stored = create({ dataSourceRef: source }).object
     const { object, errors } = tryUpdate(kind, stored, (draft) => delete draft.spec.dataSourceRef)
     expect(errors).toEqual([])
     expect(object).toEqual(stored)
   })
 
-  it('a source in another namespace stays on a claim that was stored with it', () => {
+  it('a source in another namespace is kept if the stored claim has it', () => {
     const stored = create({}).object
     stored.spec!.dataSourceRef = { ...fromSnapshot, namespace: 'other' }
     const { object, errors } = tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' }))
@@ -77,7 +77,7 @@ describe('what a claim is filled from', () => {
     expect(object.spec).toEqual(stored.spec)
   })
 
-  it('a source in another namespace excludes one in this', () => {
+  it('a source in another namespace excludes dataSource', () => {
     const stored = create({}).object
     stored.spec!.dataSourceRef = { ...fromSnapshot, namespace: 'Other' }
     const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.dataSource = fromSnapshot))
@@ -87,13 +87,13 @@ describe('what a claim is filled from', () => {
     )
   })
 
-  it('a claim stored before both fields were filled in can still be updated', () => {
+  it('a claim stored with only one of the fields can still be updated', () => {
     const stored = create({ dataSource: fromSnapshot }).object
     delete stored.spec!.dataSourceRef
     expect(tryUpdate(kind, stored, (draft) => (draft.metadata.labels = { a: 'b' })).errors).toEqual([])
   })
 
-  it('the source cannot change', () => {
+  it('the source is immutable', () => {
     const stored = create({ dataSource: fromSnapshot }).object
     const { errors } = tryUpdate(kind, stored, (draft) => {
       draft.spec.dataSource.name = 'tuesday'

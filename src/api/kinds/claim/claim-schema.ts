@@ -4,7 +4,7 @@ import { type Infer, list, map, object, oneOf, opt, ptr, quantity, req, string, 
 import { labelSelector, objectMeta } from '../shared/meta-schema.ts'
 import { typedLocalObjectReference, typedObjectReference } from '../shared/references-schema.ts'
 
-export const volumeResourceRequirements = object(
+const volumeResourceRequirements = object(
   'io.k8s.api.core.v1.VolumeResourceRequirements',
   'Minimum and maximum storage, iops and throughput of a claim.',
   {
@@ -65,7 +65,7 @@ export const persistentVolumeClaimSpec = object(
 
 export type PersistentVolumeClaimSpec = Infer<typeof persistentVolumeClaimSpec>
 
-export const persistentVolumeClaimCondition = object(
+const persistentVolumeClaimCondition = object(
   'io.k8s.api.core.v1.PersistentVolumeClaimCondition',
   'A condition of a claim, such as a resize in progress.',
   {
@@ -80,7 +80,7 @@ export const persistentVolumeClaimCondition = object(
 
 export type PersistentVolumeClaimCondition = Infer<typeof persistentVolumeClaimCondition>
 
-export const modifyVolumeStatus = object(
+const modifyVolumeStatus = object(
   'io.k8s.api.core.v1.ModifyVolumeStatus',
   'Progress of a change of the attributes class.',
   {
@@ -99,7 +99,7 @@ export const volumeHealthCondition = object('io.k8s.api.core.v1.VolumeHealthCond
   message: opt(3, string, 'Human-readable details.'),
 })
 
-export const volumeHealthStatus = object('io.k8s.api.core.v1.VolumeHealthStatus', 'Health of the volume of a claim.', {
+const volumeHealthStatus = object('io.k8s.api.core.v1.VolumeHealthStatus', 'Health of the volume of a claim.', {
   healthConditions: opt(1, list(volumeHealthCondition), 'Problems with the volume; empty if it is healthy.', {
     merge: 'status',
     list: 'map',
@@ -119,7 +119,7 @@ export const ALLOCATED_RESOURCE_STATUSES = [
   'ControllerModifyVolumeFailed',
 ] as const
 
-export const persistentVolumeClaimStatus = object(
+const persistentVolumeClaimStatus = object(
   'io.k8s.api.core.v1.PersistentVolumeClaimStatus',
   'Current state of the claim; written by controllers.',
   {

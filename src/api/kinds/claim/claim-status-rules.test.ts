@@ -20,18 +20,18 @@ const KNOWN_STATUSES =
   '"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"'
 
 describe('the status of a claim', () => {
-  it('takes labels and annotations along, but no spec', () => {
+  it('accepts labels and annotations but no spec', () => {
     expect(kind.status?.acceptsMetadata).toBe(true)
     const claim = aClaim()
     const { object } = tryStatus(kind, claim, (draft) => (draft.spec.volumeName = 'stolen'))
     expect(object.spec).toEqual(claim.spec)
   })
 
-  it('is Pending when it says nothing', () => {
+  it('defaults to Pending', () => {
     expect(tryStatus(kind, aClaim(), (draft) => delete draft.status).object.status).toEqual({ phase: 'Pending' })
   })
 
-  it('accepts what controllers write during a resize and a change of attributes', () => {
+  it('accepts the status writes of a resize and of a change of the attributes class', () => {
     const status = {
       capacity: { storage: '10Gi', iops: '100', 'example.com/x': '1' },
       allocatedResources: { storage: '20Gi', iops: '200', throughput: '10Mi', 'example.com/x': '2' },
@@ -71,25 +71,25 @@ describe('the status of a claim', () => {
       'status.allocatedResources: Invalid value: "/x": prefix part must be non-empty',
       { allocatedResources: { '/x': '1' } },
     ],
-  ])('refuses: %s', (message, status) => {
+  ])('rejects: %s', (message, status) => {
     expect(setStatus(status).errors).toEqual([message])
   })
 
-  it('refuses a health report whose reason is not one word', () => {
+  it('rejects a health condition with an invalid reason', () => {
     const healthStatus = { healthConditions: [{ status: 'Degraded', reason: 'not a word' }] }
     expect(setStatus({ healthStatus }).errors[0]).toMatch(
       /^status\.healthStatus\.healthConditions\[0\]\.reason: Invalid value: "not a word": a condition reason must start/,
     )
   })
 
-  it('VAC-12 does not take up attributes fields while the gate is off, and keeps those it has', () => {
+  it('VAC-12 drops new attributes fields while the gate is off and keeps stored ones', () => {
     const gates = 'VolumeAttributesClass=false'
     const status = { currentVolumeAttributesClassName: 'gold', modifyVolumeStatus: { status: 'Pending' as const } }
     expect(setStatus(status, { gates }).object.status).toEqual({ phase: 'Bound' })
     expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
   })
 
-  it('REX-10 does not take up resize fields while the gate is off, and keeps those it has', () => {
+  it('REX-10 drops new resize fields while the gate is off and keeps stored ones', () => {
     const gates = 'RecoverExpansionFailure=false'
     const status = {
       allocatedResources: { storage: '20Gi' },
@@ -99,7 +99,7 @@ describe('the status of a claim', () => {
     expect(setStatus(status, { gates, stored: status }).object.status).toEqual({ phase: 'Bound', ...status })
   })
 
-  it('PIO-3 the fields of iops and throughput follow their own gate', () => {
+  it('PIO-3 gates iops and throughput separately', () => {
     const status = {
       allocatedResources: { storage: '20Gi', iops: '100' },
       allocatedResourceStatuses: { iops: 'ControllerModifyVolumeInProgress' as const },

@@ -20,7 +20,7 @@ interface Given {
   gates?: string
 }
 
-/** A stored claim; bound unless said otherwise. */
+/** A stored claim; bound by default. */
 function aClaim({ request = '20Gi', capacity = '10Gi', bound = true, className, current, ...rest }: Given = {}) {
   const { object } = tryCreate(
     kind,
@@ -53,28 +53,28 @@ const setClass = (claim: PersistentVolumeClaim, name: string | undefined, gates?
   tryUpdate(kind, claim, (draft) => (draft.spec.volumeAttributesClassName = name), { gates })
 
 describe('the size of a claim', () => {
-  it('may be written again, in any spelling', () => {
+  it('can be written again in another notation', () => {
     expect(resize(aClaim({ request: '20Gi', bound: false }), '20480Mi')).toEqual([])
   })
 
-  it('cannot change before the claim is bound; the answer shows what was changed', () => {
+  it('is immutable before the claim is bound; the error shows the change', () => {
     expect(resize(aClaim({ bound: false }), '30Gi')).toEqual([
       `${IMMUTABLE}\n  resources.requests.storage: "20Gi" -> "30Gi"`,
     ])
   })
 
-  it('may grow while bound, as far as these rules go', () => {
+  it('can be raised while the claim is bound', () => {
     expect(resize(aClaim(), '30Gi')).toEqual([])
   })
 
   it.each([
     ['above', '15Gi'],
     ['down to exactly', '10Gi'],
-  ])('REX-2 may be lowered %s what the volume has', (_how, size) => {
+  ])('REX-2 can be lowered %s the capacity of the volume', (_how, size) => {
     expect(resize(aClaim({ request: '20Gi', capacity: '10Gi' }), size)).toEqual([])
   })
 
-  it('REX-2 cannot be lowered below what the volume has', () => {
+  it('REX-2 cannot be lowered below the capacity of the volume', () => {
     expect(resize(aClaim({ request: '20Gi', capacity: '10Gi' }), '9Gi')).toEqual([
       'spec.resources.requests.storage: Forbidden: field can not be less than status.capacity',
     ])
@@ -93,7 +93,7 @@ describe('the size of a claim', () => {
       'a resize status',
       aClaim({ gates: NO_RECOVERY, status: { allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' } } }),
     ],
-  ])('REX-10 may still be lowered while the gate is off by a claim that carries %s', (_what, claim) => {
+  ])('REX-10 can still be lowered while the gate is off if the claim has %s', (_what, claim) => {
     claim.status = { ...claim.status, phase: 'Bound', capacity: { storage: '10Gi' } }
     expect(resize(claim, '10Gi', NO_RECOVERY)).toEqual([])
     expect(resize(claim, '9Gi', NO_RECOVERY)).toEqual([
@@ -102,8 +102,8 @@ describe('the size of a claim', () => {
   })
 })
 
-describe('the size of a claim that only iops were promised to', () => {
-  it('REX-10 cannot be lowered while the gate is off: iops have a gate of their own', () => {
+describe('the size of a claim with only iops in allocatedResources', () => {
+  it('REX-10 cannot be lowered while the gate is off: iops has a separate gate', () => {
     const claim = aClaim({ gates: NO_RECOVERY, status: { allocatedResources: { iops: '100' } } })
     claim.status = { ...claim.status, phase: 'Bound', capacity: { storage: '10Gi' } }
     expect(resize(claim, '15Gi', NO_RECOVERY)).toEqual([
@@ -119,22 +119,22 @@ describe('the attributes class of a claim', () => {
     ['one class to another', 'silver', 'gold', 'silver'],
     ['a class to none while none is in effect', 'gold', undefined, undefined],
     ['a class to empty while none is in effect', 'gold', '', undefined],
-  ])('VAC-2 may go from %s on a bound claim', (_what, className, wanted, current) => {
-    const { object, errors } = setClass(aClaim({ className, current }), wanted)
+  ])('VAC-2 can change from %s on a bound claim', (_what, className, next, current) => {
+    const { object, errors } = setClass(aClaim({ className, current }), next)
     expect(errors).toEqual([])
-    expect(object.spec?.volumeAttributesClassName).toBe(wanted)
+    expect(object.spec?.volumeAttributesClassName).toBe(next)
   })
 
   it.each([
     ['nil', undefined],
     ['empty string', ''],
-  ])('VAC-2 cannot go to %s once a class is in effect', (words, wanted) => {
-    expect(setClass(aClaim({ className: 'gold', current: 'gold' }), wanted).errors).toEqual([
+  ])('VAC-2 cannot change to %s once a class is in effect', (words, next) => {
+    expect(setClass(aClaim({ className: 'gold', current: 'gold' }), next).errors).toEqual([
       `spec.volumeAttributesClassName: Forbidden: update to ${words} is forbidden when status.currentVolumeAttributesClassName is not nil`,
     ])
   })
 
-  it('VAC-2 cannot change before the claim is bound', () => {
+  it('VAC-2 is immutable before the claim is bound', () => {
     expect(setClass(aClaim({ bound: false, className: 'gold' }), 'silver').errors).toEqual([
       `${IMMUTABLE}\n  volumeAttributesClassName: "gold" -> "silver"`,
     ])
@@ -143,19 +143,19 @@ describe('the attributes class of a claim', () => {
   it.each([
     ['another class', 'silver'],
     ['none', undefined],
-  ])('VAC-12 cannot change to %s while the gate is off', (_what, wanted) => {
-    expect(setClass(aClaim({ className: 'gold' }), wanted, NO_CLASSES).errors).toEqual([
+  ])('VAC-12 cannot change to %s while the gate is off', (_what, next) => {
+    expect(setClass(aClaim({ className: 'gold' }), next, NO_CLASSES).errors).toEqual([
       'spec.volumeAttributesClassName: Forbidden: update is forbidden when the VolumeAttributesClass feature gate is disabled',
     ])
   })
 
-  it('VAC-12 is not taken up while the gate is off, and the update succeeds without it', () => {
+  it('VAC-12 is dropped while the gate is off, and the update succeeds', () => {
     const { object, errors } = setClass(aClaim(), 'gold', NO_CLASSES)
     expect(errors).toEqual([])
     expect(object.spec?.volumeAttributesClassName).toBeUndefined()
   })
 
-  it('VAC-12 stays, and the claim can be updated, while the gate is off', () => {
+  it('VAC-12 is kept, and the claim can be updated, while the gate is off', () => {
     const claim = aClaim({ className: 'gold', current: 'gold' })
     const { object, errors } = tryUpdate(kind, claim, (draft) => (draft.metadata.labels = { a: 'b' }), {
       gates: NO_CLASSES,
@@ -165,7 +165,7 @@ describe('the attributes class of a claim', () => {
   })
 })
 
-describe('the rest of a claim', () => {
+describe('immutable fields of a claim', () => {
   it.each<[string, string, (spec: Draft) => void]>([
     [
       'access modes',
@@ -184,12 +184,12 @@ describe('the rest of a claim', () => {
       (spec) => (spec.resources.limits = { storage: '1Ti' }),
     ],
     ['unknown resources', '  resources.requests.gpus: (none) -> "1"', (spec) => (spec.resources.requests.gpus = 1)],
-  ])('%s cannot change, bound or not', (_what, line, change) => {
+  ])('%s is immutable, bound or not', (_what, line, change) => {
     const { errors } = tryUpdate(kind, aClaim(), (draft) => change(draft.spec))
     expect(errors).toEqual([`${IMMUTABLE}\n${line}`])
   })
 
-  it('volumeMode cannot change, and is told by itself as well', () => {
+  it('volumeMode is immutable and has its own error', () => {
     const { errors } = tryUpdate(kind, aClaim(), (draft) => (draft.spec.volumeMode = 'Block'))
     expect(errors).toEqual([
       `${IMMUTABLE}\n  volumeMode: "Filesystem" -> "Block"`,
@@ -197,11 +197,11 @@ describe('the rest of a claim', () => {
     ])
   })
 
-  it('volumeName may be set once', () => {
+  it('volumeName can be set once', () => {
     expect(tryUpdate(kind, aClaim({ bound: false }), (draft) => (draft.spec.volumeName = 'pv-1')).errors).toEqual([])
   })
 
-  it('names every change in one answer', () => {
+  it('lists all changes in one error', () => {
     const { errors } = tryUpdate(kind, aClaim({ bound: false }), (draft) => {
       draft.spec.accessModes.push('ReadOnlyMany')
       draft.spec.resources.requests.storage = '1Ti'
@@ -218,7 +218,7 @@ describe('the storage class of a claim', () => {
   const setStorageClass = (claim: PersistentVolumeClaim, name: string | undefined) =>
     tryUpdate(kind, claim, (draft) => (draft.spec.storageClassName = name)).errors
 
-  it('PROV-2 may be set where it was unset, bound or not', () => {
+  it('PROV-2 can be set if it was unset, bound or not', () => {
     expect(setStorageClass(aClaim({ bound: false }), 'fast')).toEqual([])
     expect(setStorageClass(aClaim(), 'fast')).toEqual([])
   })
@@ -232,7 +232,7 @@ describe('the storage class of a claim', () => {
   })
 
   for (const annotation of [BETA, ALPHA]) {
-    it(`PROV-2 may move from ${annotation} into the field`, () => {
+    it(`PROV-2 can move from ${annotation} to the field`, () => {
       const { errors } = tryUpdate(kind, aClaim({ annotations: { [annotation]: 'fast' } }), (draft) => {
         draft.spec.storageClassName = 'fast'
         delete draft.metadata.annotations

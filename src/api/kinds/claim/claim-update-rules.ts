@@ -27,14 +27,14 @@ export function validateClaimUpdate(
   const changes = changedFields(persistentVolumeClaimSpec, before, after)
   const adoptsClass = validateClassAdoption(next, old, errors)
 
-  const refused = changes.filter(({ path }) => {
+  const rejected = changes.filter(({ path }) => {
     if (path === 'storageClassName') return !adoptsClass
     if (path === 'volumeName') return Boolean(before.volumeName)
     if (path.startsWith('allocatedResources')) return false // set by the server
     return !(isBound(old) && CHANGEABLE_WHILE_BOUND.has(path))
   })
-  if (refused.length > 0) {
-    errors.forbidden('spec', `${SPEC_IS_IMMUTABLE}\n${describeChanges(refused)}`)
+  if (rejected.length > 0) {
+    errors.forbidden('spec', `${SPEC_IS_IMMUTABLE}\n${describeChanges(rejected)}`)
   }
   validateShrink(next, old, errors, context)
   mustNotChange({ field: 'volumeMode', type: string, before: before.volumeMode, after: after.volumeMode }, errors)
@@ -120,7 +120,7 @@ function validateAttributesClassChange(
   const after = next.spec?.volumeAttributesClassName
   if (before === after) return
   const field = 'spec.volumeAttributesClassName'
-  if (!gates.enabled('VolumeAttributesClass')) errors.forbidden(field, refusedWhileOff('VolumeAttributesClass'))
+  if (!gates.enabled('VolumeAttributesClass')) errors.forbidden(field, forbiddenWhileOff('VolumeAttributesClass'))
   const inEffect = old.status?.currentVolumeAttributesClassName
   if (!inEffect || after) return
   const none = after === undefined ? 'nil' : 'empty string'
@@ -130,9 +130,9 @@ function validateAttributesClassChange(
 function validateIoChange(changes: readonly Change[], errors: FieldErrors, { gates }: RuleContext): void {
   if (gates.enabled('VolumeProvisionedIO')) return
   for (const { path } of changes) {
-    if (IO_PATHS.has(path)) errors.forbidden(`spec.${path}`, refusedWhileOff('VolumeProvisionedIO'))
+    if (IO_PATHS.has(path)) errors.forbidden(`spec.${path}`, forbiddenWhileOff('VolumeProvisionedIO'))
   }
 }
 
-export const refusedWhileOff = (gate: FeatureGate): string =>
+export const forbiddenWhileOff = (gate: FeatureGate): string =>
   `update is forbidden when the ${gate} feature gate is disabled`

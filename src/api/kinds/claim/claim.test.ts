@@ -14,7 +14,7 @@ const NOT_A_SUBDOMAIN =
   "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 
 describe('creating a claim', () => {
-  it('fills in what the user left out and ignores the status sent along', () => {
+  it('applies defaults and ignores the status', () => {
     const { object, errors, warnings } = tryCreate(kind, { ...aClaim(), status: { phase: 'Bound' } })
     expect(errors).toEqual([])
     expect(warnings).toEqual([])
@@ -51,7 +51,7 @@ describe('creating a claim', () => {
       `spec.volumeAttributesClassName: Invalid value: "Gold!": ${NOT_A_SUBDOMAIN}`,
       { volumeAttributesClassName: 'Gold!' },
     ],
-  ])('refuses: %s', (message, spec) => {
+  ])('rejects: %s', (message, spec) => {
     expect(tryCreate(kind, aClaim(spec)).errors).toEqual([message])
   })
 
@@ -61,7 +61,7 @@ describe('creating a claim', () => {
     ['limits', 'storage', '100E'],
     ['requests', 'iops', '1e19'],
     ['requests', 'throughput', '10E'],
-  ])('SYS-10 refuses %s of %s that no volume can have: %s', (part, name, amount) => {
+  ])('SYS-10 rejects %s of %s above the maximum: %s', (part, name, amount) => {
     const requests = { storage: '1Gi' }
     const resources = { requests, [part]: { ...(part === 'requests' ? requests : {}), [name]: amount } }
     const { errors } = tryCreate(kind, aClaim({ resources }))
@@ -72,7 +72,7 @@ describe('creating a claim', () => {
     ])
   })
 
-  it('SYS-10 takes the largest amount there is, and leaves alone a larger one that is stored already', () => {
+  it('SYS-10 accepts the maximum amount, and a larger one that is stored already', () => {
     const largest = aClaim({ resources: { requests: { storage: '9223372036854775807' } } })
     expect(tryCreate(kind, largest).errors).toEqual([])
     const stored: Draft = aClaim({ resources: { requests: { storage: '100E' } }, volumeMode: 'Filesystem' })
@@ -89,7 +89,7 @@ describe('creating a claim', () => {
     },
   )
 
-  it('PROV-2 tells a class that is unset from one that is empty, and accepts both', () => {
+  it('PROV-2 distinguishes an unset class from an empty one and accepts both', () => {
     expect(tryCreate(kind, aClaim()).object.spec).not.toHaveProperty('storageClassName')
     const { object, errors } = tryCreate(kind, aClaim({ storageClassName: '' }))
     expect(object.spec?.storageClassName).toBe('')
@@ -111,20 +111,20 @@ describe('creating a claim', () => {
     expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
   })
 
-  it('stores requests for resources it does not know without complaint', () => {
+  it('accepts requests for unknown resources', () => {
     const { object, errors } = tryCreate(kind, aClaim({ resources: { requests: { storage: '1Gi', gpus: '2' } } }))
     expect(errors).toEqual([])
     expect(object.spec?.resources?.requests).toEqual({ storage: '1Gi', gpus: '2' })
   })
 
-  it('refuses a claim without a spec, and does not fall over it', () => {
+  it('rejects a claim without a spec', () => {
     expect(tryCreate(kind, { metadata: { name: 'data' } }).errors).toEqual([
       'spec.accessModes: Required value: at least 1 access mode is required',
       'spec.resources[storage]: Required value',
     ])
   })
 
-  it('warns of fractions of a byte and of the old annotation', () => {
+  it('warns about fractions of a byte and the deprecated annotation', () => {
     const resources = { requests: { storage: '1.5' }, limits: { storage: '0.3' } }
     const annotations = { 'volume.beta.kubernetes.io/storage-class': 'fast' }
     expect(tryCreate(kind, aClaim({ resources }, { annotations })).warnings).toEqual([
@@ -139,7 +139,7 @@ describe('the claim table', () => {
   const context = { nowMs: Date.parse('2026-01-01T01:00:00Z') }
   const cells = (claim: PersistentVolumeClaim) => kind.columns.map((column) => column.cell(claim, context))
 
-  it('has the columns clients know', () => {
+  it('has the columns of Kubernetes', () => {
     expect(kind.columns.map(({ name, wide }) => (wide ? `${name}*` : name))).toEqual([
       'Name',
       'Status',
@@ -153,12 +153,12 @@ describe('the claim table', () => {
     ])
   })
 
-  it('leaves capacity and modes empty until the claim has a volume', () => {
+  it('has no capacity and access modes until the claim has a volume', () => {
     const { object } = tryCreate(kind, aClaim())
     expect(cells(object)).toEqual(['data', 'Pending', '', '', '', '', '<unset>', '<unknown>', 'Filesystem'])
   })
 
-  it('shows what a bound claim has, in the short words for access modes', () => {
+  it('shows a bound claim with abbreviated access modes', () => {
     const claim: PersistentVolumeClaim = {
       metadata: { name: 'data', creationTimestamp: '2026-01-01T00:00:00Z' },
       spec: { volumeName: 'pv-1', storageClassName: 'fast', volumeAttributesClassName: 'gold', volumeMode: 'Block' },
@@ -173,7 +173,7 @@ describe('the claim table', () => {
     expect(cells(terminating)[1]).toBe('Terminating')
   })
 
-  it('PROV-2 shows the class named by the annotations', () => {
+  it('PROV-2 shows the class of the annotations', () => {
     const classOf = (annotations: Record<string, string>, storageClassName?: string) =>
       cells({ metadata: { name: 'data', annotations }, spec: { storageClassName } })[5]
     const beta = { 'volume.beta.kubernetes.io/storage-class': 'old' }
@@ -183,7 +183,7 @@ describe('the claim table', () => {
     expect(classOf(alpha)).toBe('older')
   })
 
-  it('can be selected by name in the old way too', () => {
+  it('supports the field selector "name"', () => {
     expect(kind.selectableFields?.name?.({ metadata: { name: 'data' } })).toBe('data')
   })
 })

@@ -21,11 +21,11 @@ const resized = (claim: ReturnType<typeof aBoundClaim>, storage: string, options
   tryUpdate(kind, claim, (draft) => (draft.spec.resources.requests.storage = storage), options).object
 
 describe('the high-water mark of a claim', () => {
-  it('REX-3 begins as the request', () => {
+  it('REX-3 is initially the request', () => {
     expect(tryCreate(kind, aClaim('10Gi')).object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
   })
 
-  it('REX-3 cannot be written by users, neither on create nor on update, and never fails their write', () => {
+  it('REX-3 ignores values from users on create and update, without an error', () => {
     for (const sent of [{ storage: '1Ti' }, { storage: '-5', iops: '3' }, {}]) {
       const created = tryCreate(kind, aClaim('10Gi', { allocatedResources: sent }))
       expect(created.errors).toEqual([])
@@ -36,13 +36,13 @@ describe('the high-water mark of a claim', () => {
     }
   })
 
-  it('REX-3 survives a PUT that lacks it', () => {
+  it('REX-3 is kept by a PUT without it', () => {
     const claim = aBoundClaim('10Gi', '10Gi')
     const { object } = tryUpdate(kind, claim, (draft) => delete draft.spec.allocatedResources)
     expect(object.spec?.allocatedResources).toEqual({ storage: '10Gi' })
   })
 
-  it('REX-3 only rises, whatever the order of edits', () => {
+  it('REX-3 only rises, in any order of edits', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 20 }), (sizes) => {
         let claim = aBoundClaim('500Gi', '1Gi')
@@ -59,7 +59,7 @@ describe('the high-water mark of a claim', () => {
     )
   })
 
-  it('REX-3 stays as it is on a status update', () => {
+  it('REX-3 is not changed by a status update', () => {
     const claim = aBoundClaim('10Gi', '10Gi')
     const { object } = tryStatus(kind, claim, (draft) => (draft.spec.allocatedResources = { storage: '1Ti' }))
     expect(object.spec).toEqual(claim.spec)
@@ -71,33 +71,33 @@ describe('the high-water mark of a claim', () => {
     expect(resized(claim, '20Gi', OFF).spec).not.toHaveProperty('allocatedResources')
   })
 
-  it('REX-10 stays and keeps rising on a claim that has it while the gate is off', () => {
+  it('REX-10 is kept and keeps rising on a claim that has it while the gate is off', () => {
     const grown = resized(aBoundClaim('20Gi', '10Gi'), '30Gi', OFF)
     expect(grown.spec?.allocatedResources).toEqual({ storage: '30Gi' })
     expect(resized(grown, '10Gi', OFF).spec?.allocatedResources).toEqual({ storage: '30Gi' })
   })
 
-  it('begins at the larger of old and new request on a claim made while the gate was off', () => {
+  it('is initially the larger of the old and new request on a claim created while the gate was off', () => {
     const claim = aBoundClaim('20Gi', '10Gi', OFF)
     expect(resized(claim, '15Gi').spec?.allocatedResources).toEqual({ storage: '20Gi' })
     expect(resized(claim, '25Gi').spec?.allocatedResources).toEqual({ storage: '25Gi' })
   })
 })
 
-describe('the mark that follows the real size', () => {
+describe('the high-water mark with --expansion-quota=actual', () => {
   const ACTUAL = { expansionQuota: 'actual' } as const
   const NOTHING_UNDER_WAY = { allocatedResources: undefined, allocatedResourceStatuses: undefined }
   const withStatus = (claim: ReturnType<typeof aBoundClaim>, status: object, options = ACTUAL) =>
     tryStatus(kind, claim, (draft) => Object.assign(draft.status, status), options).object
   const markOf = ({ spec }: ReturnType<typeof aBoundClaim>) => spec?.allocatedResources?.storage
-  /** 10Gi was had, 100Gi asked for and begun. */
+  /** A claim of 10Gi whose expansion to 100Gi has started. */
   const begun = () =>
     withStatus(resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL), {
       allocatedResources: { storage: '100Gi' },
       allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
     })
 
-  it('PLUS-14 falls with the status that says which size the volume got, and not before', () => {
+  it('PLUS-14 falls with the status write that reports the new capacity, and not before', () => {
     let claim = resized(begun(), '20Gi', ACTUAL)
     expect(markOf(claim)).toBe('100Gi')
     claim = withStatus(claim, { allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
@@ -111,45 +111,45 @@ describe('the mark that follows the real size', () => {
     expect(markOf(claim)).toBe('20Gi')
   })
 
-  it('PLUS-14 stays at what the volume got where that is more than is still asked for', () => {
+  it('PLUS-14 stays at the capacity of the volume if that exceeds the request', () => {
     const claim = resized(begun(), '20Gi', ACTUAL)
     const grown = withStatus(claim, { capacity: { storage: '100Gi' }, allocatedResourceStatuses: undefined })
     expect(markOf(grown)).toBe('100Gi')
   })
 
-  it('PLUS-14 falls when a growth is cancelled, once the driver has had its last word', () => {
+  it('PLUS-14 falls after a cancelled expansion once the driver has responded', () => {
     const cancelled = resized(begun(), '10Gi', ACTUAL)
     expect(markOf(cancelled)).toBe('100Gi')
     expect(markOf(withStatus(cancelled, NOTHING_UNDER_WAY))).toBe('10Gi')
   })
 
-  it('PLUS-14 falls at once when nobody had begun', () => {
-    const asked = resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
-    expect(markOf(asked)).toBe('100Gi')
-    expect(markOf(resized(asked, '10Gi', ACTUAL))).toBe('10Gi')
+  it('PLUS-14 falls immediately if the expansion had not started', () => {
+    const requested = resized(aBoundClaim('10Gi', '10Gi'), '100Gi', ACTUAL)
+    expect(markOf(requested)).toBe('100Gi')
+    expect(markOf(resized(requested, '10Gi', ACTUAL))).toBe('10Gi')
   })
 
   it.each<[string, object]>([
-    ['a larger size was tried and not taken back', { allocatedResources: { storage: '100Gi' } }],
-    ['the node has yet to grow', { allocatedResourceStatuses: { storage: 'NodeResizePending' } }],
+    ['a larger size is still allocated', { allocatedResources: { storage: '100Gi' } }],
+    ['the node resize is pending', { allocatedResourceStatuses: { storage: 'NodeResizePending' } }],
     ['the claim is not bound', { phase: 'Lost' }],
-    ['no size is known', { capacity: undefined }],
+    ['the capacity is unknown', { capacity: undefined }],
   ])('PLUS-14 stays while %s', (_why, status) => {
     const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
     expect(markOf(withStatus(claim, status))).toBe('100Gi')
   })
 
-  it('PLUS-14 stays while more is asked for than the volume has', () => {
+  it('PLUS-14 stays while the request exceeds the capacity', () => {
     const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '20Gi')
     expect(markOf(withStatus(claim, NOTHING_UNDER_WAY))).toBe('100Gi')
   })
 
-  it('PLUS-14 is never raised by a volume that is larger than anybody asked for', () => {
+  it('PLUS-14 is never raised by a volume that is larger than the request', () => {
     const claim = aBoundClaim('10Gi', '10Gi')
     expect(markOf(withStatus(claim, { capacity: { storage: '50Gi' } }))).toBe('10Gi')
   })
 
-  it('PLUS-14 stays where the operator did not ask for it, and while the gate is off', () => {
+  it('PLUS-14 stays in the default mode, and while the gate is off', () => {
     const claim = resized(resized(aBoundClaim('10Gi', '10Gi'), '100Gi'), '10Gi')
     expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, {} as never))).toBe('100Gi')
     expect(markOf(withStatus(claim, NOTHING_UNDER_WAY, { ...ACTUAL, ...OFF } as never))).toBe('100Gi')

@@ -5,7 +5,7 @@ import { configMapKind } from './config-map.ts'
 const settings = (fields: object) => ({ metadata: { name: 'settings', namespace: 'shop' }, ...fields })
 
 describe('ConfigMap', () => {
-  it('holds text and bytes under good keys', () => {
+  it('accepts text and bytes with valid keys', () => {
     const { object, errors } = tryCreate(
       configMapKind,
       settings({ data: { 'a.conf': 'x' }, binaryData: { b: 'AA==' } }),
@@ -22,11 +22,11 @@ describe('ConfigMap', () => {
       'data[a]: Invalid value: "a": duplicate of key present in binaryData',
     ],
     [{ data: { a: 'é'.repeat(524_289) } }, ': Too long: may not be more than 1048576 bytes'],
-  ])('refuses %j', (fields, message) => {
+  ])('rejects %j', (fields, message) => {
     expect(tryCreate(configMapKind, settings(fields)).errors).toEqual([message])
   })
 
-  it('stays as it is once immutable', () => {
+  it('rejects changes once it is immutable', () => {
     const { object } = tryCreate(
       configMapKind,
       settings({ immutable: true, data: { a: 'x' }, binaryData: { b: 'AA==' } }),
@@ -38,7 +38,7 @@ describe('ConfigMap', () => {
     ])
   })
 
-  it('can be made immutable while its content changes', () => {
+  it('can become immutable and change its content in one update', () => {
     const { object } = tryCreate(configMapKind, settings({ data: { a: 'x' } }))
     expect(tryUpdate(configMapKind, object, settings({ immutable: true, data: { a: 'y' } })).errors).toEqual([])
   })

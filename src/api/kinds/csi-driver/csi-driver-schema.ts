@@ -2,7 +2,7 @@
 import { boolean, type Infer, int64, list, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const tokenRequest = object(
+const tokenRequest = object(
   'io.k8s.api.storage.v1.TokenRequest',
   'A service account token that a driver needs for the pods that use its volumes.',
   {

@@ -6,7 +6,7 @@ const aDriver = (spec: object = {}) => ({ metadata: { name: 'csi.example.com' },
 const stored = tryCreate(kind, aDriver()).object
 
 describe('a CSI driver', () => {
-  it('CAP-2 does not track capacity unless it says so, and has the other defaults clients know', () => {
+  it('CAP-2 defaults storageCapacity to false and has the other defaults of Kubernetes', () => {
     const { object, errors } = tryCreate(kind, aDriver())
     expect(errors).toEqual([])
     expect(object.spec).toEqual({
@@ -27,7 +27,7 @@ describe('a CSI driver', () => {
     expect(stored.spec.volumeLifecycleModes).toEqual(['Persistent'])
   })
 
-  it('CAP-2 may begin and stop to track capacity', () => {
+  it('CAP-2 accepts changes of storageCapacity', () => {
     const tracking = tryUpdate(kind, stored, (draft) => (draft.spec.storageCapacity = true))
     expect(tracking.errors).toEqual([])
     expect(tryUpdate(kind, tracking.object, (draft) => (draft.spec.storageCapacity = false)).errors).toEqual([])
@@ -62,7 +62,7 @@ describe('a CSI driver', () => {
       'spec.serviceAccountTokenInSecrets: Invalid value: true: serviceAccountTokenInSecrets is set but no tokenRequests are specified',
       { serviceAccountTokenInSecrets: true },
     ],
-  ])('refuses: %s', (message, spec) => {
+  ])('rejects: %s', (message, spec) => {
     expect(tryCreate(kind, aDriver(spec)).errors).toEqual([message])
   })
 
@@ -76,7 +76,7 @@ describe('a CSI driver', () => {
     expect(tryUpdate(kind, stored, (draft) => change(draft.spec)).errors).toEqual([message])
   })
 
-  it('warns, once, of tokens that could end up in logs', () => {
+  it('warns once about tokens that could be logged', () => {
     const warning =
       'spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes'
     const created = tryCreate(kind, aDriver({ tokenRequests: [{ audience: 'vault' }] }))
@@ -90,12 +90,12 @@ describe('a CSI driver', () => {
     ).toEqual([])
   })
 
-  it('counts changes of its spec, and must be updated by version', () => {
+  it('has a generation and requires a resourceVersion for updates', () => {
     expect(kind.generationOf?.(stored)).toBe(stored.spec)
     expect(kind.unconditionalUpdate).toBe(false)
   })
 
-  it('is shown with what it needs', () => {
+  it('has a table row with its capabilities', () => {
     expect(kind.columns.map(({ name }) => name)).toEqual([
       'Name',
       'AttachRequired',

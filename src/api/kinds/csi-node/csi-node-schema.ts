@@ -2,7 +2,7 @@
 import { type Infer, int32, list, object, oneOf, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const volumeNodeResources = object('io.k8s.api.storage.v1.VolumeNodeResources', 'Volume limit of a node.', {
+const volumeNodeResources = object('io.k8s.api.storage.v1.VolumeNodeResources', 'Volume limit of a node.', {
   count: ptr(1, int32, 'Maximum number of volumes of the driver on the node; unset means no limit.'),
 })
 
@@ -15,7 +15,7 @@ export const csiNodeDriver = object('io.k8s.api.storage.v1.CSINodeDriver', 'A dr
 
 export type CSINodeDriver = Infer<typeof csiNodeDriver>
 
-export const csiNodeSpec = object('io.k8s.api.storage.v1.CSINodeSpec', 'The drivers registered on a node.', {
+const csiNodeSpec = object('io.k8s.api.storage.v1.CSINodeSpec', 'The drivers registered on a node.', {
   drivers: req(1, list(csiNodeDriver), 'Drivers registered on the node, unique by name.', {
     merge: 'name',
     list: 'map',
@@ -23,9 +23,7 @@ export const csiNodeSpec = object('io.k8s.api.storage.v1.CSINodeSpec', 'The driv
   }),
 })
 
-export type CSINodeSpec = Infer<typeof csiNodeSpec>
-
-export const storageHealthCondition = object(
+const storageHealthCondition = object(
   'io.k8s.api.storage.v1.StorageHealthCondition',
   'A problem with the storage behind a driver.',
   {
@@ -42,7 +40,7 @@ export const storageHealthCondition = object(
   },
 )
 
-export const storageHealth = object(
+const storageHealth = object(
   'io.k8s.api.storage.v1.StorageHealth',
   'Health of the storage behind a driver, as seen from a node.',
   {
@@ -51,17 +49,13 @@ export const storageHealth = object(
   },
 )
 
-export const csiNodeStatus = object(
-  'io.k8s.api.storage.v1.CSINodeStatus',
-  'Status that a node reports about its drivers.',
-  {
-    storageHealth: opt(1, list(storageHealth), 'Health of the storage behind each driver on the node.', {
-      merge: 'name',
-      list: 'map',
-      keys: ['name'],
-    }),
-  },
-)
+const csiNodeStatus = object('io.k8s.api.storage.v1.CSINodeStatus', 'Status that a node reports about its drivers.', {
+  storageHealth: opt(1, list(storageHealth), 'Health of the storage behind each driver on the node.', {
+    merge: 'name',
+    list: 'map',
+    keys: ['name'],
+  }),
+})
 
 export const csiNode = object('io.k8s.api.storage.v1.CSINode', 'The CSI drivers registered on one node.', {
   metadata: req(1, objectMeta, 'Standard object metadata; the name is that of the node.'),

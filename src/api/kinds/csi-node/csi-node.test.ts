@@ -25,17 +25,17 @@ describe('the drivers of a node', () => {
     ],
     ['spec.drivers[1].name: Duplicate value: "csi.example.com"', [aDriver(), aDriver()]],
     ['spec.drivers[0]: Duplicate value: "zone"', [aDriver({ topologyKeys: ['zone', 'zone'] })]],
-  ])('refuses: %s', (message, drivers) => {
+  ])('rejects: %s', (message, drivers) => {
     expect(tryCreate(kind, aNode(...drivers)).errors).toEqual([message])
   })
 
-  it('refuses topology keys that are no labels, at the driver', () => {
+  it('rejects topology keys that are not label keys, at the field of the driver', () => {
     const { errors } = tryCreate(kind, aNode(aDriver({ topologyKeys: ['', 'a b'] })))
     expect(errors[0]).toBe('spec.drivers[0]: Required value')
     expect(errors[errors.length - 1]).toMatch(/^spec\.drivers\[0\]: Invalid value: "a b": name part must consist/)
   })
 
-  it('may come and go, and change their limit', () => {
+  it('can be added and removed, and can change their volume limit', () => {
     expect(tryUpdate(kind, stored, (draft) => (draft.spec.drivers = [])).errors).toEqual([])
     expect(tryUpdate(kind, stored, (draft) => draft.spec.drivers.push(aDriver({ name: 'b' }))).errors).toEqual([])
     expect(tryUpdate(kind, stored, (draft) => (draft.spec.drivers[0].allocatable.count = 9)).errors).toEqual([])
@@ -62,17 +62,17 @@ describe('the drivers of a node', () => {
   })
 })
 
-describe('the storage health a node reports', () => {
+describe('the storage health of a node', () => {
   const report = (...storageHealth: object[]) =>
     tryStatus(kind, stored, (draft) => (draft.status = { storageHealth })).errors
   const unreachable = { status: 'StorageUnreachable', reason: 'NoRoute' }
 
-  it('is not taken on create', () => {
+  it('is ignored on create', () => {
     const body = { ...aNode(), status: { storageHealth: [{ name: 'd' }] } }
     expect(tryCreate(kind, body).object).not.toHaveProperty('status')
   })
 
-  it('is taken through /status, without metadata', () => {
+  it('is accepted through /status, without metadata', () => {
     expect(kind.status?.acceptsMetadata).toBe(false)
     expect(
       report({ name: 'd', healthConditions: [{ ...unreachable, accessMode: 'ReadWriteOnce', volumeMode: 'Block' }] }),
@@ -106,7 +106,7 @@ describe('the storage health a node reports', () => {
       'status.storageHealth[0].healthConditions[0].volumeMode: Unsupported value: "Raw": supported values: "Filesystem", "Block"',
       [{ name: 'd', healthConditions: [{ ...unreachable, volumeMode: 'Raw' }] }],
     ],
-  ])('refuses: %s', (message, storageHealth) => {
+  ])('rejects: %s', (message, storageHealth) => {
     expect(report(...storageHealth)).toEqual([message])
   })
 })

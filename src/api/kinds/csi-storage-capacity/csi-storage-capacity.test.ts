@@ -10,19 +10,19 @@ const aCapacity = (fields: object = {}) => ({
 const inZone = { matchLabels: { zone: 'a' } }
 
 describe('a capacity object', () => {
-  it('CAP-1 lives in a namespace and tells an unset topology (no node) from an empty one (all nodes)', () => {
+  it('CAP-1 is namespaced and distinguishes an unset topology (no node) from an empty one (all nodes)', () => {
     expect(kind.namespaced).toBe(true)
     expect(tryCreate(kind, aCapacity()).object).not.toHaveProperty('nodeTopology')
     expect(tryCreate(kind, aCapacity({ nodeTopology: {} })).object.nodeTopology).toEqual({})
   })
 
-  it('CAP-1 holds capacity and maximum volume size in canonical form', () => {
+  it('CAP-1 stores capacity and maximum volume size in canonical form', () => {
     const { object, errors } = tryCreate(kind, aCapacity({ capacity: '0.5Gi', maximumVolumeSize: 1000 }))
     expect(errors).toEqual([])
     expect(object).toMatchObject({ capacity: '512Mi', maximumVolumeSize: '1k' })
   })
 
-  it('CAP-1 may be zero, and its maximum volume size may be anything', () => {
+  it('CAP-1 accepts a capacity of zero and any maximum volume size', () => {
     expect(tryCreate(kind, aCapacity({ capacity: '0', maximumVolumeSize: '-1' })).errors).toEqual([])
   })
 
@@ -34,11 +34,11 @@ describe('a capacity object', () => {
       /^nodeTopology\.matchExpressions\[0\]\.values: Required value: must be specified/,
       { nodeTopology: { matchExpressions: [{ key: 'zone', operator: 'In' }] } },
     ],
-  ])('CAP-1 refuses: %s', (message, fields) => {
+  ])('CAP-1 rejects: %s', (message, fields) => {
     expect(tryCreate(kind, aCapacity(fields)).errors).toEqual([expect.stringMatching(message)])
   })
 
-  it('CAP-1 a name that is none is refused, as provisioners that probe with one expect', () => {
+  it('CAP-1 rejects an invalid name, as provisioners that probe with one expect', () => {
     expect(kind.nameErrors('#%123-invalid-name')).toHaveLength(1)
   })
 
@@ -59,7 +59,7 @@ describe('a capacity object', () => {
     expect(tryUpdate(kind, tryCreate(kind, aCapacity(fields)).object, change).errors).toEqual([message])
   })
 
-  it('CAP-1 may change its sizes', () => {
+  it('CAP-1 accepts changes of its sizes', () => {
     const stored = tryCreate(kind, aCapacity({ nodeTopology: inZone, capacity: '1Gi' })).object
     const { errors } = tryUpdate(kind, stored, (draft) => {
       draft.capacity = '2Gi'
@@ -69,7 +69,7 @@ describe('a capacity object', () => {
     expect(kind.unconditionalUpdate).toBe(false)
   })
 
-  it('warns of labels with a newer name', () => {
+  it('warns about deprecated labels', () => {
     const nodeTopology = {
       matchLabels: { 'beta.kubernetes.io/arch': 'amd64' },
       matchExpressions: [{ key: 'beta.kubernetes.io/os', operator: 'Exists' }],
@@ -80,7 +80,7 @@ describe('a capacity object', () => {
     ])
   })
 
-  it('is shown with class and size', () => {
+  it('has a table row with class and capacity', () => {
     expect(kind.columns.map(({ name }) => name)).toEqual(['Name', 'StorageClassName', 'Capacity'])
     const cells = (fields: object) =>
       kind.columns.map((column) => column.cell(tryCreate(kind, aCapacity(fields)).object, { nowMs: 0 }))

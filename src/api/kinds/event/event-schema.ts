@@ -8,7 +8,7 @@ export const eventSource = object('io.k8s.api.core.v1.EventSource', 'The reporte
   host: opt(2, string, 'Node of the reporting component.'),
 })
 
-export const eventSeries = object('io.k8s.api.core.v1.EventSeries', 'The occurrences of a recurring event.', {
+const eventSeries = object('io.k8s.api.core.v1.EventSeries', 'The occurrences of a recurring event.', {
   count: opt(1, int32, 'Number of occurrences so far.'),
   lastObservedTime: opt(2, microTime, 'Time of the last occurrence.'),
 })

@@ -39,17 +39,17 @@ describe('Event of the core group', () => {
     ['shop', 'elsewhere', false],
     [undefined, 'default', true],
     [undefined, 'kube-system', false],
-  ])('old style, about an object in %s: lives in %s: %s', (about, namespace, good) => {
+  ])('old style, object in namespace %s, event in namespace %s: valid %s', (about, namespace, valid) => {
     const { errors } = tryCreate(
       eventKind,
       oldStyle({ metadata: { name: 'e', namespace }, involvedObject: { kind: 'X', name: 'x', namespace: about } }),
     )
     const shown = JSON.stringify(about ?? '')
-    const refusal = `involvedObject.namespace: Invalid value: ${shown}: does not match event.namespace`
-    expect(errors).toEqual(good ? [] : [refusal])
+    const error = `involvedObject.namespace: Invalid value: ${shown}: does not match event.namespace`
+    expect(errors).toEqual(valid ? [] : [error])
   })
 
-  it('new style, about a cluster-wide object: may live in default or kube-system', () => {
+  it('new style, cluster-scoped object: accepts the namespaces default and kube-system', () => {
     const inNamespace = (namespace: string) => {
       const metadata = { name: 'e', namespace }
       const { regarding: _, note: __, reportingController, ...rest } = newStyle()
@@ -61,7 +61,7 @@ describe('Event of the core group', () => {
     expect(inNamespace('shop')).toEqual(['involvedObject.namespace: Invalid value: "": does not match event.namespace'])
   })
 
-  it('must say who did what once it has an eventTime', () => {
+  it('requires reporter, action and reason if it has an eventTime', () => {
     const body = { ...oldStyle({ reason: '' }), eventTime: '2026-01-02T03:00:00.000000Z', action: 'x'.repeat(129) }
     expect(tryCreate(eventKind, body).errors).toEqual([
       'reportingComponent: Required value',
@@ -73,14 +73,14 @@ describe('Event of the core group', () => {
     ])
   })
 
-  it('is gone an hour after it was last written', () => {
+  it('expires one hour after the last write', () => {
     const { object } = tryCreate(eventKind, oldStyle())
     const context = { nowMs: FIXTURE_NOW_MS, gates: allGatesOn }
     expect(eventKind.expiresAtMs?.(object, context)).toBe(FIXTURE_NOW_MS + EVENT_LIFETIME_MS)
     expect(EVENT_LIFETIME_MS).toBe(3_600_000)
   })
 
-  it('is listed by when, what, about whom', () => {
+  it('has a table row with time, reason and object', () => {
     expect(row(eventKind, tryCreate(eventKind, oldStyle()).object)).toEqual({
       'Last Seen': '5s',
       Type: 'Warning',
@@ -95,7 +95,7 @@ describe('Event of the core group', () => {
     })
   })
 
-  it('is listed by its series where it has one', () => {
+  it('has the time and count of its series in the table', () => {
     const series = { count: 7, lastObservedTime: '2026-01-02T03:04:02.000000Z' }
     expect(row(eventKind, tryCreate(eventKind, oldStyle({ series })).object)).toMatchObject({
       'Last Seen': '3s',
@@ -103,12 +103,12 @@ describe('Event of the core group', () => {
     })
   })
 
-  it('counts one where nobody counted', () => {
+  it('has a count of one if none is set', () => {
     const { count: _, ...single } = oldStyle()
     expect(row(eventKind, tryCreate(eventKind, single).object)).toMatchObject({ Count: 1 })
   })
 
-  it('is selected by whoever reported it, under either name', () => {
+  it('can be selected by its reporter under either field', () => {
     const { source } = eventKind.selectableFields ?? {}
     expect(source?.(tryCreate(eventKind, oldStyle()).object)).toBe('provisioner')
     expect(source?.(tryCreate(eventKind, oldStyle({ source: {}, reportingComponent: 'x' })).object)).toBe('x')
@@ -134,11 +134,11 @@ describe('Event of events.k8s.io', () => {
       'series.count: Invalid value: "": should be at least 2',
     ],
     [{ series: { count: 2 } }, 'series.lastObservedTime: Required value'],
-  ])('refuses to create one with %j', (fields, message) => {
+  ])('rejects the creation with %j', (fields, message) => {
     expect(tryCreate(eventsEventKind, newStyle(fields)).errors).toEqual([message])
   })
 
-  it('lets the series move on and nothing else', () => {
+  it('accepts changes of the series only', () => {
     const { object } = tryCreate(eventsEventKind, newStyle())
     const series = { count: 2, lastObservedTime: '2026-01-02T03:01:00.000000Z' }
     expect(tryUpdate(eventsEventKind, object, newStyle({ series })).errors).toEqual([])
@@ -148,7 +148,7 @@ describe('Event of events.k8s.io', () => {
     ])
   })
 
-  it('shows every stored event and takes it back unchanged', () => {
+  it('converts every stored event and back without loss', () => {
     const { toStored, fromStored } = eventsEventKind.viewOf!
     const text = fc.string({ minLength: 1 })
     const times = fc.constantFrom('2026-01-02T03:04:05Z', '2026-01-02T03:04:06Z')
@@ -180,7 +180,7 @@ describe('Event of events.k8s.io', () => {
     )
   })
 
-  it('is listed as the same event of the core group is', () => {
+  it('has the same table row as the event of the core group', () => {
     const stored = tryCreate(eventKind, oldStyle()).object
     expect(row(eventsEventKind, eventsEventKind.viewOf!.fromStored(stored))).toEqual(row(eventKind, stored))
   })

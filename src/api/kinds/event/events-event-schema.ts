@@ -4,7 +4,7 @@ import { objectMeta } from '../shared/meta-schema.ts'
 import { objectReference } from '../shared/references-schema.ts'
 import { eventSource } from './event-schema.ts'
 
-export const eventSeries = object('io.k8s.api.events.v1.EventSeries', 'The occurrences of a recurring event.', {
+const eventSeries = object('io.k8s.api.events.v1.EventSeries', 'The occurrences of a recurring event.', {
   count: req(1, int32, 'Number of occurrences so far.'),
   lastObservedTime: opt(2, microTime, 'Time of the last occurrence.'),
 })

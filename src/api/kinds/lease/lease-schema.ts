@@ -2,7 +2,7 @@
 import { type Infer, int32, microTime, object, opt, ptr, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const leaseSpec = object('io.k8s.api.coordination.v1.LeaseSpec', 'The holder of a lease and its terms.', {
+const leaseSpec = object('io.k8s.api.coordination.v1.LeaseSpec', 'The holder of a lease and its terms.', {
   holderIdentity: ptr(1, string, 'Current holder; empty if there is none.'),
   leaseDurationSeconds: ptr(2, int32, 'Time after the last renewal until other candidates may take the lease.'),
   acquireTime: ptr(3, microTime, 'When the current holder acquired the lease.'),

@@ -13,11 +13,11 @@ describe('Lease', () => {
       'spec.strategy: Unsupported value: "Youngest": supported values: "OldestEmulationVersion"',
     ],
     [{ preferredHolder: 'a' }, 'spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined'],
-  ])('refuses %j', (spec, message) => {
+  ])('rejects %j', (spec, message) => {
     expect(tryCreate(leaseKind, aLease(spec)).errors).toEqual([message])
   })
 
-  it('is good without anything, and with everything', () => {
+  it('accepts an empty spec and a complete one', () => {
     expect(tryCreate(leaseKind, aLease({})).errors).toEqual([])
     const held = aLease({ holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-02T03:04:05.123456Z' })
     const { object, errors } = tryCreate(leaseKind, held)
@@ -25,7 +25,7 @@ describe('Lease', () => {
     expect(row(leaseKind, object)).toMatchObject({ Name: 'leader', Holder: 'a' })
   })
 
-  it('is written only by those who read it, and made by whoever updates it first', () => {
+  it('requires a resourceVersion for updates and is created by an update', () => {
     expect(leaseKind).toMatchObject({ unconditionalUpdate: false, createOnUpdate: true })
   })
 })

@@ -2,22 +2,18 @@
 import { type Infer, list, map, object, opt, quantity, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const limitRangeItem = object(
-  'io.k8s.api.core.v1.LimitRangeItem',
-  'Bounds and defaults for one type of object.',
-  {
-    type: req(1, string, 'Type of object: Pod, Container or PersistentVolumeClaim.'),
-    max: opt(2, map(quantity), 'Maximum amounts per object, by resource.'),
-    min: opt(3, map(quantity), 'Minimum amounts per object, by resource.'),
-    default: opt(4, map(quantity), 'Limits of objects that have none.'),
-    defaultRequest: opt(5, map(quantity), 'Requests of objects that have none.'),
-    maxLimitRequestRatio: opt(6, map(quantity), 'Maximum ratio of limit to request, by resource.'),
-  },
-)
+const limitRangeItem = object('io.k8s.api.core.v1.LimitRangeItem', 'Bounds and defaults for one type of object.', {
+  type: req(1, string, 'Type of object: Pod, Container or PersistentVolumeClaim.'),
+  max: opt(2, map(quantity), 'Maximum amounts per object, by resource.'),
+  min: opt(3, map(quantity), 'Minimum amounts per object, by resource.'),
+  default: opt(4, map(quantity), 'Limits of objects that have none.'),
+  defaultRequest: opt(5, map(quantity), 'Requests of objects that have none.'),
+  maxLimitRequestRatio: opt(6, map(quantity), 'Maximum ratio of limit to request, by resource.'),
+})
 
 export type LimitRangeItem = Infer<typeof limitRangeItem>
 
-export const limitRangeSpec = object('io.k8s.api.core.v1.LimitRangeSpec', 'The bounds of a LimitRange.', {
+const limitRangeSpec = object('io.k8s.api.core.v1.LimitRangeSpec', 'The bounds of a LimitRange.', {
   limits: req(1, list(limitRangeItem), 'Bounds and defaults, one item per type of object.'),
 })
 

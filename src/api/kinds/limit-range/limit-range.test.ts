@@ -15,7 +15,7 @@ describe('LimitRange', () => {
     ])
   })
 
-  it('leaves items for claims as they are', () => {
+  it('does not change items for claims', () => {
     const item = { type: claims, max: { storage: '10Gi' } }
     expect(tryCreate(limitRangeKind, aRange(item)).object.spec?.limits).toEqual([item])
   })
@@ -36,11 +36,11 @@ describe('LimitRange', () => {
       { type: claims },
       'spec.limits[0].limits: Required value: either minimum or maximum storage value is required, but neither was provided',
     ],
-  ])('refuses %j', (item, message) => {
+  ])('rejects %j', (item, message) => {
     expect(errorsOf(item)).toContainEqual(expect.stringContaining(message))
   })
 
-  it('has one item per type', () => {
+  it('rejects two items of one type', () => {
     const item = { type: claims, max: { storage: '1Gi' } }
     expect(errorsOf(item, item)).toEqual([`spec.limits[1].type: Duplicate value: "${claims}"`])
   })
@@ -67,27 +67,27 @@ describe('LimitRange', () => {
       ['maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000'],
     ],
     [{ min: '1', defaultRequest: '1', default: '2', max: '2', maxLimitRequestRatio: '2' }, []],
-  ])('keeps order: %j', (amounts, messages) => {
+  ])('validates the order of %j', (amounts, messages) => {
     const parts = Object.entries(amounts).map(([part, amount]) => [part, { cpu: amount }])
     const item = { type: 'example.com/Machine', ...Object.fromEntries(parts) }
     expect(errorsOf(item)).toEqual(messages.map((message) => `spec.limits[0].${message}`))
   })
 
-  it('wants default and defaultRequest alike for what cannot be overcommitted', () => {
+  it('requires equal default and defaultRequest for resources that cannot be overcommitted', () => {
     const item = { type: 'Container', default: { 'example.com/gpu': '2' }, defaultRequest: { 'example.com/gpu': '1' } }
     expect(errorsOf(item)).toEqual([
       'spec.limits[0].defaultRequest[example.com/gpu]: Invalid value: "1": default value 2 must equal to defaultRequest value 1 in example.com/gpu',
     ])
   })
 
-  it('PIO-7 bounds iops and throughput of claims without bounding storage', () => {
+  it('PIO-7 accepts bounds of iops and throughput without bounds of storage', () => {
     const item = { type: claims, max: { iops: '1500', throughput: '10' }, min: { iops: '10', throughput: '1' } }
     const { object, errors } = tryCreate(limitRangeKind, aRange(item))
     expect(errors).toEqual([])
     expect(object.spec?.limits[0]).toMatchObject({ max: { throughput: '10Mi' }, min: { throughput: '1Mi' } })
   })
 
-  it('PIO-7 reads a Container item with only iops and throughput as one for claims', () => {
+  it('PIO-7 applies a Container item with only iops and throughput to claims', () => {
     const item = {
       type: 'Container',
       max: { iops: '1500', throughput: '20' },
@@ -109,7 +109,7 @@ describe('LimitRange', () => {
     ])
   })
 
-  it('PIO-7 takes no amount for claims that none of them could ask for', () => {
+  it('PIO-7 rejects amounts that no claim could request', () => {
     expect(errorsOf({ type: claims, max: { iops: '1.5', throughput: '500m' } })).toEqual([
       'spec.limits[0].max[iops]: Invalid value: "1500m": must be an integer',
       'spec.limits[0].max[throughput]: Invalid value: "500m": must be an integer',
@@ -122,7 +122,7 @@ describe('LimitRange', () => {
     expect(errorsOf({ type: claims, ...noneAtAll })).toEqual([])
   })
 
-  it('PIO-7 refuses a defaultRequest above default and max, whichever type names it', () => {
+  it('PIO-7 rejects a defaultRequest above default and max for either type', () => {
     const item = {
       type: 'Container',
       max: { iops: '1500', throughput: '10' },
@@ -136,7 +136,7 @@ describe('LimitRange', () => {
     ])
   })
 
-  it('PIO-7 gate off: IO names do not exist, except where they have been since it was on', () => {
+  it('PIO-7 rejects iops and throughput while the gate is off, unless they are stored already', () => {
     const gates = parseFeatureGates('VolumeProvisionedIO=false')
     const body = aRange({ type: claims, max: { storage: '1Gi', iops: '10' } })
     expect(tryCreate(limitRangeKind, body, { gates }).errors).toEqual([

@@ -2,7 +2,7 @@
 import { type Infer, list, object, oneOf, opt, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const namespaceSpec = object('io.k8s.api.core.v1.NamespaceSpec', 'Desired state of a namespace.', {
+const namespaceSpec = object('io.k8s.api.core.v1.NamespaceSpec', 'Desired state of a namespace.', {
   finalizers: opt(
     1,
     list(string),
@@ -10,7 +10,7 @@ export const namespaceSpec = object('io.k8s.api.core.v1.NamespaceSpec', 'Desired
   ),
 })
 
-export const namespaceCondition = object(
+const namespaceCondition = object(
   'io.k8s.api.core.v1.NamespaceCondition',
   'A condition of a namespace, mostly about its deletion.',
   {
@@ -22,7 +22,7 @@ export const namespaceCondition = object(
   },
 )
 
-export const namespaceStatus = object('io.k8s.api.core.v1.NamespaceStatus', 'Current state of a namespace.', {
+const namespaceStatus = object('io.k8s.api.core.v1.NamespaceStatus', 'Current state of a namespace.', {
   phase: opt(1, oneOf('Active', 'Terminating'), 'Active, or Terminating while its contents are being deleted.'),
   conditions: opt(2, list(namespaceCondition), 'Conditions that describe what blocks the deletion.', {
     merge: 'type',

@@ -7,9 +7,9 @@ import { dns1123LabelProblems, qualifiedNameProblems } from '../../names.ts'
 import { type Namespace, namespace } from './namespace-schema.ts'
 
 /** Every namespace has its name as a label, so that label selectors can select it by name. */
-export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name'
+const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name'
 /** Keeps a namespace until its contents are deleted. */
-export const NAMESPACE_FINALIZER = 'kubernetes'
+const NAMESPACE_FINALIZER = 'kubernetes'
 
 export const namespaceKind = defineKind<Namespace>({
   group: '',
@@ -63,8 +63,8 @@ export const namespaceKind = defineKind<Namespace>({
   deleteReturnsObject: true,
 })
 
-/** A finalizer must have a standard name or a name with a domain prefix. Also used for `finalize`. */
-export function validateNamespaceFinalizer(name: string, field: string, errors: FieldErrors): void {
+/** A finalizer must have a standard name or a name with a domain prefix. */
+function validateNamespaceFinalizer(name: string, field: string, errors: FieldErrors): void {
   errors.invalidAll(field, name, qualifiedNameProblems(name))
   if (!name.includes('/') && !STANDARD_FINALIZERS.includes(name)) {
     errors.invalid(field, name, 'name is neither a standard finalizer name nor is it fully qualified')

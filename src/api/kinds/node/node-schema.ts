@@ -17,7 +17,7 @@ import {
 } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const taint = object('io.k8s.api.core.v1.Taint', 'Repels pods that do not tolerate it from a node.', {
+const taint = object('io.k8s.api.core.v1.Taint', 'Repels pods that do not tolerate it from a node.', {
   key: req(1, string, 'Name of the taint, such as node.kubernetes.io/unreachable.'),
   value: opt(2, string, 'Value that a toleration with operator Equal must have.'),
   effect: req(
@@ -30,7 +30,7 @@ export const taint = object('io.k8s.api.core.v1.Taint', 'Repels pods that do not
 
 export type Taint = Infer<typeof taint>
 
-export const configMapNodeConfigSource = object(
+const configMapNodeConfigSource = object(
   'io.k8s.api.core.v1.ConfigMapNodeConfigSource',
   'A ConfigMap with the configuration of a node agent.',
   {
@@ -42,7 +42,7 @@ export const configMapNodeConfigSource = object(
   },
 )
 
-export const nodeConfigSource = object(
+const nodeConfigSource = object(
   'io.k8s.api.core.v1.NodeConfigSource',
   'Source of the configuration of a node agent. Deprecated: ignored.',
   {
@@ -50,17 +50,13 @@ export const nodeConfigSource = object(
   },
 )
 
-export const nodePodPreemptionPolicy = object(
-  'io.k8s.api.core.v1.NodePodPreemptionPolicy',
-  'Limits preemption on a node.',
-  {
-    disableResizePreemption: opt(1, list(string), 'Kinds of pods that must not be preempted for the resize of a pod.', {
-      list: 'set',
-    }),
-  },
-)
+const nodePodPreemptionPolicy = object('io.k8s.api.core.v1.NodePodPreemptionPolicy', 'Limits preemption on a node.', {
+  disableResizePreemption: opt(1, list(string), 'Kinds of pods that must not be preempted for the resize of a pod.', {
+    list: 'set',
+  }),
+})
 
-export const nodeSpec = object('io.k8s.api.core.v1.NodeSpec', 'Desired state of a node.', {
+const nodeSpec = object('io.k8s.api.core.v1.NodeSpec', 'Desired state of a node.', {
   podCIDR: opt(1, string, 'First CIDR of podCIDRs; immutable once set.'),
   podCIDRs: opt(7, list(string), 'CIDRs of pod IPs, at most one per IP family; immutable once set.', {
     merge: '',
@@ -74,9 +70,7 @@ export const nodeSpec = object('io.k8s.api.core.v1.NodeSpec', 'Desired state of 
   podPreemptionPolicy: ptr(8, nodePodPreemptionPolicy, 'Limits preemption on this node.'),
 })
 
-export type NodeSpec = Infer<typeof nodeSpec>
-
-export const nodeCondition = object('io.k8s.api.core.v1.NodeCondition', 'A condition of a node.', {
+const nodeCondition = object('io.k8s.api.core.v1.NodeCondition', 'A condition of a node.', {
   type: req(1, string, 'Type of the condition, such as Ready or DiskPressure.'),
   status: req(2, string, 'Status of the condition: True, False or Unknown.'),
   lastHeartbeatTime: opt(3, time, 'When the node last reported the condition.'),
@@ -85,28 +79,24 @@ export const nodeCondition = object('io.k8s.api.core.v1.NodeCondition', 'A condi
   message: opt(6, string, 'Human-readable explanation of the status.'),
 })
 
-export const nodeAddress = object('io.k8s.api.core.v1.NodeAddress', 'An address of a node.', {
+const nodeAddress = object('io.k8s.api.core.v1.NodeAddress', 'An address of a node.', {
   type: req(1, string, 'Type of the address: Hostname, InternalIP, ExternalIP, InternalDNS or ExternalDNS.'),
   address: req(2, string, 'The address itself.'),
 })
 
-export const daemonEndpoint = object('io.k8s.api.core.v1.DaemonEndpoint', 'Endpoint of a service on the node.', {
+const daemonEndpoint = object('io.k8s.api.core.v1.DaemonEndpoint', 'Endpoint of a service on the node.', {
   Port: req(1, int32, 'Port number.'),
 })
 
-export const nodeDaemonEndpoints = object(
-  'io.k8s.api.core.v1.NodeDaemonEndpoints',
-  'Endpoints of services on the node.',
-  {
-    kubeletEndpoint: opt(1, daemonEndpoint, 'Endpoint of the node agent.'),
-  },
-)
+const nodeDaemonEndpoints = object('io.k8s.api.core.v1.NodeDaemonEndpoints', 'Endpoints of services on the node.', {
+  kubeletEndpoint: opt(1, daemonEndpoint, 'Endpoint of the node agent.'),
+})
 
-export const nodeSwapStatus = object('io.k8s.api.core.v1.NodeSwapStatus', 'Swap space of a node.', {
+const nodeSwapStatus = object('io.k8s.api.core.v1.NodeSwapStatus', 'Swap space of a node.', {
   capacity: ptr(1, int64, 'Size of the swap space in bytes.'),
 })
 
-export const nodeSystemInfo = object('io.k8s.api.core.v1.NodeSystemInfo', 'IDs, versions and architecture of a node.', {
+const nodeSystemInfo = object('io.k8s.api.core.v1.NodeSystemInfo', 'IDs, versions and architecture of a node.', {
   machineID: req(1, string, 'ID of the machine from its operating system.'),
   systemUUID: req(2, string, 'ID of the machine from its firmware.'),
   bootID: req(3, string, 'ID of the current boot.'),
@@ -121,17 +111,17 @@ export const nodeSystemInfo = object('io.k8s.api.core.v1.NodeSystemInfo', 'IDs, 
   runningInUserNamespace: ptr(12, boolean, 'Whether the node agent runs inside a user namespace.'),
 })
 
-export const containerImage = object('io.k8s.api.core.v1.ContainerImage', 'A container image on a node.', {
+const containerImage = object('io.k8s.api.core.v1.ContainerImage', 'A container image on a node.', {
   names: req(1, list(string), 'Names of the image.'),
   sizeBytes: opt(2, int64, 'Size of the image in bytes.'),
 })
 
-export const attachedVolume = object('io.k8s.api.core.v1.AttachedVolume', 'A volume that is attached to a node.', {
+const attachedVolume = object('io.k8s.api.core.v1.AttachedVolume', 'A volume that is attached to a node.', {
   name: req(1, string, 'Name of the attached volume.'),
   devicePath: req(2, string, 'Path of the device on the node.'),
 })
 
-export const nodeConfigStatus = object(
+const nodeConfigStatus = object(
   'io.k8s.api.core.v1.NodeConfigStatus',
   'Configuration of a node agent. Deprecated: not set.',
   {
@@ -142,7 +132,7 @@ export const nodeConfigStatus = object(
   },
 )
 
-export const nodeRuntimeHandlerFeatures = object(
+const nodeRuntimeHandlerFeatures = object(
   'io.k8s.api.core.v1.NodeRuntimeHandlerFeatures',
   'Features of a runtime handler.',
   {
@@ -151,7 +141,7 @@ export const nodeRuntimeHandlerFeatures = object(
   },
 )
 
-export const nodeRuntimeHandler = object(
+const nodeRuntimeHandler = object(
   'io.k8s.api.core.v1.NodeRuntimeHandler',
   'A runtime handler of the container runtime.',
   {
@@ -160,7 +150,7 @@ export const nodeRuntimeHandler = object(
   },
 )
 
-export const nodeFeatures = object(
+const nodeFeatures = object(
   'io.k8s.api.core.v1.NodeFeatures',
   'Features of the node that do not depend on the runtime handler.',
   {
@@ -168,7 +158,7 @@ export const nodeFeatures = object(
   },
 )
 
-export const nodeStatus = object('io.k8s.api.core.v1.NodeStatus', 'Status that a node reports.', {
+const nodeStatus = object('io.k8s.api.core.v1.NodeStatus', 'Status that a node reports.', {
   capacity: opt(1, map(quantity), 'Total resources of the node.'),
   allocatable: opt(2, map(quantity), 'Resources available to pods; defaults to capacity.'),
   phase: opt(3, oneOf('Pending', 'Running', 'Terminated'), 'Deprecated: not used.'),

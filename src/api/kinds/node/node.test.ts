@@ -5,7 +5,7 @@ import { nodeKind } from './node.ts'
 const aNode = (fields: object = {}) => ({ metadata: { name: 'node-1' }, ...fields })
 
 describe('Node', () => {
-  it('registers with its status, and may use all it has unless it says otherwise', () => {
+  it('keeps the status of a create and defaults allocatable to capacity', () => {
     const { object } = tryCreate(nodeKind, aNode({ status: { capacity: { cpu: '4' } } }))
     expect(object.status).toEqual({ capacity: { cpu: '4' }, allocatable: { cpu: '4' } })
   })
@@ -17,7 +17,7 @@ describe('Node', () => {
       { podCIDR: '10.1.0.0/24', podCIDRs: ['10.0.0.0/24', 'fd00::/64'] },
       { podCIDR: '10.1.0.0/24', podCIDRs: ['10.1.0.0/24'] },
     ],
-  ])('keeps podCIDR and podCIDRs in step: %j', (given, stored) => {
+  ])('aligns podCIDR and podCIDRs: %j', (given, stored) => {
     expect(tryCreate(nodeKind, aNode({ spec: given })).object.spec).toEqual(stored)
   })
 
@@ -48,11 +48,11 @@ describe('Node', () => {
       },
       'metadata.taints[1]: Duplicate value: {"key":"a","value":"x","effect":"NoSchedule"}',
     ],
-  ])('refuses a spec of %j', (spec, message) => {
+  ])('rejects the spec %j', (spec, message) => {
     expect(tryCreate(nodeKind, aNode({ spec })).errors).toEqual([message])
   })
 
-  it('takes both address families, and one key with two effects', () => {
+  it('accepts both IP families, and one taint key with two effects', () => {
     const taints = [
       { key: 'a', effect: 'NoSchedule' },
       { key: 'a', effect: 'NoExecute' },
@@ -61,7 +61,7 @@ describe('Node', () => {
     expect(tryCreate(nodeKind, aNode({ spec })).errors).toEqual([])
   })
 
-  it('is given its ranges and its provider’s name once', () => {
+  it('rejects changes of podCIDRs and providerID once they are set', () => {
     const { object: bare } = tryCreate(nodeKind, aNode())
     const spec = { podCIDRs: ['10.0.0.0/24'], providerID: 'cloud://1' }
     const { object: named, errors } = tryUpdate(nodeKind, bare, aNode({ spec }))
@@ -78,7 +78,7 @@ describe('Node', () => {
     expect(tryUpdate(nodeKind, named, aNode({ spec: { ...spec, unschedulable: true } })).errors).toEqual([])
   })
 
-  it('refuses a status that cannot be', () => {
+  it('rejects an invalid status', () => {
     const { object } = tryCreate(nodeKind, aNode())
     const address = { type: 'InternalIP', address: '10.0.0.1' }
     const status = { capacity: { cpu: '-1', pods: '1.5' }, allocatable: { cpu: '1' }, addresses: [address, address] }
@@ -99,7 +99,7 @@ describe('Node', () => {
     expect(nodeKind.selectableFields?.['spec.unschedulable']?.(object)).toBe(String(unschedulable))
   })
 
-  it('is listed with its roles, addresses and software', () => {
+  it('has a table row with its roles, addresses and versions', () => {
     const nodeInfo = { kubeletVersion: 'v1.37.0', kernelVersion: '6.8', architecture: 'amd64', osImage: 'Debian' }
     const labels = {
       'node-role.kubernetes.io/worker': '',

@@ -55,9 +55,9 @@ function alignPodCIDRs(spec: NonNullable<Node['spec']>): void {
 
 function statusCell({ spec, status }: Node): string {
   const ready = status?.conditions?.findLast((condition) => condition.type === 'Ready')
-  const words = [ready ? (ready.status === 'True' ? 'Ready' : 'NotReady') : 'Unknown']
-  if (spec?.unschedulable) words.push('SchedulingDisabled')
-  return words.join(',')
+  const states = [ready ? (ready.status === 'True' ? 'Ready' : 'NotReady') : 'Unknown']
+  if (spec?.unschedulable) states.push('SchedulingDisabled')
+  return states.join(',')
 }
 
 const ROLE_LABEL_PREFIX = 'node-role.kubernetes.io/'

@@ -10,7 +10,7 @@ const toNodes = (...nodeSelectorTerms: object[]) => ({
 const NODE_TERMS = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
 
 describe('affinity to nodes', () => {
-  it('needs a term', () => {
+  it('requires at least one term', () => {
     expect(errorsOf(toNodes())).toEqual([`${NODE_TERMS}: Required value: must have at least one node selector term`])
   })
 
@@ -36,13 +36,13 @@ describe('affinity to nodes', () => {
       '[0].matchExpressions[0].key: Invalid value: "a b": name part must consist of',
     ],
     [{ key: 'zone', operator: 'In', values: ['a b'] }, '[0].matchExpressions[0].values[0]: Invalid value: "a b"'],
-  ])('refuses %j', (requirement, message) => {
+  ])('rejects %j', (requirement, message) => {
     const errors = errorsOf(toNodes({ matchExpressions: [requirement] }))
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(NODE_TERMS + message)
   })
 
-  it('selects nodes by name, one at a time', () => {
+  it('accepts one node name per field requirement', () => {
     expect(errorsOf(toNodes({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-1'] }] }))).toEqual(
       [],
     )
@@ -52,7 +52,7 @@ describe('affinity to nodes', () => {
     ])
   })
 
-  it('weighs preferences from 1 to 100, whatever values they name', () => {
+  it('accepts preferences with a weight from 1 to 100 and any values', () => {
     const preferring = (weight: number) => {
       const preference = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not a label'] }] }
       const preferred = [{ weight, preference }]
@@ -66,7 +66,7 @@ describe('affinity to nodes', () => {
 })
 
 describe('affinity to pods', () => {
-  it.each(['podAffinity', 'podAntiAffinity'])('%s needs a topology', (part) => {
+  it.each(['podAffinity', 'podAntiAffinity'])('%s requires a topology key', (part) => {
     const errors = errorsOf({ affinity: { [part]: { requiredDuringSchedulingIgnoredDuringExecution: [{}] } } })
     const field = `spec.affinity.${part}.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey`
     expect(errors[0]).toBe(`${field}: Required value: can not be empty`)
@@ -87,7 +87,7 @@ describe('spreading over topologies', () => {
       [{ ...constraint, minDomains: 2, whenUnsatisfiable: 'ScheduleAnyway' }],
       '[0].minDomains: Invalid value: 2: can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway',
     ],
-  ])('refuses %j', (topologySpreadConstraints, message) => {
+  ])('rejects %j', (topologySpreadConstraints, message) => {
     expect(errorsOf({ topologySpreadConstraints })).toEqual([`spec.topologySpreadConstraints${message}`])
   })
 })
@@ -115,11 +115,11 @@ describe('tolerations', () => {
       { key: 'a', effect: 'NoSchedule', tolerationSeconds: 5 },
       'effect: Invalid value: "NoSchedule": effect must be \'NoExecute\' when `tolerationSeconds` is set',
     ],
-  ])('refuses %j', (toleration, message) => {
+  ])('rejects %j', (toleration, message) => {
     expect(errorsOf({ tolerations: [toleration] })).toEqual([`spec.tolerations[0].${message}`])
   })
 
-  it('tolerates everything with Exists alone', () => {
+  it('accepts Exists without a key', () => {
     expect(errorsOf({ tolerations: [{ operator: 'Exists' }] })).toEqual([])
   })
 })

@@ -5,8 +5,8 @@ import { podKind } from './pod.ts'
 
 const errorsOf = (container: object) => tryCreate(podKind, aPod({ container })).errors
 
-/** Each line: what of a container, and the one thing said against it, below spec.containers[0]. */
-const REFUSED: [part: object, message: string][] = [
+/** Invalid parts of a container and the error below spec.containers[0]. */
+const REJECTED: [part: object, message: string][] = [
   [{ name: '' }, '.name: Required value'],
   [{ name: 'My' }, '.name: Invalid value: "My": a lowercase RFC 1123 label'],
   [{ image: '' }, '.image: Required value'],
@@ -167,14 +167,14 @@ const REFUSED: [part: object, message: string][] = [
 ]
 
 describe('containers of a pod', () => {
-  it.each(REFUSED)('refuses %j', (part, message) => {
+  it.each(REJECTED)('rejects %j', (part, message) => {
     const errors = errorsOf(part)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain('spec.containers[0]')
     expect(errors[0]).toContain(message)
   })
 
-  it('accepts a container that uses everything well', () => {
+  it('accepts a container with all fields valid', () => {
     expect(
       errorsOf({
         ports: [{ containerPort: 5432, name: 'sql', hostPort: 5432 }],
@@ -193,7 +193,7 @@ describe('containers of a pod', () => {
     ).toEqual([])
   })
 
-  it('gives a claim to a container once: as files or as a device', () => {
+  it('rejects a claim that is both mounted and used as a device', () => {
     const container = {
       volumeMounts: [{ name: 'data', mountPath: '/a' }],
       volumeDevices: [{ name: 'data', devicePath: '/a' }],
@@ -206,7 +206,7 @@ describe('containers of a pod', () => {
     ])
   })
 
-  it('makes a device only of a claim', () => {
+  it('accepts only claims as devices', () => {
     const container = { volumeDevices: [{ name: 'tmp', devicePath: '/dev/x' }] }
     expect(tryCreate(podKind, aPod({ container, volumes: [{ name: 'tmp' }] })).errors).toEqual([
       'spec.containers[0].volumeDevices[0].name: Invalid value: "tmp": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
@@ -215,12 +215,12 @@ describe('containers of a pod', () => {
     expect(tryCreate(podKind, aPod({ container: byClaim, volumes: [aClaimVolume] })).errors).toEqual([])
   })
 
-  it('names every container differently, init containers included', () => {
+  it('requires unique names among containers and init containers', () => {
     const spec = { initContainers: [{ name: 'db', image: 'a:1' }] }
     expect(tryCreate(podKind, aPod({ spec })).errors).toEqual(['spec.initContainers[0].name: Duplicate value: "db"'])
   })
 
-  it('watches an init container only if it goes on', () => {
+  it('accepts probes on an init container only with restartPolicy Always', () => {
     const init = { name: 'side', image: 'a:1', livenessProbe: { tcpSocket: { port: 1 } } }
     expect(tryCreate(podKind, aPod({ spec: { initContainers: [init] } })).errors).toEqual([
       'spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers without restartPolicy=Always',

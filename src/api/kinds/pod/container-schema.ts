@@ -21,7 +21,7 @@ import {
 import { localObjectReference } from '../shared/references-schema.ts'
 import { objectFieldSelector, resourceFieldSelector } from './pod-volumes-schema.ts'
 
-export const containerPort = object('io.k8s.api.core.v1.ContainerPort', 'A port on which a container listens.', {
+const containerPort = object('io.k8s.api.core.v1.ContainerPort', 'A port on which a container listens.', {
   name: opt(1, string, 'Name for references from services and probes; unique in the pod.'),
   hostPort: opt(2, int32, 'Port on the node that is forwarded to this port; rarely needed.'),
   containerPort: req(3, int32, 'Port number in the pod, from 1 to 65535.'),
@@ -29,7 +29,7 @@ export const containerPort = object('io.k8s.api.core.v1.ContainerPort', 'A port 
   hostIP: opt(5, string, 'Node address to which hostPort is bound; all addresses by default.'),
 })
 
-export const configMapEnvSource = object(
+const configMapEnvSource = object(
   'io.k8s.api.core.v1.ConfigMapEnvSource',
   'Adds every entry of a ConfigMap as an environment variable.',
   {
@@ -38,7 +38,7 @@ export const configMapEnvSource = object(
   },
 )
 
-export const secretEnvSource = object(
+const secretEnvSource = object(
   'io.k8s.api.core.v1.SecretEnvSource',
   'Adds every entry of a Secret as an environment variable.',
   {
@@ -47,7 +47,7 @@ export const secretEnvSource = object(
   },
 )
 
-export const envFromSource = object(
+const envFromSource = object(
   'io.k8s.api.core.v1.EnvFromSource',
   'A ConfigMap or Secret whose entries are added as environment variables.',
   {
@@ -57,7 +57,7 @@ export const envFromSource = object(
   },
 )
 
-export const configMapKeySelector = object(
+const configMapKeySelector = object(
   'io.k8s.api.core.v1.ConfigMapKeySelector',
   'Selects one entry of a ConfigMap.',
   {
@@ -68,7 +68,7 @@ export const configMapKeySelector = object(
   { atomic: true },
 )
 
-export const secretKeySelector = object(
+const secretKeySelector = object(
   'io.k8s.api.core.v1.SecretKeySelector',
   'Selects one entry of a Secret.',
   {
@@ -79,7 +79,7 @@ export const secretKeySelector = object(
   { atomic: true },
 )
 
-export const fileKeySelector = object(
+const fileKeySelector = object(
   'io.k8s.api.core.v1.FileKeySelector',
   'Selects one variable of an env file on a volume.',
   {
@@ -91,7 +91,7 @@ export const fileKeySelector = object(
   { atomic: true },
 )
 
-export const envVarSource = object(
+const envVarSource = object(
   'io.k8s.api.core.v1.EnvVarSource',
   'Source of the value of an environment variable; exactly one must be set.',
   {
@@ -109,7 +109,7 @@ export const envVar = object('io.k8s.api.core.v1.EnvVar', 'An environment variab
   valueFrom: ptr(3, envVarSource, 'Source of the value, instead of value.'),
 })
 
-export const resourceClaim = object(
+const resourceClaim = object(
   'io.k8s.api.core.v1.ResourceClaim',
   'Gives a container access to a device claim of its pod.',
   {
@@ -131,7 +131,7 @@ export const resourceRequirements = object(
   },
 )
 
-export const containerResizePolicy = object(
+const containerResizePolicy = object(
   'io.k8s.api.core.v1.ContainerResizePolicy',
   'Whether changing a resource of a running container restarts it.',
   {
@@ -144,7 +144,7 @@ export const containerResizePolicy = object(
   },
 )
 
-export const containerRestartRuleOnExitCodes = object(
+const containerRestartRuleOnExitCodes = object(
   'io.k8s.api.core.v1.ContainerRestartRuleOnExitCodes',
   'A condition on the exit code of a container.',
   {
@@ -153,7 +153,7 @@ export const containerRestartRuleOnExitCodes = object(
   },
 )
 
-export const containerRestartRule = object(
+const containerRestartRule = object(
   'io.k8s.api.core.v1.ContainerRestartRule',
   'Action for certain exit codes of a container.',
   {
@@ -199,11 +199,11 @@ export const volumeDevice = object(
   },
 )
 
-export const execAction = object('io.k8s.api.core.v1.ExecAction', 'A command run inside a container.', {
+const execAction = object('io.k8s.api.core.v1.ExecAction', 'A command run inside a container.', {
   command: opt(1, list(string), 'Program and arguments, run without a shell; exit status 0 is success.'),
 })
 
-export const httpHeader = object('io.k8s.api.core.v1.HTTPHeader', 'A header of an HTTP probe.', {
+const httpHeader = object('io.k8s.api.core.v1.HTTPHeader', 'A header of an HTTP probe.', {
   name: req(1, string, 'Name of the header; case-insensitive.'),
   value: req(2, string, 'Value of the header.'),
 })
@@ -217,12 +217,12 @@ export const httpGetAction = object('io.k8s.api.core.v1.HTTPGetAction', 'An HTTP
   protocol: ptr(6, oneOf('HTTP1', 'HTTP2'), 'HTTP1 or HTTP2; HTTP1 by default.'),
 })
 
-export const tcpSocketAction = object('io.k8s.api.core.v1.TCPSocketAction', 'A TCP connection opened to a container.', {
+const tcpSocketAction = object('io.k8s.api.core.v1.TCPSocketAction', 'A TCP connection opened to a container.', {
   port: req(1, intOrString, 'Number or name of the container port to connect to.'),
   host: opt(2, string, 'Host to connect to; the pod itself by default.'),
 })
 
-export const grpcAction = object(
+const grpcAction = object(
   'io.k8s.api.core.v1.GRPCAction',
   'A call to the standard gRPC health service of a container.',
   {
@@ -232,7 +232,7 @@ export const grpcAction = object(
   },
 )
 
-export const probeHandler = object('io.k8s.api.core.v1.ProbeHandler', 'Action of a probe; exactly one must be set.', {
+const probeHandler = object('io.k8s.api.core.v1.ProbeHandler', 'Action of a probe; exactly one must be set.', {
   exec: ptr(1, execAction, 'Run a command in the container; exit status 0 passes.'),
   httpGet: ptr(2, httpGetAction, 'Send an HTTP request; a status from 200 to 399 passes.'),
   tcpSocket: ptr(3, tcpSocketAction, 'Open a TCP connection; an accepted connection passes.'),
@@ -257,7 +257,7 @@ export const probe = object('io.k8s.api.core.v1.Probe', 'A periodic health check
   ),
 })
 
-export const sleepAction = object('io.k8s.api.core.v1.SleepAction', 'A pause of a given length.', {
+const sleepAction = object('io.k8s.api.core.v1.SleepAction', 'A pause of a given length.', {
   seconds: req(1, int64, 'Length of the pause in seconds.'),
 })
 
@@ -356,7 +356,7 @@ export const lifecycle = object(
   },
 )
 
-export const capabilities = object(
+const capabilities = object(
   'io.k8s.api.core.v1.Capabilities',
   'Linux capabilities added to or dropped from the default set of the runtime.',
   {
@@ -498,7 +498,7 @@ export const container = object('io.k8s.api.core.v1.Container', 'A container of 
 
 export type Container = Infer<typeof container>
 
-export const ephemeralContainerCommon = object(
+const ephemeralContainerCommon = object(
   'io.k8s.api.core.v1.EphemeralContainerCommon',
   'Fields that ephemeral containers share with ordinary ones.',
   {

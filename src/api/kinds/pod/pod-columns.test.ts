@@ -78,11 +78,11 @@ describe('pods in a list', () => {
       'Unknown',
       aPod({ phase: 'Running', reason: 'NodeLost' }, { metadata: { deletionTimestamp: '2026-01-02T03:04:00Z' } }),
     ],
-  ])('shows %s', (word, pod) => {
-    expect(row(podKind, pod).Status).toBe(word)
+  ])('shows %s', (status, pod) => {
+    expect(row(podKind, pod).Status).toBe(status)
   })
 
-  it('counts containers that are ready, and sidecars among them', () => {
+  it('counts ready containers, including sidecars', () => {
     const sidecar = { name: 'side', restartPolicy: 'Always' }
     const status = {
       phase: 'Running',
@@ -92,7 +92,7 @@ describe('pods in a list', () => {
     expect(row(podKind, aPod(status, { init: [sidecar] })).Ready).toBe('1/2')
   })
 
-  it('counts restarts, and says when the last one was', () => {
+  it('counts restarts and shows the time of the last one', () => {
     const lastState = { terminated: { exitCode: 1, finishedAt: '2026-01-02T03:00:05Z' } }
     const restarted = {
       phase: 'Running',
@@ -102,7 +102,7 @@ describe('pods in a list', () => {
     expect(row(podKind, aPod({ phase: 'Running', containerStatuses: [running()] })).Restarts).toBe('0')
   })
 
-  it('shows on request where it runs and what else it waits for', () => {
+  it('shows node and readiness gates in the wide columns', () => {
     expect(row(podKind, aPod({ phase: 'Pending' }))).toMatchObject({
       IP: '<none>',
       Node: '<none>',

@@ -8,7 +8,7 @@ type ContainerStatus = Infer<typeof containerStatus>
 
 interface Summary {
   /** Running, Pending, Init:0/2, CrashLoopBackOff, Terminating … */
-  word: string
+  status: string
   ready: number
   total: number
   restarts: number
@@ -27,7 +27,7 @@ export const podColumns: readonly Column<Pod>[] = [
       return `${ready}/${total}`
     },
   },
-  { name: 'Status', type: 'string', doc: 'Summary of the state of the pod.', cell: (pod) => summarize(pod).word },
+  { name: 'Status', type: 'string', doc: 'Summary of the state of the pod.', cell: (pod) => summarize(pod).status },
   {
     name: 'Restarts',
     type: 'string',
@@ -59,7 +59,7 @@ function readinessGates({ spec, status }: Pod): string | undefined {
 }
 
 /** Init containers determine the status until they are done, then the containers do. A deletion takes precedence. */
-export function summarize(pod: Pod): Summary {
+function summarize(pod: Pod): Summary {
   const { spec, status = {} } = pod
   const conditions = status.conditions ?? []
   const gated = conditions.some(({ type, reason }) => type === 'PodScheduled' && reason === 'SchedulingGated')
@@ -67,7 +67,7 @@ export function summarize(pod: Pod): Summary {
     spec?.initContainers?.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name),
   )
   const summary: Summary = {
-    word: gated ? 'SchedulingGated' : status.reason || status.phase || '',
+    status: gated ? 'SchedulingGated' : status.reason || status.phase || '',
     ready: 0,
     total: (spec?.containers.length ?? 0) + sidecars.size,
     restarts: 0,
@@ -78,8 +78,8 @@ export function summarize(pod: Pod): Summary {
   if (!initializing || initialized) readContainers(pod, sidecars, summary)
 
   const ended = status.phase === 'Succeeded' || status.phase === 'Failed'
-  if (pod.metadata.deletionTimestamp && status.reason === 'NodeLost') summary.word = 'Unknown'
-  else if (pod.metadata.deletionTimestamp && !ended) summary.word = 'Terminating'
+  if (pod.metadata.deletionTimestamp && status.reason === 'NodeLost') summary.status = 'Unknown'
+  else if (pod.metadata.deletionTimestamp && !ended) summary.status = 'Terminating'
   return summary
 }
 
@@ -93,9 +93,9 @@ function readInitContainers({ spec, status }: Pod, sidecars: ReadonlySet<string>
       if (container.ready) summary.ready++
       continue
     }
-    if (terminated) summary.word = `Init:${endOf(terminated)}`
-    else if (waiting?.reason && waiting.reason !== 'PodInitializing') summary.word = `Init:${waiting.reason}`
-    else summary.word = `Init:${index}/${spec?.initContainers?.length ?? 0}`
+    if (terminated) summary.status = `Init:${endOf(terminated)}`
+    else if (waiting?.reason && waiting.reason !== 'PodInitializing') summary.status = `Init:${waiting.reason}`
+    else summary.status = `Init:${index}/${spec?.initContainers?.length ?? 0}`
     return true
   }
   return false
@@ -112,20 +112,20 @@ function readContainers({ status }: Pod, sidecars: ReadonlySet<string>, summary:
   for (const container of (status?.containerStatuses ?? []).toReversed()) {
     countRestarts(container, summary)
     const { waiting, terminated, running: up } = container.state ?? {}
-    if (waiting?.reason) summary.word = waiting.reason
+    if (waiting?.reason) summary.status = waiting.reason
     else if (terminated) {
-      summary.word = endOf(terminated)
-      if (terminated.exitCode !== 0) failure = summary.word
+      summary.status = endOf(terminated)
+      if (terminated.exitCode !== 0) failure = summary.status
     } else if (container.ready && up) {
       running = true
       summary.ready++
     }
   }
-  if (summary.word !== 'Completed') return
+  if (summary.status !== 'Completed') return
   const ready = status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True')
-  if (running && ready) summary.word = 'Running'
-  else if (failure) summary.word = failure
-  else if (running) summary.word = 'NotReady'
+  if (running && ready) summary.status = 'Running'
+  else if (failure) summary.status = failure
+  else if (running) summary.status = 'NotReady'
 }
 
 function countRestarts({ restartCount, lastState }: ContainerStatus, summary: Summary): void {

@@ -6,17 +6,17 @@ const spec = (...resources: object[]) => ({
 })
 const both = { cpu: '1', memory: '1Gi' }
 
-describe('quality of service', () => {
+describe('QoS class', () => {
   it.each([
-    ['nothing asked for', spec({}), 'BestEffort'],
-    ['nothing of what counts', spec({ requests: { 'ephemeral-storage': '1Gi', cpu: '0' } }), 'BestEffort'],
+    ['no requests or limits', spec({}), 'BestEffort'],
+    ['no requests for cpu or memory', spec({ requests: { 'ephemeral-storage': '1Gi', cpu: '0' } }), 'BestEffort'],
     [
       'limits and equal requests everywhere',
       spec({ requests: both, limits: both }, { requests: both, limits: both }),
       'Guaranteed',
     ],
     [
-      'equal amounts in other words',
+      'equal amounts in other notations',
       spec({ requests: { cpu: '1000m', memory: '1024Mi' }, limits: both }),
       'Guaranteed',
     ],

@@ -31,12 +31,12 @@ import {
 } from './container-schema.ts'
 import { volume } from './pod-volumes-schema.ts'
 
-export const sysctl = object('io.k8s.api.core.v1.Sysctl', 'A kernel parameter set for the whole pod.', {
+const sysctl = object('io.k8s.api.core.v1.Sysctl', 'A kernel parameter set for the whole pod.', {
   name: req(1, string, 'Kernel parameter to set, for example net.core.somaxconn.'),
   value: req(2, string, 'Value of the kernel parameter.'),
 })
 
-export const podSecurityContext = object(
+const podSecurityContext = object(
   'io.k8s.api.core.v1.PodSecurityContext',
   'Security settings of all containers of a pod; a container may override them.',
   {
@@ -72,7 +72,7 @@ export const podSecurityContext = object(
   },
 )
 
-export const preferredSchedulingTerm = object(
+const preferredSchedulingTerm = object(
   'io.k8s.api.core.v1.PreferredSchedulingTerm',
   'A preference for nodes with a weight.',
   {
@@ -81,7 +81,7 @@ export const preferredSchedulingTerm = object(
   },
 )
 
-export const nodeAffinity = object('io.k8s.api.core.v1.NodeAffinity', 'Required and preferred nodes of a pod.', {
+const nodeAffinity = object('io.k8s.api.core.v1.NodeAffinity', 'Required and preferred nodes of a pod.', {
   requiredDuringSchedulingIgnoredDuringExecution: ptr(
     1,
     nodeSelector,
@@ -107,7 +107,7 @@ export const podAffinityTerm = object(
   },
 )
 
-export const weightedPodAffinityTerm = object(
+const weightedPodAffinityTerm = object(
   'io.k8s.api.core.v1.WeightedPodAffinityTerm',
   'A pod affinity term with a weight.',
   {
@@ -129,22 +129,18 @@ export const podAffinity = object('io.k8s.api.core.v1.PodAffinity', 'Rules that 
   ),
 })
 
-export const podAntiAffinity = object(
-  'io.k8s.api.core.v1.PodAntiAffinity',
-  'Rules that place a pod away from other pods.',
-  {
-    requiredDuringSchedulingIgnoredDuringExecution: opt(
-      1,
-      list(podAffinityTerm),
-      'Pods that must not run in the topology domain of the node.',
-    ),
-    preferredDuringSchedulingIgnoredDuringExecution: opt(
-      2,
-      list(weightedPodAffinityTerm),
-      'Preferences; nodes with the lowest sum of weights are preferred.',
-    ),
-  },
-)
+const podAntiAffinity = object('io.k8s.api.core.v1.PodAntiAffinity', 'Rules that place a pod away from other pods.', {
+  requiredDuringSchedulingIgnoredDuringExecution: opt(
+    1,
+    list(podAffinityTerm),
+    'Pods that must not run in the topology domain of the node.',
+  ),
+  preferredDuringSchedulingIgnoredDuringExecution: opt(
+    2,
+    list(weightedPodAffinityTerm),
+    'Preferences; nodes with the lowest sum of weights are preferred.',
+  ),
+})
 
 export const affinity = object(
   'io.k8s.api.core.v1.Affinity',
@@ -156,39 +152,35 @@ export const affinity = object(
   },
 )
 
-export const toleration = object(
-  'io.k8s.api.core.v1.Toleration',
-  'Allows a pod to run on nodes with a matching taint.',
-  {
-    key: opt(1, string, 'Taint key to match; empty with operator Exists matches every taint.'),
-    operator: opt(
-      2,
-      oneOf('Exists', 'Equal', 'Lt', 'Gt'),
-      'Comparison of the taint value; Equal by default, Exists matches any value.',
-    ),
-    value: opt(3, string, 'Taint value to match; must be empty for Exists.'),
-    effect: opt(
-      4,
-      oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute'),
-      'Taint effect to match; empty matches every effect.',
-    ),
-    tolerationSeconds: ptr(5, int64, 'Seconds until a NoExecute taint evicts the pod; never if unset.'),
-  },
-)
+const toleration = object('io.k8s.api.core.v1.Toleration', 'Allows a pod to run on nodes with a matching taint.', {
+  key: opt(1, string, 'Taint key to match; empty with operator Exists matches every taint.'),
+  operator: opt(
+    2,
+    oneOf('Exists', 'Equal', 'Lt', 'Gt'),
+    'Comparison of the taint value; Equal by default, Exists matches any value.',
+  ),
+  value: opt(3, string, 'Taint value to match; must be empty for Exists.'),
+  effect: opt(
+    4,
+    oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute'),
+    'Taint effect to match; empty matches every effect.',
+  ),
+  tolerationSeconds: ptr(5, int64, 'Seconds until a NoExecute taint evicts the pod; never if unset.'),
+})
 
 export type Toleration = Infer<typeof toleration>
 
-export const hostAlias = object('io.k8s.api.core.v1.HostAlias', 'An extra line for the hosts file of the pod.', {
+const hostAlias = object('io.k8s.api.core.v1.HostAlias', 'An extra line for the hosts file of the pod.', {
   ip: req(1, string, 'IP address of the host names.'),
   hostnames: opt(2, list(string), 'Host names of the IP address.'),
 })
 
-export const podDNSConfigOption = object('io.k8s.api.core.v1.PodDNSConfigOption', 'A resolver option.', {
+const podDNSConfigOption = object('io.k8s.api.core.v1.PodDNSConfigOption', 'A resolver option.', {
   name: opt(1, string, 'Option name as written in resolv.conf, for example ndots.'),
   value: ptr(2, string, 'Value of the option, if it has one.'),
 })
 
-export const podDNSConfig = object(
+const podDNSConfig = object(
   'io.k8s.api.core.v1.PodDNSConfig',
   'Resolver settings added to those that follow from dnsPolicy.',
   {
@@ -202,7 +194,7 @@ export const podDNSConfig = object(
   },
 )
 
-export const podReadinessGate = object(
+const podReadinessGate = object(
   'io.k8s.api.core.v1.PodReadinessGate',
   'An additional condition that must be true before the pod counts as ready.',
   {
@@ -237,11 +229,11 @@ export const topologySpreadConstraint = object(
   },
 )
 
-export const podOS = object('io.k8s.api.core.v1.PodOS', 'The operating system of a pod.', {
+const podOS = object('io.k8s.api.core.v1.PodOS', 'The operating system of a pod.', {
   name: req(1, string, 'Operating system of the containers: linux or windows.'),
 })
 
-export const podSchedulingGate = object(
+const podSchedulingGate = object(
   'io.k8s.api.core.v1.PodSchedulingGate',
   'A gate that must be removed before the pod is scheduled.',
   {
@@ -249,7 +241,7 @@ export const podSchedulingGate = object(
   },
 )
 
-export const podResourceClaim = object(
+const podResourceClaim = object(
   'io.k8s.api.core.v1.PodResourceClaim',
   'A device claim made available to the containers of a pod, either existing or generated.',
   {
@@ -259,7 +251,7 @@ export const podResourceClaim = object(
   },
 )
 
-export const podSchedulingGroup = object(
+const podSchedulingGroup = object(
   'io.k8s.api.core.v1.PodSchedulingGroup',
   'The group of pods with which a pod is scheduled.',
   {
@@ -267,7 +259,7 @@ export const podSchedulingGroup = object(
   },
 )
 
-export const evictionResponder = object(
+const evictionResponder = object(
   'io.k8s.api.core.v1.EvictionResponder',
   'A controller that handles the graceful eviction of a pod.',
   {
@@ -409,25 +401,25 @@ export const podSpec = object(
 
 export type PodSpec = Infer<typeof podSpec>
 
-export const podCondition = object('io.k8s.api.core.v1.PodCondition', 'A condition of a pod.', {
+const podCondition = object('io.k8s.api.core.v1.PodCondition', 'A condition of a pod.', {
   type: req(1, string, 'Type of the condition, for example PodScheduled or Ready.'),
   observedGeneration: opt(7, int64, 'Generation of the pod that this condition was derived from.'),
-  status: req(2, string, 'Whether the condition holds: True, False or Unknown.'),
+  status: req(2, string, 'Status of the condition: True, False or Unknown.'),
   lastProbeTime: opt(3, time, 'When the condition was most recently checked.'),
   lastTransitionTime: opt(4, time, 'When the status of this condition last changed.'),
   reason: opt(5, string, 'Machine-readable reason for the last change of the status, in CamelCase.'),
   message: opt(6, string, 'Human-readable details of the last change.'),
 })
 
-export const hostIP = object('io.k8s.api.core.v1.HostIP', 'An IP address of the node of a pod.', {
+const hostIP = object('io.k8s.api.core.v1.HostIP', 'An IP address of the node of a pod.', {
   ip: req(1, string, 'IPv4 or IPv6 address of the node.'),
 })
 
-export const podIP = object('io.k8s.api.core.v1.PodIP', 'An IP address of a pod.', {
+const podIP = object('io.k8s.api.core.v1.PodIP', 'An IP address of a pod.', {
   ip: req(1, string, 'IPv4 or IPv6 address of the pod.'),
 })
 
-export const containerStateWaiting = object(
+const containerStateWaiting = object(
   'io.k8s.api.core.v1.ContainerStateWaiting',
   'Why a container is not running yet.',
   {
@@ -436,15 +428,11 @@ export const containerStateWaiting = object(
   },
 )
 
-export const containerStateRunning = object(
-  'io.k8s.api.core.v1.ContainerStateRunning',
-  'State of a running container.',
-  {
-    startedAt: opt(1, time, 'When the container was started.'),
-  },
-)
+const containerStateRunning = object('io.k8s.api.core.v1.ContainerStateRunning', 'State of a running container.', {
+  startedAt: opt(1, time, 'When the container was started.'),
+})
 
-export const containerStateTerminated = object(
+const containerStateTerminated = object(
   'io.k8s.api.core.v1.ContainerStateTerminated',
   'State of a terminated container.',
   {
@@ -458,7 +446,7 @@ export const containerStateTerminated = object(
   },
 )
 
-export const containerState = object(
+const containerState = object(
   'io.k8s.api.core.v1.ContainerState',
   'State of a container: waiting, running or terminated; waiting if none is set.',
   {
@@ -468,11 +456,11 @@ export const containerState = object(
   },
 )
 
-export const imageVolumeStatus = object('io.k8s.api.core.v1.ImageVolumeStatus', 'Status of an image volume.', {
+const imageVolumeStatus = object('io.k8s.api.core.v1.ImageVolumeStatus', 'Status of an image volume.', {
   imageRef: opt(1, string, 'Digest of the image that was mounted.'),
 })
 
-export const volumeStatus = object(
+const volumeStatus = object(
   'io.k8s.api.core.v1.VolumeStatus',
   'Details that depend on the type of the mounted volume.',
   {
@@ -480,19 +468,15 @@ export const volumeStatus = object(
   },
 )
 
-export const volumeMountStatus = object(
-  'io.k8s.api.core.v1.VolumeMountStatus',
-  'Actual mount of a volume in a container.',
-  {
-    name: req(1, string, 'Name of the volume.'),
-    mountPath: req(2, string, 'Mount path in the container.'),
-    readOnly: opt(3, boolean, 'Whether the mount is read-only.'),
-    recursiveReadOnly: ptr(4, string, 'Enabled or Disabled: whether mounts below this one are read-only as well.'),
-    volumeStatus: ptr(5, volumeStatus, 'Further details for the type of volume.'),
-  },
-)
+const volumeMountStatus = object('io.k8s.api.core.v1.VolumeMountStatus', 'Actual mount of a volume in a container.', {
+  name: req(1, string, 'Name of the volume.'),
+  mountPath: req(2, string, 'Mount path in the container.'),
+  readOnly: opt(3, boolean, 'Whether the mount is read-only.'),
+  recursiveReadOnly: ptr(4, string, 'Enabled or Disabled: whether mounts below this one are read-only as well.'),
+  volumeStatus: ptr(5, volumeStatus, 'Further details for the type of volume.'),
+})
 
-export const linuxContainerUser = object(
+const linuxContainerUser = object(
   'io.k8s.api.core.v1.LinuxContainerUser',
   'User and groups of the first process of a Linux container.',
   {
@@ -502,7 +486,7 @@ export const linuxContainerUser = object(
   },
 )
 
-export const containerUser = object(
+const containerUser = object(
   'io.k8s.api.core.v1.ContainerUser',
   'User and groups of the first process of a container.',
   {
@@ -510,7 +494,7 @@ export const containerUser = object(
   },
 )
 
-export const resourceHealth = object(
+const resourceHealth = object(
   'io.k8s.api.core.v1.ResourceHealth',
   'Health of one device or other resource of a container.',
   {
@@ -520,7 +504,7 @@ export const resourceHealth = object(
   },
 )
 
-export const resourceStatus = object(
+const resourceStatus = object(
   'io.k8s.api.core.v1.ResourceStatus',
   'Health of the resources of one name of a container.',
   {
@@ -629,7 +613,7 @@ export const containerStatus = object('io.k8s.api.core.v1.ContainerStatus', 'Sta
   ),
 })
 
-export const podResourceClaimStatus = object(
+const podResourceClaimStatus = object(
   'io.k8s.api.core.v1.PodResourceClaimStatus',
   'The claim of an entry of spec.resourceClaims.',
   {
@@ -638,7 +622,7 @@ export const podResourceClaimStatus = object(
   },
 )
 
-export const containerExtendedResourceRequest = object(
+const containerExtendedResourceRequest = object(
   'io.k8s.api.core.v1.ContainerExtendedResourceRequest',
   'Links an extended resource of a container to a request in the generated claim.',
   {
@@ -648,7 +632,7 @@ export const containerExtendedResourceRequest = object(
   },
 )
 
-export const podExtendedResourceClaimStatus = object(
+const podExtendedResourceClaimStatus = object(
   'io.k8s.api.core.v1.PodExtendedResourceClaimStatus',
   'The claim generated for extended resources that devices provide.',
   {
@@ -661,7 +645,7 @@ export const podExtendedResourceClaimStatus = object(
   },
 )
 
-export const nodeAllocatableMappedResources = object(
+const nodeAllocatableMappedResources = object(
   'io.k8s.api.core.v1.NodeAllocatableMappedResources',
   'An amount of a node resource that a device claim provides.',
   {
@@ -670,7 +654,7 @@ export const nodeAllocatableMappedResources = object(
   },
 )
 
-export const nodeAllocatableOverheadResources = object(
+const nodeAllocatableOverheadResources = object(
   'io.k8s.api.core.v1.NodeAllocatableOverheadResources',
   'An additional amount of a node resource that a device claim consumes.',
   {
@@ -680,7 +664,7 @@ export const nodeAllocatableOverheadResources = object(
   },
 )
 
-export const nodeAllocatableResourceClaimStatus = object(
+const nodeAllocatableResourceClaimStatus = object(
   'io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus',
   'Node resources such as CPU or memory that a device claim accounts for.',
   {
@@ -704,7 +688,7 @@ export const nodeAllocatableResourceClaimStatus = object(
   },
 )
 
-export const podVolumeHealth = object(
+const podVolumeHealth = object(
   'io.k8s.api.core.v1.PodVolumeHealth',
   'Health of one volume of a pod, as seen from its node.',
   {
@@ -723,7 +707,7 @@ export const podVolumeHealth = object(
   },
 )
 
-export const podStatus = object(
+const podStatus = object(
   'io.k8s.api.core.v1.PodStatus',
   'Current state of a pod: phase, conditions, addresses and containers.',
   {

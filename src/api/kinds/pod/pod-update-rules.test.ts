@@ -3,7 +3,7 @@ import { tryCreate, tryUpdate } from '../kind.fixture.ts'
 import { aPod, type PodParts } from './pod.fixture.ts'
 import { podKind } from './pod.ts'
 
-/** What is said when `old` is replaced by `next`. */
+/** The errors when `old` is replaced by `next`. */
 const errorsOf = (old: PodParts, next: PodParts) =>
   tryUpdate(podKind, tryCreate(podKind, aPod(old)).object, aPod(next)).errors
 
@@ -17,7 +17,7 @@ describe('updates of a pod', () => {
     ['nothing', {}, {}],
     ['its image', {}, { container: { image: 'postgres:18' } }],
     ['its labels and a deadline', {}, { spec: { activeDeadlineSeconds: 60 } }],
-    ['a nearer deadline', { spec: { activeDeadlineSeconds: 60 } }, { spec: { activeDeadlineSeconds: 30 } }],
+    ['a shorter deadline', { spec: { activeDeadlineSeconds: 60 } }, { spec: { activeDeadlineSeconds: 30 } }],
     [
       'another toleration',
       { spec: { tolerations: [{ key: 'a', operator: 'Exists' }] } },
@@ -31,12 +31,12 @@ describe('updates of a pod', () => {
       },
     ],
     [
-      'how long it tolerates',
+      'other tolerationSeconds',
       { spec: { tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoExecute' }] } },
       { spec: { tolerations: [{ key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 5 }] } },
     ],
     [
-      'one gate less',
+      'the removal of a gate',
       { spec: { schedulingGates: [{ name: 'a' }, { name: 'b' }] } },
       { spec: { schedulingGates: [{ name: 'b' }] } },
     ],
@@ -60,7 +60,7 @@ describe('updates of a pod', () => {
         },
       },
     ],
-  ])('may bring %s', (_what, old, next) => {
+  ])('accept %s', (_what, old, next) => {
     expect(errorsOf(old, next)).toEqual([])
   })
 
@@ -85,13 +85,13 @@ describe('updates of a pod', () => {
       'spec.activeDeadlineSeconds: Invalid value: 60: must be less than or equal to previous value',
     ],
     [
-      'no deadline any more',
+      'the removal of the deadline',
       { spec: { activeDeadlineSeconds: 30 } },
       {},
       'spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value',
     ],
     [
-      'one toleration less',
+      'the removal of a toleration',
       { spec: { tolerations: [{ key: 'a', operator: 'Exists' }] } },
       {},
       'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
@@ -109,7 +109,7 @@ describe('updates of a pod', () => {
       'spec.nodeSelector: Invalid value: {}: only additions to spec.nodeSelector are allowed (no mutations or deletions)',
     ],
     [
-      'another choice of nodes while gated',
+      'another node affinity while gated',
       { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x')] }) } },
       { spec: { schedulingGates: [{ name: 'a' }], affinity: required({ matchExpressions: [inZone('x', 'y')] }) } },
       'only additions are allowed (no mutations or deletions)',
@@ -123,18 +123,18 @@ describe('updates of a pod', () => {
       'spec: Forbidden: pod updates may not change fields other than ',
     ],
     [
-      'a node selector when not gated',
+      'a node selector without a gate',
       {},
       { spec: { nodeSelector: { disk: 'ssd' } } },
       '  nodeSelector.disk: (none) -> "ssd"',
     ],
-  ])('may not bring %s', (_what, old, next, message) => {
+  ])('reject %s', (_what, old, next, message) => {
     const errors = errorsOf(old, next)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
-  it('say what may change, and what did', () => {
+  it('list the mutable fields and the rejected changes', () => {
     expect(errorsOf({}, { spec: { hostname: 'db' } })).toEqual([
       'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,' +
         '`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),' +
@@ -143,7 +143,7 @@ describe('updates of a pod', () => {
     ])
   })
 
-  it('are judged again only where the spec changed', () => {
+  it('are validated only if the spec changed', () => {
     const { object } = tryCreate(podKind, aPod())
     const oldBad = { ...object, spec: { ...object.spec!, hostname: 'not.a.label' } }
     const relabelled = { ...oldBad, metadata: { ...oldBad.metadata, labels: { a: 'b' } } }

@@ -20,8 +20,8 @@ export function validatePodUpdate(next: Pod, old: Pod, errors: FieldErrors): voi
   validateAddedTolerations(after.tolerations ?? [], before.tolerations ?? [], errors)
   validateRemovedGates(after, before, errors)
   if (isGated(before)) validateNarrowedPlacement(after, before, errors)
-  const refused = changedFields(podSpec, before, withoutChangeable(after, before))
-  if (refused.length > 0) errors.forbidden('spec', `${NOT_CHANGEABLE}\n${describeChanges(refused)}`)
+  const rejected = changedFields(podSpec, before, withoutChangeable(after, before))
+  if (rejected.length > 0) errors.forbidden('spec', `${NOT_CHANGEABLE}\n${describeChanges(rejected)}`)
 }
 
 const NOT_CHANGEABLE = `pod updates may not change fields other than ${[

@@ -28,7 +28,7 @@ describe('volume defaults', () => {
     expect(object.spec?.volumes).toEqual([{ name: 'v', ...stored }])
   })
 
-  it('CAP-14 a claim template is for a file system unless it says otherwise', () => {
+  it('CAP-14 default the volumeMode of a claim template to Filesystem', () => {
     const { object, errors } = volumesOf(anEphemeralVolume())
     expect(errors).toEqual([])
     expect(object.spec?.volumes?.[0]?.ephemeral?.volumeClaimTemplate?.spec.volumeMode).toBe('Filesystem')
@@ -90,15 +90,15 @@ describe('volumes of a pod', () => {
       { name: 'v', projected: { sources: [{ serviceAccountToken: { path: 't', expirationSeconds: 60 } }] } },
       'spec.volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds: Invalid value: 60: may not specify a duration less than 10 minutes',
     ],
-  ])('refuses %j', (volume, message) => {
+  ])('rejects %j', (volume, message) => {
     expect(errorsOf(volume)).toContainEqual(expect.stringContaining(message))
   })
 
-  it('have names of their own', () => {
+  it('require unique names', () => {
     expect(errorsOf(aClaimVolume, aClaimVolume)).toEqual(['spec.volumes[1].name: Duplicate value: "data"'])
   })
 
-  it('show a token only of an account', () => {
+  it('require a service account for a projected token', () => {
     const volume = { name: 'v', projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }
     expect(errorsOf(volume)).toEqual([
       'spec.volumes[0].projected.sources[0].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set',
@@ -109,13 +109,13 @@ describe('volumes of a pod', () => {
 })
 
 describe('ephemeral volumes', () => {
-  it('CAP-14 need a template', () => {
+  it('CAP-14 require a template', () => {
     expect(errorsOf({ name: 'scratch', ephemeral: {} })).toEqual([
       'spec.volumes[0].ephemeral.volumeClaimTemplate: Required value',
     ])
   })
 
-  it('CAP-14 give their claim labels and annotations, nothing else', () => {
+  it('CAP-14 accept only labels and annotations in the metadata of the template', () => {
     const good = { labels: { app: 'db' }, annotations: { note: 'x' } }
     expect(errorsOf(anEphemeralVolume({}, good))).toEqual([])
     expect(errorsOf(anEphemeralVolume({}, { name: 'mine', finalizers: ['a/b'] }))).toEqual([
@@ -124,13 +124,13 @@ describe('ephemeral volumes', () => {
     ])
   })
 
-  it('CAP-14 are judged as the claim will be', () => {
+  it('CAP-14 validate the template as a claim', () => {
     expect(errorsOf(anEphemeralVolume({ accessModes: [] }))).toEqual([
       'spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required',
     ])
   })
 
-  it('PIO-1 may ask for iops and throughput', () => {
+  it('PIO-1 accept iops and throughput', () => {
     const requests = { storage: '1Gi', iops: '100', throughput: '10' }
     expect(errorsOf(anEphemeralVolume({ resources: { requests } }))).toEqual([])
     expect(errorsOf(anEphemeralVolume({ resources: { requests: { ...requests, iops: '-1' } } }))).toEqual([
@@ -138,14 +138,14 @@ describe('ephemeral volumes', () => {
     ])
   })
 
-  it('CAP-14 are not also claimed by name', () => {
+  it('CAP-14 reject a volume that references the generated claim', () => {
     const byName = { name: 'again', persistentVolumeClaim: { claimName: 'db-0-scratch' } }
     expect(errorsOf(anEphemeralVolume(), byName)).toEqual([
       'spec.volumes[1].persistentVolumeClaim.claimName: Invalid value: "db-0-scratch": must not reference a PVC that gets created for an ephemeral volume',
     ])
   })
 
-  it('CAP-14 leave room for the claim’s name', () => {
+  it('CAP-14 reject a name that makes the claim name too long', () => {
     const name = 'p'.repeat(250)
     const { errors } = tryCreate(podKind, aPod({ name, volumes: [anEphemeralVolume()] }))
     expect(errors).toEqual([

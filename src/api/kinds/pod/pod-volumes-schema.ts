@@ -34,7 +34,7 @@ import {
   vsphereVirtualDiskVolumeSource,
 } from '../volume/volume-sources-schema.ts'
 
-export const emptyDirVolumeSource = object(
+const emptyDirVolumeSource = object(
   'io.k8s.api.core.v1.EmptyDirVolumeSource',
   'An initially empty directory with the lifetime of the pod.',
   {
@@ -44,7 +44,7 @@ export const emptyDirVolumeSource = object(
   },
 )
 
-export const gitRepoVolumeSource = object(
+const gitRepoVolumeSource = object(
   'io.k8s.api.core.v1.GitRepoVolumeSource',
   'A checkout of a git repository; deprecated: clone in an init container instead.',
   {
@@ -61,19 +61,15 @@ export const keyToPath = object('io.k8s.api.core.v1.KeyToPath', 'Maps an entry o
   user: ptr(4, int64, 'User ID of the owner of the file; overrides the default of the volume.'),
 })
 
-export const secretVolumeSource = object(
-  'io.k8s.api.core.v1.SecretVolumeSource',
-  'Files made from the entries of a Secret.',
-  {
-    secretName: opt(1, string, 'Secret to read, from the namespace of the pod.'),
-    items: opt(2, list(keyToPath), 'Entries to project and their paths; all entries if empty.'),
-    defaultMode: ptr(3, int32, 'Default permission bits of the files; 0644 if unset.'),
-    optional: ptr(4, boolean, 'Mount the volume even if the Secret or an entry does not exist.'),
-    defaultUser: ptr(5, int64, 'Default user ID of the owner of the files.'),
-  },
-)
+const secretVolumeSource = object('io.k8s.api.core.v1.SecretVolumeSource', 'Files from the entries of a Secret.', {
+  secretName: opt(1, string, 'Secret to read, from the namespace of the pod.'),
+  items: opt(2, list(keyToPath), 'Entries to project and their paths; all entries if empty.'),
+  defaultMode: ptr(3, int32, 'Default permission bits of the files; 0644 if unset.'),
+  optional: ptr(4, boolean, 'Mount the volume even if the Secret or an entry does not exist.'),
+  defaultUser: ptr(5, int64, 'Default user ID of the owner of the files.'),
+})
 
-export const iscsiVolumeSource = object(
+const iscsiVolumeSource = object(
   'io.k8s.api.core.v1.ISCSIVolumeSource',
   'An iSCSI disk attached to the node and mounted in the pod.',
   {
@@ -91,7 +87,7 @@ export const iscsiVolumeSource = object(
   },
 )
 
-export const glusterfsVolumeSource = object(
+const glusterfsVolumeSource = object(
   'io.k8s.api.core.v1.GlusterfsVolumeSource',
   'A GlusterFS volume; deprecated and no longer supported.',
   {
@@ -101,7 +97,7 @@ export const glusterfsVolumeSource = object(
   },
 )
 
-export const persistentVolumeClaimVolumeSource = object(
+const persistentVolumeClaimVolumeSource = object(
   'io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource',
   'The persistent volume bound to a claim in the namespace of the pod.',
   {
@@ -110,7 +106,7 @@ export const persistentVolumeClaimVolumeSource = object(
   },
 )
 
-export const rbdVolumeSource = object(
+const rbdVolumeSource = object(
   'io.k8s.api.core.v1.RBDVolumeSource',
   'A Ceph block device image; deprecated and no longer supported.',
   {
@@ -125,7 +121,7 @@ export const rbdVolumeSource = object(
   },
 )
 
-export const flexVolumeSource = object(
+const flexVolumeSource = object(
   'io.k8s.api.core.v1.FlexVolumeSource',
   'A volume handled by an executable on the node; deprecated in favour of CSI.',
   {
@@ -137,7 +133,7 @@ export const flexVolumeSource = object(
   },
 )
 
-export const cinderVolumeSource = object(
+const cinderVolumeSource = object(
   'io.k8s.api.core.v1.CinderVolumeSource',
   'An OpenStack Cinder volume; deprecated in favour of the Cinder CSI driver.',
   {
@@ -148,7 +144,7 @@ export const cinderVolumeSource = object(
   },
 )
 
-export const cephFSVolumeSource = object(
+const cephFSVolumeSource = object(
   'io.k8s.api.core.v1.CephFSVolumeSource',
   'A directory of a Ceph file system; deprecated and no longer supported.',
   {
@@ -196,7 +192,7 @@ export const downwardAPIVolumeFile = object(
   },
 )
 
-export const downwardAPIVolumeSource = object(
+const downwardAPIVolumeSource = object(
   'io.k8s.api.core.v1.DownwardAPIVolumeSource',
   'Files with information about the pod.',
   {
@@ -206,7 +202,7 @@ export const downwardAPIVolumeSource = object(
   },
 )
 
-export const azureFileVolumeSource = object(
+const azureFileVolumeSource = object(
   'io.k8s.api.core.v1.AzureFileVolumeSource',
   'An Azure file share; deprecated in favour of the Azure Files CSI driver.',
   {
@@ -216,9 +212,9 @@ export const azureFileVolumeSource = object(
   },
 )
 
-export const configMapVolumeSource = object(
+const configMapVolumeSource = object(
   'io.k8s.api.core.v1.ConfigMapVolumeSource',
-  'Files made from the entries of a ConfigMap.',
+  'Files from the entries of a ConfigMap.',
   {
     ...within(1, localObjectReference.fields),
     items: opt(2, list(keyToPath), 'Entries to project and their paths; all entries if empty.'),
@@ -228,7 +224,7 @@ export const configMapVolumeSource = object(
   },
 )
 
-export const secretProjection = object(
+const secretProjection = object(
   'io.k8s.api.core.v1.SecretProjection',
   'Files from a Secret, as part of a projected volume.',
   {
@@ -238,7 +234,7 @@ export const secretProjection = object(
   },
 )
 
-export const downwardAPIProjection = object(
+const downwardAPIProjection = object(
   'io.k8s.api.core.v1.DownwardAPIProjection',
   'Files with information about the pod, as part of a projected volume.',
   {
@@ -246,7 +242,7 @@ export const downwardAPIProjection = object(
   },
 )
 
-export const configMapProjection = object(
+const configMapProjection = object(
   'io.k8s.api.core.v1.ConfigMapProjection',
   'Files from a ConfigMap, as part of a projected volume.',
   {
@@ -280,7 +276,7 @@ export const clusterTrustBundleProjection = object(
   },
 )
 
-export const podCertificateProjection = object(
+const podCertificateProjection = object(
   'io.k8s.api.core.v1.PodCertificateProjection',
   'A private key and certificate issued for the pod, as part of a projected volume.',
   {
@@ -326,7 +322,7 @@ export const projectedVolumeSource = object(
   },
 )
 
-export const scaleIOVolumeSource = object(
+const scaleIOVolumeSource = object(
   'io.k8s.api.core.v1.ScaleIOVolumeSource',
   'A ScaleIO volume; deprecated and no longer supported.',
   {
@@ -343,7 +339,7 @@ export const scaleIOVolumeSource = object(
   },
 )
 
-export const storageOSVolumeSource = object(
+const storageOSVolumeSource = object(
   'io.k8s.api.core.v1.StorageOSVolumeSource',
   'A StorageOS volume; deprecated and no longer supported.',
   {
@@ -355,7 +351,7 @@ export const storageOSVolumeSource = object(
   },
 )
 
-export const csiVolumeSource = object(
+const csiVolumeSource = object(
   'io.k8s.api.core.v1.CSIVolumeSource',
   'A volume that a CSI driver creates for this pod, without a claim.',
   {
@@ -367,7 +363,7 @@ export const csiVolumeSource = object(
   },
 )
 
-export const persistentVolumeClaimTemplate = object(
+const persistentVolumeClaimTemplate = object(
   'io.k8s.api.core.v1.PersistentVolumeClaimTemplate',
   'Template of a claim that is created for the pod.',
   {
@@ -376,7 +372,7 @@ export const persistentVolumeClaimTemplate = object(
   },
 )
 
-export const ephemeralVolumeSource = object(
+const ephemeralVolumeSource = object(
   'io.k8s.api.core.v1.EphemeralVolumeSource',
   'A claim that is created for the pod and deleted with it.',
   {
@@ -384,7 +380,7 @@ export const ephemeralVolumeSource = object(
   },
 )
 
-export const imageVolumeSource = object(
+const imageVolumeSource = object(
   'io.k8s.api.core.v1.ImageVolumeSource',
   'The contents of a container image or artifact, mounted read-only.',
   {
@@ -414,7 +410,7 @@ export const volumeSource = object(
       'An AWS EBS disk; deprecated in favour of its CSI driver.',
     ),
     gitRepo: ptr(5, gitRepoVolumeSource, 'A checkout of a git repository; deprecated and switched off by default.'),
-    secret: ptr(6, secretVolumeSource, 'Files made from the entries of a Secret.'),
+    secret: ptr(6, secretVolumeSource, 'Files from the entries of a Secret.'),
     nfs: ptr(7, nfsVolumeSource, 'A directory exported by an NFS server.'),
     iscsi: ptr(8, iscsiVolumeSource, 'A disk reached over iSCSI.'),
     glusterfs: ptr(9, glusterfsVolumeSource, 'A GlusterFS volume; deprecated and no longer supported.'),
@@ -435,7 +431,7 @@ export const volumeSource = object(
     downwardAPI: ptr(16, downwardAPIVolumeSource, 'Files with information about the pod.'),
     fc: ptr(17, fcVolumeSource, 'A disk reached over Fibre Channel.'),
     azureFile: ptr(18, azureFileVolumeSource, 'An Azure file share; deprecated in favour of its CSI driver.'),
-    configMap: ptr(19, configMapVolumeSource, 'Files made from the entries of a ConfigMap.'),
+    configMap: ptr(19, configMapVolumeSource, 'Files from the entries of a ConfigMap.'),
     vsphereVolume: ptr(
       20,
       vsphereVirtualDiskVolumeSource,

@@ -7,7 +7,7 @@ const created = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).object
 const errorsOf = (parts?: PodParts) => tryCreate(podKind, aPod(parts)).errors
 
 describe('Pod defaults', () => {
-  it('fills in what its author left open', () => {
+  it('applies all defaults', () => {
     expect(created()).toEqual({
       metadata: { name: 'db-0', namespace: 'shop' },
       spec: {
@@ -39,11 +39,11 @@ describe('Pod defaults', () => {
     ['registry:5000/postgres:17', 'IfNotPresent'],
     ['postgres@sha256:abc', 'IfNotPresent'],
     ['postgres:latest@sha256:abc', 'Always'],
-  ])('pulls %s: %s', (image, policy) => {
+  ])('defaults the pull policy of %s to %s', (image, policy) => {
     expect(created({ container: { image } }).spec?.containers[0]?.imagePullPolicy).toBe(policy)
   })
 
-  it('requests what is limited, unless it requests something itself', () => {
+  it('defaults requests to limits', () => {
     const resources = { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '1' } }
     expect(created({ container: { resources } }).spec?.containers[0]?.resources).toEqual({
       limits: { cpu: '2', memory: '1Gi' },
@@ -51,7 +51,7 @@ describe('Pod defaults', () => {
     })
   })
 
-  it('calls its service account by both names', () => {
+  it('sets both serviceAccountName and serviceAccount', () => {
     expect(created({ spec: { serviceAccount: 'robot' } }).spec).toMatchObject({
       serviceAccount: 'robot',
       serviceAccountName: 'robot',
@@ -62,7 +62,7 @@ describe('Pod defaults', () => {
     })
   })
 
-  it('opens its ports on the host when it shares the host’s network', () => {
+  it('sets host ports on the host network', () => {
     const container = { ports: [{ containerPort: 80 }] }
     expect(
       created({ spec: { hostNetwork: true, containers: [{ name: 'a', image: 'a', ...container }] } }).spec,
@@ -71,7 +71,7 @@ describe('Pod defaults', () => {
     })
   })
 
-  it('gives probes and hooks their numbers', () => {
+  it('applies the defaults of probes and hooks', () => {
     const container = { livenessProbe: { httpGet: { port: 80 } }, lifecycle: { preStop: { httpGet: { port: 80 } } } }
     expect(created({ container }).spec?.containers[0]).toMatchObject({
       livenessProbe: {
@@ -85,11 +85,11 @@ describe('Pod defaults', () => {
     })
   })
 
-  it('a negative grace period becomes one second', () => {
+  it('changes a negative grace period to one second', () => {
     expect(created({ spec: { terminationGracePeriodSeconds: -5 } }).spec?.terminationGracePeriodSeconds).toBe(1)
   })
 
-  it('ignores a status sent along, and says that gates hold it back', () => {
+  it('ignores the status and sets the condition SchedulingGated', () => {
     const { object } = tryCreate(podKind, {
       ...aPod({ spec: { schedulingGates: [{ name: 'example.com/wait' }] } }),
       status: { phase: 'Running', podIP: '10.0.0.1' },
@@ -167,19 +167,19 @@ describe('Pod rules', () => {
     [{ os: { name: 'plan9' } }, 'spec.os: Unsupported value: "plan9": supported values: "linux", "windows"'],
     [{ hostAliases: [{ ip: 'x' }] }, 'spec.hostAliases[0].ip: Invalid value: "x": must be a valid IP address'],
     [{ overhead: { cpu: '-1' } }, 'spec.overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
-  ])('refuses a spec with %j', (spec, message) => {
+  ])('rejects a spec with %j', (spec, message) => {
     const errors = errorsOf({ spec })
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
-  it('may name its node when it is made', () => expect(errorsOf({ spec: { nodeName: 'node-1' } })).toEqual([]))
+  it('accepts a nodeName on create', () => expect(errorsOf({ spec: { nodeName: 'node-1' } })).toEqual([]))
 })
 
 describe('Pod status', () => {
   const stored = created({ spec: { restartPolicy: 'OnFailure' } })
 
-  it('keeps its quality of service', () => {
+  it('keeps its QoS class', () => {
     expect(tryStatus(podKind, stored, { phase: 'Running' }).object.status).toEqual({
       phase: 'Running',
       qosClass: 'BestEffort',
@@ -189,7 +189,7 @@ describe('Pod status', () => {
     ])
   })
 
-  it('keeps podIP and podIPs in step', () => {
+  it('aligns podIP and podIPs', () => {
     expect(tryStatus(podKind, stored, { podIP: '10.0.0.1' }).object.status?.podIPs).toEqual([{ ip: '10.0.0.1' }])
     expect(tryStatus(podKind, stored, { podIPs: [{ ip: '10.0.0.1' }] }).object.status?.podIP).toBe('10.0.0.1')
   })
@@ -201,20 +201,20 @@ describe('Pod status', () => {
     [{ nominatedNodeName: 'A' }, 'status.nominatedNodeName: Invalid value: "A": a lowercase RFC 1123 subdomain'],
     [{ conditions: [{ type: 'a b', status: 'True' }] }, 'status.conditions[0].Type: Invalid value: "a b"'],
     [{ observedGeneration: -1 }, 'status.observedGeneration: Invalid value: -1: must be a non-negative integer'],
-  ])('refuses %j', (status, message) => {
+  ])('rejects %j', (status, message) => {
     const { errors } = tryStatus(podKind, stored, status)
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
-  it('is not nominated for a node once it has one', () => {
+  it('rejects a nominated node once the pod has a node', () => {
     const bound = { ...stored, spec: { ...stored.spec!, nodeName: 'node-1' } }
     expect(tryStatus(podKind, bound, { nominatedNodeName: 'node-2' }).errors).toEqual([
       'status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node',
     ])
   })
 
-  it('does not revive a container that ended for good', () => {
+  it('rejects a non-terminated state of a container that is not restarted', () => {
     const container = { name: 'db', ready: false, restartCount: 0, image: '', imageID: '' }
     const endedWith = (exitCode: number) => ({
       ...stored,
@@ -231,19 +231,19 @@ describe('Pod status', () => {
 describe('Pod deletion', () => {
   const onNode = created({ spec: { nodeName: 'node-1', terminationGracePeriodSeconds: 45 } })
   it.each([
-    ['its own time', onNode, undefined, 45],
-    ['the time asked for', onNode, 5, 5],
-    ['no time when asked so', onNode, 0, 0],
-    ['one second for nonsense', onNode, -3, 1],
-    ['no time without a node', created(), undefined, 0],
-    ['no time when it is done', { ...onNode, status: { phase: 'Succeeded' as const } }, 30, 0],
-  ])('leaves %s', (_what, pod, asked, seconds) => {
-    expect(podKind.gracePeriodSeconds?.(pod, asked)).toBe(seconds)
+    ['its own seconds by default', onNode, undefined, 45],
+    ['the requested seconds', onNode, 5, 5],
+    ['zero if requested', onNode, 0, 0],
+    ['one second for a negative request', onNode, -3, 1],
+    ['zero without a node', created(), undefined, 0],
+    ['zero in a final phase', { ...onNode, status: { phase: 'Succeeded' as const } }, 30, 0],
+  ])('has a grace period of %s', (_what, pod, requested, seconds) => {
+    expect(podKind.gracePeriodSeconds?.(pod, requested)).toBe(seconds)
   })
 })
 
 describe('Pod field selectors', () => {
-  it('know what schedulers and node agents ask for', () => {
+  it('support the selectors of schedulers and node agents', () => {
     const pod = created({ spec: { nodeName: 'node-1', hostNetwork: true } })
     const selected = Object.entries(podKind.selectableFields ?? {}).map(([field, read]) => [field, read(pod)])
     expect(Object.fromEntries(selected)).toEqual({

@@ -7,7 +7,7 @@ const aQuota = (spec: object) => ({ metadata: { name: 'team', namespace: 'shop' 
 const errorsOf = (spec: object) => tryCreate(resourceQuotaKind, aQuota(spec)).errors
 
 describe('ResourceQuota', () => {
-  it('bounds storage, counts, classes and anything in someone’s own domain', () => {
+  it('accepts storage, counts, classes and names with a domain', () => {
     const hard = {
       'requests.storage': '1Ti',
       persistentvolumeclaims: '10',
@@ -20,7 +20,7 @@ describe('ResourceQuota', () => {
     expect(errorsOf({ hard })).toEqual([])
   })
 
-  it('PIO-7 bounds iops and throughput, throughput in bytes per second', () => {
+  it('PIO-7 accepts iops and throughput and stores throughput in bytes per second', () => {
     const hard = {
       'requests.iops': '2k',
       'limits.iops': '200k',
@@ -38,7 +38,7 @@ describe('ResourceQuota', () => {
     ['iops', '1', ['must be a standard resource for quota']],
     ['disks', '1', ['must be a standard resource type or fully qualified', 'must be a standard resource for quota']],
     ['a/b/c', '1', [expect.stringContaining('a valid label key must consist of')]],
-  ])('refuses the name %s', (name, amount, details) => {
+  ])('rejects the name %s', (name, amount, details) => {
     expect(errorsOf({ hard: { [name]: amount } })).toEqual(
       details.map((detail) =>
         typeof detail === 'string' ? `spec.hard[${name}]: Invalid value: "${name}": ${detail}` : detail,
@@ -51,13 +51,13 @@ describe('ResourceQuota', () => {
     ['count/persistentvolumeclaims', '1500m', 'must be an integer'],
     ['limits.iops', '500m', 'must be an integer'],
     ['requests.storage', '-1', 'must be greater than or equal to 0'],
-  ])('refuses %s: %s', (name, amount, detail) => {
+  ])('rejects %s: %s', (name, amount, detail) => {
     expect(errorsOf({ hard: { [name]: amount } })).toEqual([
       `spec.hard[${name}]: Invalid value: "${amount}": ${detail}`,
     ])
   })
 
-  it('VAC-10 counts claims by attributes class, and only what claims have', () => {
+  it('VAC-10 accepts the scope VolumeAttributesClass only with resources of claims', () => {
     const hard = {
       persistentvolumeclaims: '1',
       'requests.storage': '1Gi',
@@ -105,18 +105,18 @@ describe('ResourceQuota', () => {
         'spec.scopeSelector.matchExpressions.operator: Invalid value: "DoesNotExist": must be \'Exists\' when scope is any of',
       ),
     ],
-  ])('VAC-10 refuses a selector of %s %s %j', (scopeName, operator, values, message) => {
+  ])('VAC-10 rejects the selector %s %s %j', (scopeName, operator, values, message) => {
     expect(errorsOf({ scopeSelector: { matchExpressions: [{ scopeName, operator, values }] } })).toEqual([message])
   })
 
-  it('refuses scopes that exclude each other, and unknown ones', () => {
+  it('rejects conflicting and unknown scopes', () => {
     expect(errorsOf({ scopes: ['BestEffort', 'NotBestEffort'] })).toEqual([
       'spec.scopes: Invalid value: ["BestEffort","NotBestEffort"]: conflicting scopes',
     ])
     expect(errorsOf({ scopes: ['Large'] })).toEqual(['spec.scopes: Invalid value: ["Large"]: unsupported scope'])
   })
 
-  it('keeps its scopes for good, in any order, while bounds and selector may change', () => {
+  it('has immutable scopes in any order, while limits and selector can change', () => {
     const { object } = tryCreate(
       resourceQuotaKind,
       aQuota({ hard: { pods: '1' }, scopes: ['Terminating', 'BestEffort'] }),
@@ -130,7 +130,7 @@ describe('ResourceQuota', () => {
     ])
   })
 
-  it('PIO-7 gate off: IO names do not exist, except where they have been since it was on', () => {
+  it('PIO-7 rejects iops and throughput while the gate is off, unless they are stored already', () => {
     const gates = parseFeatureGates('VolumeProvisionedIO=false')
     const body = aQuota({ hard: { 'limits.iops': '100' } })
     expect(tryCreate(resourceQuotaKind, body, { gates }).errors).toEqual([
@@ -142,7 +142,7 @@ describe('ResourceQuota', () => {
     )
   })
 
-  it('reports used of hard, and refuses a status that cannot be', () => {
+  it('shows usage and limits in the table and rejects an invalid status', () => {
     const { object } = tryCreate(resourceQuotaKind, aQuota({ hard: { pods: '2' } }))
     const hard = { 'requests.storage': '10Gi', pods: '2', 'limits.cpu': '4', 'limits.iops': '100' }
     const status = { hard, used: { 'requests.storage': '1Gi', 'limits.cpu': '500m' } }

@@ -1,21 +1,21 @@
 // The fields of the review kinds of authentication.k8s.io and of TokenRequest. The API server computes the result; they
 // are never stored.
-import { boolean, type Infer, int64, list, map, object, opt, ptr, req, string, time } from '../../schema.ts'
+import { boolean, int64, list, map, object, opt, ptr, req, string, time } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
-export const tokenReviewSpec = object('io.k8s.api.authentication.v1.TokenReviewSpec', 'The token to verify.', {
+const tokenReviewSpec = object('io.k8s.api.authentication.v1.TokenReviewSpec', 'The token to verify.', {
   token: opt(1, string, 'Bearer token to verify.'),
   audiences: opt(2, list(string), 'Audiences of the token.'),
 })
 
-export const userInfo = object('io.k8s.api.authentication.v1.UserInfo', 'The user of a request.', {
+const userInfo = object('io.k8s.api.authentication.v1.UserInfo', 'The user of a request.', {
   username: opt(1, string, 'Name of the user.'),
   uid: opt(2, string, 'UID of the user, which does not change with the name.'),
   groups: opt(3, list(string), 'Groups of the user.'),
   extra: opt(4, map(list(string)), 'Further attributes of the user, by name.'),
 })
 
-export const tokenReviewStatus = object(
+const tokenReviewStatus = object(
   'io.k8s.api.authentication.v1.TokenReviewStatus',
   'Whether the token is valid, and its user.',
   {
@@ -32,9 +32,7 @@ export const tokenReview = object('io.k8s.api.authentication.v1.TokenReview', 'V
   status: opt(3, tokenReviewStatus, 'The result, set by the server.'),
 })
 
-export type TokenReview = Infer<typeof tokenReview>
-
-export const selfSubjectReviewStatus = object(
+const selfSubjectReviewStatus = object(
   'io.k8s.api.authentication.v1.SelfSubjectReviewStatus',
   'The user of the request.',
   {
@@ -51,9 +49,7 @@ export const selfSubjectReview = object(
   },
 )
 
-export type SelfSubjectReview = Infer<typeof selfSubjectReview>
-
-export const boundObjectReference = object(
+const boundObjectReference = object(
   'io.k8s.api.authentication.v1.BoundObjectReference',
   'The object that a token is bound to; deleting it invalidates the token.',
   {
@@ -64,30 +60,20 @@ export const boundObjectReference = object(
   },
 )
 
-export const tokenRequestSpec = object(
-  'io.k8s.api.authentication.v1.TokenRequestSpec',
-  'Properties of the requested token.',
-  {
-    audiences: req(1, list(string), 'Audiences of the token.'),
-    expirationSeconds: ptr(4, int64, 'Requested lifetime of the token.'),
-    boundObjectRef: ptr(3, boundObjectReference, 'Object whose deletion invalidates the token.'),
-    attestations: opt(5, map(list(string)), 'Claims to be included in the token.'),
-  },
-)
+const tokenRequestSpec = object('io.k8s.api.authentication.v1.TokenRequestSpec', 'Properties of the requested token.', {
+  audiences: req(1, list(string), 'Audiences of the token.'),
+  expirationSeconds: ptr(4, int64, 'Requested lifetime of the token.'),
+  boundObjectRef: ptr(3, boundObjectReference, 'Object whose deletion invalidates the token.'),
+  attestations: opt(5, map(list(string)), 'Claims to be included in the token.'),
+})
 
-export const tokenRequestStatus = object('io.k8s.api.authentication.v1.TokenRequestStatus', 'The issued token.', {
+const tokenRequestStatus = object('io.k8s.api.authentication.v1.TokenRequestStatus', 'The issued token.', {
   token: req(1, string, 'The bearer token.'),
   expirationTimestamp: opt(2, time, 'When the token expires.'),
 })
 
-export const tokenRequest = object(
-  'io.k8s.api.authentication.v1.TokenRequest',
-  'Requests a token of a service account.',
-  {
-    metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
-    spec: req(2, tokenRequestSpec, 'The request.'),
-    status: opt(3, tokenRequestStatus, 'The result, set by the server.'),
-  },
-)
-
-export type TokenRequest = Infer<typeof tokenRequest>
+const tokenRequest = object('io.k8s.api.authentication.v1.TokenRequest', 'Requests a token of a service account.', {
+  metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
+  spec: req(2, tokenRequestSpec, 'The request.'),
+  status: opt(3, tokenRequestStatus, 'The result, set by the server.'),
+})

@@ -1,8 +1,8 @@
 // The fields of the review kinds of authorization.k8s.io. The API server computes the result; they are never stored.
-import { boolean, type Infer, list, map, object, opt, ptr, req, string } from '../../schema.ts'
+import { boolean, list, map, object, opt, ptr, req, string } from '../../schema.ts'
 import { labelSelectorRequirement, objectMeta } from '../shared/meta-schema.ts'
 
-export const fieldSelectorRequirement = object(
+const fieldSelectorRequirement = object(
   'io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement',
   'A requirement on a field.',
   {
@@ -12,7 +12,7 @@ export const fieldSelectorRequirement = object(
   },
 )
 
-export const fieldSelectorAttributes = object(
+const fieldSelectorAttributes = object(
   'io.k8s.api.authorization.v1.FieldSelectorAttributes',
   'Field selector of the request.',
   {
@@ -21,7 +21,7 @@ export const fieldSelectorAttributes = object(
   },
 )
 
-export const labelSelectorAttributes = object(
+const labelSelectorAttributes = object(
   'io.k8s.api.authorization.v1.LabelSelectorAttributes',
   'Label selector of the request.',
   {
@@ -30,23 +30,19 @@ export const labelSelectorAttributes = object(
   },
 )
 
-export const resourceAttributes = object(
-  'io.k8s.api.authorization.v1.ResourceAttributes',
-  'A request for a resource.',
-  {
-    namespace: opt(1, string, 'Namespace; empty for all namespaces or for cluster scope.'),
-    verb: opt(2, string, 'Verb: get, list, watch, create, update, patch, delete, …'),
-    group: opt(3, string, 'API group; empty for the core group.'),
-    version: opt(4, string, 'API version.'),
-    resource: opt(5, string, 'Plural name of the resource.'),
-    subresource: opt(6, string, 'Subresource, such as status.'),
-    name: opt(7, string, 'Name of the object; empty for all.'),
-    fieldSelector: ptr(8, fieldSelectorAttributes, 'Field selector of the request.'),
-    labelSelector: ptr(9, labelSelectorAttributes, 'Label selector of the request.'),
-  },
-)
+const resourceAttributes = object('io.k8s.api.authorization.v1.ResourceAttributes', 'A request for a resource.', {
+  namespace: opt(1, string, 'Namespace; empty for all namespaces or for cluster scope.'),
+  verb: opt(2, string, 'Verb: get, list, watch, create, update, patch, delete, …'),
+  group: opt(3, string, 'API group; empty for the core group.'),
+  version: opt(4, string, 'API version.'),
+  resource: opt(5, string, 'Plural name of the resource.'),
+  subresource: opt(6, string, 'Subresource, such as status.'),
+  name: opt(7, string, 'Name of the object; empty for all.'),
+  fieldSelector: ptr(8, fieldSelectorAttributes, 'Field selector of the request.'),
+  labelSelector: ptr(9, labelSelectorAttributes, 'Label selector of the request.'),
+})
 
-export const nonResourceAttributes = object(
+const nonResourceAttributes = object(
   'io.k8s.api.authorization.v1.NonResourceAttributes',
   'A request for a non-resource path.',
   {
@@ -55,7 +51,7 @@ export const nonResourceAttributes = object(
   },
 )
 
-export const subjectAccessReviewSpec = object(
+const subjectAccessReviewSpec = object(
   'io.k8s.api.authorization.v1.SubjectAccessReviewSpec',
   'User and request to check; exactly one kind of attributes must be set.',
   {
@@ -68,7 +64,7 @@ export const subjectAccessReviewSpec = object(
   },
 )
 
-export const subjectAccessReviewStatus = object(
+const subjectAccessReviewStatus = object(
   'io.k8s.api.authorization.v1.SubjectAccessReviewStatus',
   'Whether the request is allowed.',
   {
@@ -89,9 +85,7 @@ export const subjectAccessReview = object(
   },
 )
 
-export type SubjectAccessReview = Infer<typeof subjectAccessReview>
-
-export const selfSubjectAccessReviewSpec = object(
+const selfSubjectAccessReviewSpec = object(
   'io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec',
   'Request to check for the current user; exactly one kind of attributes must be set.',
   {
@@ -110,8 +104,6 @@ export const selfSubjectAccessReview = object(
   },
 )
 
-export type SelfSubjectAccessReview = Infer<typeof selfSubjectAccessReview>
-
 export const localSubjectAccessReview = object(
   'io.k8s.api.authorization.v1.LocalSubjectAccessReview',
   'Checks whether a user may perform a request in one namespace.',
@@ -122,9 +114,7 @@ export const localSubjectAccessReview = object(
   },
 )
 
-export type LocalSubjectAccessReview = Infer<typeof localSubjectAccessReview>
-
-export const selfSubjectRulesReviewSpec = object(
+const selfSubjectRulesReviewSpec = object(
   'io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec',
   'Namespace of the rules.',
   {
@@ -132,23 +122,19 @@ export const selfSubjectRulesReviewSpec = object(
   },
 )
 
-export const resourceRule = object('io.k8s.api.authorization.v1.ResourceRule', 'Allowed verbs on resources.', {
+const resourceRule = object('io.k8s.api.authorization.v1.ResourceRule', 'Allowed verbs on resources.', {
   verbs: req(1, list(string), 'Allowed verbs; * for all.'),
   apiGroups: opt(2, list(string), 'API groups of the rule; * for all.'),
   resources: opt(3, list(string), 'Resources of the rule; * for all.'),
   resourceNames: opt(4, list(string), 'Object names of the rule; empty for all.'),
 })
 
-export const nonResourceRule = object(
-  'io.k8s.api.authorization.v1.NonResourceRule',
-  'Allowed verbs on non-resource paths.',
-  {
-    verbs: req(1, list(string), 'Allowed verbs; * for all.'),
-    nonResourceURLs: opt(2, list(string), 'Paths; a trailing * matches any suffix.'),
-  },
-)
+const nonResourceRule = object('io.k8s.api.authorization.v1.NonResourceRule', 'Allowed verbs on non-resource paths.', {
+  verbs: req(1, list(string), 'Allowed verbs; * for all.'),
+  nonResourceURLs: opt(2, list(string), 'Paths; a trailing * matches any suffix.'),
+})
 
-export const subjectRulesReviewStatus = object(
+const subjectRulesReviewStatus = object(
   'io.k8s.api.authorization.v1.SubjectRulesReviewStatus',
   'The rules that apply to the user, as far as they can be listed.',
   {
@@ -168,5 +154,3 @@ export const selfSubjectRulesReview = object(
     status: opt(3, subjectRulesReviewStatus, 'The result, set by the server.'),
   },
 )
-
-export type SelfSubjectRulesReview = Infer<typeof selfSubjectRulesReview>

@@ -6,11 +6,11 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 const aSecret = (fields: object) => ({ metadata: { name: 'login', namespace: 'shop' }, ...fields })
 
 describe('Secret', () => {
-  it('is Opaque unless it says otherwise', () => {
+  it('has the default type Opaque', () => {
     expect(tryCreate(secretKind, aSecret({})).object.type).toBe('Opaque')
   })
 
-  it('stores stringData as data and forgets it', () => {
+  it('merges stringData into data and drops it', () => {
     const body = aSecret({ data: { user: base64('old'), port: base64('1') }, stringData: { user: 'root' } })
     const { object } = tryCreate(secretKind, body)
     expect(object.data).toEqual({ user: base64('root'), port: base64('1') })
@@ -18,7 +18,7 @@ describe('Secret', () => {
   })
 
   it.each([
-    ['a bad key', { data: { 'a b': '' } }, 'data[a b]: Invalid value: "a b": a valid config key must consist of'],
+    ['an invalid key', { data: { 'a b': '' } }, 'data[a b]: Invalid value: "a b": a valid config key must consist of'],
     [
       'a token without its account',
       { type: 'kubernetes.io/service-account-token' },
@@ -41,17 +41,17 @@ describe('Secret', () => {
     ],
     ['no docker config', { type: 'kubernetes.io/dockerconfigjson' }, 'data[.dockerconfigjson]: Required value'],
     [
-      'a docker config that is no JSON',
+      'a docker config that is not JSON',
       { type: 'kubernetes.io/dockercfg', stringData: { '.dockercfg': 'hunter2' } },
       'data[.dockercfg]: Invalid value: "<secret contents redacted>": must be a JSON object',
     ],
-  ])('refuses %s', (_what, fields, message) => {
+  ])('rejects %s', (_what, fields, message) => {
     const { errors } = tryCreate(secretKind, aSecret(fields))
     expect(errors).toHaveLength(1)
     expect(errors[0]).toContain(message)
   })
 
-  it('asks for a user name or a password of basic-auth, not for both', () => {
+  it('requires a username or a password for basic-auth', () => {
     const type = 'kubernetes.io/basic-auth'
     expect(tryCreate(secretKind, aSecret({ type })).errors).toEqual([
       'data[username]: Required value',
@@ -60,7 +60,7 @@ describe('Secret', () => {
     expect(tryCreate(secretKind, aSecret({ type, stringData: { password: 'x' } })).errors).toEqual([])
   })
 
-  it('holds up to 1 MiB, counted in bytes of the values', () => {
+  it('accepts up to 1 MiB of values', () => {
     const full = { a: 'x'.repeat(1_048_575), b: 'x' }
     expect(tryCreate(secretKind, aSecret({ stringData: full })).errors).toEqual([])
     expect(tryCreate(secretKind, aSecret({ stringData: { ...full, c: 'x' } })).errors).toEqual([
@@ -68,14 +68,14 @@ describe('Secret', () => {
     ])
   })
 
-  it('never changes its type', () => {
+  it('has an immutable type', () => {
     const { object } = tryCreate(secretKind, aSecret({ stringData: { 'tls.crt': 'c', 'tls.key': 'k' } }))
     expect(tryUpdate(secretKind, object, { ...object, type: 'kubernetes.io/tls' }).errors).toEqual([
       'type: Invalid value: "kubernetes.io/tls": field is immutable',
     ])
   })
 
-  it('stays as it is once immutable', () => {
+  it('rejects changes once it is immutable', () => {
     const { object } = tryCreate(secretKind, aSecret({ immutable: true, stringData: { user: 'root' } }))
     expect(
       tryUpdate(secretKind, object, { ...object, metadata: { ...object.metadata, labels: { a: 'b' } } }).errors,
@@ -86,7 +86,7 @@ describe('Secret', () => {
     ])
   })
 
-  it('is listed with the number of its keys, and selected by type', () => {
+  it('has a table row with the number of keys and can be selected by type', () => {
     const { object } = tryCreate(secretKind, aSecret({ stringData: { a: '1', b: '2' } }))
     expect(row(secretKind, object)).toMatchObject({ Name: 'login', Type: 'Opaque', Data: 2 })
     expect(secretKind.selectableFields?.type?.(object)).toBe('Opaque')

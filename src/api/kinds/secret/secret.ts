@@ -1,8 +1,8 @@
 // Secret: small confidential values by key. stringData is merged into data and never returned. Values appear in no message.
 // Well-known types require certain keys.
 import { ageColumn, nameColumn } from '../../columns.ts'
-import { setOwn } from '../../decode.ts'
 import type { FieldErrors } from '../../field-errors.ts'
+import { setOwn } from '../../json-value.ts'
 import { defineKind } from '../../kind.ts'
 import { configMapKeyProblems, dns1123SubdomainProblems } from '../../names.ts'
 import { base64ByteLength, CONTENT_BYTES_MAX, validateImmutableContent } from '../shared/content-rules.ts'

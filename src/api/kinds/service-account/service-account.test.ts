@@ -3,7 +3,7 @@ import { tryCreate } from '../kind.fixture.ts'
 import { serviceAccountKind } from './service-account.ts'
 
 describe('ServiceAccount', () => {
-  it('keeps of its secrets the names only', () => {
+  it('keeps only the names of its secrets', () => {
     const body = { metadata: { name: 'robot' }, secrets: [{ name: 'token', namespace: 'elsewhere', uid: 'u' }] }
     expect(tryCreate(serviceAccountKind, body).object.secrets).toEqual([{ name: 'token' }])
   })

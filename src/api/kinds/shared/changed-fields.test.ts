@@ -13,14 +13,14 @@ const thing = object('Thing', 'For this test.', {
 })
 const paths = (before: object, after: object) => changedFields(thing, before, after).map(({ path }) => path)
 
-describe('what counts as a change', () => {
+describe('changedFields', () => {
   it.each([
-    ['a quantity spelled otherwise', { size: '1Gi' }, { size: '1024Mi' }],
-    ['an empty map for none', {}, { labels: {} }],
-    ['an empty list for none', { parts: [] }, {}],
-    ['a zero for none', { count: 0 }, {}],
+    ['another notation of a quantity', { size: '1Gi' }, { size: '1024Mi' }],
+    ['an empty map in place of an absent one', {}, { labels: {} }],
+    ['an empty list in place of an absent one', { parts: [] }, {}],
+    ['a zero in place of an absent value', { count: 0 }, {}],
     ['quantities inside lists', { parts: [{ size: '1000' }] }, { parts: [{ size: '1k' }] }],
-  ])('not %s', (_what, before, after) => {
+  ])('ignores %s', (_what, before, after) => {
     expect(paths(before, after)).toEqual([])
     expect(sameValue(thing, after, before)).toBe(true)
   })
@@ -28,8 +28,8 @@ describe('what counts as a change', () => {
   it.each<[string, object, object, string]>([
     ['another value', { name: 'a' }, { name: 'b' }, 'name'],
     ['another amount', { size: '1Gi' }, { size: '1G' }, 'size'],
-    ['an empty pointer for none', {}, { note: '' }, 'note'],
-    ['an empty object for none', { inner: {} }, {}, 'inner'],
+    ['an empty pointer field in place of an absent one', {}, { note: '' }, 'note'],
+    ['an empty object in place of an absent one', { inner: {} }, {}, 'inner'],
     ['a field inside', { inner: { deep: 'x' } }, { inner: { deep: 'y' } }, 'inner.deep'],
     ['a key with an empty value', {}, { labels: { a: '' } }, 'labels.a'],
     ['a key that every object inherits', {}, { labels: { constructor: 'x' } }, 'labels.constructor'],
@@ -40,11 +40,11 @@ describe('what counts as a change', () => {
       { parts: [{ size: '2' }, { size: '1' }] },
       'parts',
     ],
-  ])('%s', (_what, before, after, path) => {
+  ])('finds %s', (_what, before, after, path) => {
     expect(paths(before, after)).toEqual([path])
   })
 
-  it('is shown in a few lines, however much it is', () => {
+  it('describes many changes in a bounded number of lines', () => {
     const labels = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`k${i}`, 'x'.repeat(300)]))
     const lines = describeChanges(changedFields(thing, {}, { labels })).split('\n')
     expect(lines).toHaveLength(11)

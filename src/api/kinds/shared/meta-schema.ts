@@ -1,7 +1,7 @@
 // The fields of ObjectMeta, which every object has, and of LabelSelector, which several kinds use.
 import { boolean, fieldsV1, type Infer, int64, list, map, object, opt, ptr, req, string, time } from '../../schema.ts'
 
-export const ownerReference = object(
+const ownerReference = object(
   'io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference',
   'Refers to an owner of the object; the object is deleted after its last owner.',
   {
@@ -21,7 +21,7 @@ export const ownerReference = object(
 
 export type OwnerReference = Infer<typeof ownerReference>
 
-export const managedFieldsEntry = object(
+const managedFieldsEntry = object(
   'io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry',
   'The fields of the object that one manager owns.',
   {
@@ -87,8 +87,6 @@ export const labelSelectorRequirement = object(
     values: opt(3, list(string), 'Values; at least one for In and NotIn, none for the others.'),
   },
 )
-
-export type LabelSelectorRequirement = Infer<typeof labelSelectorRequirement>
 
 export const labelSelector = object(
   'io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector',

@@ -19,7 +19,7 @@ describe('a node selector term', () => {
     [{ operator: 'DoesNotExist' }],
     [{ operator: 'Gt', values: ['5'] }],
     [{ operator: 'Lt', values: ['5'] }],
-  ])('may compare a label: %o', (requirement) => {
+  ])('accepts the label requirement %o', (requirement) => {
     expect(label(requirement)).toEqual([])
   })
 
@@ -34,23 +34,23 @@ describe('a node selector term', () => {
       { operator: 'Gt', values: ['1', '2'] },
     ],
     ['operator: Invalid value: "Like": not a valid selector operator', { operator: 'Like' }],
-  ])('refuses: %s', (message, requirement) => {
+  ])('rejects: %s', (message, requirement) => {
     expect(label(requirement)).toEqual([`term.matchExpressions[0].${message}`])
   })
 
-  it('refuses keys and values that no label can have', () => {
+  it('rejects invalid label keys and values', () => {
     expect(problems({ matchExpressions: [{ key: 'a b', operator: 'In', values: ['ok', 'not ok'] }] })).toEqual([
       expect.stringMatching(/^term\.matchExpressions\[0\]\.key: Invalid value: "a b"/),
       expect.stringMatching(/^term\.matchExpressions\[0\]\.values\[1\]: Invalid value: "not ok"/),
     ])
   })
 
-  it('may, as a preference, name values that no label can have', () => {
+  it('accepts invalid label values in a preference', () => {
     const term = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['not ok'] }] }
     expect(problems(term, { anyValues: true })).toEqual([])
   })
 
-  it('may name a node, and no other field', () => {
+  it('accepts metadata.name and no other field', () => {
     expect(field({ operator: 'In', values: ['n1'] })).toEqual([])
     expect(field({ operator: 'In', values: ['n1', 'n2'] })).toEqual([
       "term.matchFields[0].values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector",

@@ -35,14 +35,14 @@ describe('iops and throughput of a claim', () => {
     expect(object.spec?.resources?.requests).toEqual({ storage: '10Gi', iops: '1500', throughput: stored })
   })
 
-  it('PIO-1 limits are normalised like requests', () => {
+  it('PIO-1 normalizes limits like requests', () => {
     expect(create({}, { iops: '2k', throughput: 20 }).object.spec?.resources?.limits).toEqual({
       iops: '2k',
       throughput: '20Mi',
     })
   })
 
-  it('PIO-1 writing the same again, in any spelling, is no change', () => {
+  it('PIO-1 accepts the same amount in another notation as no change', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 40 }), (throughput) => {
         const stored = create({ throughput, iops: throughput }).object
@@ -72,7 +72,7 @@ describe('iops and throughput of a claim', () => {
       { throughput: 20 },
       { throughput: '10Mi' },
     ],
-  ])('PIO-1 refuses: %s', (message, requests, limits) => {
+  ])('PIO-1 rejects: %s', (message, requests, limits) => {
     expect(create(requests, limits).errors).toEqual([message])
   })
 
@@ -81,14 +81,14 @@ describe('iops and throughput of a claim', () => {
     ['down', { iops: 200, throughput: 20 }, { iops: 100, throughput: 10 }],
     ['from none', undefined, { iops: 100, throughput: 10 }],
     ['to none', { iops: 100, throughput: 10 }, undefined],
-  ])('PIO-1 may change %s on a bound claim, requests and limits alike', (_how, before, after) => {
+  ])('PIO-1 can change %s on a bound claim, requests and limits alike', (_how, before, after) => {
     const { errors } = tryUpdate(claimKind, aBoundClaim(before ?? {}, before), (draft) => {
       draft.spec.resources = { requests: { storage: '10Gi', ...after }, ...(after && { limits: after }) }
     })
     expect(errors).toEqual([])
   })
 
-  it('PIO-1 cannot change before the claim is bound', () => {
+  it('PIO-1 are immutable before the claim is bound', () => {
     const { errors } = tryUpdate(claimKind, create({ iops: 100 }).object, (draft) => {
       draft.spec.resources.requests.iops = 200
     })
@@ -104,7 +104,7 @@ describe('iops and throughput of a claim', () => {
     expect(object.spec?.resources).toEqual({ requests: { storage: '10Gi' } })
   })
 
-  it('PIO-1 stay unchanged while the gate is off, and what is new is dropped', () => {
+  it('PIO-1 are kept while the gate is off, and new ones are dropped', () => {
     const stored = aBoundClaim({ throughput: 100 })
     const { object, errors } = tryUpdate(
       claimKind,
@@ -142,7 +142,7 @@ describe('iops and throughput of a volume', () => {
     },
   })
 
-  it('PIO-1 stand beside its storage, throughput in bytes/s', () => {
+  it('PIO-1 are stored beside storage, throughput in bytes/s', () => {
     const { object, errors } = tryCreate(volumeKind, aVolume({ iops: 100, throughput: 10 }))
     expect(errors).toEqual([])
     expect(object.spec?.capacity).toEqual({ storage: '10Gi', iops: '100', throughput: '10Mi' })
@@ -155,7 +155,7 @@ describe('iops and throughput of a volume', () => {
       'spec.capacity: Unsupported value: {"gpus":"1","storage":"10Gi"}: supported values: "storage", "iops", "throughput"',
       { gpus: 1 },
     ],
-  ])('PIO-1 refuses: %s', (message, capacity) => {
+  ])('PIO-1 rejects: %s', (message, capacity) => {
     expect(tryCreate(volumeKind, aVolume(capacity)).errors).toEqual([message])
   })
 

@@ -20,8 +20,6 @@ export const objectReference = object(
   { atomic: true },
 )
 
-export type ObjectReference = Infer<typeof objectReference>
-
 export const localObjectReference = object(
   'io.k8s.api.core.v1.LocalObjectReference',
   'Refers to an object in the same namespace by name.',
@@ -30,8 +28,6 @@ export const localObjectReference = object(
   },
   { atomic: true },
 )
-
-export type LocalObjectReference = Infer<typeof localObjectReference>
 
 export const secretReference = object(
   'io.k8s.api.core.v1.SecretReference',
@@ -114,7 +110,7 @@ export const nodeSelector = object(
 
 export type NodeSelector = Infer<typeof nodeSelector>
 
-export const topologySelectorLabelRequirement = object(
+const topologySelectorLabelRequirement = object(
   'io.k8s.api.core.v1.TopologySelectorLabelRequirement',
   'A requirement on a topology label.',
   {

@@ -13,14 +13,14 @@ describe('creating a storage class', () => {
     expect(kind.versions).toEqual(['v1', 'v1beta1'])
   })
 
-  it('PROV-1 fills in Delete and Immediate', () => {
+  it('PROV-1 defaults to Delete and Immediate', () => {
     const { object, errors } = tryCreate(kind, aClass())
     expect(errors).toEqual([])
     expect(object).toMatchObject({ reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' })
     expect(object).not.toHaveProperty('allowVolumeExpansion')
   })
 
-  it('PROV-1 keeps everything that was said', () => {
+  it('PROV-1 keeps all fields', () => {
     const body = aClass({
       parameters: { type: 'ssd', empty: '' },
       reclaimPolicy: 'Retain',
@@ -64,31 +64,31 @@ describe('creating a storage class', () => {
       { allowedTopologies: [term(['zone', ['a', 'b']], ['rack', ['1']]), term(['rack', ['1']], ['zone', ['b', 'a']])] },
     ],
     ['allowedTopologies[0].matchLabelExpressions: Duplicate value: ""', { allowedTopologies: [{}] }],
-  ])('PROV-1 refuses: %s', (message, fields) => {
+  ])('PROV-1 rejects: %s', (message, fields) => {
     expect(tryCreate(kind, aClass(fields)).errors).toEqual([message])
   })
 
-  it('PROV-1 refuses a provisioner that is no qualified name, judged in lower case', () => {
+  it('PROV-1 rejects a provisioner whose lower-case form is not a qualified name', () => {
     expect(tryCreate(kind, aClass({ provisioner: 'Example.com/NFS' })).errors).toEqual([])
     expect(tryCreate(kind, aClass({ provisioner: 'Not OK' })).errors[0]).toMatch(
       /^provisioner: Invalid value: "not ok": name part must consist of alphanumeric characters/,
     )
   })
 
-  it('PROV-1 refuses a topology key that is no label', () => {
+  it('PROV-1 rejects a topology key that is not a label key', () => {
     expect(tryCreate(kind, aClass({ allowedTopologies: [term(['a b', ['x']])] })).errors[0]).toMatch(
       /^allowedTopologies\[0\]\.matchLabelExpressions\[0\]\.key: Invalid value: "a b"/,
     )
   })
 
-  it('exactly fills the limits', () => {
+  it('accepts parameters up to the limits', () => {
     const parameters = Object.fromEntries(
       Array.from({ length: 512 }, (_, i) => [`${i}`.padStart(4, '0'), 'x'.repeat(508)]),
     )
     expect(tryCreate(kind, aClass({ parameters })).errors).toEqual([])
   })
 
-  it('warns of labels with a newer name', () => {
+  it('warns about deprecated labels', () => {
     const allowedTopologies = [term(['failure-domain.beta.kubernetes.io/zone', ['a']])]
     expect(tryCreate(kind, aClass({ allowedTopologies })).warnings).toEqual([
       'allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
@@ -108,11 +108,11 @@ describe('updating a storage class', () => {
       'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
       (draft) => (draft.volumeBindingMode = 'WaitForFirstConsumer'),
     ],
-  ])('PROV-1 refuses: %s', (message, change) => {
+  ])('PROV-1 rejects: %s', (message, change) => {
     expect(tryUpdate(kind, stored, change).errors).toEqual([message])
   })
 
-  it('PROV-1 may change expansion, mount options, topologies and metadata', () => {
+  it('PROV-1 accepts changes of expansion, mount options, topologies and metadata', () => {
     const { errors } = tryUpdate(kind, stored, (draft) => {
       draft.allowVolumeExpansion = true
       draft.mountOptions = ['ro']
@@ -134,22 +134,22 @@ describe('the class table', () => {
   const plain: StorageClass = { metadata: { name: 'plain' }, provisioner: 'p', allowVolumeExpansion: true }
   const names = (siblings: StorageClass[]) => siblings.map((row) => kind.columns[0]!.cell(row, { nowMs: 0, siblings }))
 
-  it('PROV-3 marks the effective default in lists: the newest, of equally new ones the first by name', () => {
+  it('PROV-3 marks the default class in lists: the newest, then the first by name', () => {
     expect(names([older, newer, plain])).toEqual(['older', 'newer (default)', 'plain'])
     expect(names([newer, twin, older])).toEqual(['newer', 'a-twin (default)', 'older'])
     expect(names([plain])).toEqual(['plain'])
   })
 
-  it('marks nothing when one class is shown alone', () => {
+  it('does not mark a single class', () => {
     expect(kind.columns[0]!.cell(newer, { nowMs: 0 })).toBe('newer')
   })
 
-  it('understands the older mark too', () => {
+  it('recognizes the beta annotation', () => {
     const annotations = { 'storageclass.beta.kubernetes.io/is-default-class': 'true' }
     expect(names([{ ...plain, metadata: { name: 'plain', annotations } }])).toEqual(['plain (default)'])
   })
 
-  it('has the columns clients know', () => {
+  it('has the columns of Kubernetes', () => {
     expect(kind.columns.map(({ name }) => name)).toEqual([
       'Name',
       'Provisioner',

@@ -16,13 +16,13 @@ const ONE_SOURCE = 'must specify exactly one of inlineVolumeSpec and persistentV
 const FIELD = 'spec.source.inlineVolumeSpec'
 
 describe('an attachment', () => {
-  it('SYS-18 begins unattached, whatever the status sent along', () => {
+  it('SYS-18 is created unattached, regardless of the status in the request', () => {
     const { object, errors } = tryCreate(kind, { ...anAttachment(), status: { attached: true } })
     expect(errors).toEqual([])
     expect(object.status).toEqual({ attached: false })
   })
 
-  it('may carry its volume inline', () => {
+  it('accepts an inline volume', () => {
     expect(tryCreate(kind, anAttachment(inline())).errors).toEqual([])
   })
 
@@ -59,7 +59,7 @@ describe('an attachment', () => {
       `${FIELD}.csi: Required value: has to be specified in the context of inline volumes`,
       inline({ csi: undefined, nfs: { server: 's', path: '/' } }),
     ],
-  ])('refuses: %s', (message, spec) => {
+  ])('rejects: %s', (message, spec) => {
     expect(tryCreate(kind, anAttachment(spec)).errors).toEqual([message])
   })
 
@@ -70,17 +70,17 @@ describe('an attachment', () => {
       /^spec\.source\.persistentVolumeName: Required value: must specify non empty persistentVolumeName$/,
       { source: { persistentVolumeName: '' } },
     ],
-  ])('refuses: %s', (message, spec) => {
+  ])('rejects: %s', (message, spec) => {
     expect(tryCreate(kind, anAttachment(spec)).errors[0]).toMatch(message)
   })
 
-  it('cannot change its spec', () => {
+  it('has an immutable spec', () => {
     const { errors } = tryUpdate(kind, stored, (draft) => (draft.spec.nodeName = 'n2'))
     expect(errors).toEqual([expect.stringMatching(/^spec: Invalid value: \{.*"n2".*\}: field is immutable$/)])
     expect(kind.unconditionalUpdate).toBe(false)
   })
 
-  it('SYS-18 is told by its status how far it has come', () => {
+  it('SYS-18 accepts status updates', () => {
     expect(kind.status?.acceptsMetadata).toBe(false)
     const status = {
       attached: true,
@@ -105,13 +105,13 @@ describe('an attachment', () => {
       'status.detachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive',
       { detachError: { errorCode: -1 } },
     ],
-  ])('refuses the status: %s', (message, status) => {
+  ])('rejects the status: %s', (message, status) => {
     expect(tryStatus(kind, stored, (draft) => (draft.status = { attached: false, ...status })).errors).toEqual([
       message,
     ])
   })
 
-  it('is shown with volume, node and outcome', () => {
+  it('has a table row with volume, node and state', () => {
     expect(kind.columns.map(({ name, type }) => `${name} ${type}`)).toEqual([
       'Name string',
       'Attacher string',

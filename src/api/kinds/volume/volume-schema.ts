@@ -32,7 +32,7 @@ import {
   vsphereVirtualDiskVolumeSource,
 } from './volume-sources-schema.ts'
 
-export const glusterfsPersistentVolumeSource = object(
+const glusterfsPersistentVolumeSource = object(
   'io.k8s.api.core.v1.GlusterfsPersistentVolumeSource',
   'A GlusterFS volume; deprecated and no longer supported.',
   {
@@ -43,7 +43,7 @@ export const glusterfsPersistentVolumeSource = object(
   },
 )
 
-export const rbdPersistentVolumeSource = object(
+const rbdPersistentVolumeSource = object(
   'io.k8s.api.core.v1.RBDPersistentVolumeSource',
   'A Ceph block device image; deprecated and no longer supported.',
   {
@@ -58,7 +58,7 @@ export const rbdPersistentVolumeSource = object(
   },
 )
 
-export const iscsiPersistentVolumeSource = object(
+const iscsiPersistentVolumeSource = object(
   'io.k8s.api.core.v1.ISCSIPersistentVolumeSource',
   'A disk on an iSCSI target.',
   {
@@ -76,7 +76,7 @@ export const iscsiPersistentVolumeSource = object(
   },
 )
 
-export const cinderPersistentVolumeSource = object(
+const cinderPersistentVolumeSource = object(
   'io.k8s.api.core.v1.CinderPersistentVolumeSource',
   'An OpenStack Cinder volume.',
   {
@@ -87,7 +87,7 @@ export const cinderPersistentVolumeSource = object(
   },
 )
 
-export const cephFSPersistentVolumeSource = object(
+const cephFSPersistentVolumeSource = object(
   'io.k8s.api.core.v1.CephFSPersistentVolumeSource',
   'A directory of a Ceph file system; deprecated and no longer supported.',
   {
@@ -100,7 +100,7 @@ export const cephFSPersistentVolumeSource = object(
   },
 )
 
-export const flexPersistentVolumeSource = object(
+const flexPersistentVolumeSource = object(
   'io.k8s.api.core.v1.FlexPersistentVolumeSource',
   'A volume handled by an executable plugin on the node.',
   {
@@ -112,7 +112,7 @@ export const flexPersistentVolumeSource = object(
   },
 )
 
-export const azureFilePersistentVolumeSource = object(
+const azureFilePersistentVolumeSource = object(
   'io.k8s.api.core.v1.AzureFilePersistentVolumeSource',
   'A share of the Azure file service.',
   {
@@ -123,7 +123,7 @@ export const azureFilePersistentVolumeSource = object(
   },
 )
 
-export const scaleIOPersistentVolumeSource = object(
+const scaleIOPersistentVolumeSource = object(
   'io.k8s.api.core.v1.ScaleIOPersistentVolumeSource',
   'A volume of a ScaleIO installation; deprecated and no longer supported.',
   {
@@ -142,7 +142,7 @@ export const scaleIOPersistentVolumeSource = object(
   },
 )
 
-export const localVolumeSource = object(
+const localVolumeSource = object(
   'io.k8s.api.core.v1.LocalVolumeSource',
   'A disk or directory of one node; the volume needs a node affinity.',
   {
@@ -151,7 +151,7 @@ export const localVolumeSource = object(
   },
 )
 
-export const storageOSPersistentVolumeSource = object(
+const storageOSPersistentVolumeSource = object(
   'io.k8s.api.core.v1.StorageOSPersistentVolumeSource',
   'A volume of a StorageOS installation; deprecated and no longer supported.',
   {
@@ -163,30 +163,26 @@ export const storageOSPersistentVolumeSource = object(
   },
 )
 
-export const csiPersistentVolumeSource = object(
-  'io.k8s.api.core.v1.CSIPersistentVolumeSource',
-  'A volume of a CSI driver.',
-  {
-    driver: req(1, string, 'Name of the CSI driver.'),
-    volumeHandle: req(2, string, 'ID of the volume in calls to the driver.'),
-    readOnly: opt(3, boolean, 'Whether the volume is attached read-only.'),
-    fsType: opt(4, string, 'File system to create on the volume if it has none.'),
-    volumeAttributes: opt(5, map(string), 'Volume context from CreateVolume, passed in later calls.'),
-    controllerPublishSecretRef: ptr(
-      6,
-      secretReference,
-      'Secret for ControllerPublishVolume and ControllerUnpublishVolume.',
-    ),
-    nodeStageSecretRef: ptr(7, secretReference, 'Secret for NodeStageVolume.'),
-    nodePublishSecretRef: ptr(8, secretReference, 'Secret for NodePublishVolume.'),
-    controllerExpandSecretRef: ptr(
-      9,
-      secretReference,
-      'Secret for ControllerExpandVolume; can be set once after creation.',
-    ),
-    nodeExpandSecretRef: ptr(10, secretReference, 'Secret for NodeExpandVolume.'),
-  },
-)
+const csiPersistentVolumeSource = object('io.k8s.api.core.v1.CSIPersistentVolumeSource', 'A volume of a CSI driver.', {
+  driver: req(1, string, 'Name of the CSI driver.'),
+  volumeHandle: req(2, string, 'ID of the volume in calls to the driver.'),
+  readOnly: opt(3, boolean, 'Whether the volume is attached read-only.'),
+  fsType: opt(4, string, 'File system to create on the volume if it has none.'),
+  volumeAttributes: opt(5, map(string), 'Volume context from CreateVolume, passed in later calls.'),
+  controllerPublishSecretRef: ptr(
+    6,
+    secretReference,
+    'Secret for ControllerPublishVolume and ControllerUnpublishVolume.',
+  ),
+  nodeStageSecretRef: ptr(7, secretReference, 'Secret for NodeStageVolume.'),
+  nodePublishSecretRef: ptr(8, secretReference, 'Secret for NodePublishVolume.'),
+  controllerExpandSecretRef: ptr(
+    9,
+    secretReference,
+    'Secret for ControllerExpandVolume; can be set once after creation.',
+  ),
+  nodeExpandSecretRef: ptr(10, secretReference, 'Secret for NodeExpandVolume.'),
+})
 
 export const persistentVolumeSource = object(
   'io.k8s.api.core.v1.PersistentVolumeSource',
@@ -272,7 +268,7 @@ export const persistentVolumeSpec = object(
 
 export type PersistentVolumeSpec = Infer<typeof persistentVolumeSpec>
 
-export const persistentVolumeStatus = object(
+const persistentVolumeStatus = object(
   'io.k8s.api.core.v1.PersistentVolumeStatus',
   'Current state of the volume; written by controllers.',
   {

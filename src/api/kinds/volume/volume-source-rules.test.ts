@@ -11,7 +11,7 @@ const withSource = (source: object, name = 'pv-1') =>
   })
 
 describe('the source of a volume', () => {
-  it('is one of all that are declared', () => {
+  it('has a rule for every declared source', () => {
     const all = Object.fromEntries(Object.keys(persistentVolumeSource.fields).map((name) => [name, {}]))
     expect(volumeSources(all as never).sort()).toEqual(Object.keys(all).sort())
   })
@@ -117,11 +117,11 @@ describe('the source of a volume', () => {
       'spec.csi.nodeExpandSecretRef.namespace: Required value',
       { csi: { driver: 'd', volumeHandle: 'h', nodeExpandSecretRef: { name: 's' } } },
     ],
-  ])('refuses: %s', (message, source) => {
+  ])('rejects: %s', (message, source) => {
     expect(withSource(source).errors).toEqual([message])
   })
 
-  it('an initiator name leaves less room for the name of the volume', () => {
+  it('limits the length of the volume name with an initiator name', () => {
     const iscsi = { targetPortal: 'host:3260', iqn: 'eui.0123456789abcdef', initiatorName: 'eui.0123456789abcdef' }
     expect(withSource({ iscsi }, 'p'.repeat(54)).errors).toEqual([])
     expect(withSource({ iscsi }, 'p'.repeat(55)).errors[0]).toMatch(
@@ -129,7 +129,7 @@ describe('the source of a volume', () => {
     )
   })
 
-  it('fills in what the old plugins assumed', () => {
+  it('applies the defaults of the old plugins', () => {
     const spec = withSource({ rbd: { monitors: ['m'], image: 'i' } }).object.spec
     expect(spec?.rbd).toMatchObject({ pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' })
     expect(withSource({ hostPath: { path: '/a' } }).object.spec?.hostPath).toEqual({ path: '/a', type: '' })

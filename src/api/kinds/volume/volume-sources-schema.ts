@@ -13,8 +13,6 @@ export const gcePersistentDiskVolumeSource = object(
   },
 )
 
-export type GCEPersistentDiskVolumeSource = Infer<typeof gcePersistentDiskVolumeSource>
-
 export const awsElasticBlockStoreVolumeSource = object(
   'io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource',
   'An AWS Elastic Block Store volume.',
@@ -25,8 +23,6 @@ export const awsElasticBlockStoreVolumeSource = object(
     readOnly: opt(4, boolean, 'Whether the volume is read-only.'),
   },
 )
-
-export type AWSElasticBlockStoreVolumeSource = Infer<typeof awsElasticBlockStoreVolumeSource>
 
 export const hostPathVolumeSource = object(
   'io.k8s.api.core.v1.HostPathVolumeSource',
@@ -50,8 +46,6 @@ export const nfsVolumeSource = object('io.k8s.api.core.v1.NFSVolumeSource', 'A d
   readOnly: opt(3, boolean, 'Whether the export is mounted read-only.'),
 })
 
-export type NFSVolumeSource = Infer<typeof nfsVolumeSource>
-
 export const photonPersistentDiskVolumeSource = object(
   'io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource',
   'A Photon Controller persistent disk; deprecated and no longer supported.',
@@ -60,8 +54,6 @@ export const photonPersistentDiskVolumeSource = object(
     fsType: opt(2, string, 'File system on the volume, such as ext4; chosen by the driver if empty.'),
   },
 )
-
-export type PhotonPersistentDiskVolumeSource = Infer<typeof photonPersistentDiskVolumeSource>
 
 export const vsphereVirtualDiskVolumeSource = object(
   'io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource',
@@ -74,8 +66,6 @@ export const vsphereVirtualDiskVolumeSource = object(
   },
 )
 
-export type VsphereVirtualDiskVolumeSource = Infer<typeof vsphereVirtualDiskVolumeSource>
-
 export const fcVolumeSource = object(
   'io.k8s.api.core.v1.FCVolumeSource',
   'A Fibre Channel disk, identified by target and LUN or by WWID.',
@@ -87,8 +77,6 @@ export const fcVolumeSource = object(
     wwids: opt(5, list(string), 'World wide identifiers of the disk; used instead of targetWWNs and lun.'),
   },
 )
-
-export type FCVolumeSource = Infer<typeof fcVolumeSource>
 
 export const quobyteVolumeSource = object(
   'io.k8s.api.core.v1.QuobyteVolumeSource',
@@ -103,8 +91,6 @@ export const quobyteVolumeSource = object(
   },
 )
 
-export type QuobyteVolumeSource = Infer<typeof quobyteVolumeSource>
-
 export const flockerVolumeSource = object(
   'io.k8s.api.core.v1.FlockerVolumeSource',
   'A dataset of a Flocker installation; deprecated and no longer supported.',
@@ -113,8 +99,6 @@ export const flockerVolumeSource = object(
     datasetUUID: opt(2, string, 'UUID of the dataset; excludes datasetName.'),
   },
 )
-
-export type FlockerVolumeSource = Infer<typeof flockerVolumeSource>
 
 export const azureDiskVolumeSource = object('io.k8s.api.core.v1.AzureDiskVolumeSource', 'An Azure data disk.', {
   diskName: req(1, string, 'Name of the disk at Azure.'),
@@ -137,8 +121,6 @@ export const azureDiskVolumeSource = object('io.k8s.api.core.v1.AzureDiskVolumeS
   ),
 })
 
-export type AzureDiskVolumeSource = Infer<typeof azureDiskVolumeSource>
-
 export const portworxVolumeSource = object(
   'io.k8s.api.core.v1.PortworxVolumeSource',
   'A volume of a Portworx installation.',
@@ -148,5 +130,3 @@ export const portworxVolumeSource = object(
     readOnly: opt(3, boolean, 'Whether the volume is read-only.'),
   },
 )
-
-export type PortworxVolumeSource = Infer<typeof portworxVolumeSource>

@@ -24,7 +24,7 @@ const secret = { name: 's', namespace: 'ns' }
 const SOURCE_IS_IMMUTABLE =
   'spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n'
 
-describe('what may change on a volume', () => {
+describe('updating a volume', () => {
   it.each<[string, (spec: Draft) => void]>([
     ['its size', (spec) => (spec.capacity.storage = '5Gi')],
     ['its access modes', (spec) => (spec.accessModes = ['ReadWriteMany'])],
@@ -32,9 +32,9 @@ describe('what may change on a volume', () => {
     ['its class', (spec) => (spec.storageClassName = 'slow')],
     ['its claim', (spec) => (spec.claimRef = { namespace: 'shop', name: 'data' })],
     ['mount options', (spec) => (spec.mountOptions = ['ro'])],
-    ['where it can be reached from, when it did not say', (spec) => (spec.nodeAffinity = inZone(NEW_ZONE))],
-    ['the secret for expansion, when it had none', (spec) => (spec.csi.controllerExpandSecretRef = secret)],
-  ])('%s', (_what, change) => {
+    ['its node affinity if it had none', (spec) => (spec.nodeAffinity = inZone(NEW_ZONE))],
+    ['the secret for expansion if it had none', (spec) => (spec.csi.controllerExpandSecretRef = secret)],
+  ])('accepts a change of %s', (_what, change) => {
     expect(update({}, change).errors).toEqual([])
   })
 
@@ -45,11 +45,11 @@ describe('what may change on a volume', () => {
       '  csi.nodeStageSecretRef: (none) -> {"name":"s","namespace":"ns"}',
       (spec) => (spec.csi.nodeStageSecretRef = secret),
     ],
-  ])('not its source: %s', (line, change) => {
+  ])('rejects a change of its source: %s', (line, change) => {
     expect(update({}, change).errors).toEqual([SOURCE_IS_IMMUTABLE + line])
   })
 
-  it('not the kind of its source', () => {
+  it('rejects another type of source', () => {
     const { errors } = update({}, (spec) => {
       delete spec.csi
       spec.nfs = { server: 's', path: '/' }
@@ -57,7 +57,7 @@ describe('what may change on a volume', () => {
     expect(errors[0]).toMatch(SOURCE_IS_IMMUTABLE)
   })
 
-  it('not the secret for expansion once it has one', () => {
+  it('rejects a change of the secret for expansion', () => {
     const csi = { driver: 'd', volumeHandle: 'h', controllerExpandSecretRef: secret }
     expect(update({ csi }, (spec) => (spec.csi.controllerExpandSecretRef.name = 't')).errors[0]).toMatch(
       SOURCE_IS_IMMUTABLE,
@@ -65,21 +65,21 @@ describe('what may change on a volume', () => {
     expect(update({ csi }, (spec) => delete spec.csi.controllerExpandSecretRef).errors[0]).toMatch(SOURCE_IS_IMMUTABLE)
   })
 
-  it('not its mode', () => {
+  it('rejects a change of its volumeMode', () => {
     expect(update({}, (spec) => (spec.volumeMode = 'Block')).errors).toEqual([
       'volumeMode: Invalid value: "Block": field is immutable',
     ])
   })
 
-  it('not from where it can be reached, once it said so', () => {
+  it('rejects a change of its node affinity', () => {
     const nodeAffinity = inZone(NEW_ZONE)
-    const refused = /^nodeAffinity: Invalid value: .*: field is immutable, except for updating from beta label to GA$/
-    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(NEW_ZONE, 'b'))).errors[0]).toMatch(refused)
-    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(OLD_ZONE))).errors[0]).toMatch(refused)
-    expect(update({ nodeAffinity }, (spec) => delete spec.nodeAffinity).errors[0]).toMatch(refused)
+    const rejected = /^nodeAffinity: Invalid value: .*: field is immutable, except for updating from beta label to GA$/
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(NEW_ZONE, 'b'))).errors[0]).toMatch(rejected)
+    expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(OLD_ZONE))).errors[0]).toMatch(rejected)
+    expect(update({ nodeAffinity }, (spec) => delete spec.nodeAffinity).errors[0]).toMatch(rejected)
   })
 
-  it('the name of a label in its affinity, to the newer one', () => {
+  it('accepts replacing a deprecated label in its node affinity', () => {
     const nodeAffinity = inZone(OLD_ZONE)
     expect(update({ nodeAffinity }, (spec) => (spec.nodeAffinity = inZone(NEW_ZONE))).errors).toEqual([])
   })
@@ -90,12 +90,12 @@ describe('the attributes class of a volume', () => {
   const set = (before: string | undefined, after: string | undefined, gates?: string) =>
     update({ volumeAttributesClassName: before }, (spec) => (spec.volumeAttributesClassName = after), gates)
 
-  it('VAC-2 may be set and changed', () => {
+  it('VAC-2 can be set and changed', () => {
     expect(set(undefined, 'gold').errors).toEqual([])
     expect(set('silver', 'gold').errors).toEqual([])
   })
 
-  it('VAC-2 cannot be taken away', () => {
+  it('VAC-2 cannot be removed', () => {
     expect(set('gold', undefined).errors).toEqual([
       'spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is forbidden',
     ])
@@ -108,7 +108,7 @@ describe('the attributes class of a volume', () => {
     expect(set('silver', 'silver', OFF).errors).toEqual([])
   })
 
-  it('VAC-12 is not taken up while the gate is off', () => {
+  it('VAC-12 is dropped while the gate is off', () => {
     const { object, errors } = set(undefined, 'gold', OFF)
     expect(errors).toEqual([])
     expect(object.spec).not.toHaveProperty('volumeAttributesClassName')

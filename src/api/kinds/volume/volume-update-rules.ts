@@ -2,7 +2,7 @@
 import type { FieldErrors } from '../../field-errors.ts'
 import type { RuleContext } from '../../kind.ts'
 import { string } from '../../schema.ts'
-import { refusedWhileOff } from '../claim/claim-update-rules.ts'
+import { forbiddenWhileOff } from '../claim/claim-update-rules.ts'
 import { type Change, changedFields, describeChanges, mustNotChange, sameValue } from '../shared/changed-fields.ts'
 import { successorOf } from '../shared/deprecated-labels.ts'
 import type { NodeSelectorTerm } from '../shared/references-schema.ts'
@@ -21,11 +21,11 @@ export function validateVolumeUpdate(
 ): void {
   const before = old.spec ?? {}
   const after = next.spec ?? {}
-  const refused = changedFields(persistentVolumeSource, before, after).filter((change) => !addsExpandSecret(change))
-  if (refused.length > 0) {
+  const rejected = changedFields(persistentVolumeSource, before, after).filter((change) => !addsExpandSecret(change))
+  if (rejected.length > 0) {
     errors.forbidden(
       'spec.persistentvolumesource',
-      `spec.persistentvolumesource is immutable after creation\n${describeChanges(refused)}`,
+      `spec.persistentvolumesource is immutable after creation\n${describeChanges(rejected)}`,
     )
   }
   mustNotChange({ field: 'volumeMode', type: string, before: before.volumeMode, after: after.volumeMode }, errors)
@@ -75,7 +75,7 @@ function validateAttributesClassChange(
 ): void {
   if (before.volumeAttributesClassName === after.volumeAttributesClassName) return
   const field = 'spec.volumeAttributesClassName'
-  if (!gates.enabled('VolumeAttributesClass')) errors.forbidden(field, refusedWhileOff('VolumeAttributesClass'))
+  if (!gates.enabled('VolumeAttributesClass')) errors.forbidden(field, forbiddenWhileOff('VolumeAttributesClass'))
   if (after.volumeAttributesClassName === undefined) {
     errors.forbidden(field, 'update from non-nil value to nil is forbidden')
   }

@@ -12,7 +12,7 @@ const affinity = (terms: object[]) => ({ nodeAffinity: { required: { nodeSelecto
 const onNode = affinity([{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] }])
 
 describe('creating a volume', () => {
-  it('fills in what was left out and begins Pending, at this moment', () => {
+  it('applies defaults and sets the phase Pending with the current time', () => {
     const body = { ...aVolume(), status: { phase: 'Bound' } }
     const { object, errors, warnings } = tryCreate(kind, body, { now: '2026-05-06T07:08:09.900Z' })
     expect(errors).toEqual([])
@@ -56,25 +56,25 @@ describe('creating a volume', () => {
       'spec.csi: Required value: has to be specified when using volumeAttributesClassName',
       { csi: undefined, nfs: { server: 'nas', path: '/' }, volumeAttributesClassName: 'gold' },
     ],
-  ])('refuses: %s', (message, spec) => {
+  ])('rejects: %s', (message, spec) => {
     const { errors } = tryCreate(kind, aVolume(spec))
     expect(errors.filter((error) => !error.includes("must not contain '..'"))).toEqual([message])
   })
 
-  it('refuses a volume without capacity, with one error for each thing that is missing', () => {
+  it('rejects a volume without capacity', () => {
     expect(tryCreate(kind, aVolume({ capacity: undefined })).errors).toEqual([
       'spec.capacity: Required value',
       'spec.capacity: Unsupported value: null: supported values: "storage", "iops", "throughput"',
     ])
   })
 
-  it('PROV-2 refuses a class whose name cannot be one', () => {
+  it('PROV-2 rejects an invalid class name', () => {
     expect(tryCreate(kind, aVolume({ storageClassName: 'Fast!' })).errors[0]).toMatch(
       /^spec\.storageClassName: Invalid value: "Fast!": a lowercase RFC 1123 subdomain/,
     )
   })
 
-  it('accepts a local volume that says where it is', () => {
+  it('accepts a local volume with node affinity', () => {
     expect(tryCreate(kind, aVolume({ csi: undefined, local: { path: '/mnt/disk' }, ...onNode })).errors).toEqual([])
   })
 
@@ -85,7 +85,7 @@ describe('creating a volume', () => {
     expect(object.spec).not.toHaveProperty('volumeAttributesClassName')
   })
 
-  it('refuses mount options as an annotation where the source does not take them', () => {
+  it('rejects the mount options annotation for sources that do not support it', () => {
     const annotations = { 'volume.beta.kubernetes.io/mount-options': 'ro' }
     expect(tryCreate(kind, aVolume({}, { annotations })).errors).toEqual([
       'metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: may not specify mount options for this volume type',
@@ -94,7 +94,7 @@ describe('creating a volume', () => {
     expect(tryCreate(kind, aVolume(nfs, { annotations })).errors).toEqual([])
   })
 
-  it('warns of what is out of date', () => {
+  it('warns about deprecated fields', () => {
     const annotations = {
       'volume.beta.kubernetes.io/storage-class': 'fast',
       'volume.beta.kubernetes.io/mount-options': 'ro',
@@ -123,16 +123,16 @@ describe('the status of a volume', () => {
     tryStatus(kind, stored, (draft) => (draft.status = status), { now: NOW }).object.status
 
   it.each([
-    ['is stamped when the phase changes', { phase: 'Available' }, NOW],
-    ['is stamped when the old time is sent along', { phase: 'Available', lastPhaseTransitionTime: EARLIER }, NOW],
+    ['is set when the phase changes', { phase: 'Available' }, NOW],
+    ['is set when the request contains the old time', { phase: 'Available', lastPhaseTransitionTime: EARLIER }, NOW],
     [
-      'is taken from a client that sets it',
+      'is accepted from a client',
       { phase: 'Available', lastPhaseTransitionTime: '2026-01-15T00:00:00Z' },
       '2026-01-15T00:00:00Z',
     ],
-    ['stays while the phase does', { phase: 'Pending', message: 'waiting' }, EARLIER],
-    ['can be corrected without a new phase', { phase: 'Pending', lastPhaseTransitionTime: NOW }, NOW],
-  ])('the time of the last phase %s', (_what, status, time) => {
+    ['is kept while the phase is the same', { phase: 'Pending', message: 'waiting' }, EARLIER],
+    ['can be corrected without a change of the phase', { phase: 'Pending', lastPhaseTransitionTime: NOW }, NOW],
+  ])('lastPhaseTransitionTime %s', (_what, status, time) => {
     expect(setStatus(status)).toEqual({ ...status, lastPhaseTransitionTime: time })
   })
 })
@@ -141,7 +141,7 @@ describe('the volume table', () => {
   const cells = (volume: PersistentVolume) =>
     kind.columns.map((column) => column.cell(volume, { nowMs: Date.parse('2026-01-01T01:00:00Z') }))
 
-  it('has the columns clients know', () => {
+  it('has the columns of Kubernetes', () => {
     expect(kind.columns.map(({ name, wide }) => (wide ? `${name}*` : name))).toEqual([
       'Name',
       'Capacity',
@@ -188,7 +188,7 @@ describe('the volume table', () => {
     )
   })
 
-  it('does not fall over a volume without anything', () => {
+  it('shows a volume without any fields', () => {
     expect(cells({ metadata: {} })).toEqual(['', '0', '', '', '', '', '', '<unset>', '', '<unknown>', '<unset>'])
   })
 })
