@@ -1,6 +1,5 @@
-// The fields of the review kinds of authentication.k8s.io and of TokenRequest. The API server computes the result; they
-// are never stored.
-import { boolean, int64, list, map, object, opt, ptr, req, string, time } from '../../schema.ts'
+// The fields of the review kinds of authentication.k8s.io. The API server computes the result; they are never stored.
+import { boolean, list, map, object, opt, req, string } from '../../schema.ts'
 import { objectMeta } from '../shared/meta-schema.ts'
 
 const tokenReviewSpec = object('io.k8s.api.authentication.v1.TokenReviewSpec', 'The token to verify.', {
@@ -48,32 +47,3 @@ export const selfSubjectReview = object(
     status: opt(2, selfSubjectReviewStatus, 'The result, set by the server.'),
   },
 )
-
-const boundObjectReference = object(
-  'io.k8s.api.authentication.v1.BoundObjectReference',
-  'The object that a token is bound to; deleting it invalidates the token.',
-  {
-    kind: opt(1, string, 'Kind of the object.'),
-    apiVersion: opt(2, string, 'API version of the object.'),
-    name: opt(3, string, 'Name of the object.'),
-    uid: opt(4, string, 'UID of the object.'),
-  },
-)
-
-const tokenRequestSpec = object('io.k8s.api.authentication.v1.TokenRequestSpec', 'Properties of the requested token.', {
-  audiences: req(1, list(string), 'Audiences of the token.'),
-  expirationSeconds: ptr(4, int64, 'Requested lifetime of the token.'),
-  boundObjectRef: ptr(3, boundObjectReference, 'Object whose deletion invalidates the token.'),
-  attestations: opt(5, map(list(string)), 'Claims to be included in the token.'),
-})
-
-const tokenRequestStatus = object('io.k8s.api.authentication.v1.TokenRequestStatus', 'The issued token.', {
-  token: req(1, string, 'The bearer token.'),
-  expirationTimestamp: opt(2, time, 'When the token expires.'),
-})
-
-const tokenRequest = object('io.k8s.api.authentication.v1.TokenRequest', 'Requests a token of a service account.', {
-  metadata: req(1, objectMeta, 'Standard object metadata; reviews are not stored.'),
-  spec: req(2, tokenRequestSpec, 'The request.'),
-  status: opt(3, tokenRequestStatus, 'The result, set by the server.'),
-})
