@@ -1,53 +1,61 @@
-// Draws the figures of a suite as an SVG that reads on light and on dark pages: bars of how each figure stands to its
-// target, to its limit and to what is published, and a small plot for each growth of cost with the work.
+// Draws the figures of a suite as an SVG for light and dark pages: bars that compare each figure with its target, with
+// its limit and with published figures, and a small plot for each growth of cost with the work. The layout follows the
+// estimated width of the text (svg.ts), so that no label is cut and none overlaps another.
 import { type Figure, passes, peerRatioOf, ratioOf } from './figure.ts'
-import { growthPlot, PLOT } from './growth-plot.ts'
+import { drawGrowthPlots } from './growth-plot.ts'
 import type { SuiteReport } from './report.ts'
-import { escapeXml, STYLE } from './svg.ts'
+import { escapeXml, lineHeight, STYLE, type TextClass, textWidth, wrapText } from './svg.ts'
 import { amount, ratioText, targetText } from './text.ts'
 
-const WIDTH = 860
+const WIDTH_MIN = 860
 const MARGIN = 16
 const LABEL_WIDTH = 400
 const BAR_WIDTH = 260
-const ROW_HEIGHT = 20
+const BAR_HEIGHT = 12
+const ROW_PADDING = 6
 const TITLE_HEIGHT = 30
-const PLOTS_PER_LINE = 3
+const GAP = 14
 
 interface Bar {
   readonly label: string
-  /** Of the length that `one` stands for. */
+  /** What the figure is compared with, where the title does not say. */
+  readonly comparedWith?: string | undefined
+  /** 1 reaches the line. */
   readonly share: number
   readonly text: string
-  readonly look: 'good' | 'bad' | 'plain'
+  readonly colour: 'good' | 'bad' | 'plain'
 }
 
-interface Bars {
+interface BarGroup {
   readonly title: string
-  /** Where the mark for 1 is, as a share of the longest bar. Longer bars end in an arrow. */
-  readonly oneAt: number
+  /** Position of the line for 1, as a share of the longest bar. Longer bars end in an arrow. */
+  readonly lineAt: number
   readonly bars: readonly Bar[]
 }
 
 export function chartOf({ suite, figures }: SuiteReport): string {
-  const groups = [againstTargets(figures), ofLimits(figures), againstPublished(figures)]
+  const groups = [comparedWithTargets(figures), comparedWithLimits(figures), comparedWithPublished(figures)].filter(
+    ({ bars }) => bars.length > 0,
+  )
+  const valueWidth = Math.max(0, ...groups.flatMap(({ bars }) => bars.map(({ text }) => textWidth(text, 'value'))))
+  const width = Math.max(WIDTH_MIN, Math.ceil(MARGIN + LABEL_WIDTH + BAR_WIDTH + GAP + valueWidth + MARGIN))
   const parts: string[] = []
   let y = MARGIN
   for (const group of groups) {
-    if (group.bars.length === 0) continue
-    parts.push(...drawBars(group, y))
-    y += TITLE_HEIGHT + group.bars.length * ROW_HEIGHT + MARGIN
+    const drawn = drawBars(group, y)
+    parts.push(...drawn.parts)
+    y += drawn.height + MARGIN
   }
-  const grown = figures.filter(({ growth }) => growth)
-  for (const [index, figure] of grown.entries()) {
-    const [column, line] = [index % PLOTS_PER_LINE, Math.floor(index / PLOTS_PER_LINE)]
-    parts.push(growthPlot(figure, { x: MARGIN + column * (PLOT.width + MARGIN), y: y + line * (PLOT.height + MARGIN) }))
-  }
-  y += Math.ceil(grown.length / PLOTS_PER_LINE) * (PLOT.height + MARGIN)
+  const plots = drawGrowthPlots(
+    figures.filter(({ growth }) => growth),
+    { x: MARGIN, y, width: width - 2 * MARGIN, gap: MARGIN },
+  )
+  parts.push(...plots.parts)
+  y += plots.height
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" height="${y}" role="img" aria-label="Figures of ${escapeXml(suite)}">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${y}" width="${width}" height="${y}" role="img" aria-label="Figures of ${escapeXml(suite)}">`,
     `<style>${STYLE}</style>`,
-    `<rect class="page" width="${WIDTH}" height="${y}" rx="6"/>`,
+    `<rect class="page" width="${width}" height="${y}" rx="6"/>`,
     ...parts,
     '</svg>\n',
   ].join('\n')
@@ -61,73 +69,99 @@ export function attainment(figure: Figure): number | undefined {
   return 'valueMin' in target ? value / target.valueMin : target.valueMax / value
 }
 
-const againstTargets = (figures: readonly Figure[]): Bars => ({
-  title: 'Against the target (the line)',
-  oneAt: 1 / 3,
+const comparedWithTargets = (figures: readonly Figure[]): BarGroup => ({
+  title: 'Compared with the target (line)',
+  lineAt: 1 / 3,
   bars: figures.flatMap((figure): Bar[] => {
     const share = attainment(figure)
-    if (share === undefined || figure.growth) return []
-    const isRatio = 'ratioMin' in figure.target!
+    if (share === undefined || !figure.target || figure.growth) return []
+    const isRatio = 'ratioMin' in figure.target
     const value = isRatio ? ratioText(ratioOf(figure)) : amount(figure.value, figure.unit)
-    const text = `${value}, ${targetText(figure.target!, figure.unit)}`
-    return [{ label: figure.name, share, text, look: passes(figure) ? 'good' : 'bad' }]
+    const text = `${value}, target ${targetText(figure.target, figure.unit)}`
+    const comparedWith = isRatio ? figure.limit?.of : undefined
+    return [{ label: figure.name, comparedWith, share, text, colour: passes(figure) ? 'good' : 'bad' }]
   }),
 })
 
-const ofLimits = (figures: readonly Figure[]): Bars => ({
-  title: 'Share of the limit (the line)',
-  oneAt: 2 / 3,
+const comparedWithLimits = (figures: readonly Figure[]): BarGroup => ({
+  title: 'Compared with the limit (line)',
+  lineAt: 2 / 3,
   bars: figures.flatMap((figure): Bar[] => {
     const share = ratioOf(figure)
-    if (share === undefined || (figure.target && 'ratioMin' in figure.target)) return []
-    const text = `${ratioText(share)} of ${amount(figure.limit!.value, figure.unit)}`
-    return [{ label: `${figure.name} / ${figure.limit!.of}`, share, text, look: 'plain' }]
+    if (share === undefined || !figure.limit || (figure.target && 'ratioMin' in figure.target)) return []
+    const text = `${ratioText(share)} of ${amount(figure.limit.value, figure.unit)}`
+    return [{ label: figure.name, comparedWith: figure.limit.of, share, text, colour: 'plain' }]
   }),
 })
 
-const againstPublished = (figures: readonly Figure[]): Bars => ({
-  title: 'Against what is published (the line), by powers of ten',
-  oneAt: 1 / 6,
+const comparedWithPublished = (figures: readonly Figure[]): BarGroup => ({
+  title: 'Compared with published figures (line), logarithmic',
+  lineAt: 1 / 6,
   bars: figures.flatMap((figure): Bar[] => {
     const ratio = peerRatioOf(figure)
-    if (ratio === undefined) return []
+    if (ratio === undefined || !figure.peer) return []
     const share = Math.max(0.1, 1 + 2 * Math.log10(ratio))
-    const text = `${ratioText(ratio)} of ${amount(figure.peer!.value, figure.unit)}`
-    return [{ label: `${figure.name} / ${figure.peer!.of}`, share, text, look: 'plain' }]
+    const text = `${ratioText(ratio)} of ${amount(figure.peer.value, figure.unit)}`
+    return [{ label: figure.name, comparedWith: figure.peer.of, share, text, colour: 'plain' }]
   }),
 })
 
-function drawBars({ title, oneAt, bars }: Bars, top: number): string[] {
+function drawBars({ title, lineAt, bars }: BarGroup, top: number): { parts: string[]; height: number } {
   const left = MARGIN + LABEL_WIDTH
-  const lineX = left + BAR_WIDTH * oneAt
   const first = top + TITLE_HEIGHT
-  const rows = bars.flatMap(({ label, share, text, look }, index) => {
-    const y = first + index * ROW_HEIGHT
-    const wanted = share * oneAt * BAR_WIDTH
-    const length = Math.max(1, Math.min(BAR_WIDTH, wanted))
-    const arrow = wanted > BAR_WIDTH ? arrowAt(left + BAR_WIDTH, y + ROW_HEIGHT / 2 - 1, look) : []
-    return [
-      `<text class="label" x="${left - 8}" y="${y + 13}" text-anchor="end">${escapeXml(shortened(label))}<title>${escapeXml(label)}</title></text>`,
-      `<rect class="${look}" x="${left}" y="${y + 3}" width="${round(length)}" height="${ROW_HEIGHT - 8}"/>`,
-      ...arrow,
-      `<text class="value" x="${left + BAR_WIDTH + 14}" y="${y + 13}">${escapeXml(text)}</text>`,
-    ]
+  let y = first
+  const rows = bars.flatMap((bar) => {
+    const lines = labelLines(bar)
+    const height = lines.reduce((sum, { textClass }) => sum + lineHeight(textClass), 0)
+    const row = [...drawLabel(lines, left - GAP, y), ...drawBar(bar, { left, middle: y + height / 2, lineAt })]
+    y += height + ROW_PADDING
+    return row
   })
-  const bottom = first + bars.length * ROW_HEIGHT
-  return [
-    `<text class="title" x="${MARGIN}" y="${top + 16}">${escapeXml(title)}</text>`,
-    ...rows,
-    `<line class="mark" x1="${round(lineX)}" y1="${first - 2}" x2="${round(lineX)}" y2="${bottom}"/>`,
-  ]
+  const lineX = round(left + BAR_WIDTH * lineAt)
+  return {
+    parts: [
+      `<text class="title" x="${MARGIN}" y="${top + 16}">${escapeXml(title)}</text>`,
+      ...rows,
+      `<line class="mark" x1="${lineX}" y1="${first - 2}" x2="${lineX}" y2="${y - ROW_PADDING / 2}"/>`,
+    ],
+    height: y - top,
+  }
 }
 
-const arrowAt = (x: number, y: number, look: Bar['look']): string[] => [
-  `<path class="${look}" d="M${x} ${y - 6} l8 6 l-8 6 z"/>`,
-]
+interface LabelLine {
+  readonly text: string
+  readonly textClass: TextClass
+}
 
-const LABEL_LENGTH_MAX = 62
+function labelLines({ label, comparedWith }: Bar): LabelLine[] {
+  const linesOf = (text: string, textClass: TextClass) =>
+    wrapText(text, textClass, LABEL_WIDTH - GAP).map((line) => ({ text: line, textClass }))
+  return [...linesOf(label, 'label'), ...(comparedWith ? linesOf(comparedWith, 'small') : [])]
+}
 
-const shortened = (label: string): string =>
-  label.length <= LABEL_LENGTH_MAX ? label : `${label.slice(0, LABEL_LENGTH_MAX - 1)}…`
+function drawLabel(lines: readonly LabelLine[], right: number, top: number): string[] {
+  let y = top
+  return lines.map(({ text, textClass }) => {
+    y += lineHeight(textClass)
+    return `<text class="${textClass}" x="${right}" y="${y - 3}" text-anchor="end">${escapeXml(text)}</text>`
+  })
+}
+
+interface BarPlace {
+  readonly left: number
+  readonly middle: number
+  readonly lineAt: number
+}
+
+function drawBar({ share, text, colour }: Bar, { left, middle, lineAt }: BarPlace): string[] {
+  const wanted = share * lineAt * BAR_WIDTH
+  const length = round(Math.max(1, Math.min(BAR_WIDTH, wanted)))
+  const end = left + BAR_WIDTH
+  return [
+    `<rect class="${colour}" x="${left}" y="${round(middle - BAR_HEIGHT / 2)}" width="${length}" height="${BAR_HEIGHT}"/>`,
+    ...(wanted > BAR_WIDTH ? [`<path class="${colour}" d="M${end} ${round(middle - 6)} l8 6 l-8 6 z"/>`] : []),
+    `<text class="value" x="${end + GAP}" y="${round(middle + 4)}">${escapeXml(text)}</text>`,
+  ]
+}
 
 const round = (value: number): number => Math.round(value * 10) / 10

@@ -1,61 +1,116 @@
-// A small plot of time by size, both as logarithms, so that a power is a straight line; dashed, what the limit would be.
+// Small plots of time by size on logarithmic axes, on which a power is a straight line. Dashed: the limit.
 import type { Figure } from './figure.ts'
 import { passes } from './figure.ts'
-import { escapeXml } from './svg.ts'
+import { escapeXml, lineHeight, textWidth, wrapText } from './svg.ts'
 import { amount, count, targetText } from './text.ts'
 
-export const PLOT = { width: 265, height: 190 }
-const FIELD = { left: 58, top: 44, width: 195, height: 108 }
+const PLOT_WIDTH = 265
+const FIELD = { left: 58, width: 195, height: 108 }
+/** Below the field: the sizes, and what is counted. */
+const AXIS_HEIGHT = 34
 
-export function growthPlot(figure: Figure, at: { readonly x: number; readonly y: number }): string {
-  const points = figure.growth!.points
+interface Area {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly gap: number
+}
+
+export function drawGrowthPlots(figures: readonly Figure[], { x, y, width, gap }: Area) {
+  const perRow = Math.max(1, Math.floor((width + gap) / (PLOT_WIDTH + gap)))
+  const parts: string[] = []
+  let top = y
+  for (let at = 0; at < figures.length; at += perRow) {
+    const row = figures.slice(at, at + perRow)
+    const titles = row.map(titleLines)
+    const fieldTop = Math.max(...titles.map(({ length }) => length)) * lineHeight('title') + lineHeight('label') + 10
+    for (const [column, figure] of row.entries()) {
+      const place = `translate(${x + column * (PLOT_WIDTH + gap)} ${top})`
+      parts.push(`<g transform="${place}">`, ...drawPlot(figure, titles[column]!, fieldTop), '</g>')
+    }
+    top += fieldTop + FIELD.height + AXIS_HEIGHT + gap
+  }
+  return { parts, height: top - y }
+}
+
+const titleLines = ({ name }: Figure): string[] => wrapText(name.replace(/^growth: /, ''), 'title', PLOT_WIDTH)
+
+function drawPlot(figure: Figure, title: readonly string[], fieldTop: number): string[] {
+  const { points, of } = figure.growth!
   const ideal = points.map(({ size }) => points[0]!.ms * (size / points[0]!.size) ** (figure.limit?.value ?? 1))
   const [sizes, times] = [points.map(({ size }) => size), [...points.map(({ ms }) => ms), ...ideal]]
-  const x = (size: number) => FIELD.left + FIELD.width * between(size, Math.min(...sizes), Math.max(...sizes))
-  const y = (ms: number) =>
-    FIELD.top + FIELD.height * (1 - between(ms, Math.min(...times) / ROOM, Math.max(...times) * ROOM))
+  const x = (size: number) => round(FIELD.left + FIELD.width * position(size, Math.min(...sizes), Math.max(...sizes)))
+  const [low, high] = [Math.min(...times) / PADDING, Math.max(...times) * PADDING]
+  const y = (ms: number) => round(fieldTop + FIELD.height * (1 - position(ms, low, high)))
   const path = (values: readonly number[]) =>
-    values.map((ms, index) => `${index === 0 ? 'M' : 'L'}${round(x(sizes[index]!))} ${round(y(ms))}`).join(' ')
-  const verdict = passes(figure) === false ? 'bad' : 'label'
+    values.map((ms, index) => `${index === 0 ? 'M' : 'L'}${x(sizes[index]!)} ${y(ms)}`).join(' ')
+  const right = FIELD.left + FIELD.width
+  const bottom = fieldTop + FIELD.height
+  const exponent = `size^${amount(figure.value, figure.unit)}`
+  const target = figure.target ? `, target ${targetText(figure.target, figure.unit)}` : ''
+  const exponentY = title.length * lineHeight('title') + lineHeight('label')
   return [
-    `<g transform="translate(${at.x} ${at.y})">`,
-    `<text class="title" x="0" y="14">${escapeXml(figure.name.replace(/^growth: /, ''))}</text>`,
-    `<text class="${verdict}" x="0" y="31">size^${amount(figure.value, figure.unit)}${figure.target ? `, ${targetText(figure.target, figure.unit)}` : ''}</text>`,
-    `<rect class="frame" x="${FIELD.left}" y="${FIELD.top}" width="${FIELD.width}" height="${FIELD.height}"/>`,
+    ...title.map((line, nth) => textAt('title', 0, (nth + 1) * lineHeight('title') - 2, line)),
+    textAt(passes(figure) === false ? 'bad' : 'label', 0, exponentY, exponent + target),
+    `<rect class="frame" x="${FIELD.left}" y="${fieldTop}" width="${FIELD.width}" height="${FIELD.height}"/>`,
     `<path class="ideal" d="${path(ideal)}"/>`,
     `<path class="curve" d="${path(points.map(({ ms }) => ms))}"/>`,
-    ...points.flatMap(({ size, ms }, index) => [
-      `<circle class="dot" cx="${round(x(size))}" cy="${round(y(ms))}" r="3"><title>${escapeXml(`${count(size)}: ${amount(ms, 'ms')}`)}</title></circle>`,
-      `<text class="small" x="${round(x(size))}" y="${FIELD.top + FIELD.height + 14}" text-anchor="${anchorOf(index, points.length)}">${count(size)}</text>`,
-    ]),
-    ...apart(points.map(({ ms }) => ({ y: round(y(ms) + 3), text: amount(ms, 'ms') }))).map(
-      ({ y, text }) => `<text class="small" x="${FIELD.left - 4}" y="${y}" text-anchor="end">${text}</text>`,
+    ...points.map(
+      ({ size, ms }) =>
+        `<circle class="dot" cx="${x(size)}" cy="${y(ms)}" r="3"><title>${escapeXml(`${count(size)}: ${amount(ms, 'ms')}`)}</title></circle>`,
     ),
-    `<text class="small" x="${FIELD.left + FIELD.width}" y="${FIELD.top + FIELD.height + 28}" text-anchor="end">${escapeXml(figure.growth!.of)}</text>`,
-    '</g>',
-  ].join('\n')
+    ...withoutOverlap(points.map(({ size }, index) => sizeLabel(count(size), x(size), index, points.length))).map(
+      ({ text, at, anchor }) => textAt('small', at, bottom + 13, text, anchor),
+    ),
+    ...withoutOverlap(points.map(({ ms }) => timeLabel(amount(ms, 'ms'), y(ms) + 3))).map(({ text, at }) =>
+      textAt('small', FIELD.left - 4, at, text, 'end'),
+    ),
+    textAt('small', right, bottom + 28, of, 'end'),
+  ]
 }
 
-interface Label {
-  readonly y: number
+function textAt(textClass: string, x: number, y: number, text: string, anchor = 'start'): string {
+  const aligned = anchor === 'start' ? '' : ` text-anchor="${anchor}"`
+  return `<text class="${textClass}" x="${x}" y="${y}"${aligned}>${escapeXml(text)}</text>`
+}
+
+/** A label on an axis, with the range that it covers. */
+interface AxisLabel {
   readonly text: string
+  readonly at: number
+  readonly anchor: 'start' | 'middle' | 'end'
+  readonly from: number
+  readonly to: number
 }
 
-/** Labels that would lie on another are left out. */
-function apart(labels: readonly Label[]): Label[] {
-  const kept: Label[] = []
-  for (const label of labels) if (!kept.some(({ y }) => Math.abs(y - label.y) < LABEL_HEIGHT)) kept.push(label)
+function sizeLabel(text: string, at: number, index: number, length: number): AxisLabel {
+  const width = textWidth(text, 'small') + 4
+  const anchor = index === 0 ? 'start' : index === length - 1 ? 'end' : 'middle'
+  const from = anchor === 'start' ? at : anchor === 'end' ? at - width : at - width / 2
+  return { text, at, anchor, from, to: from + width }
+}
+
+const timeLabel = (text: string, at: number): AxisLabel => ({
+  text,
+  at,
+  anchor: 'end',
+  from: at - lineHeight('small'),
+  to: at,
+})
+
+/** Leaves out labels that overlap one before them. The first and the last come first. */
+function withoutOverlap(labels: readonly AxisLabel[]): AxisLabel[] {
+  const kept: AxisLabel[] = []
+  for (const label of [...labels.slice(0, 1), ...labels.slice(1).reverse()]) {
+    if (kept.every(({ from, to }) => label.to <= from || label.from >= to)) kept.push(label)
+  }
   return kept
 }
-const LABEL_HEIGHT = 11
 
-/** Above and below the extremes. */
-const ROOM = 1.2
+/** Factor above and below the extremes. */
+const PADDING = 1.2
 
-const between = (value: number, low: number, high: number): number =>
+const position = (value: number, low: number, high: number): number =>
   high === low ? 0.5 : Math.log(value / low) / Math.log(high / low)
-
-const anchorOf = (index: number, length: number): string =>
-  index === 0 ? 'start' : index === length - 1 ? 'end' : 'middle'
 
 const round = (value: number): number => Math.round(value * 10) / 10

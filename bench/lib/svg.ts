@@ -1,4 +1,4 @@
-// What all drawings share: colours that follow the reader's light or dark page, and text that cannot break out.
+// Shared by all drawings: colours that follow the light or dark page, escaped text, and the estimated width of text.
 
 export const STYLE = [
   'text{font:12px ui-sans-serif,system-ui,sans-serif;fill:#1f2328}',
@@ -14,3 +14,42 @@ export const STYLE = [
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 export const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (character) => ESCAPES[character]!)
+
+/** The class of a text decides its font; other classes have the default font. */
+export type TextClass = 'title' | 'small' | 'label' | 'value' | 'bad'
+
+/** Height of a line of text in pixels. */
+export const lineHeight = (textClass: string): number => (textClass === 'small' ? 12 : textClass === 'title' ? 16 : 14)
+
+const EM: Readonly<Record<string, number>> = { title: 13 * 1.1, small: 10 }
+const EM_DEFAULT = 12
+
+// Advance widths in em of DejaVu Sans, the widest of the fonts that `sans-serif` commonly stands for.
+const WIDTHS: readonly (readonly [characters: RegExp, em: number])[] = [
+  [/[ijl|'’]/, 0.28],
+  [/[ ,.;:/\-()ft]/, 0.39],
+  [/[mwMW%≥≤×#…→]/, 0.97],
+  [/[A-Z]/, 0.7],
+]
+const WIDTH_DEFAULT = 0.64
+
+/** An upper estimate: the font depends on the viewer. */
+export function textWidth(text: string, textClass: string): number {
+  const em = EM[textClass] ?? EM_DEFAULT
+  let width = 0
+  for (const character of text) {
+    width += WIDTHS.find(([characters]) => characters.test(character))?.[1] ?? WIDTH_DEFAULT
+  }
+  return width * em
+}
+
+/** Breaks text at spaces so that each line fits. */
+export function wrapText(text: string, textClass: TextClass, widthMax: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const joined = lines.length === 0 ? word : `${lines.at(-1)} ${word}`
+    if (lines.length > 0 && textWidth(joined, textClass) <= widthMax) lines[lines.length - 1] = joined
+    else lines.push(word)
+  }
+  return lines
+}
